@@ -1,0 +1,241 @@
+//! A Pref64 and the address arithmetic of RFC 6052 sections 2.2 and 2.3.
+//!
+//! ```text
+//!     octet   3   4   5   6   7   8   9   10  11  12  13  14  15
+//!     /32     p   v4  v4  v4  v4  u   s   s   s   s   s   s   s
+//!     /40     p   p   v4  v4  v4  u   v4  s   s   s   s   s   s
+//!     /48     p   p   p   v4  v4  u   v4  v4  s   s   s   s   s
+//!     /56     p   p   p   p   v4  u   v4  v4  v4  s   s   s   s
+//!     /64     p   p   p   p   p   u   v4  v4  v4  v4  s   s   s
+//!     /96     p   p   p   p   p   0   p   p   p   v4  v4  v4  v4
+//! ```
+//! p: prefix (octets 0 to 2 too), v4: IPv4 address, u: the octet that must be zero, s: suffix.
+//!
+//! Up to /64 the IPv4 address is shifted to the end of the prefix in 120 bits, and the octet `u` (bits 64 to 71) is
+//! then pushed in between: everything from bit 64 on moves right by eight. With /96 nothing moves. So both
+//! directions are two shifts whose distances follow from the length, without a branch.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+use core::str::FromStr;
+
+/// The well-known prefix `64:ff9b::/96` (RFC 6052 section 2.1). It must not carry IPv4 addresses that are not
+/// global: see [`is_global`](crate::is_global).
+pub const WELL_KNOWN: Pref64 = Pref64 { bits: 0x0064_ff9b << 96, length: 96 };
+
+/// Bits 64 to 71, the octet `u` of RFC 6052 section 2.2.
+const OCTET_U: u128 = 0xff << 56;
+
+/// A prefix for IPv4-embedded IPv6 addresses, with the suffix that addresses made from it end in (zero unless set).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Pref64 {
+    /// The prefix in the leading bits, the suffix in the trailing ones, zero between them.
+    bits: u128,
+    /// 32, 40, 48, 56, 64 or 96.
+    length: u8,
+}
+
+impl Pref64 {
+    /// A prefix of `length` leading bits of `address`.
+    ///
+    /// Refused unless the length is one of the six of RFC 6052 section 2.2, no bit is set beyond it, and bits 64
+    /// to 71 are zero.
+    pub const fn new(address: Ipv6Addr, length: u8) -> Result<Pref64, PrefixError> {
+        if !matches!(length, 32 | 40 | 48 | 56 | 64 | 96) {
+            return Err(PrefixError::Length(length));
+        }
+        let bits = address.to_bits();
+        if bits & !mask(length) != 0 {
+            return Err(PrefixError::HostBits);
+        }
+        // RFC 6052 section 2.2: "When using a /96 Network-Specific Prefix, the administrators MUST ensure that
+        // the bits 64 to 71 are set to zero." In the shorter ones they are bits beyond the length.
+        if bits & OCTET_U != 0 {
+            return Err(PrefixError::Bits64To71);
+        }
+        Ok(Pref64 { bits, length })
+    }
+
+    /// The same prefix with another suffix: bits behind the embedded IPv4 address that every address made from it
+    /// carries. RFC 6052 section 2.2 says that they SHOULD be zero; operators who know better may.
+    pub const fn with_suffix(self, suffix: Ipv6Addr) -> Result<Pref64, PrefixError> {
+        let suffix = suffix.to_bits();
+        if suffix == 0 {
+            return Ok(Pref64 { bits: self.bits & mask(self.length), length: self.length });
+        }
+        if self.length == 96 {
+            return Err(PrefixError::SuffixWithoutRoom);
+        }
+        if suffix & OCTET_U != 0 {
+            return Err(PrefixError::SuffixBits64To71);
+        }
+        // The prefix, 8 bits of `u`, 32 bits of IPv4.
+        let start = self.length as u32 + 8 + 32;
+        if suffix & !(u128::MAX >> start) != 0 {
+            return Err(PrefixError::SuffixOverlap { first_bit: start as u8 });
+        }
+        Ok(Pref64 { bits: (self.bits & mask(self.length)) | suffix, length: self.length })
+    }
+
+    /// The IPv6 address that carries `v4` (RFC 6052 section 2.3).
+    #[inline]
+    pub const fn embed(&self, v4: [u8; 4]) -> [u8; 16] {
+        let shifted = (u32::from_be_bytes(v4) as u128) << (96 - self.length);
+        let high = shifted >> 64 << 64;
+        let low = shifted as u64 >> self.gap();
+        (self.bits | high | low as u128).to_be_bytes()
+    }
+
+    /// The IPv4 address that `v6` carries, or `None` when `v6` is not under this prefix.
+    ///
+    /// What stands in the suffix and in the octet `u` is not looked at. RFC 6052 section 2.2 binds those who make
+    /// addresses to zeros there; the extraction of section 2.3 removes `u` and takes the 32 bits behind the prefix
+    /// whatever the rest says. A translator that follows it forwards such an address, so its reverse name
+    /// must lead to the same host; and as section 2.2 reserves the suffix for extensions, old readers must not mind it.
+    #[inline]
+    pub const fn extract(&self, v6: [u8; 16]) -> Option<[u8; 4]> {
+        if !self.contains(v6) {
+            return None;
+        }
+        let bits = u128::from_be_bytes(v6);
+        let low = (bits as u64) << self.gap();
+        let joined = (bits >> 64 << 64) | low as u128;
+        Some(((joined >> (96 - self.length)) as u32).to_be_bytes())
+    }
+
+    /// Whether `v6` is under this prefix.
+    #[inline]
+    pub const fn contains(&self, v6: [u8; 16]) -> bool {
+        (u128::from_be_bytes(v6) ^ self.bits) & mask(self.length) == 0
+    }
+
+    /// The prefix's address; bits beyond the length are zero.
+    pub const fn address(&self) -> Ipv6Addr {
+        Ipv6Addr::from_bits(self.bits & mask(self.length))
+    }
+
+    /// The prefix's length in bits.
+    pub const fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// The suffix, as an address whose other bits are zero.
+    pub const fn suffix(&self) -> Ipv6Addr {
+        Ipv6Addr::from_bits(self.bits & !mask(self.length))
+    }
+
+    /// Whether this is `64:ff9b::/96`.
+    pub const fn is_well_known(&self) -> bool {
+        self.bits == WELL_KNOWN.bits && self.length == WELL_KNOWN.length
+    }
+
+    /// How far the octet `u` moves what stands behind bit 64: eight bits, but none with /96.
+    #[inline]
+    const fn gap(&self) -> u32 {
+        if self.length == 96 { 0 } else { 8 }
+    }
+}
+
+/// The `length` leading bits; `length` is at least 32.
+#[inline]
+const fn mask(length: u8) -> u128 {
+    u128::MAX << (128 - length)
+}
+
+impl fmt::Display for Pref64 {
+    /// The prefix without its suffix, as [`FromStr`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address(), self.length)
+    }
+}
+
+impl fmt::Debug for Pref64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pref64({self}")?;
+        if self.suffix() != Ipv6Addr::UNSPECIFIED {
+            write!(f, " suffix {}", self.suffix())?;
+        }
+        write!(f, ")")
+    }
+}
+
+impl FromStr for Pref64 {
+    type Err = PrefixError;
+
+    /// Reads `ADDRESS/LENGTH`. A bare address is refused: others read it as /96, and a forgotten length would go
+    /// unnoticed.
+    fn from_str(text: &str) -> Result<Pref64, PrefixError> {
+        let (address, length) = text.split_once('/').ok_or(PrefixError::LengthMissing)?;
+        let address = address.parse().map_err(|_| PrefixError::Address)?;
+        let digits = length.bytes().all(|octet| octet.is_ascii_digit());
+        let canonical = digits && (length == "0" || !length.starts_with('0'));
+        match length.parse() {
+            Ok(length) if canonical => Pref64::new(address, length),
+            _ => Err(PrefixError::LengthText),
+        }
+    }
+}
+
+/// Why a prefix or a suffix is refused. The text of each says what to write instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixError {
+    /// Not `ADDRESS/LENGTH`: there is no slash.
+    LengthMissing,
+    /// What follows the slash is not a decimal number from 0 to 255.
+    LengthText,
+    /// What precedes the slash is not an IPv6 address.
+    Address,
+    /// The length is not one of the six of RFC 6052 section 2.2.
+    Length(u8),
+    /// A bit beyond the length is set.
+    HostBits,
+    /// A bit of 64 to 71 is set in a /96 (RFC 6052 section 2.2).
+    Bits64To71,
+    /// A suffix for a /96, where the IPv4 address is at the end.
+    SuffixWithoutRoom,
+    /// A bit of 64 to 71 is set in the suffix (RFC 6052 section 2.2).
+    SuffixBits64To71,
+    /// The suffix reaches into the prefix or into the embedded IPv4 address.
+    SuffixOverlap {
+        /// The first bit that a suffix of this prefix may use.
+        first_bit: u8,
+    },
+}
+
+impl fmt::Display for PrefixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrefixError::LengthMissing => {
+                write!(f, "the prefix length is missing; append /32, /40, /48, /56, /64 or /96")
+            }
+            PrefixError::LengthText => {
+                write!(f, "what follows the slash is no length; write /32, /40, /48, /56, /64 or /96")
+            }
+            PrefixError::Address => {
+                write!(f, "not an IPv6 address before the slash; write a prefix like 64:ff9b::/96")
+            }
+            PrefixError::Length(length) => {
+                write!(f, "/{length} is not a length of RFC 6052; use /32, /40, /48, /56, /64 or /96")
+            }
+            PrefixError::HostBits => {
+                write!(f, "bits are set beyond the prefix length; clear them or correct the length")
+            }
+            PrefixError::Bits64To71 => write!(
+                f,
+                "bits 64 to 71 must be zero (RFC 6052 section 2.2); take a /64 and append 32 zero bits to make a /96"
+            ),
+            PrefixError::SuffixWithoutRoom => {
+                write!(f, "a /96 prefix leaves no room for a suffix; use \"::\" or a shorter prefix")
+            }
+            PrefixError::SuffixBits64To71 => {
+                write!(f, "the suffix sets some of the bits 64 to 71, which must be zero; clear them")
+            }
+            PrefixError::SuffixOverlap { first_bit } => write!(
+                f,
+                "the suffix overlaps the prefix or the IPv4 address; use only bits {first_bit} to 127 with this length"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PrefixError {}

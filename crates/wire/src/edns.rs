@@ -1,0 +1,254 @@
+//! EDNS (RFC 6891): the OPT record of a message, and the writing of a new one; extended DNS errors (RFC 8914).
+
+use crate::types::Type;
+
+/// Octets of an OPT record without options: root owner, type, size, extended RCODE, version, flags, RDLENGTH.
+pub const OPT_LEN: usize = 11;
+
+/// Octets that an extended error without text adds: option code, length, info code.
+pub const EDE_LEN: usize = 6;
+
+/// The option code of extended DNS errors.
+const EDE: u16 = 15;
+
+/// The DO bit (RFC 3225) in the flags of an OPT record.
+const DNSSEC_OK: u16 = 0x8000;
+
+/// The OPT record of a well-formed message.
+#[derive(Clone, Copy, Debug)]
+pub struct Opt<'a> {
+    /// From the root owner to the end of RDATA: at least [`OPT_LEN`] octets.
+    record: &'a [u8],
+}
+
+impl<'a> Opt<'a> {
+    /// Takes a whole record; the walk has checked owner, lengths and options.
+    #[inline]
+    pub(crate) fn new(record: &'a [u8]) -> Option<Opt<'a>> {
+        (record.len() >= OPT_LEN).then_some(Opt { record })
+    }
+
+    #[inline]
+    fn pair(&self, at: usize) -> [u8; 2] {
+        [self.record[at], self.record[at + 1]]
+    }
+
+    /// The UDP payload size as sent; values below 512 mean 512 (RFC 6891 section 6.2.3).
+    #[inline]
+    pub fn udp_size(&self) -> u16 {
+        u16::from_be_bytes(self.pair(3))
+    }
+
+    /// The upper 8 of the 12 bits of the response code.
+    #[inline]
+    pub fn extended_rcode(&self) -> u8 {
+        self.record[5]
+    }
+
+    /// The EDNS version.
+    #[inline]
+    pub fn version(&self) -> u8 {
+        self.record[6]
+    }
+
+    /// Whether the DO bit is set.
+    #[inline]
+    pub fn dnssec_ok(&self) -> bool {
+        u16::from_be_bytes(self.pair(7)) & DNSSEC_OK != 0
+    }
+
+    /// The options in order.
+    #[inline]
+    pub fn options(&self) -> Options<'a> {
+        Options { rest: &self.record[OPT_LEN..] }
+    }
+
+    /// The extended errors in order: info code, and text (UTF-8 by intent, any octets in fact). An option too short
+    /// for an info code is left out.
+    #[inline]
+    pub fn ede(&self) -> impl Iterator<Item = (u16, &'a [u8])> + 'a {
+        self.options().filter(|(code, _)| *code == EDE).filter_map(|(_, data)| {
+            let (code, text) = data.split_first_chunk::<2>()?;
+            Some((u16::from_be_bytes(*code), text))
+        })
+    }
+}
+
+/// The options of an OPT record: code and data.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    /// Options of RDATA that nobody has checked: [`Iterator::next`] ends at the first broken one, and
+    /// [`Options::is_empty`] tells whether everything was read.
+    #[inline]
+    pub(crate) fn new(rdata: &'a [u8]) -> Options<'a> {
+        Options { rest: rdata }
+    }
+
+    /// Whether no octet is left.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = (u16, &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u16, &'a [u8])> {
+        let (head, rest) = self.rest.split_first_chunk::<4>()?;
+        let length = u16::from_be_bytes([head[2], head[3]]);
+        let (data, rest) = rest.split_at_checked(usize::from(length))?;
+        self.rest = rest;
+        Some((u16::from_be_bytes([head[0], head[1]]), data))
+    }
+}
+
+/// Writes an OPT record at the start of `buf`, with an extended error without text if `ede` is given. Returns the
+/// octets written, [`OPT_LEN`] or [`OPT_LEN`] + [`EDE_LEN`]; None when they do not fit.
+#[inline]
+pub fn write_opt(
+    buf: &mut [u8],
+    udp_size: u16,
+    extended_rcode: u8,
+    version: u8,
+    dnssec_ok: bool,
+    ede: Option<u16>,
+) -> Option<usize> {
+    let octets = if ede.is_some() { OPT_LEN + EDE_LEN } else { OPT_LEN };
+    let buf = buf.get_mut(..octets)?;
+    let flags = if dnssec_ok { DNSSEC_OK } else { 0 };
+    buf[0] = 0;
+    buf[1..3].copy_from_slice(&Type::OPT.0.to_be_bytes());
+    buf[3..5].copy_from_slice(&udp_size.to_be_bytes());
+    buf[5] = extended_rcode;
+    buf[6] = version;
+    buf[7..9].copy_from_slice(&flags.to_be_bytes());
+    buf[9..11].copy_from_slice(&((octets - OPT_LEN) as u16).to_be_bytes());
+    if let Some(code) = ede {
+        buf[11..13].copy_from_slice(&EDE.to_be_bytes());
+        buf[13..15].copy_from_slice(&2u16.to_be_bytes());
+        buf[15..17].copy_from_slice(&code.to_be_bytes());
+    }
+    Some(octets)
+}
+
+/// Info codes of extended DNS errors (RFC 8914 section 4 and its registry).
+pub mod ede {
+    /// Something else.
+    pub const OTHER: u16 = 0;
+    /// No DNSKEY of a supported algorithm.
+    pub const UNSUPPORTED_DNSKEY_ALGORITHM: u16 = 1;
+    /// No DS of a supported digest type.
+    pub const UNSUPPORTED_DS_DIGEST: u16 = 2;
+    /// An answer from expired data.
+    pub const STALE: u16 = 3;
+    /// An answer changed by policy.
+    pub const FORGED: u16 = 4;
+    /// Validation could not decide.
+    pub const DNSSEC_INDETERMINATE: u16 = 5;
+    /// Validation failed.
+    pub const DNSSEC_BOGUS: u16 = 6;
+    /// The signature has expired.
+    pub const SIGNATURE_EXPIRED: u16 = 7;
+    /// The signature is not valid yet.
+    pub const SIGNATURE_NOT_YET_VALID: u16 = 8;
+    /// A DNSKEY is missing.
+    pub const DNSKEY_MISSING: u16 = 9;
+    /// Signatures are missing.
+    pub const RRSIGS_MISSING: u16 = 10;
+    /// No key has the zone key bit.
+    pub const NO_ZONE_KEY_BIT: u16 = 11;
+    /// The denial of existence is missing.
+    pub const NSEC_MISSING: u16 = 12;
+    /// A failure from the cache.
+    pub const CACHED_ERROR: u16 = 13;
+    /// The server is not ready.
+    pub const NOT_READY: u16 = 14;
+    /// Blocked by the operator.
+    pub const BLOCKED: u16 = 15;
+    /// Blocked by an outside requirement.
+    pub const CENSORED: u16 = 16;
+    /// Blocked at the client's wish.
+    pub const FILTERED: u16 = 17;
+    /// This client may not ask.
+    pub const PROHIBITED: u16 = 18;
+    /// A negative answer from expired data.
+    pub const STALE_NXDOMAIN: u16 = 19;
+    /// The server is not authoritative.
+    pub const NOT_AUTHORITATIVE: u16 = 20;
+    /// The operation is not supported.
+    pub const NOT_SUPPORTED: u16 = 21;
+    /// No authority could be reached.
+    pub const NO_REACHABLE_AUTHORITY: u16 = 22;
+    /// The network failed on the way to an authority.
+    pub const NETWORK_ERROR: u16 = 23;
+    /// The authority does not serve the zone it should.
+    pub const INVALID_DATA: u16 = 24;
+    /// The signature expired before it became valid.
+    pub const SIGNATURE_EXPIRED_BEFORE_VALID: u16 = 25;
+    /// Too much early data.
+    pub const TOO_EARLY: u16 = 26;
+    /// The iteration count of NSEC3 is not supported.
+    pub const UNSUPPORTED_NSEC3_ITERATIONS: u16 = 27;
+    /// The answer does not fit the server's policy.
+    pub const UNABLE_TO_CONFORM: u16 = 28;
+    /// The answer was made here: what DNS64 does.
+    pub const SYNTHESIZED: u16 = 29;
+
+    /// Whether the code says that DNSSEC validation found the data bogus.
+    #[inline]
+    pub const fn is_bogus(code: u16) -> bool {
+        code >= DNSSEC_BOGUS && code <= NSEC_MISSING
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut buf = [0xff; 20];
+        assert_eq!(write_opt(&mut buf, 1232, 0x12, 0, true, Some(ede::SYNTHESIZED)), Some(OPT_LEN + EDE_LEN));
+        let opt = Opt::new(&buf[..17]).unwrap();
+        assert_eq!(
+            (opt.udp_size(), opt.extended_rcode(), opt.version(), opt.dnssec_ok()),
+            (1232, 0x12, 0, true)
+        );
+        assert_eq!(opt.options().collect::<Vec<_>>(), [(15, &[0, 29][..])]);
+        assert_eq!(opt.ede().collect::<Vec<_>>(), [(29, &b""[..])]);
+
+        assert_eq!(write_opt(&mut buf, 512, 0, 1, false, None), Some(OPT_LEN));
+        let opt = Opt::new(&buf[..11]).unwrap();
+        assert_eq!(
+            (opt.udp_size(), opt.version(), opt.dnssec_ok(), opt.options().count()),
+            (512, 1, false, 0)
+        );
+    }
+
+    #[test]
+    fn an_opt_record_that_does_not_fit_is_not_written() {
+        assert_eq!(write_opt(&mut [0; 10], 1232, 0, 0, false, None), None);
+        assert_eq!(write_opt(&mut [0; 16], 1232, 0, 0, false, Some(0)), None);
+    }
+
+    #[test]
+    fn an_extended_error_without_a_code_is_left_out() {
+        let record = b"\0\x00\x29\x04\xd0\0\0\0\0\0\x0f\0\x0f\0\x01\x07\0\x0f\0\x02\0\x16";
+        let codes: Vec<_> = Opt::new(record).unwrap().ede().map(|(code, _)| code).collect();
+        assert_eq!(codes, [ede::NO_REACHABLE_AUTHORITY]);
+    }
+
+    #[test]
+    fn bogus_codes_are_six_to_twelve() {
+        let bogus: Vec<u16> = (0..40).filter(|&code| ede::is_bogus(code)).collect();
+        assert_eq!(bogus, [6, 7, 8, 9, 10, 11, 12]);
+    }
+}

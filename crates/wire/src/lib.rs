@@ -1,0 +1,31 @@
+//! DNS messages as bytes: walked once ([`Message::parse`]), then read through accessors that cannot fail, patched
+//! in place ([`header`], [`write_opt`]) or built anew with compression ([`Builder`]).
+//!
+//! Nothing here allocates, and nothing here interprets: policy, caching and DNS64 live in the engine. Every function
+//! is bounded by the octets it is given; a hostile message costs a few steps per octet, see [`Message::parse_counted`].
+//!
+//! Sources: RFC 1035 section 4, RFC 3597 (which types may be compressed), RFC 6891 (EDNS), RFC 8914 (extended errors).
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod edns;
+pub mod header;
+pub mod message;
+pub mod name;
+pub mod record;
+pub mod types;
+
+mod limits;
+mod rdata;
+mod suffixes;
+mod text;
+mod walk;
+
+pub use build::{Builder, Full, Mark};
+pub use edns::{EDE_LEN, OPT_LEN, Opt, ede, write_opt};
+pub use header::{Flags, HEADER};
+pub use message::{Malformed, Message, Section};
+pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};
+pub use record::{Record, Records};
+pub use types::{Class, Opcode, Rcode, Type};

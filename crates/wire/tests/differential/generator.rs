@@ -1,0 +1,311 @@
+//! Messages from a seed: well-formed ones of all kinds of records, with and without compression and EDNS, and then
+//! changed by what transmission errors, broken servers and attackers do to them.
+
+/// A small generator of numbers (xorshift64*): the same seed, the same messages, everywhere.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random((seed ^ 0x6b79_6d61_7269_7075).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (((self.next() >> 32) * bound as u64) >> 32) as usize
+    }
+
+    /// True once in `times`.
+    pub fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    fn octets(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}
+
+const LABELS: [&[u8]; 14] = [
+    b"www",
+    b"WwW",
+    b"example",
+    b"EXAMPLE",
+    b"com",
+    b"net",
+    b"arpa",
+    b"a",
+    b"_443",
+    b"_tcp",
+    b"xn--bcher-kva",
+    b"*",
+    b"\0.\\\xff",
+    b"a-label-of-sixty-three-octets-which-is-the-longest-there-can-be",
+];
+
+/// Types whose RDATA this crate reads, with how often each is tried: mostly what DNS64 meets.
+const READ: [u16; 32] = [
+    1, 1, 1, 1, 28, 28, 28, 5, 5, 5, 39, 2, 2, 6, 6, 12, 15, 3, 4, 7, 8, 9, 14, 17, 18, 21, 24, 26, 30, 33,
+    35, 36,
+];
+
+/// Types that it carries as octets.
+const CARRIED: [u16; 16] = [16, 13, 46, 47, 50, 43, 48, 64, 65, 257, 52, 44, 10, 99, 250, 65280];
+
+/// A message and what was written into it.
+struct Draft<'r> {
+    random: &'r mut Random,
+    bytes: Vec<u8>,
+    /// Names that begin somewhere in the message, labels without the root.
+    names: Vec<(usize, Vec<&'static [u8]>)>,
+}
+
+/// A message that this crate accepts. Other readers may not: a signature may stand in any section, RDATA that we carry
+/// may be nonsense.
+pub fn message(random: &mut Random) -> Vec<u8> {
+    let mut draft = Draft { bytes: random.octets(4), random, names: Vec::new() };
+    if !draft.random.once_in(8) {
+        // Queries and answers, and not all sixteen operations.
+        draft.bytes[2] &= 0x87;
+    }
+    draft.bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
+    draft.name(false);
+    let qtype = *draft.random.pick(&[1, 28, 5, 12, 65, 255]);
+    draft.number(qtype);
+    draft.class();
+    let plain = !draft.random.once_in(4);
+    for section in 0..3 {
+        let records = if draft.random.once_in(2) { draft.random.below(6) } else { 0 };
+        let opt = (section == 2 && draft.random.once_in(2)).then(|| draft.random.below(records + 1));
+        for position in 0..=records {
+            if opt == Some(position) {
+                draft.opt();
+            }
+            if position < records {
+                draft.record(plain);
+            }
+        }
+        draft.bytes[7 + 2 * section] = (records + usize::from(opt.is_some())) as u8;
+    }
+    draft.bytes
+}
+
+impl Draft<'_> {
+    fn number(&mut self, number: u16) {
+        self.bytes.extend(number.to_be_bytes());
+    }
+
+    fn class(&mut self) {
+        let class = if self.random.once_in(12) { *self.random.pick(&[3, 4, 254, 255, 7]) } else { 1 };
+        self.number(class);
+    }
+
+    /// Writes a name: a new one, an earlier one or one below it, in full or with a pointer.
+    fn name(&mut self, compress: bool) {
+        let start = self.bytes.len();
+        let mut labels: Vec<&'static [u8]> =
+            (0..self.random.below(4)).map(|_| *self.random.pick(&LABELS)).collect();
+        if self.random.once_in(40) {
+            labels = vec![*self.random.pick(&LABELS); 1 + self.random.below(126)];
+        }
+        let tail = if self.names.is_empty() || self.random.once_in(5) {
+            None
+        } else {
+            Some(self.random.below(self.names.len()))
+        };
+        let mut pointed = None;
+        if let Some(tail) = tail {
+            let (target, rest) = self.names[tail].clone();
+            if self.random.once_in(3) {
+                labels.clear();
+            }
+            if compress && target < 0x4000 && !self.random.once_in(4) {
+                pointed = Some((target, rest));
+            } else {
+                labels.extend(rest);
+            }
+        }
+        let behind = pointed.as_ref().map_or(0, |(_, rest)| octets(rest));
+        while octets(&labels) + behind > 254 {
+            labels.pop();
+        }
+        for label in &labels {
+            self.bytes.push(label.len() as u8);
+            self.bytes.extend(*label);
+        }
+        match pointed {
+            Some((target, rest)) => {
+                self.bytes.extend((0xc000 | target as u16).to_be_bytes());
+                labels.extend(rest);
+            }
+            None => self.bytes.push(0),
+        }
+        if !labels.is_empty() && self.names.len() < 24 {
+            // A pointer may lead to any of the labels that stand here.
+            let skip = self.random.below(2).min(labels.len() - 1);
+            let skipped = octets(&labels[..skip]);
+            if start + skipped < self.bytes.len() - 1 {
+                self.names.push((start + skipped, labels.split_off(skip)));
+            }
+        }
+    }
+
+    fn record(&mut self, plain: bool) {
+        let rtype = if plain || self.random.once_in(2) {
+            *self.random.pick(&READ)
+        } else {
+            *self.random.pick(&CARRIED)
+        };
+        self.name(true);
+        self.number(rtype);
+        self.class();
+        let ttl = self.random.next() >> self.random.below(33) << 1;
+        self.bytes.extend((ttl as u32).to_be_bytes());
+        let length_at = self.bytes.len();
+        self.number(0);
+        self.rdata(rtype);
+        let length = (self.bytes.len() - length_at - 2) as u16;
+        self.bytes[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn rdata(&mut self, rtype: u16) {
+        let (before, names, after) = match rtype {
+            1 => (4, 0, 0),
+            28 => (16, 0, 0),
+            2..=5 | 7..=9 | 12 | 39 => (0, 1, 0),
+            6 => (0, 2, 20),
+            14 | 17 => (0, 2, 0),
+            15 | 18 | 21 | 36 => (2, 1, 0),
+            24 => (18, 1, self.random.below(40)),
+            26 => (2, 2, 0),
+            30 => (0, 1, self.random.below(8)),
+            33 => (6, 1, 0),
+            35 => (4, 1, 0),
+            _ => (self.random.below(40), 0, 0),
+        };
+        let octets = self.random.octets(before);
+        self.bytes.extend(octets);
+        match rtype {
+            35 => {
+                for text in [&b"\x01u"[..], b"\x07E2U+sip", b""] {
+                    self.bytes.extend(text);
+                    if text.is_empty() {
+                        self.bytes.push(0);
+                    }
+                }
+            }
+            13 | 16 => {
+                // Character strings that fill RDATA.
+                let start = self.bytes.len() - before;
+                self.bytes.truncate(start);
+                self.bytes.extend(b"\x05v=spf\x00");
+            }
+            _ => {}
+        }
+        for _ in 0..names {
+            self.name(true);
+        }
+        let octets = self.random.octets(after);
+        self.bytes.extend(octets);
+    }
+
+    fn opt(&mut self) {
+        self.bytes.extend([0, 0, 41]);
+        let size = *self.random.pick(&[0, 512, 1232, 4096, 65535]);
+        self.number(size);
+        let rcode = if self.random.once_in(8) { self.random.next() as u8 } else { 0 };
+        let version = u8::from(self.random.once_in(16));
+        let flags = *self.random.pick(&[0, 0x80]);
+        self.bytes.extend([rcode, version, flags, 0]);
+        let length_at = self.bytes.len();
+        self.number(0);
+        for _ in 0..self.random.below(4) {
+            let code = *self.random.pick(&[3, 10, 12, 15, 65001]);
+            self.number(code);
+            let length = self.random.below(12);
+            self.number(length as u16);
+            let data = self.random.octets(length);
+            self.bytes.extend(data);
+        }
+        let length = (self.bytes.len() - length_at - 2) as u16;
+        self.bytes[length_at..length_at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+fn octets(labels: &[&[u8]]) -> usize {
+    labels.iter().map(|label| 1 + label.len()).sum()
+}
+
+/// Breaks a message in one to three places.
+pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..1 + random.below(3) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = random.below(bytes.len());
+        match random.below(9) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = *random.pick(&[0, 1, 12, 63, 64, 128, 191, 192, 193, 255]),
+            2 => bytes.truncate(at),
+            3 => {
+                let more = random.below(20);
+                bytes.extend(random.octets(more));
+            }
+            4 => edit_pointer(random, bytes),
+            // A count lies.
+            5 if bytes.len() >= 12 => {
+                let low = 5 + 2 * random.below(4);
+                bytes[low] = bytes[low].wrapping_add(*random.pick(&[1, 2, 254, 255]));
+            }
+            // A number of 16 bits is off by little: lengths, most of all.
+            6 if at + 1 < bytes.len() => {
+                let number = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+                let off = number.wrapping_add(*random.pick(&[1, 2, 0xfffe, 0xffff]));
+                bytes[at..at + 2].copy_from_slice(&off.to_be_bytes());
+            }
+            // Some octets are said twice.
+            7 => {
+                let end = (at + random.below(24)).min(bytes.len());
+                let piece = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            // Some are left out.
+            _ => {
+                let end = (at + random.below(8)).min(bytes.len());
+                bytes.drain(at..end);
+            }
+        }
+    }
+}
+
+/// Sends a pointer elsewhere, or puts one where none was: near, far, into the header, to itself.
+fn edit_pointer(random: &mut Random, bytes: &mut [u8]) {
+    let pointers: Vec<usize> = (12..bytes.len().saturating_sub(1)).filter(|&at| bytes[at] >= 0xc0).collect();
+    if bytes.len() < 14 {
+        return;
+    }
+    let at = if pointers.is_empty() || random.once_in(4) {
+        12 + random.below(bytes.len() - 13)
+    } else {
+        *random.pick(&pointers)
+    };
+    let target = match random.below(6) {
+        0 => at,
+        1 => at - random.below(at),
+        2 => random.below(12),
+        3 => random.below(bytes.len() + 2),
+        4 => at.saturating_sub(2 + random.below(6)),
+        _ => *random.pick(&[12, 13]),
+    };
+    bytes[at..at + 2].copy_from_slice(&(0xc000 | target as u16 & 0x3fff).to_be_bytes());
+}
