@@ -1,0 +1,395 @@
+//! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
+
+use crate::chain::{Chain, leads_on};
+use crate::settings::{Dns64, Network};
+use core::net::{Ipv4Addr, Ipv6Addr};
+use pref64::Pref64;
+use wire::header::{self, Flags};
+use wire::{Builder, Full, Mark, Message, Rcode, Record, Section, Type, ede};
+
+/// What a client said in its OPT record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edns {
+    /// Its UDP size, as sent.
+    pub size: u16,
+    /// DO.
+    pub dnssec_ok: bool,
+}
+
+/// What an answer needs to know of the question.
+pub struct Asker<'a> {
+    /// Message ID.
+    pub id: u16,
+    /// Header flags of the question.
+    pub flags: Flags,
+    /// The question section, octet for octet; empty when the question could not be read.
+    pub question: &'a [u8],
+    /// What the OPT record said, if there was one.
+    pub edns: Option<Edns>,
+    /// Octets that the answer may take.
+    pub limit: usize,
+    /// The UDP size that we announce.
+    pub own_size: u16,
+}
+
+impl Asker<'_> {
+    /// QR and RA set, RD and CD as in the question, AA clear: we are no authority.
+    fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
+        let kept = Flags(self.flags.0 & (Flags::RD.0 | Flags::CD.0));
+        let flags = kept.with(Flags::QR).with(Flags::RA).with_opcode(self.flags.opcode()).with_rcode(rcode);
+        if secure { flags.with(Flags::AD) } else { flags }
+    }
+
+    /// Whether the client wants to know about AD (RFC 6840 section 5.8).
+    pub fn wants_ad(&self) -> bool {
+        self.flags.contains(Flags::AD) || self.edns.is_some_and(|edns| edns.dnssec_ok)
+    }
+
+    fn opt_octets(&self, reason: Option<u16>) -> usize {
+        match (self.edns, reason) {
+            (None, _) => 0,
+            (Some(_), None) => wire::OPT_LEN,
+            (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN,
+        }
+    }
+
+    /// Extended RCODEs need an OPT record; without one the nearest plain RCODE must do.
+    fn plain(&self, rcode: Rcode) -> Rcode {
+        if rcode.0 > 15 && self.edns.is_none() { Rcode::SERVFAIL } else { rcode }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Octets.
+    pub len: usize,
+    /// RCODE.
+    pub rcode: Rcode,
+    /// Records are missing for lack of room, and TC says so.
+    pub truncated: bool,
+}
+
+/// Addresses that a synthesis used and left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Records synthesized.
+    pub records: usize,
+    /// Left out: not global under the well-known prefix.
+    pub non_global: u64,
+    /// Left out: never embedded.
+    pub never_embed: u64,
+    /// Left out: more than `max-records`.
+    pub beyond_max: u64,
+}
+
+/// An answer without records.
+pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    let rcode = asker.plain(rcode);
+    frame[..12].fill(0);
+    header::set_id(frame, asker.id);
+    header::set_flags(frame, asker.flags(rcode, false));
+    let mut len = 12 + asker.question.len();
+    frame[12..len].copy_from_slice(asker.question);
+    header::set_qdcount(frame, u16::from(!asker.question.is_empty()));
+    len += append_opt(&mut frame[len..], asker, rcode, reason);
+    header::set_arcount(frame, u16::from(asker.edns.is_some()));
+    Written { len, rcode, truncated: false }
+}
+
+/// Writes our OPT record, if the question had one (RFC 6891 section 7). Returns its octets.
+fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
+    let Some(edns) = asker.edns else { return 0 };
+    wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
+        .expect("a frame has room for a question and an OPT record")
+}
+
+/// What an answer that is passed on consists of.
+pub struct Passed<'m, 'a> {
+    /// The upstream's reply.
+    pub message: &'m Message<'a>,
+    /// The way through it.
+    pub chain: &'m Chain<'a>,
+    /// Whether its AD bit is believed, and speaks for the whole answer.
+    pub trusted: bool,
+    /// AAAA records in these networks are left out; empty when nothing is excluded for this client.
+    pub exclude: &'m [Network],
+    /// Replies that led to the name that this reply is about, in order.
+    pub before: &'m [Vec<u8>],
+}
+
+impl Passed<'_, '_> {
+    fn keeps(&self, record: &Record<'_>) -> bool {
+        self.chain.keeps(record) && !is_excluded(record, self.exclude)
+    }
+
+    /// Whether some of the AAAA records are left out: what is left is not what was signed.
+    fn is_filtered(&self) -> bool {
+        self.message.records(Section::Answer).any(|record| is_excluded(&record, self.exclude))
+    }
+
+    /// Whether the octets behind the question can be copied as they are: every record is kept, and the OPT
+    /// record, which is not passed on, is the last one.
+    fn is_verbatim(&self) -> bool {
+        self.before.is_empty()
+            && self.message.records(Section::Answer).all(|record| self.keeps(&record))
+            && (self.message.opt_start().is_none()
+                || self.message.count(Section::Additional) == 1
+                || self
+                    .message
+                    .records(Section::Additional)
+                    .last()
+                    .is_some_and(|record| record.rtype == Type::OPT))
+    }
+}
+
+/// Whether an AAAA record counts as absent (RFC 6147 section 5.1.4).
+#[inline]
+pub fn is_excluded(record: &Record<'_>, exclude: &[Network]) -> bool {
+    !exclude.is_empty()
+        && record.address6().is_some_and(|octets| {
+            let address = Ipv6Addr::from(octets);
+            exclude.iter().any(|network| network.contains(address))
+        })
+}
+
+/// Passes a reply on: its records unchanged (RFC 6147 section 5.3.3), header and OPT record our own.
+pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Written {
+    let message = passed.message;
+    let rcode = asker.plain(message.rcode());
+    let secure = passed.trusted && message.flags().contains(Flags::AD) && asker.wants_ad();
+    let reason = message.opt().and_then(|opt| opt.ede().next()).map(|(code, _)| code);
+    let flags = asker.flags(rcode, secure);
+    if passed.is_verbatim() {
+        let start = 12 + message.question().len();
+        let end = message.opt_start().unwrap_or(message.end());
+        let octets = asker.opt_octets(reason);
+        if end + octets <= asker.limit && start == 12 + asker.question.len() {
+            frame[12..start].copy_from_slice(asker.question);
+            frame[start..end].copy_from_slice(&message.bytes()[start..end]);
+            header::set_id(frame, asker.id);
+            header::set_flags(frame, flags);
+            header::set_qdcount(frame, 1);
+            header::set_ancount(frame, message.count(Section::Answer) as u16);
+            header::set_nscount(frame, message.count(Section::Authority) as u16);
+            let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
+            header::set_arcount(frame, others as u16 + u16::from(asker.edns.is_some()));
+            let len = end + append_opt(&mut frame[end..], asker, rcode, reason);
+            return Written { len, rcode, truncated: false };
+        }
+    }
+    let filtered = passed.is_filtered();
+    let flags = if filtered { flags.without(Flags::AD) } else { flags };
+    let mut page = Page::start(frame, asker, flags, reason);
+    page.lead(passed.before);
+    for record in message.records(Section::Answer).filter(|record| passed.keeps(record)) {
+        if !(filtered && record.covered() == Some(Type::AAAA)) {
+            page.copy(Section::Answer, &record);
+        }
+    }
+    page.copy_rest(message);
+    page.finish(asker, rcode, reason)
+}
+
+/// Where the addresses of a synthesis come from and how they are made.
+pub struct Source<'m, 'a> {
+    /// The reply of the A leg.
+    pub message: &'m Message<'a>,
+    /// The way through it.
+    pub chain: &'m Chain<'a>,
+    /// How addresses are made.
+    pub dns64: &'m Dns64,
+    /// Upper bound of the TTL: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
+    pub negative_ttl: u32,
+    /// Whether both legs are secure.
+    pub secure: bool,
+    /// Replies that led to the name that this reply is about.
+    pub before: &'m [Vec<u8>],
+}
+
+/// Synthesizes AAAA records from the A records at the end of the chain (RFC 6147 sections 5.1.6 and 5.1.7): one per
+/// address and prefix, the owner that of the A, one TTL for the RRset.
+pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) -> (Written, Tally) {
+    let Source { message, chain, dns64, .. } = *source;
+    // 5.5: AD only for a client that set DO, and not for one that checks by itself (break-dnssec).
+    let dnssec_ok = asker.edns.is_some_and(|edns| edns.dnssec_ok);
+    let secure = source.secure && dnssec_ok && !asker.flags.contains(Flags::CD);
+    let reason = Some(ede::SYNTHESIZED);
+    let mut page = Page::start(frame, asker, asker.flags(Rcode::NOERROR, secure), reason);
+    page.lead(source.before);
+    let mut ttl = source.negative_ttl;
+    for record in message.records(Section::Answer) {
+        if chain.ends_in(&record, Type::A) {
+            ttl = ttl.min(record.ttl);
+        } else if leads_on(&record) && chain.keeps(&record) {
+            page.copy(Section::Answer, &record);
+        }
+    }
+    let mut tally = Tally::default();
+    page.begin_rrset();
+    for record in message.records(Section::Answer) {
+        if !chain.ends_in(&record, Type::A) {
+            continue;
+        }
+        if let Some(address) = record.address4() {
+            embed(&mut page, dns64, record.owner, address, ttl, &mut tally);
+        }
+    }
+    page.copy_rest(message);
+    let reason = if tally.records > 0 { reason } else { None };
+    (page.finish(asker, Rcode::NOERROR, reason), tally)
+}
+
+/// What becomes of an IPv4 address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Embed,
+    NeverEmbed,
+    NonGlobal,
+}
+
+/// RFC 6147 section 5.1.7: every A is checked against the configured ranges before its synthesis.
+#[inline]
+fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
+    let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
+    if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
+        Fate::NeverEmbed
+    // RFC 6052 section 3.1: the well-known prefix must not represent non-global addresses.
+    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
+        Fate::NonGlobal
+    } else {
+        Fate::Embed
+    }
+}
+
+/// What is left out, when that is everything: no address at the end of the chain may be embedded. None: some may.
+pub fn all_left_out(message: &Message<'_>, chain: &Chain<'_>, dns64: &Dns64) -> Option<Tally> {
+    let mut tally = Tally::default();
+    for record in message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A)) {
+        for prefix in &dns64.prefixes {
+            match record.address4().map(|address| fate(dns64, prefix, address)) {
+                Some(Fate::Embed) => return None,
+                Some(Fate::NeverEmbed) => tally.never_embed += 1,
+                Some(Fate::NonGlobal) => tally.non_global += 1,
+                None => {}
+            }
+        }
+    }
+    Some(tally)
+}
+
+fn embed(
+    page: &mut Page<'_, '_>,
+    dns64: &Dns64,
+    owner: wire::Name<'_>,
+    address: [u8; 4],
+    ttl: u32,
+    tally: &mut Tally,
+) {
+    for prefix in &dns64.prefixes {
+        match fate(dns64, prefix, address) {
+            Fate::NeverEmbed => tally.never_embed += 1,
+            Fate::NonGlobal => tally.non_global += 1,
+            Fate::Embed if tally.records == dns64.max_records => tally.beyond_max += 1,
+            Fate::Embed => {
+                tally.records += 1;
+                page.aaaa(owner, ttl, prefix.embed(address));
+            }
+        }
+    }
+}
+
+/// An answer while it is written: what does not fit is cut by whole RRsets (RFC 2181 section 9), TC says so for all
+/// but the additional section.
+struct Page<'b, 'm> {
+    builder: Builder<'b>,
+    flags: Flags,
+    mark: Mark,
+    /// Owner, type and signature's type of the RRset that is being written.
+    rrset: Option<(Section, wire::Name<'m>, Type, Option<Type>)>,
+    full: bool,
+    truncated: bool,
+}
+
+impl<'b, 'm> Page<'b, 'm> {
+    fn start(frame: &'b mut [u8], asker: &Asker<'_>, flags: Flags, reason: Option<u16>) -> Page<'b, 'm> {
+        let limit = asker.limit.min(frame.len());
+        let mut builder = Builder::new(frame, limit, asker.id, flags, asker.question)
+            .expect("a frame has room for a question and an OPT record");
+        builder.reserve(asker.opt_octets(reason));
+        let mark = builder.mark();
+        Page { builder, flags, mark, rrset: None, full: false, truncated: false }
+    }
+
+    /// The aliases that led to the name of the last reply.
+    fn lead(&mut self, before: &'m [Vec<u8>]) {
+        for bytes in before {
+            let message = Message::parse(bytes).expect("it was parsed before it was kept");
+            let chain = Chain::follow(&message);
+            for record in message.records(Section::Answer) {
+                if leads_on(&record) && chain.keeps(&record) {
+                    self.copy(Section::Answer, &record);
+                }
+            }
+        }
+    }
+
+    /// Authority and additional of the final reply (RFC 6147 section 5.4), unchanged (5.3.2); OPT is hop by hop, and
+    /// so are transaction signatures.
+    fn copy_rest(&mut self, message: &Message<'m>) {
+        for section in [Section::Authority, Section::Additional] {
+            for record in message.records(section) {
+                if !matches!(record.rtype, Type::OPT | Type::TSIG) {
+                    self.copy(section, &record);
+                }
+            }
+        }
+    }
+
+    fn copy(&mut self, section: Section, record: &Record<'m>) {
+        let covered = record.covered();
+        let same = self.rrset.as_ref().is_some_and(|&(at, ref owner, rtype, signed)| {
+            (at, rtype, signed) == (section, record.rtype, covered) && owner.eq_ignore_case(&record.owner)
+        });
+        if !same {
+            self.begin_rrset();
+            self.rrset = Some((section, record.owner, record.rtype, covered));
+        }
+        if !self.full {
+            let outcome = self.builder.copy(section, record);
+            self.note(section, outcome);
+        }
+    }
+
+    fn aaaa(&mut self, owner: wire::Name<'_>, ttl: u32, address: [u8; 16]) {
+        if !self.full {
+            let outcome = self.builder.aaaa(Section::Answer, owner, ttl, address);
+            self.note(Section::Answer, outcome);
+        }
+    }
+
+    #[inline]
+    fn begin_rrset(&mut self) {
+        self.mark = self.builder.mark();
+        self.rrset = None;
+    }
+
+    fn note(&mut self, section: Section, outcome: Result<(), Full>) {
+        if outcome.is_err() {
+            self.builder.rollback(self.mark);
+            self.full = true;
+            self.truncated = section != Section::Additional;
+        }
+    }
+
+    fn finish(mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+        if self.truncated {
+            self.builder.set_flags(self.flags.with(Flags::TC));
+        }
+        if let Some(edns) = asker.edns {
+            let written = self.builder.opt(asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
+            debug_assert!(written.is_ok(), "room was reserved");
+        }
+        Written { len: self.builder.finish(), rcode, truncated: self.truncated }
+    }
+}

@@ -1,0 +1,188 @@
+//! What the engine counts. Every drop, refusal and suspicion has a counter with a reason; label values come from
+//! closed sets, never from a packet. Plain numbers: the driver copies them out from time to time.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
+        /// One counter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter { $($(#[$doc])* $variant,)* }
+
+        impl Counter {
+            /// All counters, in the order of their numbers.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+
+            /// Name of the metric (without the prefix `sixfold_`) and its labels.
+            pub fn describe(self) -> (&'static str, &'static [(&'static str, &'static str)]) {
+                match self { $(Counter::$variant => ($family, &[$(($label, $value)),*]),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Client messages over UDP and IPv4.
+    QueriesUdp4 = "queries_total" {"transport": "udp", "family": "ipv4"};
+    /// Client messages over UDP and IPv6.
+    QueriesUdp6 = "queries_total" {"transport": "udp", "family": "ipv6"};
+    /// Client messages over TCP and IPv4.
+    QueriesTcp4 = "queries_total" {"transport": "tcp", "family": "ipv4"};
+    /// Client messages over TCP and IPv6.
+    QueriesTcp6 = "queries_total" {"transport": "tcp", "family": "ipv6"};
+    /// Answers with RCODE 0.
+    ResponsesNoError = "responses_total" {"rcode": "noerror"};
+    /// Answers with RCODE 1.
+    ResponsesFormErr = "responses_total" {"rcode": "formerr"};
+    /// Answers with RCODE 2.
+    ResponsesServFail = "responses_total" {"rcode": "servfail"};
+    /// Answers with RCODE 3.
+    ResponsesNxDomain = "responses_total" {"rcode": "nxdomain"};
+    /// Answers with RCODE 4.
+    ResponsesNotImp = "responses_total" {"rcode": "notimp"};
+    /// Answers with RCODE 5.
+    ResponsesRefused = "responses_total" {"rcode": "refused"};
+    /// Answers with any other RCODE.
+    ResponsesOther = "responses_total" {"rcode": "other"};
+    /// Answers over UDP that were cut to fit, with TC set.
+    Truncated = "truncated_responses_total" {};
+    /// Synthesis because the AAAA answer was empty.
+    SynthesizedNoData = "synthesized_total" {"reason": "nodata"};
+    /// Synthesis because every AAAA was excluded.
+    SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
+    /// Synthesis although the AAAA leg failed with an RCODE.
+    SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
+    /// Synthesis although the AAAA leg was not answered.
+    SynthesizedTimeout = "synthesized_total" {"reason": "aaaa_timeout"};
+    /// A real AAAA was passed on.
+    NotSynthesizedReal = "not_synthesized_total" {"reason": "real_aaaa"};
+    /// The name does not exist.
+    NotSynthesizedNxDomain = "not_synthesized_total" {"reason": "nxdomain"};
+    /// The client has no DNS64.
+    NotSynthesizedClient = "not_synthesized_total" {"reason": "client"};
+    /// DO and CD were both set.
+    NotSynthesizedDnssec = "not_synthesized_total" {"reason": "dnssec"};
+    /// RD was clear and `recursive-only` is set.
+    NotSynthesizedNotRecursive = "not_synthesized_total" {"reason": "not_recursive"};
+    /// The upstream says that the answer is bogus.
+    NotSynthesizedBogus = "not_synthesized_total" {"reason": "bogus"};
+    /// The AAAA leg failed and the configuration says: pass.
+    NotSynthesizedFailure = "not_synthesized_total" {"reason": "failure_passed"};
+    /// The A answer is empty.
+    NotSynthesizedNoA = "not_synthesized_total" {"reason": "no_a"};
+    /// The A leg failed.
+    NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
+    /// No A address may be embedded.
+    NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
+    /// Addresses left out: not global, and the prefix is the well-known one.
+    LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
+    /// Addresses left out by `never-embed`.
+    LeftOutNeverEmbed = "left_out_addresses_total" {"reason": "never_embed"};
+    /// Addresses left out by `max-records`.
+    LeftOutMaxRecords = "left_out_addresses_total" {"reason": "max_records"};
+    /// Clients outside `allow`.
+    RefusedNotAllowed = "refused_total" {"reason": "not_allowed"};
+    /// Zone transfers.
+    RefusedTransfer = "refused_total" {"reason": "transfer"};
+    /// The client's network has too many questions pending.
+    RefusedPendingPerClient = "refused_total" {"reason": "pending_per_client"};
+    /// All room for pending questions is taken, and this network holds most of it.
+    RefusedPending = "refused_total" {"reason": "pending"};
+    /// Client messages shorter than a header.
+    DroppedRunt = "dropped_total" {"reason": "runt"};
+    /// Client messages that are responses.
+    DroppedResponse = "dropped_total" {"reason": "response"};
+    /// The same question from the same port with the same ID while it is pending.
+    DroppedRepeated = "dropped_total" {"reason": "repeated"};
+    /// Answers that the datapath could not take.
+    DroppedAnswer = "dropped_total" {"reason": "answer_not_taken"};
+    /// Questions to an upstream that the datapath could not take.
+    DroppedQuestion = "dropped_total" {"reason": "question_not_taken"};
+    /// Upstream messages that are malformed.
+    DroppedMalformedReply = "dropped_total" {"reason": "upstream_malformed"};
+    /// Replies to a try that another try has made superfluous.
+    DroppedLate = "dropped_total" {"reason": "upstream_late"};
+    /// Upstream messages over a link that is no longer used.
+    DroppedStaleLink = "dropped_total" {"reason": "upstream_stale_link"};
+    /// Replies that nobody waits for: late ones, or forged ones with a guessed question.
+    SuspectUnknown = "forgery_suspects_total" {"reason": "unknown_question"};
+    /// Replies with the right question on the right socket, but another ID.
+    SuspectId = "forgery_suspects_total" {"reason": "id"};
+    /// Replies whose question has another letter case.
+    SuspectCase = "forgery_suspects_total" {"reason": "case"};
+    /// Replies to a question that was not asked over this socket.
+    SuspectSocket = "forgery_suspects_total" {"reason": "socket"};
+    /// UDP replies to a question that has gone over to TCP.
+    SuspectAbandoned = "forgery_suspects_total" {"reason": "moved_to_tcp"};
+    /// Messages from an upstream that are no responses.
+    SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
+    /// Client questions that joined one already asked.
+    Joined = "joined_total" {};
+    /// Questions asked over TCP because the UDP reply was truncated.
+    TcpTruncation = "upstream_tcp_total" {"reason": "truncation"};
+    /// Questions asked over TCP because of a forgery attempt.
+    TcpSuspicion = "upstream_tcp_total" {"reason": "suspicion"};
+    /// Tries that were not answered in time.
+    Timeouts = "upstream_timeouts_total" {};
+    /// Links that failed: ICMP errors, refused or reset connections.
+    Unreachable = "upstream_unreachable_total" {};
+    /// Replies with an error that made another upstream be asked.
+    Failover = "upstream_failovers_total" {};
+    /// Chains that an upstream left unfinished and that were followed.
+    Hops = "chain_hops_total" {};
+    /// Links opened.
+    LinksOpened = "upstream_links_opened_total" {};
+}
+
+/// Upper bounds of the buckets of the time from question to answer, in microseconds.
+pub const DURATION_BOUNDS_US: [u64; 16] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000,
+];
+
+/// The engine's counters.
+#[derive(Clone)]
+pub struct Counters {
+    values: [u64; Counter::ALL.len()],
+    /// Answers by duration; the last bucket has no bound.
+    pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
+    /// Sum of all durations, in nanoseconds.
+    pub duration_sum_ns: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters {
+            values: [0; Counter::ALL.len()],
+            durations: [0; DURATION_BOUNDS_US.len() + 1],
+            duration_sum_ns: 0,
+        }
+    }
+}
+
+impl Counters {
+    /// Counts one.
+    #[inline]
+    pub fn count(&mut self, counter: Counter) {
+        self.values[counter as usize] += 1;
+    }
+
+    /// Counts several.
+    pub fn add(&mut self, counter: Counter, amount: u64) {
+        self.values[counter as usize] += amount;
+    }
+
+    /// The value of a counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+
+    /// Counts the duration of one answer.
+    #[inline]
+    pub fn duration(&mut self, span: crate::time::Span) {
+        let us = span.as_micros();
+        let bucket =
+            DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
+        self.durations[bucket] += 1;
+        self.duration_sum_ns += span.0;
+    }
+}

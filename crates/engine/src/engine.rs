@@ -1,0 +1,338 @@
+//! The state machine itself: what it keeps, and how a question goes through it.
+//!
+//! A client's question becomes a *waiter*; what is asked upstream is a *flight*, where equal questions meet. An AAAA
+//! question of a client with DNS64 waits for the AAAA flight first; if that does not decide, for the A flight.
+//!
+//! ```text
+//! query -> [admit] -> waiter -> flight -> [ask] -> upstream
+//! upstream -> [reply] -> flight settles -> each waiter: answer, or on to the A flight
+//! time -> [expire] -> next try, or the flight settles as failed
+//! ```
+
+use crate::answer::{self, Asker, Written};
+use crate::counters::{Counter, Counters};
+use crate::face::{Client, Link, Machine, Outbox};
+use crate::flight::{Flights, State};
+use crate::greed::Ledger;
+use crate::held::Held;
+use crate::key::HashKey;
+use crate::limits::CHAINS;
+use crate::links::{Links, Release};
+use crate::random::Random;
+use crate::servers::Servers;
+use crate::settings::{Capacity, Settings};
+use crate::slab::{Index, NONE, Slab};
+use crate::time::{Instant, Span};
+use crate::timer::Wheel;
+use crate::waiter::Waiter;
+use wire::Rcode;
+
+/// The DNS64 engine. See the crate's documentation for what it does not do.
+pub struct Engine {
+    pub(crate) settings: Settings,
+    pub(crate) flights: Flights,
+    pub(crate) wheel: Wheel,
+    pub(crate) waiters: Slab<Waiter>,
+    pub(crate) ledger: Ledger,
+    pub(crate) servers: Servers,
+    pub(crate) links: Links,
+    pub(crate) held: Held,
+    pub(crate) chains: Slab<Followed>,
+    pub(crate) random: Random,
+    pub(crate) key: HashKey,
+    pub(crate) counters: Counters,
+    /// The configuration has changed: links to servers that it no longer names are to be closed.
+    pub(crate) stale_links: bool,
+}
+
+/// The way that a client's question has gone over several replies.
+#[derive(Default)]
+pub(crate) struct Followed {
+    /// The name that is asked for now, in wire form.
+    pub name: Vec<u8>,
+    /// The replies that led to it, in order.
+    pub replies: Vec<Vec<u8>>,
+}
+
+impl Engine {
+    /// An engine with everything reserved that `capacity` allows. `seed` is 32 octets of entropy.
+    pub fn new(settings: Settings, capacity: Capacity, seed: [u8; 32]) -> Engine {
+        let mut random = Random::new(seed);
+        let key = HashKey([random.bits(), random.bits() | 1]);
+        Engine {
+            servers: Servers::new(&settings.upstream),
+            settings,
+            // Two legs for every client question, and a probe for every server.
+            flights: Flights::new(2 * capacity.pending + 2 * crate::limits::UPSTREAMS),
+            wheel: Wheel::new(),
+            waiters: Slab::new(capacity.pending),
+            ledger: Ledger::new(capacity.pending, key),
+            links: Links::new(),
+            held: Held::new(),
+            chains: Slab::new(CHAINS),
+            random,
+            key,
+            counters: Counters::default(),
+            stale_links: false,
+        }
+    }
+
+    /// Takes over other settings. Questions in flight go on; their answers follow the new settings.
+    pub fn configure(&mut self, settings: Settings) {
+        let Engine { servers, links, .. } = self;
+        servers.configure(&settings.upstream, |number| !links.leads_to(number));
+        self.settings = settings;
+        self.stale_links = true;
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The upstream servers that the configuration names.
+    pub fn servers(&self) -> impl Iterator<Item = &crate::servers::Server> {
+        self.servers.list.iter().filter(|server| server.configured)
+    }
+
+    /// Client questions that wait for an upstream.
+    pub fn pending(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Questions in flight to upstreams.
+    pub fn flights(&self) -> usize {
+        self.flights.slab.len()
+    }
+
+    /// Open links to upstreams.
+    pub fn open_links(&self) -> usize {
+        self.links.open()
+    }
+
+    /// Writes and sends the answer to a waiter.
+    pub(crate) fn respond(
+        waiters: &Slab<Waiter>,
+        counters: &mut Counters,
+        own_size: u16,
+        index: Index,
+        now: Instant,
+        out: &mut impl Outbox,
+        write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+    ) {
+        let waiter = &waiters[index];
+        let asker = waiter.asker(own_size);
+        send(counters, &waiter.client, &asker, out, write);
+        counters.duration(now - waiter.arrived);
+    }
+
+    /// An answer without records to a waiter, who then waits no more.
+    pub(crate) fn respond_empty(
+        &mut self,
+        index: Index,
+        rcode: Rcode,
+        reason: Option<u16>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let own_size = self.settings.udp_size;
+        Engine::respond(&self.waiters, &mut self.counters, own_size, index, now, out, |frame, asker| {
+            answer::empty(frame, asker, rcode, reason)
+        });
+        self.forget(index);
+    }
+
+    /// A waiter has got its answer (or never will): its room is free again.
+    pub(crate) fn forget(&mut self, index: Index) {
+        let Waiter { holder, older, newer, second, chain, .. } = self.waiters[index];
+        if second != NONE {
+            self.let_go(second);
+        }
+        if chain != NONE {
+            self.chains[chain].replies.clear();
+            self.chains.give(chain);
+        }
+        if newer == NONE {
+            self.ledger.set_newest(holder, older);
+        } else {
+            self.waiters[newer].older = older;
+        }
+        if older != NONE {
+            self.waiters[older].newer = newer;
+        }
+        self.ledger.remove(holder);
+        self.waiters.give(index);
+    }
+
+    /// A waiter joins the clients of a flight.
+    #[inline]
+    pub(crate) fn join(&mut self, flight: Index, index: Index) {
+        let first = self.flights.slab[flight].waiters;
+        let waiter = &mut self.waiters[index];
+        waiter.flight = flight;
+        waiter.previous = NONE;
+        waiter.next = first;
+        if first != NONE {
+            self.waiters[first].previous = index;
+        }
+        self.flights.slab[flight].waiters = index;
+    }
+
+    /// A waiter leaves its flight before that has settled.
+    pub(crate) fn part(&mut self, index: Index) {
+        let Waiter { flight, previous, next, .. } = self.waiters[index];
+        if previous == NONE {
+            self.flights.slab[flight].waiters = next;
+        } else {
+            self.waiters[previous].next = next;
+        }
+        if next != NONE {
+            self.waiters[next].previous = previous;
+        }
+    }
+
+    /// A waiter no longer needs a flight that it held. An asked question stays in flight until its reply, which
+    /// would otherwise look like a forgery.
+    pub(crate) fn let_go(&mut self, flight: Index) {
+        let state = {
+            let flight = &mut self.flights.slab[flight];
+            flight.holders -= 1;
+            if flight.holders > 0 { State::Asking } else { flight.state }
+        };
+        if state == State::Held {
+            self.drop_flight(flight);
+        }
+    }
+
+    /// Frees a flight that has left the table.
+    pub(crate) fn drop_flight(&mut self, flight: Index) {
+        let held = core::mem::replace(&mut self.flights.slab[flight].held, NONE);
+        if held != NONE {
+            self.held.forget(held);
+        }
+        self.flights.slab[flight].state = State::Free;
+        self.flights.slab.give(flight);
+    }
+
+    /// All tries of a flight are over: its links may close.
+    pub(crate) fn release_links(&mut self, flight: Index, out: &mut impl Outbox) {
+        for place in 0..self.flights.slab[flight].attempts_len as usize {
+            let link = self.flights.slab[flight].attempts[place].link;
+            if self.links.release(link) == Release::Close {
+                self.close(link, out);
+            }
+        }
+        self.flights.slab[flight].attempts_len = 0;
+    }
+
+    /// Retires the links to servers that the configuration no longer names.
+    fn close_stale_links(&mut self, out: &mut impl Outbox) {
+        for number in 0..self.servers.list.len() {
+            let server = &mut self.servers.list[number];
+            if server.configured {
+                continue;
+            }
+            for slot in core::mem::take(&mut server.current).into_iter().flatten() {
+                let link = self.links.link(slot).expect("a current link is open");
+                if self.links.retire(link) == Release::Close {
+                    self.close(link, out);
+                }
+            }
+        }
+    }
+
+    /// Closes a link.
+    pub(crate) fn close(&mut self, link: Link, out: &mut impl Outbox) {
+        self.forget_link(link);
+        out.close(link);
+    }
+
+    /// A link is gone: no new question takes it, its slot is free.
+    pub(crate) fn forget_link(&mut self, link: Link) {
+        let server = self.links.server(link);
+        for current in &mut self.servers.list[server as usize].current {
+            if *current == Some(link.slot) {
+                *current = None;
+            }
+        }
+        self.links.free(link);
+    }
+}
+
+/// Sends an answer and counts it.
+pub(crate) fn send(
+    counters: &mut Counters,
+    client: &Client,
+    asker: &Asker<'_>,
+    out: &mut impl Outbox,
+    write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+) {
+    let mut written = None;
+    let taken = out.answer(client, asker.limit, |frame| {
+        let done = write(frame, asker);
+        written = Some(done);
+        done.len
+    });
+    match written {
+        Some(written) if taken => {
+            counters.count(match written.rcode {
+                Rcode::NOERROR => Counter::ResponsesNoError,
+                Rcode::FORMERR => Counter::ResponsesFormErr,
+                Rcode::SERVFAIL => Counter::ResponsesServFail,
+                Rcode::NXDOMAIN => Counter::ResponsesNxDomain,
+                Rcode::NOTIMP => Counter::ResponsesNotImp,
+                Rcode::REFUSED => Counter::ResponsesRefused,
+                _ => Counter::ResponsesOther,
+            });
+            if written.truncated {
+                counters.count(Counter::Truncated);
+            }
+        }
+        _ => counters.count(Counter::DroppedAnswer),
+    }
+}
+
+impl Machine for Engine {
+    fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        self.on_query(now, from, message, out);
+    }
+
+    fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
+        self.on_reply(now, via, message, out);
+    }
+
+    fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        self.on_unreachable(now, via, out);
+    }
+
+    fn idle(&self) -> bool {
+        self.waiters.len() == 0
+    }
+
+    fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
+        while let Some(flight) = self.wheel.pop(&mut self.flights.slab, now) {
+            self.on_deadline(flight, now, out);
+        }
+        if core::mem::take(&mut self.stale_links) {
+            self.close_stale_links(out);
+        }
+        let mut next = None;
+        for number in 0..self.servers.list.len() {
+            if self.servers.list[number].probe_due(now) {
+                self.probe(number as u16, now, out);
+            }
+            if let Some(probe) = self.servers.list[number].next_probe() {
+                next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
+            }
+        }
+        // Probes have set deadlines of their own.
+        let next = next.into_iter().chain(self.wheel.next()).min();
+        // A tick never comes due in the same look again.
+        next.map(|next| next.max(now + Span(1)))
+    }
+}

@@ -1,0 +1,248 @@
+//! Questions that are asked upstream. Equal questions meet here, so an upstream is asked once however many
+//! clients wait (which also denies the birthday attack, VU#457875).
+
+use crate::face::Link;
+use crate::limits::ATTEMPTS;
+use crate::slab::{Index, NONE, Slab};
+use crate::time::Instant;
+use crate::timer::{Hook, Hooks};
+use wire::Type;
+
+/// The bits that make two questions for one name and type different ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wishes(u8);
+
+impl Wishes {
+    /// Recursion desired.
+    pub const RD: Wishes = Wishes(1);
+    /// Checking disabled.
+    pub const CD: Wishes = Wishes(2);
+    /// AD in the question: the asker understands AD (RFC 6840 section 5.7).
+    pub const AD: Wishes = Wishes(4);
+    /// DNSSEC OK.
+    pub const DO: Wishes = Wishes(8);
+    /// A probe of a dead server; no client's question joins it.
+    pub const PROBE: Wishes = Wishes(16);
+
+    /// These and those.
+    #[inline]
+    pub const fn with(self, more: Wishes, on: bool) -> Wishes {
+        if on { Wishes(self.0 | more.0) } else { self }
+    }
+
+    /// Whether all of `some` are among them.
+    #[inline]
+    pub const fn has(self, some: Wishes) -> bool {
+        self.0 & some.0 == some.0
+    }
+}
+
+/// What makes two questions equal.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// Name in wire form, any letter case.
+    pub name: &'a [u8],
+    /// Keyed hash of the name.
+    pub hash: u64,
+    /// Type.
+    pub qtype: Type,
+    /// Class.
+    pub class: wire::Class,
+    /// Bits.
+    pub wishes: Wishes,
+}
+
+/// One try.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// The link that it went over.
+    pub link: Link,
+    /// Its message ID.
+    pub id: u16,
+    /// The server asked.
+    pub server: u16,
+    /// When.
+    pub sent: Instant,
+    /// The server replied that it failed.
+    pub failed: bool,
+}
+
+/// Where a flight stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum State {
+    /// The slot is free.
+    #[default]
+    Free,
+    /// Asked, not answered.
+    Asking,
+    /// Over, and its outcome is kept for clients whose AAAA leg is not decided.
+    Held,
+}
+
+/// One question on its way.
+pub struct Flight {
+    pub state: State,
+    pub over_tcp: bool,
+    /// The current try could not be sent.
+    pub unsent: bool,
+    /// Tries so far.
+    pub tries: u8,
+    pub attempts_len: u8,
+    pub wishes: Wishes,
+    pub name_len: u8,
+    pub qtype: Type,
+    pub class: wire::Class,
+    pub hash: u64,
+    chain: Index,
+    pub hook: Hook,
+    /// When the current try is given up.
+    pub deadline: Instant,
+    /// When the A leg is asked as well (an AAAA question with `lookup = "stagger"`, or whose first try failed).
+    pub stagger: Option<Instant>,
+    /// First of the clients that wait.
+    pub waiters: Index,
+    /// Clients that wait for another flight and will want the outcome of this one.
+    pub holders: u32,
+    /// Number of the kept reply; [`NONE`]: it failed, [`LOST`](crate::held::LOST): there was no room.
+    pub held: Index,
+    pub attempts: [Attempt; ATTEMPTS],
+    /// The name as it was sent, letter by letter.
+    pub name: [u8; 256],
+}
+
+impl Default for Flight {
+    fn default() -> Flight {
+        let attempt = Attempt { link: Link::NOWHERE, id: 0, server: 0, sent: Instant(0), failed: false };
+        Flight {
+            state: State::Free,
+            over_tcp: false,
+            unsent: false,
+            tries: 0,
+            attempts_len: 0,
+            wishes: Wishes::default(),
+            name_len: 0,
+            qtype: Type(0),
+            class: wire::Class(0),
+            hash: 0,
+            chain: NONE,
+            hook: Hook::default(),
+            deadline: Instant(0),
+            stagger: None,
+            waiters: NONE,
+            holders: 0,
+            held: NONE,
+            attempts: [attempt; ATTEMPTS],
+            name: [0; 256],
+        }
+    }
+}
+
+impl Flight {
+    /// The name as it was sent.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.name[..self.name_len as usize]
+    }
+
+    /// The tries that may still be answered.
+    #[inline]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts[..self.attempts_len as usize]
+    }
+}
+
+/// All flights, and the table in which equal questions meet.
+pub struct Flights {
+    pub slab: Slab<Flight>,
+    buckets: Box<[Index]>,
+}
+
+impl Hooks for Slab<Flight> {
+    #[inline]
+    fn hook(&mut self, index: Index) -> &mut Hook {
+        &mut self[index].hook
+    }
+}
+
+impl Flights {
+    /// Room for `capacity` flights.
+    pub fn new(capacity: usize) -> Flights {
+        Flights { slab: Slab::new(capacity), buckets: vec![NONE; capacity.next_power_of_two()].into() }
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    /// The flight that asks this very question.
+    #[inline]
+    pub fn find(&self, question: &Question<'_>) -> Option<Index> {
+        let mut index = self.buckets[self.bucket(question.hash)];
+        while index != NONE {
+            let flight = &self.slab[index];
+            if flight.hash == question.hash
+                && flight.qtype == question.qtype
+                && flight.class == question.class
+                && flight.wishes == question.wishes
+                && wire::eq_ignore_case(flight.name(), question.name)
+            {
+                return Some(index);
+            }
+            index = flight.chain;
+        }
+        None
+    }
+
+    /// All flights with this hash, type and class: candidates for a reply.
+    #[inline]
+    pub fn candidates(&self, hash: u64) -> Candidates<'_> {
+        Candidates { flights: self, hash, next: self.buckets[self.bucket(hash)] }
+    }
+
+    /// Enters a flight into the table.
+    #[inline]
+    pub fn enter(&mut self, index: Index) {
+        let bucket = self.bucket(self.slab[index].hash);
+        self.slab[index].chain = self.buckets[bucket];
+        self.buckets[bucket] = index;
+    }
+
+    /// Takes a flight out of the table: no question joins it, no reply finds it any more.
+    #[inline]
+    pub fn leave(&mut self, index: Index) {
+        let bucket = self.bucket(self.slab[index].hash);
+        let after = self.slab[index].chain;
+        let mut place = self.buckets[bucket];
+        if place == index {
+            self.buckets[bucket] = after;
+            return;
+        }
+        while self.slab[place].chain != index {
+            place = self.slab[place].chain;
+        }
+        self.slab[place].chain = after;
+    }
+}
+
+/// Walks over [`Flights::candidates`].
+pub struct Candidates<'a> {
+    flights: &'a Flights,
+    hash: u64,
+    next: Index,
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = Index;
+    #[inline]
+    fn next(&mut self) -> Option<Index> {
+        while self.next != NONE {
+            let index = self.next;
+            self.next = self.flights.slab[index].chain;
+            if self.flights.slab[index].hash == self.hash {
+                return Some(index);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,143 @@
+//! Names as keys: a keyed hash over the case-folded name, and the 0x20 letter case of what we ask. The key is
+//! random per start, so nobody outside can aim many names at one bucket.
+
+const LOWER: u64 = 0x2020_2020_2020_2020;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The key of the hash.
+#[derive(Clone, Copy)]
+pub struct HashKey(pub [u64; 2]);
+
+impl HashKey {
+    /// Hashes a wire name without regard to ASCII case: multiply-fold of eight octets at a time.
+    #[inline]
+    pub fn hash(&self, name: &[u8]) -> u64 {
+        let mut state = self.0[0] ^ name.len() as u64;
+        let (words, rest) = name.as_chunks::<8>();
+        for word in words {
+            state = fold_multiply(state ^ fold_case(u64::from_le_bytes(*word)), self.0[1]);
+        }
+        if !rest.is_empty() {
+            // The last eight octets, some of them once more; with the length in the state that is as good as padding.
+            let tail = match name.last_chunk() {
+                Some(last) => u64::from_le_bytes(*last),
+                None => rest.iter().fold(0, |word, &octet| word << 8 | u64::from(octet)),
+            };
+            state = fold_multiply(state ^ fold_case(tail), self.0[1]);
+        }
+        fold_multiply(state, self.0[0] | 1)
+    }
+
+    /// Hashes a number.
+    #[inline]
+    pub fn hash_number(&self, number: u128) -> u64 {
+        let low = fold_multiply(number as u64 ^ self.0[0], self.0[1]);
+        fold_multiply(low ^ (number >> 64) as u64, self.0[0] | 1)
+    }
+}
+
+#[inline]
+fn fold_multiply(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// 0x20 in every octet that is an ASCII letter, 0 elsewhere.
+#[inline]
+fn letters(word: u64) -> u64 {
+    // With bit 7 cleared, adding 0x1f to an octet that has bit 5 set carries into bit 7 from 'a' (0x61) on,
+    // adding 0x05 from '{' (0x7b) on: the letters lie between. Octets with bit 7 set are none.
+    let lower = (word | LOWER) & !HIGH;
+    let from_a = lower + ONES * 0x1f;
+    let beyond_z = lower + ONES * 0x05;
+    ((from_a & !beyond_z & !word) & HIGH) >> 2
+}
+
+#[inline]
+fn fold_case(word: u64) -> u64 {
+    word | letters(word)
+}
+
+/// Copies a wire name with every letter's case taken from `bits` (draft-vixie-dnsext-dns0x20): one bit per
+/// octet, used again after 64 octets. Length octets are at most 63 and so never letters.
+#[inline]
+pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
+    let mut bits = bits;
+    let out = &mut out[..name.len()];
+    let (words, rest) = name.as_chunks::<8>();
+    for (from, to) in words.iter().zip(out.as_chunks_mut::<8>().0) {
+        *to = mix_word(u64::from_le_bytes(*from), bits as u8).to_le_bytes();
+        bits = bits.rotate_right(8);
+    }
+    if rest.is_empty() {
+        return;
+    }
+    // The last eight octets, some of them once more with other bits.
+    if let (Some(from), Some(to)) = (name.last_chunk(), out.last_chunk_mut()) {
+        *to = mix_word(u64::from_le_bytes(*from), bits as u8).to_le_bytes();
+        return;
+    }
+    for (place, (from, to)) in name.iter().zip(out).enumerate() {
+        let capital = from.is_ascii_alphabetic() && bits >> place & 1 == 0;
+        *to = if capital { from.to_ascii_uppercase() } else { from.to_ascii_lowercase() };
+    }
+}
+
+#[inline]
+fn mix_word(word: u64, bits: u8) -> u64 {
+    let letters = letters(word);
+    // One bit into each octet, then to the position of 0x20.
+    let spread = (u64::from(bits) * ONES) & 0x8040_2010_0804_0201;
+    let chosen = (((spread + 0x7f7f_7f7f_7f7f_7f7f) | spread) & HIGH) >> 2;
+    (word & !letters) | (letters & chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_ascii_letters_are_letters() {
+        for octet in 0..=255u8 {
+            for place in 0..8 {
+                let word = u64::from(octet) << (8 * place);
+                let expected = if octet.is_ascii_alphabetic() { 0x20u64 << (8 * place) } else { 0 };
+                assert_eq!(letters(word), expected, "octet {octet:#x} at {place}");
+            }
+            assert_eq!(letters(u64::from(octet) * ONES) != 0, octet.is_ascii_alphabetic());
+        }
+    }
+
+    #[test]
+    fn the_hash_ignores_case_and_nothing_else() {
+        let key = HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
+        assert_eq!(key.hash(b"\x03WwW\x07eXamPle\x00"), key.hash(b"\x03www\x07example\x00"));
+        assert_ne!(key.hash(b"\x03www\x07example\x00"), key.hash(b"\x03www\x07exampl1\x00"));
+        assert_ne!(key.hash(b"\x01[\x00"), key.hash(b"\x01{\x00"));
+        assert_ne!(key.hash(b"\x01a\x00"), HashKey([1, 2]).hash(b"\x01a\x00"));
+    }
+
+    #[test]
+    fn mixed_case_changes_letters_only_and_uses_every_bit() {
+        // Lengths of every remainder modulo 8, from the root to several words.
+        let long = b"\x0fabcdefghijklmno\x03XyZ\x041-2{\x00";
+        for name in (1..=long.len()).map(|len| &long[..len]).chain([b"\x00".as_slice()]) {
+            let mut lower = [0u8; 26];
+            let mut upper = [0u8; 26];
+            for bit in 0..64 {
+                let mut out = [0u8; 26];
+                mix_case(name, 1 << bit, &mut out);
+                assert!(out[..name.len()].eq_ignore_ascii_case(name));
+                for (i, octet) in out[..name.len()].iter().enumerate() {
+                    lower[i] |= u8::from(octet.is_ascii_lowercase());
+                    upper[i] |= u8::from(octet.is_ascii_uppercase());
+                }
+            }
+            for (i, octet) in name.iter().enumerate() {
+                let letter = u8::from(octet.is_ascii_alphabetic());
+                assert_eq!((lower[i], upper[i]), (letter, letter), "octet {i} of {}", name.len());
+            }
+        }
+    }
+}

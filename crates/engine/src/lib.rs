@@ -1,0 +1,33 @@
+//! The DNS64 engine: a state machine without I/O. Datagrams and the time go in, datagrams and the next deadline
+//! come out. It has no socket, clock, thread, lock, random source of its own, `async`, `dyn` or allocation per
+//! packet, so the same code runs over sockets and in a simulator with virtual time.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod ask;
+mod chain;
+pub mod counters;
+mod engine;
+pub mod face;
+mod flight;
+mod greed;
+mod held;
+mod key;
+pub mod limits;
+mod links;
+mod query;
+mod random;
+mod reply;
+pub mod servers;
+pub mod settings;
+mod settle;
+mod slab;
+pub mod time;
+mod timer;
+mod waiter;
+
+pub use counters::{Counter, Counters};
+pub use engine::Engine;
+pub use face::{Carrier, Client, Link, Machine, Outbox};
+pub use settings::{Capacity, Settings, Transport};
+pub use time::{Instant, Span};

@@ -1,0 +1,51 @@
+//! Every bound of the engine, with the arithmetic. What is configurable has its default in `settings.rs`.
+
+/// Links to upstreams that are open at a time, of all upstreams. A UDP link carries at most
+/// [`LINK_QUESTIONS`] questions or lives [`LINK_LIFE_SECS`]; a replaced one lingers until its last question is
+/// answered or given up (seconds). Two legs of the default 65,536 pending queries with 3 tries each, none of
+/// them answered: 65,536 x 2 x 3 / 256 = 1,536.
+pub const LINKS: usize = 2048;
+
+/// Questions asked over one UDP link before another random port takes over (RFC 5452 section 9.2 in spirit).
+pub const LINK_QUESTIONS: usize = 256;
+
+/// Seconds that a UDP link is used before another random port takes over.
+pub const LINK_LIFE_SECS: u64 = 10;
+
+/// Questions over one TCP link before it is replaced: IDs count upwards from a random one, and half of the
+/// 65,536 are used, so none comes twice (RFC 7766 section 6.2.1).
+pub const STREAM_QUESTIONS: usize = 32_768;
+
+/// Upstream servers in one configuration, all zones together.
+pub const UPSTREAMS: usize = 256;
+
+/// The most that `upstream.tries` may ask for.
+pub const TRIES: usize = 8;
+
+/// Attempts that one question remembers, so that late replies still count: every try, and the move to TCP.
+pub const ATTEMPTS: usize = TRIES + 2;
+
+/// Names in one CNAME or DNAME chain (Unbound and BIND stop at 11 to 16).
+pub const CHAIN: usize = 16;
+
+/// Questions asked for one client question to follow a chain that the upstream left unfinished.
+pub const HOPS: usize = 8;
+
+/// Octets that a chain collected over several hops may take.
+pub const CHAIN_OCTETS: usize = 4096;
+
+/// Client questions that follow such a chain at a time: 1,024 x 4 KiB = 4 MiB.
+pub const CHAINS: usize = 1024;
+
+/// Octets of replies of the A leg that wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of
+/// 160 octets. Beyond it, the A leg is asked again once the AAAA leg is decided.
+pub const HELD_OCTETS: usize = 16 << 20;
+
+/// The largest answer over UDP that may be configured, in octets.
+pub const UDP_SIZE: usize = 4096;
+
+/// The largest DNS message, in octets.
+pub const MESSAGE: usize = 65_535;
+
+/// Bound of `dns64.max-records`.
+pub const RECORDS: usize = 1024;

@@ -1,0 +1,244 @@
+//! Client questions: what is answered at once, what is refused, and what waits for an upstream.
+
+use crate::answer::{self, Asker, Edns};
+use crate::counters::Counter;
+use crate::engine::{Engine, send};
+use crate::face::{Carrier, Client, Outbox};
+use crate::flight::{Question, Wishes};
+use crate::greed::network_of;
+use crate::settings::Lookup;
+use crate::slab::{Index, NONE};
+use crate::time::Instant;
+use crate::waiter::{Cause, Stage, answer_limit};
+use wire::header::{self, Flags};
+use wire::{Class, Malformed, Message, Opcode, Rcode, Type};
+
+/// How many of the clients of a flight are compared with a newcomer that may be a repetition.
+const REPEATED_LOOK: usize = 16;
+
+impl Engine {
+    pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        self.counters.count(match (from.carrier, from.is_ipv4()) {
+            (Carrier::Udp, true) => Counter::QueriesUdp4,
+            (Carrier::Udp, false) => Counter::QueriesUdp6,
+            (Carrier::Tcp, true) => Counter::QueriesTcp4,
+            (Carrier::Tcp, false) => Counter::QueriesTcp6,
+        });
+        if message.len() < wire::HEADER {
+            return self.counters.count(Counter::DroppedRunt);
+        }
+        let flags = header::flags(message);
+        // A response is never answered, or two servers would talk for ever (RFC 1035 section 7.3, CVE-2024-2169).
+        if flags.contains(Flags::QR) {
+            return self.counters.count(Counter::DroppedResponse);
+        }
+        let mut asker = Asker {
+            id: header::id(message),
+            flags,
+            question: &[],
+            edns: None,
+            limit: answer_limit(from.carrier, None, self.settings.udp_size),
+            own_size: self.settings.udp_size,
+        };
+        let parsed = Message::parse(message);
+        if let Ok(parsed) = &parsed {
+            asker.question = parsed.question();
+            asker.edns = parsed.opt().map(|opt| Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
+            asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
+        }
+        match self.objection(from, flags, &parsed) {
+            Some(rcode) => send(&mut self.counters, from, &asker, out, |frame, asker| {
+                answer::empty(frame, asker, rcode, None)
+            }),
+            None => {
+                if let Ok(parsed) = &parsed {
+                    self.take_in(now, from, parsed, &asker, out);
+                }
+            }
+        }
+    }
+
+    /// Why a question is answered at once with an RCODE and nothing else.
+    fn objection(
+        &mut self,
+        from: &Client,
+        flags: Flags,
+        parsed: &Result<Message<'_>, Malformed>,
+    ) -> Option<Rcode> {
+        if !self.settings.allow.contains(from.address) {
+            self.counters.count(Counter::RefusedNotAllowed);
+            return Some(Rcode::REFUSED);
+        }
+        // First of all, as other operations have sections of their own kind (RFC 8490 section 5.4: no question at all).
+        if flags.opcode() != Opcode::QUERY {
+            return Some(Rcode::NOTIMP);
+        }
+        let message = match parsed {
+            Ok(message) => message,
+            // RFC 9619: a query with another number of questions than one is malformed.
+            Err(_) => return Some(Rcode::FORMERR),
+        };
+        // RFC 6891 section 6.1.3.
+        if message.opt().is_some_and(|opt| opt.version() > 0) {
+            return Some(Rcode::BADVERS);
+        }
+        match message.qtype() {
+            Type::AXFR | Type::IXFR => {
+                self.counters.count(Counter::RefusedTransfer);
+                Some(Rcode::REFUSED)
+            }
+            // Types that live in other sections, or are obsolete and never forwarded.
+            Type::OPT | Type::TSIG | Type::TKEY | Type::MAILA | Type::MAILB => Some(Rcode::FORMERR),
+            _ => None,
+        }
+    }
+
+    /// Makes room for a question, and sends it on its way.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        from: &Client,
+        message: &Message<'_>,
+        asker: &Asker<'_>,
+        out: &mut impl Outbox,
+    ) {
+        let wishes = Wishes::default()
+            .with(Wishes::RD, asker.flags.contains(Flags::RD))
+            .with(Wishes::CD, asker.flags.contains(Flags::CD))
+            .with(Wishes::AD, asker.flags.contains(Flags::AD))
+            .with(Wishes::DO, asker.edns.is_some_and(|edns| edns.dnssec_ok));
+        let stage = self.stage_of(from, message, wishes);
+        let question = Question {
+            name: message.qname(),
+            hash: self.key.hash(message.qname()),
+            qtype: message.qtype(),
+            class: message.qclass(),
+            wishes,
+        };
+        let flight = self.flights.find(&question);
+        if flight.is_some_and(|flight| self.is_repeated(flight, from, asker)) {
+            return self.counters.count(Counter::DroppedRepeated);
+        }
+        let Some(index) = self.admit(from, now, out) else {
+            return send(&mut self.counters, from, asker, out, |frame, asker| {
+                answer::empty(frame, asker, Rcode::REFUSED, None)
+            });
+        };
+        let waiter = &mut self.waiters[index];
+        waiter.id = asker.id;
+        waiter.flags = asker.flags;
+        waiter.edns = asker.edns;
+        waiter.wishes = wishes;
+        waiter.stage = stage;
+        waiter.hash = question.hash;
+        waiter.question_len = asker.question.len() as u16;
+        waiter.question[..asker.question.len()].copy_from_slice(asker.question);
+        match flight {
+            Some(flight) => {
+                self.counters.count(Counter::Joined);
+                self.join(flight, index);
+                // The stagger of the question that it joined has run out already.
+                if stage == Stage::Aaaa && self.asks_both(flight) {
+                    self.ask_second(index, now, out);
+                }
+            }
+            None => {
+                let Some(flight) = self.launch(&question, now, out) else {
+                    return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
+                };
+                self.join(flight, index);
+                if stage == Stage::Aaaa {
+                    match self.settings.dns64.lookup {
+                        Lookup::Sequential => {}
+                        Lookup::Parallel => self.ask_second(index, now, out),
+                        Lookup::Stagger(span) => self.set_stagger(flight, now + span),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a question is passed on as it is, or is the AAAA leg of a synthesis.
+    fn stage_of(&mut self, from: &Client, message: &Message<'_>, wishes: Wishes) -> Stage {
+        // RFC 6147 section 5.1: another class, another type: as if DNS64 were not there.
+        if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
+            return Stage::Direct;
+        }
+        let dns64 = &self.settings.dns64;
+        let reason = if !dns64.clients.contains(from.address) {
+            Counter::NotSynthesizedClient
+        } else if wishes.has(Wishes::DO.with(Wishes::CD, true)) && !dns64.break_dnssec {
+            // RFC 6147 section 5.5 (3): the client validates by itself; MUST NOT synthesize.
+            Counter::NotSynthesizedDnssec
+        } else if dns64.recursive_only && !wishes.has(Wishes::RD) {
+            Counter::NotSynthesizedNotRecursive
+        } else {
+            return Stage::Aaaa;
+        };
+        self.counters.count(reason);
+        Stage::Direct
+    }
+
+    /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.
+    fn is_repeated(&self, flight: Index, from: &Client, asker: &Asker<'_>) -> bool {
+        let mut index = self.flights.slab[flight].waiters;
+        for _ in 0..REPEATED_LOOK {
+            if index == NONE {
+                return false;
+            }
+            let waiter = &self.waiters[index];
+            if waiter.id == asker.id
+                && waiter.question() == asker.question
+                && waiter.client.port == from.port
+                && waiter.client.address == from.address
+                && waiter.client.stream == from.stream
+                && from.carrier == Carrier::Udp
+            {
+                return true;
+            }
+            index = waiter.next;
+        }
+        false
+    }
+
+    /// Room for one more question. When all is taken, the newest question of the greediest network gives way; when
+    /// that is the asker's own network, it is refused.
+    fn admit(&mut self, from: &Client, now: Instant, out: &mut impl Outbox) -> Option<Index> {
+        let network = network_of(from.address);
+        if self.ledger.highest() >= self.settings.pending_per_client || self.waiters.is_full() {
+            let count = self.ledger.find(network).map_or(0, |holder| self.ledger.count(holder));
+            if count >= self.settings.pending_per_client {
+                self.counters.count(Counter::RefusedPendingPerClient);
+                return None;
+            }
+            if self.waiters.is_full() {
+                self.counters.count(Counter::RefusedPending);
+                if count + 1 >= self.ledger.highest() {
+                    return None;
+                }
+                let greediest = self.ledger.greediest()?;
+                let newest = self.ledger.newest(greediest);
+                self.part(newest);
+                self.respond_empty(newest, Rcode::REFUSED, None, now, out);
+            }
+        }
+        let index = self.waiters.take()?;
+        let holder = self.ledger.add(network);
+        let older = if self.ledger.count(holder) == 1 { NONE } else { self.ledger.newest(holder) };
+        if older != NONE {
+            self.waiters[older].newer = index;
+        }
+        self.ledger.set_newest(holder, index);
+        let waiter = &mut self.waiters[index];
+        waiter.client = *from;
+        waiter.arrived = now;
+        waiter.holder = holder;
+        waiter.older = older;
+        waiter.newer = NONE;
+        waiter.second = NONE;
+        waiter.chain = NONE;
+        waiter.cause = Cause::NoData;
+        waiter.secure = false;
+        Some(index)
+    }
+}

@@ -1,0 +1,343 @@
+//! The upstream servers: what is known of each (round trip, life), and which one is asked next.
+//!
+//! Waiting times follow the measured round trip as in RFC 6298, not a constant. A dead server is found by its
+//! silence and probed until it lives.
+
+use crate::counters::DURATION_BOUNDS_US;
+use crate::settings::{Select, Settings, Upstream};
+use crate::time::{Instant, Span};
+use core::net::SocketAddr;
+
+/// The wait before anything was measured.
+const FIRST_WAIT: Span = Span::from_millis(250);
+/// No wait is shorter: a recursive upstream that has to work takes longer than its round trip, and asking again
+/// too early doubles its load.
+const SHORTEST_WAIT: Span = Span::from_millis(50);
+/// Tries without a reply in a row after which a server is asked whether it lives: a few names whose own servers are
+/// silent look the same from here, and must not make all upstreams seem dead.
+const SILENCE: u32 = 8;
+/// What a refused connection or an ICMP error weighs, in silent tries: the second one in a row decides.
+const REFUSAL: u32 = 4;
+/// With `select = "fastest"`, one question in so many goes to any server.
+const EXPLORE: u64 = 64;
+/// A dead server is probed so often.
+const PROBE_INTERVAL: Span = Span::from_millis(500);
+
+/// What kind of question went to a server, for its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kind {
+    /// AAAA.
+    Aaaa,
+    /// A.
+    A,
+    /// Any other type.
+    Other,
+    /// A probe of a dead server.
+    Probe,
+}
+
+impl Kind {
+    /// The label of each kind, in the order of their numbers.
+    pub const LABELS: [&str; 4] = ["AAAA", "A", "other", "probe"];
+}
+
+/// One upstream server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Smoothed round trip; none before the first reply.
+    pub round_trip: Option<Span>,
+    variance: Span,
+    silent: u32,
+    /// It was silent for so long that it is asked whether it lives.
+    suspected: bool,
+    /// Whether it counts as dead.
+    pub dead: bool,
+    probe_at: Instant,
+    /// Whether the current configuration names it.
+    pub configured: bool,
+    /// The link that new questions take, by transport (UDP, TCP).
+    pub(crate) current: [Option<u16>; 2],
+    /// Questions sent, by [`Kind`].
+    pub asked: [u64; 4],
+    /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
+    pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
+    /// Sum of all round trips, in nanoseconds.
+    pub duration_sum_ns: u64,
+}
+
+impl Server {
+    fn new(address: SocketAddr) -> Server {
+        Server {
+            address,
+            round_trip: None,
+            variance: Span::ZERO,
+            silent: 0,
+            suspected: false,
+            dead: false,
+            probe_at: Instant(0),
+            configured: true,
+            current: [None; 2],
+            asked: [0; 4],
+            durations: [0; DURATION_BOUNDS_US.len() + 1],
+            duration_sum_ns: 0,
+        }
+    }
+
+    /// A reply came after `sample` (RFC 6298 section 2). True: the server was dead until now.
+    pub fn answered(&mut self, sample: Span) -> bool {
+        (self.round_trip, self.variance) = match self.round_trip {
+            None => (Some(sample), Span(sample.0 / 2)),
+            Some(Span(smooth)) => {
+                let deviation = smooth.abs_diff(sample.0);
+                (Some(Span((smooth * 7 + sample.0) / 8)), Span((self.variance.0 * 3 + deviation) / 4))
+            }
+        };
+        let us = sample.as_micros();
+        let bucket =
+            DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
+        self.durations[bucket] += 1;
+        self.duration_sum_ns += sample.0;
+        self.silent = 0;
+        self.suspected = false;
+        core::mem::take(&mut self.dead)
+    }
+
+    /// A try was not answered in time.
+    pub fn silent(&mut self, now: Instant) {
+        self.silent = self.silent.saturating_add(1);
+        if !self.dead && !self.suspected && self.silent >= SILENCE {
+            self.suspected = true;
+            self.probe_at = now;
+        }
+    }
+
+    /// A probe was not answered in time: a suspected server counts as dead from now on.
+    pub fn probe_unanswered(&mut self, now: Instant) {
+        if self.suspected {
+            self.die(now);
+        }
+    }
+
+    /// The server cannot be reached. The second time in a row it counts as dead: that needs no probe.
+    pub fn refused(&mut self, now: Instant) {
+        self.silent = self.silent.saturating_add(REFUSAL);
+        if !self.dead && self.silent >= SILENCE {
+            self.die(now);
+        }
+    }
+
+    fn die(&mut self, now: Instant) {
+        self.dead = true;
+        self.suspected = false;
+        self.probe_at = now + PROBE_INTERVAL;
+    }
+
+    /// How long a probe waits: a server that is only suspected is to be judged soon, a dead one may take its time.
+    pub fn probe_wait(&self, ceiling: Span) -> Span {
+        if self.suspected { self.wait(1, ceiling) } else { ceiling }
+    }
+
+    /// How long try number `attempt` (from 0) over UDP waits: the estimate, doubled with every try, under the
+    /// ceiling. The caller gives the last try the whole ceiling, since late replies to earlier tries count too.
+    pub fn wait(&self, attempt: u32, ceiling: Span) -> Span {
+        let estimate = match self.round_trip {
+            None => FIRST_WAIT,
+            Some(round_trip) => Span((round_trip.0 + 4 * self.variance.0).max(SHORTEST_WAIT.0)),
+        };
+        Span((estimate.0 << attempt.min(8)).min(ceiling.0))
+    }
+
+    /// Whether a probe is due; the next one is then set.
+    pub fn probe_due(&mut self, now: Instant) -> bool {
+        let due = self.next_probe().is_some_and(|at| now >= at);
+        if due {
+            self.probe_at = now + PROBE_INTERVAL;
+        }
+        due
+    }
+
+    /// When the next probe is due.
+    pub fn next_probe(&self) -> Option<Instant> {
+        ((self.dead || self.suspected) && self.configured).then_some(self.probe_at)
+    }
+}
+
+/// All servers, and the groups that names belong to.
+pub struct Servers {
+    /// The servers by number; numbers stay while questions to them are in flight.
+    pub list: Vec<Server>,
+    default: Vec<u16>,
+    /// Zones, those with the most octets first, so the first match is the longest.
+    zones: Vec<(Box<[u8]>, Vec<u16>)>,
+}
+
+impl Servers {
+    /// The servers of a configuration.
+    pub fn new(upstream: &Upstream) -> Servers {
+        let mut servers = Servers { list: Vec::new(), default: Vec::new(), zones: Vec::new() };
+        servers.configure(upstream, |_| true);
+        servers
+    }
+
+    /// Takes over another configuration. Servers that stay keep what is known of them. `unused` tells whether
+    /// nothing is in flight to a server, so that its number may be given to another.
+    pub fn configure(&mut self, upstream: &Upstream, unused: impl Fn(u16) -> bool) {
+        for server in &mut self.list {
+            server.configured = false;
+        }
+        // First those that stay, so that their numbers are not taken by newcomers.
+        let all = upstream.forwarders.iter().chain(upstream.zones.iter().flat_map(|zone| &zone.forwarders));
+        for address in all.clone() {
+            if let Some(server) = self.list.iter_mut().find(|server| server.address == *address) {
+                server.configured = true;
+            }
+        }
+        self.default =
+            upstream.forwarders.iter().filter_map(|&address| self.number(address, &unused)).collect();
+        self.zones = upstream
+            .zones
+            .iter()
+            .map(|zone| {
+                let numbers =
+                    zone.forwarders.iter().filter_map(|&address| self.number(address, &unused)).collect();
+                (zone.name.clone(), numbers)
+            })
+            .collect();
+        self.zones.sort_by_key(|(name, _)| core::cmp::Reverse(name.len()));
+    }
+
+    fn number(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {
+        if let Some(number) = self.list.iter().position(|server| server.address == address) {
+            self.list[number].configured = true;
+            return Some(number as u16);
+        }
+        let free = (0..self.list.len()).find(|&n| !self.list[n].configured && unused(n as u16));
+        match free {
+            Some(number) => {
+                self.list[number] = Server::new(address);
+                Some(number as u16)
+            }
+            None if self.list.len() < crate::limits::UPSTREAMS * 2 => {
+                self.list.push(Server::new(address));
+                Some(self.list.len() as u16 - 1)
+            }
+            None => None,
+        }
+    }
+
+    /// The servers for a name (wire form, any letter case).
+    #[inline]
+    pub fn group(&self, name: &[u8]) -> &[u16] {
+        for (zone, numbers) in &self.zones {
+            if wire::is_at_or_below(name, zone) {
+                return numbers;
+            }
+        }
+        &self.default
+    }
+
+    /// Which server of the name's group is asked next. `tries` tells how often each was asked already for this
+    /// question; living and untried ones come first, then the order of the selection.
+    #[inline]
+    pub fn choose(
+        &self,
+        name: &[u8],
+        settings: &Settings,
+        random: &mut crate::random::Random,
+        tries: impl Fn(u16) -> u32,
+    ) -> Option<u16> {
+        let group = self.group(name);
+        if let [only] = group {
+            return Some(*only);
+        }
+        let select = match settings.upstream.select {
+            // Now and then another one is asked, or a server that was slow once would never be measured again.
+            Select::Fastest if random.below(EXPLORE) == 0 => Select::Random,
+            select => select,
+        };
+        let start = match select {
+            Select::Random if !group.is_empty() => random.below(group.len() as u64) as usize,
+            _ => 0,
+        };
+        let rank = |place: usize, number: u16| match select {
+            Select::Ordered => place as u64,
+            Select::Random => ((place + group.len() - start) % group.len()) as u64,
+            // One that was never measured is tried first: how else would it be.
+            Select::Fastest => self.list[number as usize].round_trip.map_or(0, |span| span.0),
+        };
+        let cost = |&(place, &number): &(usize, &u16)| {
+            // A living server that was silent once comes before a dead one, one that was silent twice after it.
+            (tries(number) + 2 * u32::from(self.list[number as usize].dead), rank(place, number))
+        };
+        group.iter().enumerate().min_by_key(cost).map(|(_, &number)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> Server {
+        Server::new("[::1]:53".parse().unwrap())
+    }
+
+    #[test]
+    fn the_wait_follows_the_round_trip_and_doubles_with_every_try() {
+        let mut server = server();
+        let ceiling = Span::from_secs(1);
+        assert_eq!(server.wait(0, ceiling), FIRST_WAIT);
+        for _ in 0..100 {
+            server.answered(Span::from_millis(80));
+        }
+        let wait = server.wait(0, ceiling);
+        assert!(wait >= Span::from_millis(80) && wait < Span::from_millis(82), "{wait:?}");
+        assert_eq!(server.wait(1, ceiling), Span(wait.0 * 2));
+        assert_eq!(server.wait(7, ceiling), ceiling);
+        server.answered(Span::from_millis(400));
+        assert!(server.wait(0, ceiling) > Span::from_millis(400));
+    }
+
+    #[test]
+    fn silence_kills_and_one_reply_revives() {
+        let mut server = server();
+        for _ in 1..SILENCE {
+            server.silent(Instant(0));
+        }
+        assert_eq!(server.next_probe(), None);
+        server.silent(Instant(0));
+        assert!(server.probe_due(Instant(0)) && !server.dead, "it is asked whether it lives");
+        server.probe_unanswered(Instant(0));
+        assert!(server.dead && !server.probe_due(Instant(0)));
+        assert!(server.probe_due(Instant(0) + PROBE_INTERVAL));
+        assert!(!server.probe_due(Instant(0) + PROBE_INTERVAL));
+        assert!(server.answered(Span::from_millis(1)));
+        assert!(!server.dead);
+    }
+
+    #[test]
+    fn a_reply_in_between_keeps_a_lossy_server_alive() {
+        let mut server = server();
+        for _ in 0..100 {
+            for _ in 0..SILENCE - 1 {
+                server.silent(Instant(0));
+            }
+            server.answered(Span::from_millis(1));
+        }
+        assert_eq!((server.dead, server.next_probe()), (false, None));
+    }
+
+    #[test]
+    fn a_probe_that_is_answered_clears_the_suspicion() {
+        let mut server = server();
+        for _ in 0..SILENCE {
+            server.silent(Instant(0));
+        }
+        assert!(server.probe_due(Instant(0)));
+        server.answered(Span::from_millis(1));
+        server.probe_unanswered(Instant(0));
+        assert_eq!((server.dead, server.next_probe()), (false, None));
+    }
+}

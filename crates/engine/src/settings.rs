@@ -1,0 +1,193 @@
+//! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
+//! in a new one.
+
+use crate::time::Span;
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use pref64::Pref64;
+
+/// How questions travel to an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP; TCP on truncation or after a forgery attempt.
+    #[default]
+    Udp,
+    /// Always TCP, pipelined.
+    Tcp,
+}
+
+/// Which upstream of a group is asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Select {
+    /// The first in the list that is alive.
+    #[default]
+    Ordered,
+    /// One at random per question.
+    Random,
+    /// The one with the shortest measured round trip.
+    Fastest,
+}
+
+/// When the A leg is asked (RFC 6147 section 5.1.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Lookup {
+    /// After the AAAA leg has turned out to need it.
+    #[default]
+    Sequential,
+    /// Together with the AAAA leg.
+    Parallel,
+    /// When the AAAA leg has not been answered after this time, or has turned out to need it.
+    Stagger(Span),
+}
+
+/// What a failed AAAA leg means (RFC 6147 sections 5.1.2 and 5.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    /// The same as an empty answer: the A leg decides.
+    #[default]
+    Synthesize,
+    /// The failure is the answer.
+    Pass,
+}
+
+/// `[dns64.on-failure]`. RCODEs without a key of their own count as `Synthesize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FailurePolicy {
+    /// RCODE 2.
+    pub servfail: OnFailure,
+    /// RCODE 5.
+    pub refused: OnFailure,
+    /// RCODE 1.
+    pub formerr: OnFailure,
+    /// RCODE 4.
+    pub notimp: OnFailure,
+    /// No answer in time.
+    pub timeout: OnFailure,
+}
+
+/// What the AD bit of an upstream is worth (RFC 6147 section 5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dnssec {
+    /// The upstream validates and is trusted: its AD bit is followed.
+    #[default]
+    Trust,
+    /// AD is never set in an answer.
+    Off,
+}
+
+/// A network: an address and a prefix length. IPv4 networks are kept as IPv4-mapped IPv6 (length + 96).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The network's address as a number, bits beyond the length zero.
+    pub address: u128,
+    /// The mask that belongs to the length.
+    pub mask: u128,
+}
+
+impl Network {
+    /// A network of `length` leading bits of an IPv6 (or IPv4-mapped) address.
+    pub fn new(address: Ipv6Addr, length: u8) -> Network {
+        let mask = if length == 0 { 0 } else { u128::MAX << (128 - u32::from(length.min(128))) };
+        Network { address: u128::from(address) & mask, mask }
+    }
+
+    /// A network of `length` leading bits of an IPv4 address.
+    pub fn v4(address: Ipv4Addr, length: u8) -> Network {
+        Network::new(address.to_ipv6_mapped(), 96 + length.min(32))
+    }
+
+    /// Whether `address` (IPv4 as IPv4-mapped) lies in the network.
+    #[inline]
+    pub fn contains(&self, address: Ipv6Addr) -> bool {
+        u128::from(address) & self.mask == self.address
+    }
+}
+
+/// A few networks, searched one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks(pub Vec<Network>);
+
+impl Networks {
+    /// Whether one of the networks contains `address` (IPv4 as IPv4-mapped).
+    ///
+    /// `::/0` means IPv6 clients and contains no IPv4-mapped address; `0.0.0.0/0` means IPv4 clients.
+    #[inline]
+    pub fn contains(&self, address: Ipv6Addr) -> bool {
+        let mapped = address.to_ipv4_mapped().is_some();
+        self.0.iter().any(|network| network.contains(address) && (!mapped || network.mask.count_ones() >= 96))
+    }
+}
+
+/// `[dns64]`.
+#[derive(Clone, Debug)]
+pub struct Dns64 {
+    /// The prefixes, in the order in which their addresses are listed. Never empty.
+    pub prefixes: Vec<Pref64>,
+    /// Clients that get synthesis; IPv4 as IPv4-mapped.
+    pub clients: Networks,
+    /// Real AAAA records in these count as absent (RFC 6147 section 5.1.4). Must contain the prefixes.
+    pub exclude_aaaa: Vec<Network>,
+    /// Whether IPv4 addresses that are not global may be embedded in the well-known prefix.
+    pub embed_non_global: bool,
+    /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
+    pub never_embed: Vec<Network>,
+    /// Order of the two legs.
+    pub lookup: Lookup,
+    /// Meaning of a failed AAAA leg.
+    pub on_failure: FailurePolicy,
+    /// Trust in AD.
+    pub dnssec: Dnssec,
+    /// Synthesize even when DO and CD are both set.
+    pub break_dnssec: bool,
+    /// No synthesis for queries without RD.
+    pub recursive_only: bool,
+    /// Synthesized records in one answer.
+    pub max_records: usize,
+}
+
+/// Forwarders of a zone.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// The zone's name in wire form, lower case; the root (`[0]`) matches everything.
+    pub name: Box<[u8]>,
+    /// Its forwarders, in order.
+    pub forwarders: Vec<SocketAddr>,
+}
+
+/// `[upstream]`.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Forwarders for everything that no zone claims, in order.
+    pub forwarders: Vec<SocketAddr>,
+    /// Zones that go elsewhere; the longest match wins.
+    pub zones: Vec<Zone>,
+    /// Which of a group is asked first.
+    pub select: Select,
+    /// Ceiling for the wait of one try.
+    pub timeout: Span,
+    /// Tries in all, over all forwarders: 1 to [`crate::limits::TRIES`].
+    pub tries: u8,
+    /// How questions travel.
+    pub transport: Transport,
+}
+
+/// Everything that may change while the engine runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who may ask at all; IPv4 as IPv4-mapped. Others are refused.
+    pub allow: Networks,
+    /// Where questions go.
+    pub upstream: Upstream,
+    /// How addresses are made.
+    pub dns64: Dns64,
+    /// Largest UDP message in both directions, 512 to 4096 octets.
+    pub udp_size: u16,
+    /// Pending client questions of one network (IPv6 /64, IPv4 /32).
+    pub pending_per_client: u32,
+}
+
+/// What is reserved at start and cannot change afterwards.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    /// Client questions waiting for an upstream, per worker.
+    pub pending: usize,
+}

@@ -1,0 +1,378 @@
+//! A flight is over: every client that waited for it gets its answer, or goes on to the A leg (RFC 6147 section 5.1).
+
+use crate::answer::{self, Passed, Source, is_excluded};
+use crate::chain::Chain;
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::face::Outbox;
+use crate::flight::State;
+use crate::held::LOST;
+use crate::limits::{CHAIN_OCTETS, HOPS};
+use crate::reply::{Outcome, is_bogus};
+use crate::settings::{Dnssec, OnFailure};
+use crate::slab::{Index, NONE};
+use crate::time::Instant;
+use crate::waiter::{Cause, Stage};
+use wire::header::{self, Flags};
+use wire::{Message, Name, Rcode, Section, Type, ede};
+
+/// RFC 6147 section 5.1.7: the TTL bound when the AAAA answer has no SOA.
+const TTL_WITHOUT_SOA: u32 = 600;
+
+/// What the AAAA leg says.
+#[derive(Clone, Copy)]
+enum Verdict {
+    /// It is the answer, for this reason.
+    Pass(Counter),
+    /// The upstream stopped at an alias: ask for the rest.
+    Follow,
+    /// The A leg decides.
+    Synthesize(Cause),
+}
+
+impl Engine {
+    /// Ends a flight.
+    pub(crate) fn settle(
+        &mut self,
+        index: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.wheel.cancel(&mut self.flights.slab, index);
+        self.flights.leave(index);
+        self.release_links(index, out);
+        let mut waiter = core::mem::replace(&mut self.flights.slab[index].waiters, NONE);
+        // No reply and no question finds it any more, so nothing below comes back to this flight.
+        self.flights.slab[index].state = State::Held;
+        // The same for all of them, and only AAAA flights have clients that need it.
+        let mut verdict = None;
+        while waiter != NONE {
+            let next = self.waiters[waiter].next;
+            match self.waiters[waiter].stage {
+                Stage::Direct => self.pass_direct(waiter, outcome, now, out),
+                Stage::Aaaa => {
+                    let verdict = *verdict.get_or_insert_with(|| self.judge(outcome));
+                    self.after_aaaa(waiter, verdict, outcome, now, out);
+                }
+                Stage::A => self.after_a(waiter, outcome, now, out),
+                Stage::Basis => self.after_basis(waiter, outcome, now, out),
+            }
+            waiter = next;
+        }
+        if self.flights.slab[index].holders == 0 {
+            return self.drop_flight(index);
+        }
+        if let Outcome::Reply(message, _) = outcome {
+            self.flights.slab[index].held = self.held.keep(message.bytes());
+        }
+    }
+
+    /// RFC 6147 sections 5.1.1 to 5.1.4: what an outcome of the AAAA leg means.
+    fn judge(&self, outcome: &Outcome<'_, '_>) -> Verdict {
+        let policy = &self.settings.dns64.on_failure;
+        let Outcome::Reply(message, chain) = outcome else {
+            // 5.1.3: no answer in time is RCODE 2.
+            return failure(policy.timeout, Cause::Timeout);
+        };
+        match message.rcode() {
+            Rcode::NOERROR => {}
+            // 5.1.2: RCODE 3 is handled as usual.
+            Rcode::NXDOMAIN => return Verdict::Pass(Counter::NotSynthesizedNxDomain),
+            Rcode::SERVFAIL if is_bogus(message) => return Verdict::Pass(Counter::NotSynthesizedBogus),
+            // 5.1.2: any other RCODE is RCODE 0 with an empty answer.
+            Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
+            Rcode::REFUSED => return failure(policy.refused, Cause::Error),
+            Rcode::FORMERR => return failure(policy.formerr, Cause::Error),
+            Rcode::NOTIMP => return failure(policy.notimp, Cause::Error),
+            _ => return Verdict::Synthesize(Cause::Error),
+        }
+        let mut excluded = false;
+        for record in message.records(Section::Answer) {
+            if chain.ends_in(&record, Type::AAAA) {
+                // 5.1.1: one real address is enough. 5.1.4: an excluded one counts as absent.
+                if !is_excluded(&record, &self.settings.dns64.exclude_aaaa) {
+                    return Verdict::Pass(Counter::NotSynthesizedReal);
+                }
+                excluded = true;
+            }
+        }
+        if excluded {
+            Verdict::Synthesize(Cause::Excluded)
+        } else if chain.is_unfinished(message) {
+            Verdict::Follow
+        } else {
+            Verdict::Synthesize(Cause::NoData)
+        }
+    }
+
+    /// The answer to the very question of the client.
+    fn pass_direct(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        match outcome {
+            Outcome::Reply(message, chain) => self.pass_on(waiter, message, chain, false, now, out),
+            Outcome::Failed => {
+                self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
+            }
+        }
+    }
+
+    fn after_aaaa(
+        &mut self,
+        waiter: Index,
+        verdict: Verdict,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let cause = match (verdict, outcome) {
+            (Verdict::Pass(reason), Outcome::Reply(message, chain)) => {
+                self.counters.count(reason);
+                return self.pass_on(waiter, message, chain, true, now, out);
+            }
+            (Verdict::Pass(reason), Outcome::Failed) => {
+                self.counters.count(reason);
+                return self.pass_direct(waiter, outcome, now, out);
+            }
+            (Verdict::Follow, Outcome::Reply(message, chain)) => {
+                if self.follow(waiter, message, chain.end(), Type::AAAA, now, out) {
+                    return;
+                }
+                Cause::NoData
+            }
+            (Verdict::Follow, Outcome::Failed) => Cause::Timeout,
+            (Verdict::Synthesize(cause), _) => cause,
+        };
+        let (negative_ttl, secure) = match outcome {
+            Outcome::Reply(message, _) => (negative_ttl(message), self.is_secure(message)),
+            Outcome::Failed => (None, false),
+        };
+        let state = &mut self.waiters[waiter];
+        state.stage = Stage::A;
+        state.cause = cause;
+        state.negative_ttl = negative_ttl;
+        state.secure = secure;
+        let second = core::mem::replace(&mut state.second, NONE);
+        if second != NONE {
+            return self.after_both(waiter, second, now, out);
+        }
+        self.ask_a(waiter, now, out);
+    }
+
+    /// The client waits for the A leg from now on.
+    fn ask_a(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        match self.flight_for(waiter, Type::A, now, out) {
+            Some(flight) => self.join(flight, waiter),
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
+        }
+    }
+
+    /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
+    fn after_both(&mut self, waiter: Index, second: Index, now: Instant, out: &mut impl Outbox) {
+        if self.flights.slab[second].state == State::Asking {
+            self.flights.slab[second].holders -= 1;
+            return self.join(second, waiter);
+        }
+        match self.flights.slab[second].held {
+            NONE => self.after_a(waiter, &Outcome::Failed, now, out),
+            LOST => self.ask_a(waiter, now, out),
+            held => {
+                let bytes = self.held.lend(held);
+                let message = Message::parse(&bytes).expect("it was parsed before it was kept");
+                let chain = Chain::follow(&message);
+                self.after_a(waiter, &Outcome::Reply(&message, &chain), now, out);
+                self.held.put_back(held, bytes);
+            }
+        }
+        self.let_go(second);
+    }
+
+    /// RFC 6147 section 5.1.6: the A leg decides; an empty or failed one is the basis of the answer.
+    fn after_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        let Outcome::Reply(message, chain) = outcome else {
+            self.counters.count(Counter::NotSynthesizedAFailed);
+            return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
+        };
+        if message.rcode() != Rcode::NOERROR {
+            self.counters.count(Counter::NotSynthesizedAFailed);
+            return self.pass_on(waiter, message, chain, false, now, out);
+        }
+        if !message.records(Section::Answer).any(|record| chain.ends_in(&record, Type::A)) {
+            if chain.is_unfinished(message) && self.follow(waiter, message, chain.end(), Type::A, now, out) {
+                return;
+            }
+            self.counters.count(Counter::NotSynthesizedNoA);
+            return self.pass_on(waiter, message, chain, false, now, out);
+        }
+        if let Some(tally) = answer::all_left_out(message, chain, &self.settings.dns64)
+            && self.needs_basis(waiter, message)
+        {
+            self.account(waiter, &tally);
+            return self.ask_basis(waiter, now, out);
+        }
+        let secure = self.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
+        let negative_ttl = self.waiters[waiter].negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
+        let Engine { settings, waiters, counters, chains, .. } = self;
+        let before = replies(chains, waiters[waiter].chain);
+        let source = Source { message, chain, dns64: &settings.dns64, negative_ttl, secure, before };
+        let mut tally = answer::Tally::default();
+        Engine::respond(waiters, counters, settings.udp_size, waiter, now, out, |frame, asker| {
+            let (written, counted) = answer::synthesize(frame, asker, &source);
+            tally = counted;
+            written
+        });
+        self.account(waiter, &tally);
+        self.forget(waiter);
+    }
+
+    /// Whether an answer without any address lacks the SOA that lets the client keep it (RFC 2308 section 5), and the
+    /// AAAA answer had one.
+    fn needs_basis(&self, waiter: Index, message: &Message<'_>) -> bool {
+        let waiter = &self.waiters[waiter];
+        waiter.cause == Cause::NoData
+            && waiter.negative_ttl.is_some()
+            && waiter.chain == NONE
+            && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
+    }
+
+    /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
+    fn ask_basis(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        self.waiters[waiter].stage = Stage::Basis;
+        match self.flight_for(waiter, Type::AAAA, now, out) {
+            Some(flight) => self.join(flight, waiter),
+            None => self.respond_empty(waiter, Rcode::NOERROR, None, now, out),
+        }
+    }
+
+    fn after_basis(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        match outcome {
+            Outcome::Reply(message, chain) if message.rcode() == Rcode::NOERROR => {
+                self.pass_on(waiter, message, chain, true, now, out);
+            }
+            // The A leg has shown that the name exists.
+            _ => self.respond_empty(waiter, Rcode::NOERROR, None, now, out),
+        }
+    }
+
+    fn account(&mut self, waiter: Index, tally: &answer::Tally) {
+        let counters = &mut self.counters;
+        for (counter, amount) in [
+            (Counter::LeftOutNonGlobal, tally.non_global),
+            (Counter::LeftOutNeverEmbed, tally.never_embed),
+            (Counter::LeftOutMaxRecords, tally.beyond_max),
+        ] {
+            if amount > 0 {
+                counters.add(counter, amount);
+            }
+        }
+        counters.count(match self.waiters[waiter].cause {
+            _ if tally.records == 0 => Counter::NotSynthesizedPolicy,
+            Cause::NoData => Counter::SynthesizedNoData,
+            Cause::Excluded => Counter::SynthesizedExcluded,
+            Cause::Error => Counter::SynthesizedError,
+            Cause::Timeout => Counter::SynthesizedTimeout,
+        });
+    }
+
+    /// Passes a reply on to a client, who then waits no more. `filter`: excluded AAAA records are left out.
+    fn pass_on(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        filter: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let trusted = self.settings.dns64.dnssec == Dnssec::Trust && self.came_secure(waiter);
+        let Engine { settings, waiters, counters, chains, .. } = self;
+        let passed = Passed {
+            message,
+            chain,
+            trusted,
+            exclude: if filter { &settings.dns64.exclude_aaaa } else { &[] },
+            before: replies(chains, waiters[waiter].chain),
+        };
+        Engine::respond(waiters, counters, settings.udp_size, waiter, now, out, |frame, asker| {
+            answer::pass(frame, asker, &passed)
+        });
+        self.forget(waiter);
+    }
+
+    /// Asks for the end of a chain that the upstream left unfinished (RFC 6147 section 5.1.5). False: the chain is
+    /// too long, or too many are followed at a time.
+    fn follow(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        end: Name<'_>,
+        qtype: Type,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let before = replies(&self.chains, self.waiters[waiter].chain);
+        let comes_back = before.iter().any(|reply| {
+            let earlier = Message::parse(reply).expect("it was parsed before it was kept");
+            earlier.question_name().eq_ignore_case(&end)
+        });
+        let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
+        if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
+            return false;
+        }
+        let followed = match self.waiters[waiter].chain {
+            NONE => match self.chains.take() {
+                Some(followed) => followed,
+                None => return false,
+            },
+            followed => followed,
+        };
+        self.waiters[waiter].chain = followed;
+        let chain = &mut self.chains[followed];
+        let mut name = [0u8; 255];
+        let len = end.write(&mut name);
+        chain.name.clear();
+        chain.name.extend_from_slice(&name[..len]);
+        chain.replies.push(message.bytes().to_vec());
+        // What was asked ahead was for another name.
+        let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
+        if second != NONE {
+            self.let_go(second);
+        }
+        self.counters.count(Counter::Hops);
+        match self.flight_for(waiter, qtype, now, out) {
+            Some(flight) => self.join(flight, waiter),
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
+        }
+        true
+    }
+
+    /// RFC 6147 section 5.5 for a forwarder: the upstream validated and says so.
+    fn is_secure(&self, message: &Message<'_>) -> bool {
+        self.settings.dns64.dnssec == Dnssec::Trust && message.flags().contains(Flags::AD)
+    }
+
+    /// Whether every reply that led to the name asked now was secure: AD speaks for all records of an answer (RFC 4035
+    /// section 3.2.3).
+    fn came_secure(&self, waiter: Index) -> bool {
+        let before = replies(&self.chains, self.waiters[waiter].chain);
+        before.iter().all(|reply| header::flags(reply).contains(Flags::AD))
+    }
+}
+
+fn failure(policy: OnFailure, cause: Cause) -> Verdict {
+    match policy {
+        OnFailure::Synthesize => Verdict::Synthesize(cause),
+        OnFailure::Pass => Verdict::Pass(Counter::NotSynthesizedFailure),
+    }
+}
+
+/// The TTL that a negative answer gives to what is made in its place (RFC 6147 section 5.1.7, RFC 2308 section 5): the
+/// smaller of the SOA's TTL and its MINIMUM. None: there is no SOA.
+fn negative_ttl(message: &Message<'_>) -> Option<u32> {
+    message
+        .records(Section::Authority)
+        .find_map(|record| record.soa_minimum().map(|minimum| minimum.min(record.ttl)))
+}
+
+fn replies(chains: &crate::slab::Slab<crate::engine::Followed>, chain: Index) -> &[Vec<u8>] {
+    if chain == NONE { &[] } else { &chains[chain].replies }
+}

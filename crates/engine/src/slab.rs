@@ -1,0 +1,89 @@
+//! Records of fixed size in memory that is reserved at start. A slot is touched only when it is used, so the
+//! operating system gives pages only to what was needed; freed slots are used again last in, first out, which
+//! keeps the working set in the caches.
+
+/// Index of a record; [`NONE`] is no record.
+pub type Index = u32;
+
+/// No record.
+pub const NONE: Index = u32::MAX;
+
+/// A bounded store of records.
+pub struct Slab<T> {
+    records: Vec<T>,
+    free: Vec<Index>,
+    capacity: usize,
+}
+
+impl<T: Default> Slab<T> {
+    /// Reserves room for `capacity` records.
+    pub fn new(capacity: usize) -> Slab<T> {
+        Slab { records: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
+    }
+
+    /// A slot with whatever its last user left, or none when all are taken.
+    #[inline]
+    pub fn take(&mut self) -> Option<Index> {
+        if let Some(index) = self.free.pop() {
+            return Some(index);
+        }
+        if self.records.len() == self.capacity {
+            return None;
+        }
+        self.records.push(T::default());
+        Some(self.records.len() as Index - 1)
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub fn give(&mut self, index: Index) {
+        debug_assert!(!self.free.contains(&index) || self.free.len() > 64);
+        self.free.push(index);
+    }
+
+    /// Records in use.
+    pub fn len(&self) -> usize {
+        self.records.len() - self.free.len()
+    }
+
+    /// Whether every slot is taken.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity
+    }
+
+    /// Slots that were ever used: a bound for walks over all records.
+    pub fn touched(&self) -> Index {
+        self.records.len() as Index
+    }
+}
+
+impl<T> core::ops::Index<Index> for Slab<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, index: Index) -> &T {
+        &self.records[index as usize]
+    }
+}
+
+impl<T> core::ops::IndexMut<Index> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, index: Index) -> &mut T {
+        &mut self.records[index as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slab_gives_out_its_capacity_and_no_more() {
+        let mut slab = Slab::<u8>::new(3);
+        let taken: Vec<_> = core::iter::from_fn(|| slab.take()).collect();
+        assert_eq!(taken, [0, 1, 2]);
+        assert!(slab.is_full());
+        slab.give(1);
+        assert_eq!((slab.len(), slab.take(), slab.take()), (2, Some(1), None));
+    }
+}

@@ -1,0 +1,147 @@
+//! Client questions that wait for an upstream.
+
+use crate::answer::{Asker, Edns};
+use crate::face::{Carrier, Client};
+use crate::flight::Wishes;
+use crate::limits::MESSAGE;
+use crate::slab::{Index, NONE};
+use crate::time::Instant;
+use core::net::Ipv6Addr;
+use wire::header::Flags;
+
+/// Octets of the longest question: a name, a type, a class.
+pub const QUESTION: usize = 255 + 4;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stage {
+    /// The answer to the very question; it is passed on.
+    #[default]
+    Direct,
+    /// The AAAA leg of a synthesis.
+    Aaaa,
+    /// The A leg.
+    A,
+    /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
+    Basis,
+}
+
+/// Why the A leg is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cause {
+    /// The AAAA answer was empty.
+    #[default]
+    NoData,
+    /// All AAAA records were excluded.
+    Excluded,
+    /// The AAAA leg failed with an RCODE.
+    Error,
+    /// The AAAA leg was not answered.
+    Timeout,
+}
+
+/// One client question.
+#[derive(Clone)]
+pub struct Waiter {
+    pub client: Client,
+    pub arrived: Instant,
+    /// The flight that it waits for, and its neighbours there.
+    pub flight: Index,
+    pub next: Index,
+    pub previous: Index,
+    /// The A flight that it holds while the AAAA leg is not decided.
+    pub second: Index,
+    /// Its network's entry in the ledger, and its neighbours there: older and newer.
+    pub holder: Index,
+    pub older: Index,
+    pub newer: Index,
+    /// The chain that it follows beyond what one reply told.
+    pub chain: Index,
+    pub id: u16,
+    pub flags: Flags,
+    pub edns: Option<Edns>,
+    pub wishes: Wishes,
+    pub stage: Stage,
+    pub cause: Cause,
+    /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
+    pub negative_ttl: Option<u32>,
+    pub secure: bool,
+    /// Keyed hash of the name asked.
+    pub hash: u64,
+    pub question_len: u16,
+    pub question: [u8; QUESTION],
+}
+
+impl Default for Waiter {
+    fn default() -> Waiter {
+        Waiter {
+            client: Client {
+                address: Ipv6Addr::UNSPECIFIED,
+                local: Ipv6Addr::UNSPECIFIED,
+                port: 0,
+                listener: 0,
+                scope: 0,
+                stream: 0,
+                carrier: Carrier::Udp,
+            },
+            arrived: Instant(0),
+            flight: NONE,
+            next: NONE,
+            previous: NONE,
+            second: NONE,
+            holder: NONE,
+            older: NONE,
+            newer: NONE,
+            chain: NONE,
+            id: 0,
+            flags: Flags(0),
+            edns: None,
+            wishes: Wishes::default(),
+            stage: Stage::Direct,
+            cause: Cause::NoData,
+            negative_ttl: None,
+            secure: false,
+            hash: 0,
+            question_len: 0,
+            question: [0; QUESTION],
+        }
+    }
+}
+
+impl Waiter {
+    /// The name asked, as the client wrote it.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.question[..self.question_len as usize - 4]
+    }
+
+    /// The question section, as the client wrote it.
+    #[inline]
+    pub fn question(&self) -> &[u8] {
+        &self.question[..self.question_len as usize]
+    }
+
+    /// What an answer needs to know of the question.
+    #[inline]
+    pub fn asker(&self, own_size: u16) -> Asker<'_> {
+        Asker {
+            id: self.id,
+            flags: self.flags,
+            question: self.question(),
+            edns: self.edns,
+            limit: answer_limit(self.client.carrier, self.edns, own_size),
+            own_size,
+        }
+    }
+}
+
+/// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
+/// 512 are read as 512), and never more than our own bound.
+#[inline]
+pub fn answer_limit(carrier: Carrier, edns: Option<Edns>, own_size: u16) -> usize {
+    match (carrier, edns) {
+        (Carrier::Tcp, _) => MESSAGE,
+        (Carrier::Udp, None) => 512,
+        (Carrier::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
+    }
+}

@@ -1,0 +1,252 @@
+//! What the engine takes from the allocator: a bounded amount at start, nothing per packet afterwards. The datapath and
+//! the upstream here write into memory of their own, so that every allocation counted is the engine's.
+
+// As the other crates call it.
+extern crate sixfold_engine as engine;
+
+use engine::settings::{Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{Ipv6Addr, SocketAddr};
+use wire::{Builder, Class, Flags, Message, Name, Rcode, Section, Type};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static RESERVED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting what each thread asks of it.
+struct Counting;
+
+// SAFETY: every call goes on to the system's allocator unchanged; the counters are plain cells without destructors.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size.saturating_sub(layout.size()));
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn count(octets: usize) {
+    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+    RESERVED.set(RESERVED.get() + octets as u64);
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Messages in flight at a time, at most.
+const FRAMES: usize = 4;
+
+/// A datapath in fixed memory.
+struct Frames {
+    asked: [(Link, [u8; 512], usize); FRAMES],
+    asked_len: usize,
+    answer: [u8; 1232],
+    answer_len: usize,
+    answers: usize,
+}
+
+impl Outbox for Frames {
+    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        self.answer_len = fill(&mut self.answer[..size]);
+        self.answers += 1;
+        true
+    }
+
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let (link, frame, len) = &mut self.asked[self.asked_len];
+        (*link, *len) = (via, fill(frame));
+        self.asked_len += 1;
+        true
+    }
+
+    fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
+        true
+    }
+
+    fn close(&mut self, _: Link) {}
+}
+
+/// What the upstream holds.
+#[derive(Clone, Copy, PartialEq)]
+enum Zone {
+    /// An A, no AAAA.
+    Ipv4Only,
+    /// A real AAAA.
+    Ipv6,
+    /// Two aliases before an A.
+    Aliases,
+}
+
+fn settings(lookup: Lookup) -> Settings {
+    let anyone = || Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
+    Settings {
+        allow: anyone(),
+        upstream: Upstream {
+            forwarders: vec!["192.0.2.53:53".parse().expect("an address")],
+            zones: vec![],
+            select: Select::Ordered,
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Udp,
+        },
+        dns64: Dns64 {
+            prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
+            clients: anyone(),
+            exclude_aaaa: vec![],
+            embed_non_global: false,
+            never_embed: vec![],
+            lookup,
+            on_failure: FailurePolicy::default(),
+            dnssec: Dnssec::Trust,
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+        },
+        udp_size: 1232,
+        pending_per_client: 1000,
+    }
+}
+
+/// Writes the reply to a question.
+fn reply(question: &[u8], zone: Zone, frame: &mut [u8; 1232]) -> usize {
+    let asked = Message::parse(question).expect("a question");
+    let flags = asked.flags().with(Flags::QR).with(Flags::RA);
+    let mut builder = Builder::new(frame, 1232, asked.id(), flags, asked.question()).expect("room");
+    let owner = asked.question_name();
+    let (hop, host) = (b"\x03hop\x04test\x00", b"\x04host\x04test\x00");
+    let end = Name::from_wire(host).expect("a name");
+    if zone == Zone::Aliases {
+        let middle = Name::from_wire(hop).expect("a name");
+        builder.record(Section::Answer, owner, Type::CNAME, Class::IN, 60, hop).expect("room");
+        builder.record(Section::Answer, middle, Type::CNAME, Class::IN, 60, host).expect("room");
+    }
+    match (asked.qtype(), zone) {
+        (Type::AAAA, Zone::Ipv6) => builder.aaaa(Section::Answer, owner, 60, [0x20; 16]).expect("room"),
+        (Type::A, _) => {
+            let owner = if zone == Zone::Aliases { end } else { owner };
+            builder.record(Section::Answer, owner, Type::A, Class::IN, 60, &[198, 51, 100, 7]).expect("room");
+        }
+        _ => {
+            let mut soa = [0; 22];
+            soa[18..].copy_from_slice(&30u32.to_be_bytes());
+            builder.record(Section::Authority, owner, Type::SOA, Class::IN, 60, &soa).expect("room");
+        }
+    }
+    builder.reserve(0);
+    builder.opt(1232, 0, 0, false, None).expect("room");
+    builder.finish()
+}
+
+/// Resolves one name with all its messages. The name differs from number to number.
+fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
+    let now = Instant(u64::from(number) * 100_000);
+    let mut question = *b"\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x08n0000000\x07example\x04test\x00\x00\x1c\x00\x01";
+    question[..2].copy_from_slice(&(number as u16).to_be_bytes());
+    for (place, octet) in question[14..21].iter_mut().enumerate() {
+        *octet = b'0' + (number / 10u32.pow(place as u32) % 10) as u8;
+    }
+    let mut client = Client::udp("[2001:db8:c::1]:5000".parse().expect("an address"));
+    client.port = 1024 + (number % 50_000) as u16;
+    frames.answers = 0;
+    engine.query(now, &client, &question, frames);
+    let mut packet = [0; 1232];
+    for _ in 0..8 {
+        if frames.asked_len == 0 {
+            break;
+        }
+        // The newest first: with lookup "parallel" the A answer comes before the AAAA answer and has to be kept.
+        frames.asked_len -= 1;
+        let (link, ref asked, len) = frames.asked[frames.asked_len];
+        let octets = reply(&asked[..len], zone, &mut packet);
+        engine.reply(now + Span(50_000), link, &packet[..octets], frames);
+    }
+    engine.expire(now + Span(60_000), frames);
+    assert_eq!((frames.answers, frames.asked_len), (1, 0), "question {number}");
+    let answer = Message::parse(&frames.answer[..frames.answer_len]).expect("an answer");
+    assert_eq!((answer.id(), answer.rcode()), (number as u16, Rcode::NOERROR));
+    assert_eq!(answer.records(Section::Answer).filter(|record| record.rtype == Type::AAAA).count(), 1);
+}
+
+fn allocations_of(lookup: Lookup, zone: Zone) -> u64 {
+    let mut engine = Engine::new(settings(lookup), Capacity { pending: 1000 }, [7; 32]);
+    let mut frames = Frames {
+        asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
+        asked_len: 0,
+        answer: [0; 1232],
+        answer_len: 0,
+        answers: 0,
+    };
+    // Long enough for links to have been replaced.
+    for number in 0..2000 {
+        resolve(&mut engine, &mut frames, number, zone);
+    }
+    let before = ALLOCATIONS.get();
+    for number in 2000..12_000 {
+        resolve(&mut engine, &mut frames, number, zone);
+    }
+    let allocations = ALLOCATIONS.get() - before;
+    assert_eq!((engine.pending(), engine.flights()), (0, 0));
+    allocations
+}
+
+#[test]
+fn ten_thousand_resolutions_allocate_nothing() {
+    assert_eq!(allocations_of(Lookup::Sequential, Zone::Ipv4Only), 0);
+}
+
+#[test]
+fn parallel_and_staggered_lookups_allocate_nothing() {
+    assert_eq!(allocations_of(Lookup::Parallel, Zone::Ipv4Only), 0);
+    assert_eq!(allocations_of(Lookup::Parallel, Zone::Ipv6), 0);
+    assert_eq!(allocations_of(Lookup::Stagger(Span::from_millis(20)), Zone::Ipv4Only), 0);
+}
+
+#[test]
+fn a_real_aaaa_passed_on_allocates_nothing() {
+    assert_eq!(allocations_of(Lookup::Sequential, Zone::Ipv6), 0);
+}
+
+#[test]
+fn chains_of_aliases_allocate_nothing() {
+    assert_eq!(allocations_of(Lookup::Sequential, Zone::Aliases), 0);
+    assert_eq!(allocations_of(Lookup::Parallel, Zone::Aliases), 0);
+}
+
+#[test]
+fn the_counting_allocator_counts() {
+    let (allocations, reserved) = (ALLOCATIONS.get(), RESERVED.get());
+    let octets = std::hint::black_box(vec![1u8; 1000]);
+    assert_eq!((ALLOCATIONS.get() - allocations, RESERVED.get() - reserved), (1, octets.len() as u64));
+}
+
+#[test]
+fn the_default_capacity_reserves_its_memory_at_start() {
+    let before = RESERVED.get();
+    let engine = Engine::new(settings(Lookup::Sequential), Capacity { pending: 65_536 }, [7; 32]);
+    let reserved = RESERVED.get() - before;
+    println!("an engine for 65,536 pending questions reserves {} KiB at start", reserved / 1024);
+    // 65,536 questions of 512 octets, 131,584 flights of 800, the ledger and the tables: address space that becomes
+    // memory only as far as it is used.
+    assert!((64 << 20..176 << 20).contains(&reserved), "{reserved} octets");
+    assert_eq!(engine.pending(), 0);
+}

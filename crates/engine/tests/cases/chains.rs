@@ -1,0 +1,102 @@
+//! Chains of aliases that go over several replies.
+
+use crate::world::{Reply, World, ask, record, settings};
+use engine::{Counter, Span, Transport};
+use wire::{Rcode, Type};
+
+/// Answers the last question asked.
+fn answer_last(world: &mut World, reply: &Reply) {
+    let asked = world.asked.last().unwrap().clone();
+    world.reply(asked.link, &reply.to(&asked.bytes));
+}
+
+#[test]
+fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
+    let mut settings = settings();
+    settings.upstream.transport = Transport::Tcp;
+    let mut world = World::new(settings);
+    // Somebody else's chain was followed before.
+    world.ask(&ask("before.example.", Type::AAAA).network(1));
+    for lines in
+        [&["before.example. 60 IN CNAME secret.test."][..], &["secret.test. 60 IN AAAA 2001:db8:1::1"]]
+    {
+        answer_last(&mut world, &Reply::answer(lines));
+    }
+    let token = world.ask(&ask("www.example.", Type::AAAA).network(2));
+    let mut large = Reply::answer(&["www.example. 60 IN CNAME far.test."]);
+    for number in 0..400 {
+        large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
+    }
+    answer_last(&mut world, &large);
+    // Not followed; so the A leg asks for the client's own name.
+    let asked = world.asked.last().unwrap();
+    assert_eq!((asked.name().as_str(), asked.qtype()), ("www.example.", Type::A));
+    answer_last(&mut world, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
+    assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
+}
+
+#[test]
+fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
+    let mut world = World::new(settings());
+    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    for hop in 0..engine::limits::HOPS {
+        let asked = world.asked.last().unwrap();
+        assert_eq!((asked.name(), asked.qtype()), (format!("n{hop}.example."), Type::AAAA));
+        answer_last(
+            &mut world,
+            &Reply::answer(&[&format!("n{hop}.example. 60 IN CNAME n{}.example.", hop + 1)]),
+        );
+    }
+    let last = engine::limits::HOPS;
+    answer_last(&mut world, &Reply::answer(&[&format!("n{last}.example. 60 IN CNAME beyond.example.")]));
+    let asked = world.asked.last().unwrap();
+    assert_eq!((asked.name(), asked.qtype()), (format!("n{last}.example."), Type::A));
+    answer_last(&mut world, &Reply::answer(&[&format!("n{last}.example. 60 IN A 198.51.100.7")]));
+    let answer = world.answer_to(token);
+    assert_eq!(answer.records(wire::Section::Answer).len(), engine::limits::HOPS + 1);
+    assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
+    assert_eq!(world.count(Counter::Hops), engine::limits::HOPS as u64);
+}
+
+#[test]
+fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
+    let mut world = World::sized(settings(), 4096, 1);
+    let count = engine::limits::CHAINS as u32 + 50;
+    let tokens: Vec<_> = (0..count)
+        .map(|number| {
+            let token = world.ask(&ask(&format!("n{number}.example."), Type::AAAA).network(number));
+            answer_last(
+                &mut world,
+                &Reply::answer(&[&format!("n{number}.example. 60 IN CNAME far{number}.test.")]),
+            );
+            token
+        })
+        .collect();
+    assert_eq!(world.count(Counter::Hops), engine::limits::CHAINS as u64);
+    world.run(Span::from_secs(20));
+    for token in tokens {
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+    }
+    assert_eq!(world.engine.pending(), 0);
+    // The room is free again.
+    let token = world.ask(&ask("again.example.", Type::AAAA));
+    answer_last(&mut world, &Reply::answer(&["again.example. 60 IN CNAME far.test."]));
+    answer_last(&mut world, &Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
+    assert_eq!(world.answer_to(token).addresses(), ["2001:db8:1::1"]);
+}
+
+#[test]
+fn a_chain_of_twenty_aliases_in_one_reply_is_longer_than_we_follow() {
+    let mut world = World::new(settings());
+    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    let lines: Vec<String> =
+        (0..20).map(|n| format!("n{n}.example. 60 IN CNAME n{}.example.", n + 1)).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    answer_last(&mut world, &Reply::answer(&lines));
+    answer_last(&mut world, &Reply::answer(&lines));
+    let answer = world.answer_to(token);
+    assert_eq!(
+        (answer.rcode(), answer.records(wire::Section::Answer).len()),
+        (Rcode::NOERROR, engine::limits::CHAIN)
+    );
+}

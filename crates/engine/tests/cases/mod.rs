@@ -1,0 +1,14 @@
+//! What is tried in virtual time.
+
+mod chains;
+mod forgery;
+mod identity;
+mod meeting;
+mod noise;
+mod odd_queries;
+mod pending;
+mod reload;
+mod scenario;
+mod script;
+mod storm;
+mod upstreams;

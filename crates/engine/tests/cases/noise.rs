@@ -1,0 +1,162 @@
+//! Octets without sense, and messages with faults: a million in all. Nothing panics, everything is accounted for.
+
+use crate::world::{Ask, Chance, Reply, World, ask, client, settings};
+use engine::settings::Lookup;
+use engine::{Link, Span};
+use wire::{Flags, Type};
+
+const EACH: usize = 250_000;
+
+fn noise(chance: &mut Chance) -> Vec<u8> {
+    let length = match chance.below(4) {
+        0 => chance.below(14),
+        1 => chance.below(64),
+        _ => chance.below(300),
+    };
+    (0..length).map(|_| chance.bits() as u8).collect()
+}
+
+/// The message with a few faults.
+fn mutated(message: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = message.to_vec();
+    for _ in 0..=chance.below(4) {
+        let at = chance.below(bytes.len().max(1) as u64) as usize;
+        match chance.below(8) {
+            0 => bytes.truncate(at),
+            1 => {
+                let copy = bytes[at..(at + chance.below(20) as usize).min(bytes.len())].to_vec();
+                bytes.extend(copy);
+            }
+            2 if at < bytes.len() => bytes[at] = [0, 1, 0xc0, 0xff, 63, 64][chance.below(6) as usize],
+            _ if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+fn any_ask(chance: &mut Chance) -> Ask {
+    let qtype = [Type::AAAA, Type::A, Type::MX, Type::ANY][chance.below(4) as usize];
+    let question = ask(&format!("n{}.example.", chance.below(5000)), qtype)
+        .id(chance.bits() as u16)
+        .port(chance.bits() as u16)
+        .flags(Flags(chance.bits() as u16 & 0x0130))
+        .network(chance.below(300) as u32);
+    if chance.percent(50) { question.edns(chance.bits() as u16, chance.percent(50)) } else { question }
+}
+
+fn replies() -> Vec<Reply> {
+    vec![
+        Reply::empty("example.", 60, 60),
+        Reply::answer(&["n1.example. 60 IN A 198.51.100.7"]),
+        Reply::answer(&["n1.example. 60 IN CNAME h.example.", "h.example. 60 IN A 198.51.100.7"]),
+        Reply::answer(&["n1.example. 60 IN CNAME far.test."]),
+        Reply::answer(&["n1.example. 60 IN AAAA 2001:db8:1::1", "n1.example. 60 IN AAAA ::ffff:192.0.2.1"]),
+        Reply { ede: Some(6), ..Reply::rcode(wire::Rcode::SERVFAIL) },
+        Reply { flags: Flags::TC, ..Reply::default() },
+    ]
+}
+
+fn finish(mut world: World) {
+    world.run(Span::from_secs(60));
+    world.assert_conservation();
+    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert!(world.engine.open_links() <= 2, "{}", world.engine.open_links());
+}
+
+/// Keeps the record of a long run short, and its clock going.
+fn breathe(world: &mut World, round: usize) {
+    if round.is_multiple_of(64) {
+        world.run(Span::from_millis(3));
+        world.asked.clear();
+        world.answers.clear();
+    }
+}
+
+/// A mind for upstreams: they answer the root, so that a dead one is found alive, and nothing else.
+fn only_probes(world: &mut World) {
+    world.upstreams(|asked, _| {
+        let probe = asked.name() == ".";
+        probe
+            .then(|| crate::world::deliver(asked, Span::from_millis(1), &Reply::default()))
+            .into_iter()
+            .collect()
+    });
+}
+
+#[test]
+fn random_octets_from_clients_do_no_harm() {
+    let mut world = World::sized(settings(), 2000, 11);
+    only_probes(&mut world);
+    for round in 0..EACH {
+        let message = noise(&mut world.chance);
+        world.query(&client("2001:db8:c::1", 4000), &message);
+        breathe(&mut world, round);
+    }
+    finish(world);
+}
+
+#[test]
+fn faulty_questions_from_clients_do_no_harm() {
+    let mut world = World::sized(settings(), 2000, 12);
+    only_probes(&mut world);
+    for round in 0..EACH {
+        let question = any_ask(&mut world.chance);
+        let message = mutated(&question.bytes(), &mut world.chance);
+        world.query(&question.client, &message);
+        breathe(&mut world, round);
+    }
+    finish(world);
+}
+
+#[test]
+fn random_octets_from_upstreams_do_no_harm() {
+    let mut world = World::sized(settings(), 2000, 13);
+    only_probes(&mut world);
+    for round in 0..EACH {
+        if round % 16 == 0 {
+            let question = any_ask(&mut world.chance);
+            world.ask(&question);
+        }
+        let link = world.wires.links.keys().min_by_key(|link| link.slot).copied();
+        let message = noise(&mut world.chance);
+        // Also over links that never were.
+        let stray = Link { slot: world.chance.below(2000) as u16, generation: world.chance.below(3) as u16 };
+        let link = link.filter(|_| round % 8 != 0).unwrap_or(stray);
+        let mut outbox = std::mem::take(&mut world.wires);
+        engine::Machine::reply(&mut world.engine, world.now, link, &message, &mut outbox);
+        world.wires = outbox;
+        world.look();
+        breathe(&mut world, round);
+    }
+    finish(world);
+}
+
+#[test]
+fn faulty_replies_from_upstreams_do_no_harm() {
+    let mut settings = settings();
+    settings.dns64.lookup = Lookup::Parallel;
+    let mut world = World::sized(settings, 2000, 14);
+    only_probes(&mut world);
+    let replies = replies();
+    let (mut sent, mut round) = (0, 0);
+    while sent < EACH {
+        round += 1;
+        let question = any_ask(&mut world.chance);
+        let first = world.asked.len();
+        world.query(&question.client, &question.bytes());
+        let mut place = first;
+        while place < world.asked.len().min(first + 12) {
+            let asked = world.asked[place].clone();
+            place += 1;
+            for _ in 0..8 {
+                let chosen = world.chance.below(replies.len() as u64) as usize;
+                let message = mutated(&replies[chosen].to(&asked.bytes), &mut world.chance);
+                world.reply(asked.link, &message);
+                sent += 1;
+            }
+        }
+        breathe(&mut world, round);
+    }
+    finish(world);
+}

@@ -1,0 +1,159 @@
+//! Client messages that are no ordinary questions.
+
+use crate::world::{Ask, World, ask, client, settings};
+use engine::Counter;
+use wire::{Flags, Opcode, Rcode, Type};
+
+fn world() -> World {
+    World::new(settings())
+}
+
+/// The RCODE that a message is answered with, if it is answered at once.
+fn answered(message: &[u8]) -> Option<Rcode> {
+    let mut world = world();
+    world.query(&client("2001:db8:c::1", 4000), message);
+    world.assert_conservation();
+    assert!(world.asked.is_empty(), "asked upstream");
+    match &world.answers[..] {
+        [] => None,
+        [answer] => {
+            assert_eq!(answer.id(), wire::header::id(message));
+            let flags = wire::header::flags(&answer.bytes);
+            assert!(flags.contains(Flags::QR));
+            Some(Rcode(
+                wire::Message::parse(&answer.bytes).map_or(flags.rcode().0, |message| message.rcode().0),
+            ))
+        }
+        all => panic!("{} answers", all.len()),
+    }
+}
+
+fn question() -> Ask {
+    ask("www.example.", Type::AAAA)
+}
+
+#[test]
+fn a_response_is_never_answered_whatever_it_holds() {
+    let mut world = world();
+    let valid = question().flags(Flags::QR.with(Flags::RD)).bytes();
+    for flags in 0..=u8::MAX {
+        for length in [12, valid.len() - 1, valid.len()] {
+            let mut message = valid[..length].to_vec();
+            message[2] = 0x80 | flags >> 1;
+            message[3] = flags.rotate_right(1);
+            world.query(&client("2001:db8:c::1", 4000), &message);
+        }
+    }
+    assert_eq!((world.answers.len(), world.asked.len()), (0, 0));
+    assert_eq!(world.count(Counter::DroppedResponse), 3 * 256);
+    world.assert_conservation();
+}
+
+#[test]
+fn less_than_a_header_is_dropped() {
+    for length in 0..12 {
+        assert_eq!(answered(&vec![0; length]), None);
+    }
+}
+
+#[test]
+fn another_number_of_questions_than_one_is_a_format_error() {
+    // RFC 9619.
+    assert_eq!(answered(&question().bytes()[..12]), Some(Rcode::FORMERR));
+    for count in [0, 2, 0xffff] {
+        let mut message = question().bytes();
+        wire::header::set_qdcount(&mut message, count);
+        assert_eq!(answered(&message), Some(Rcode::FORMERR), "{count} announced");
+    }
+    let mut two = question().bytes();
+    two.extend(question().question());
+    wire::header::set_qdcount(&mut two, 2);
+    assert_eq!(answered(&two), Some(Rcode::FORMERR));
+}
+
+#[test]
+fn other_operations_are_not_implemented_whatever_their_sections_hold() {
+    for opcode in 1..16 {
+        let flags = Flags::RD.with_opcode(Opcode(opcode));
+        assert_eq!(answered(&question().flags(flags).bytes()), Some(Rcode::NOTIMP), "{opcode}");
+        // A message of DNS Stateful Operations has no question (RFC 8490 section 5.4), an update may have more in
+        // other sections than we read.
+        let mut bare = question().flags(flags).bytes()[..12].to_vec();
+        wire::header::set_qdcount(&mut bare, 0);
+        assert_eq!(answered(&bare), Some(Rcode::NOTIMP), "{opcode} without question");
+    }
+}
+
+#[test]
+fn an_unknown_edns_version_is_refused_with_ours() {
+    // RFC 6891 section 6.1.3.
+    let message = Ask { edns_version: 1, ..question().edns(1232, true) }.bytes();
+    let mut world = world();
+    world.query(&client("2001:db8:c::1", 4000), &message);
+    let answer = world.answers[0].message();
+    assert_eq!(answer.rcode(), Rcode::BADVERS);
+    assert_eq!(answer.opt().map(|opt| opt.version()), Some(0));
+    assert_eq!(answer.question(), question().question());
+    assert!(world.asked.is_empty());
+}
+
+#[test]
+fn transfers_are_refused() {
+    for qtype in [Type::AXFR, Type::IXFR] {
+        assert_eq!(answered(&ask("example.", qtype).bytes()), Some(Rcode::REFUSED), "{qtype}");
+        assert_eq!(answered(&ask("example.", qtype).tcp(1).bytes()), Some(Rcode::REFUSED), "{qtype}");
+    }
+}
+
+#[test]
+fn types_that_nobody_can_ask_for_are_format_errors() {
+    for qtype in [Type::OPT, Type::TSIG, Type::TKEY, Type::MAILA, Type::MAILB] {
+        assert_eq!(answered(&ask("example.", qtype).bytes()), Some(Rcode::FORMERR), "{qtype}");
+    }
+}
+
+#[test]
+fn a_malformed_question_is_a_format_error_without_the_question() {
+    for message in [
+        // A pointer in the question, a label type of its own, a cut question.
+        [&question().bytes()[..12], &[0xc0, 12, 0, 28, 0, 1]].concat(),
+        [&question().bytes()[..12], &[0x41, 12, 0, 28, 0, 1]].concat(),
+        question().bytes()[..20].to_vec(),
+    ] {
+        assert_eq!(answered(&message), Some(Rcode::FORMERR), "{message:02x?}");
+    }
+}
+
+#[test]
+fn the_longest_name_goes_both_ways() {
+    let label = "a".repeat(63);
+    let name = format!("{label}.{label}.{label}.{}.", "b".repeat(61));
+    let mut world = world();
+    let token = world.ask(&ask(&name, Type::AAAA).edns(1232, true));
+    for records in [vec![], vec![format!("{name} 60 IN A 198.51.100.7")]] {
+        let asked = world.asked.last().unwrap().clone();
+        let lines: Vec<&str> = records.iter().map(String::as_str).collect();
+        world.reply(asked.link, &crate::world::Reply::answer(&lines).to(&asked.bytes));
+    }
+    assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
+}
+
+#[test]
+fn an_answer_or_question_that_the_datapath_cannot_take_is_counted() {
+    let mut world = world();
+    world.wires.no_answers = true;
+    world.ask(&ask("example.", Type::AXFR));
+    assert_eq!(world.count(Counter::DroppedAnswer), 1);
+    world.assert_conservation();
+    world.wires.no_answers = false;
+    for (no_links, no_questions) in [(true, false), (false, true)] {
+        let mut world = World::new(settings());
+        world.wires.no_links = no_links;
+        world.wires.no_questions = no_questions;
+        let token = world.ask(&question());
+        world.run(engine::Span::from_secs(10));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+        assert!(world.count(Counter::DroppedQuestion) > 0);
+        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    }
+}

@@ -1,0 +1,317 @@
+//! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
+
+use super::script::{Statement, Step, configured, read};
+use crate::world::{Answer, Ask, Asked, World, ask, canonical, client, name};
+use engine::{Counter, Transport};
+use std::fs;
+use std::path::Path;
+use wire::{Class, Flags, Rcode, Section, Type};
+
+#[test]
+fn every_scenario_goes_as_it_is_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files: Vec<_> =
+        fs::read_dir(&folder).expect("the scenarios").map(|e| e.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    assert!(files.len() >= 30, "only {} scenarios in {}", files.len(), folder.display());
+    let mut failures = String::new();
+    for path in files {
+        let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("a readable file");
+        println!("{file}");
+        assert!(text.starts_with("# "), "{file}: the first line says what the scenario shows");
+        if let Err(failure) = play(&text) {
+            failures += &format!("\n{file}:{failure}");
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+#[test]
+fn a_scenario_that_expects_something_else_fails_with_its_line() {
+    let start =
+        "client asks www.example. AAAA\nupstream is asked www.example. AAAA\nupstream replies NXDOMAIN\n";
+    for (end, line) in [
+        ("client receives NOERROR", "4"),
+        ("client receives NXDOMAIN\n  answer\n    www.example. 1 IN A 192.0.2.1", "4"),
+        ("client receives NXDOMAIN\nupstream is asked www.example. A", "5"),
+        ("count responses_total nxdomain 2", "4"),
+        ("wait 1ms", "end"),
+    ] {
+        let failure = play(&format!("{start}{end}\n")).expect_err(end);
+        assert!(failure.starts_with(line), "{end}: {failure}");
+    }
+}
+
+/// A scenario under way.
+struct Play {
+    world: World,
+    asks: Vec<Ask>,
+    /// Questions to upstreams and answers to clients that no statement has spoken of yet.
+    unseen: Vec<Asked>,
+    unread: Vec<Answer>,
+    /// How much of the world's record was looked at.
+    looked: (usize, usize),
+    /// Questions that a statement has spoken of, the last one at the end.
+    seen: Vec<Asked>,
+}
+
+fn play(text: &str) -> Result<(), String> {
+    let statements = read(text)?;
+    let settings = configured(&statements, statements.len())?;
+    let mut play = Play {
+        world: World::new(settings),
+        asks: vec![],
+        unseen: vec![],
+        unread: vec![],
+        looked: (0, 0),
+        seen: vec![],
+    };
+    for (place, statement) in statements.iter().enumerate() {
+        let outcome = match &statement.step {
+            Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
+                .map(|settings| play.world.engine.configure(settings)),
+            _ => play.step(statement),
+        };
+        outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;
+        play.look();
+    }
+    if let Some(asked) = play.unseen.first() {
+        return Err(format!("end: unexpected question: {}", shown(asked)));
+    }
+    match play.unread.first() {
+        Some(answer) => Err(format!("end: unexpected answer: {}", told(answer))),
+        None => Ok(()),
+    }
+}
+
+impl Play {
+    fn look(&mut self) {
+        self.world.look();
+        self.unseen.extend_from_slice(&self.world.asked[self.looked.0..]);
+        self.unread.extend_from_slice(&self.world.answers[self.looked.1..]);
+        self.looked = (self.world.asked.len(), self.world.answers.len());
+    }
+
+    fn step(&mut self, statement: &Statement) -> Result<(), String> {
+        match &statement.step {
+            Step::Set { .. } => Ok(()),
+            Step::Wait(span) => {
+                self.world.run(*span);
+                Ok(())
+            }
+            Step::Asks { from, name, qtype, words } => self.client_asks(from, name, *qtype, words),
+            Step::IsAsked { upstream, name, qtype, words } => {
+                self.upstream_is_asked(upstream.as_deref(), name, *qtype, words)
+            }
+            Step::NobodyIsAsked => match self.unseen.first() {
+                None => Ok(()),
+                Some(asked) => Err(shown(asked)),
+            },
+            Step::Replies { to, twist, reply } => {
+                let asked = self.spoken_of(to.as_ref())?;
+                let bytes = twist.apply(&asked, reply);
+                self.world.reply(asked.link, &bytes);
+                Ok(())
+            }
+            Step::Unreachable => {
+                let asked = self.spoken_of(None)?;
+                self.world.fail(asked.link);
+                Ok(())
+            }
+            Step::ReceivesNothing { from } => match self.unread.iter().find(|answer| is_from(answer, from)) {
+                None => Ok(()),
+                Some(answer) => Err(told(answer)),
+            },
+            Step::Receives { from, rcode, flags, ede, sections } => {
+                let place = self.unread.iter().position(|answer| is_from(answer, from)).ok_or("no answer")?;
+                let answer = self.unread.remove(place);
+                self.check_frame(&answer)?;
+                compare(&answer, *rcode, *flags, *ede, sections)
+            }
+            Step::Count { family, label, value } => {
+                let wanted = |counter: &&Counter| {
+                    let (name, labels) = counter.describe();
+                    name == family
+                        && label.as_ref().is_none_or(|l| labels.iter().any(|(_, value)| value == l))
+                };
+                let counters: Vec<_> = Counter::ALL.iter().filter(wanted).collect();
+                let found: u64 = counters.iter().map(|&&counter| self.world.count(counter)).sum();
+                match (counters.is_empty(), found == *value) {
+                    (true, _) => Err("no such counter".into()),
+                    (false, true) => Ok(()),
+                    (false, false) => Err(format!("it is {found}")),
+                }
+            }
+        }
+    }
+
+    fn client_asks(&mut self, from: &str, text: &str, qtype: Type, words: &[String]) -> Result<(), String> {
+        // Every question has an ID and a port of its own.
+        let number = self.asks.len() as u16;
+        let mut question =
+            Ask { name: name(text), ..ask(".", qtype) }.id(0x4000 + number).port(50_000 + number);
+        question.client.address = client(from, 0).address;
+        let mut words = words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word {
+                "ad" => question.flags = question.flags.with(Flags::AD),
+                "cd" => question.flags = question.flags.with(Flags::CD),
+                "no-rd" => question.flags = question.flags.without(Flags::RD),
+                "do" => question.edns = Some((question.edns.map_or(1232, |(size, _)| size), true)),
+                "tcp" => question = question.tcp(u64::from(number) + 1),
+                "edns" => {
+                    let size = words.next().and_then(|size| size.parse().ok()).ok_or("edns SIZE")?;
+                    question.edns = Some((size, question.edns.is_some_and(|(_, dnssec_ok)| dnssec_ok)));
+                }
+                "class" => {
+                    question.class =
+                        words.next().and_then(|class| class.parse::<Class>().ok()).ok_or("class CLASS")?;
+                }
+                "again" => {
+                    let last = self.asks.last().ok_or("no question before")?;
+                    question = last.clone();
+                }
+                _ => return Err(format!("{word}?")),
+            }
+        }
+        self.world.ask(&question);
+        self.asks.push(question);
+        Ok(())
+    }
+
+    /// The first question not spoken of yet must be among those that left; the others may be spoken of later.
+    fn upstream_is_asked(
+        &mut self,
+        upstream: Option<&str>,
+        name: &str,
+        qtype: Type,
+        words: &[String],
+    ) -> Result<(), String> {
+        let transport = if words.iter().any(|word| word == "tcp") { Transport::Tcp } else { Transport::Udp };
+        let address = upstream.map(|text| crate::world::forwarders(text)[0]);
+        let place = self
+            .unseen
+            .iter()
+            .position(|asked| {
+                asked.name() == name.to_lowercase()
+                    && asked.qtype() == qtype
+                    && asked.transport == transport
+                    && address.is_none_or(|address| asked.upstream == address)
+            })
+            .ok_or_else(|| match self.unseen.first() {
+                None => "nothing was asked".to_owned(),
+                Some(asked) => format!("asked instead: {}", shown(asked)),
+            })?;
+        let asked = self.unseen.remove(place);
+        let message = asked.message();
+        for (word, found) in [
+            ("no-rd", !message.flags().contains(Flags::RD)),
+            ("cd", message.flags().contains(Flags::CD)),
+            ("ad", message.flags().contains(Flags::AD)),
+            ("do", message.opt().is_some_and(|opt| opt.dnssec_ok())),
+        ] {
+            if found != words.iter().any(|given| given == word) {
+                return Err(format!("{word} is {}", if found { "set" } else { "not set" }));
+            }
+        }
+        self.seen.push(asked);
+        Ok(())
+    }
+
+    /// The question that a reply is for: the last one spoken of, or the last one with this name and type.
+    fn spoken_of(&self, to: Option<&(String, Type)>) -> Result<Asked, String> {
+        self.seen
+            .iter()
+            .rev()
+            .find(|asked| to.is_none_or(|(name, qtype)| asked.name() == *name && asked.qtype() == *qtype))
+            .cloned()
+            .ok_or_else(|| "no question was spoken of".to_owned())
+    }
+
+    /// What holds for every answer: whose it is, the question octet for octet, the header, EDNS, the size.
+    fn check_frame(&self, answer: &Answer) -> Result<(), String> {
+        let ask = self
+            .asks
+            .iter()
+            .find(|ask| ask.client == answer.to && ask.id == answer.id())
+            .ok_or("an answer to nobody's question")?;
+        let message = answer.message();
+        let kept = Flags::RD.with(Flags::CD);
+        let limit = match (ask.client.carrier, ask.edns) {
+            (engine::Carrier::Tcp, _) => 65_535,
+            (engine::Carrier::Udp, None) => 512,
+            (engine::Carrier::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
+        };
+        for (fits, what) in [
+            (message.question() == ask.question(), "another question"),
+            (message.is_response(), "QR is clear"),
+            (message.flags().contains(Flags::RA), "RA is clear"),
+            (!message.flags().contains(Flags::AA), "AA is set"),
+            (message.flags().0 & kept.0 == ask.flags.0 & kept.0, "RD or CD differ"),
+            (message.opt().is_some() == ask.edns.is_some(), "an OPT record too many or too few"),
+            (
+                message
+                    .opt()
+                    .is_none_or(|opt| Some(opt.dnssec_ok()) == ask.edns.map(|(_, dnssec_ok)| dnssec_ok)),
+                "DO differs",
+            ),
+            (answer.bytes.len() <= limit, "too long"),
+        ] {
+            if !fits {
+                return Err(what.to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_from(answer: &Answer, from: &str) -> bool {
+    answer.to.address == client(from, 0).address
+}
+
+fn compare(
+    answer: &Answer,
+    rcode: Rcode,
+    flags: Flags,
+    ede: Option<u16>,
+    sections: &[Vec<crate::world::Text>; 3],
+) -> Result<(), String> {
+    let found = answer.flags().0 & Flags::AD.with(Flags::TC).0;
+    if answer.rcode() != rcode || found != flags.0 || answer.ede() != ede {
+        return Err(format!("received {}", told(answer)));
+    }
+    for (section, expected) in
+        [Section::Answer, Section::Authority, Section::Additional].into_iter().zip(sections)
+    {
+        let (expected, found) = (canonical(expected), answer.records(section));
+        if expected != found {
+            let found = found.join("\n    ");
+            return Err(format!("the {section:?} section is\n    {found}"));
+        }
+    }
+    Ok(())
+}
+
+fn shown(asked: &Asked) -> String {
+    format!("{} is asked {} {} over {:?}", asked.upstream, asked.name(), asked.qtype(), asked.transport)
+}
+
+fn told(answer: &Answer) -> String {
+    let mut text = answer.rcode().to_string();
+    for (flag, word) in [(Flags::AD, " ad"), (Flags::TC, " tc")] {
+        if answer.flags().contains(flag) {
+            text += word;
+        }
+    }
+    if let Some(code) = answer.ede() {
+        text += &format!(" ede {code}");
+    }
+    for section in [Section::Answer, Section::Authority, Section::Additional] {
+        for record in answer.records(section) {
+            text += &format!("\n    {section:?}: {record}");
+        }
+    }
+    text
+}

@@ -1,0 +1,295 @@
+//! The language of the scenarios: lines of text become steps.
+
+use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
+use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Select, Zone};
+use engine::{Settings, Span, Transport};
+use std::net::Ipv6Addr;
+use wire::{Flags, Rcode, Type};
+
+/// A client that has no address in a scenario has this one.
+const CLIENT: &str = "2001:db8:c::1";
+
+/// One line that does something, with the indented lines below it.
+pub struct Statement {
+    pub line: usize,
+    pub text: String,
+    pub step: Step,
+}
+
+/// What a line says.
+pub enum Step {
+    /// `late`: while the engine runs, so all settings so far are taken over.
+    Set {
+        key: String,
+        value: String,
+        late: bool,
+    },
+    Wait(Span),
+    Asks {
+        from: String,
+        name: String,
+        qtype: Type,
+        words: Vec<String>,
+    },
+    IsAsked {
+        upstream: Option<String>,
+        name: String,
+        qtype: Type,
+        words: Vec<String>,
+    },
+    NobodyIsAsked,
+    Replies {
+        to: Option<(String, Type)>,
+        twist: Twist,
+        reply: Box<Reply>,
+    },
+    Unreachable,
+    Receives {
+        from: String,
+        rcode: Rcode,
+        flags: Flags,
+        ede: Option<u16>,
+        sections: Box<[Vec<Text>; 3]>,
+    },
+    ReceivesNothing {
+        from: String,
+    },
+    Count {
+        family: String,
+        label: Option<String>,
+        value: u64,
+    },
+}
+
+/// What is wrong with a reply.
+#[derive(Clone, Copy)]
+pub enum Twist {
+    None,
+    Id,
+    Case,
+    Question,
+    NotAResponse,
+    Malformed,
+}
+
+impl Twist {
+    /// The reply with its fault.
+    pub fn apply(self, asked: &Asked, reply: &Reply) -> Vec<u8> {
+        let mut bytes = reply.to(&asked.bytes);
+        match self {
+            Twist::None => {}
+            Twist::Id => bytes[1] ^= 1,
+            // The first letter of the first label.
+            Twist::Case => bytes[13] ^= 0x20,
+            Twist::Question => bytes[13] = if bytes[13] == b'x' { b'y' } else { b'x' },
+            Twist::NotAResponse => bytes[2] &= 0x7f,
+            Twist::Malformed => bytes.truncate(bytes.len() - 1),
+        }
+        bytes
+    }
+}
+
+/// Reads a scenario.
+pub fn read(text: &str) -> Result<Vec<Statement>, String> {
+    let mut statements: Vec<Statement> = vec![];
+    let mut section = 0;
+    for (number, content) in text.lines().enumerate() {
+        if content.trim().is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let place = number + 1;
+        let fault = |reason: String| format!("{place}: {}: {reason}", content.trim());
+        if content.starts_with(' ') {
+            let step = &mut statements.last_mut().ok_or_else(|| fault("nothing to belong to".into()))?.step;
+            let sections = match step {
+                Step::Replies { reply, .. } => &mut reply.sections,
+                Step::Receives { sections, .. } => &mut **sections,
+                _ => return Err(fault("no section can stand here".into())),
+            };
+            match ["answer", "authority", "additional"].iter().position(|&title| title == content.trim()) {
+                Some(title) => section = title,
+                None => sections[section].push(record(content.trim())),
+            }
+        } else {
+            section = 0;
+            let begun = statements.iter().any(|statement| !matches!(statement.step, Step::Set { .. }));
+            let step = step(content.trim(), begun).map_err(fault)?;
+            statements.push(Statement { line: place, text: content.trim().to_owned(), step });
+        }
+    }
+    Ok(statements)
+}
+
+fn step(text: &str, begun: bool) -> Result<Step, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let owned = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+    let rtype = |word: &str| word.parse::<Type>().map_err(|error| format!("{word}: {error}"));
+    Ok(match words[..] {
+        ["set", key, ..] => Step::Set { key: key.into(), value: words[2..].join(" "), late: begun },
+        ["wait", time] => Step::Wait(span(time)?),
+        ["nobody", "is", "asked"] => Step::NobodyIsAsked,
+        ["client", "asks", name, qtype, ref rest @ ..] => {
+            Step::Asks { from: CLIENT.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
+        }
+        ["client", from, "asks", name, qtype, ref rest @ ..] => {
+            Step::Asks { from: from.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
+        }
+        ["client", "receives", "nothing"] => Step::ReceivesNothing { from: CLIENT.into() },
+        ["client", from, "receives", "nothing"] => Step::ReceivesNothing { from: from.into() },
+        ["client", "receives", rcode, ref rest @ ..] => receives(CLIENT, rcode, rest)?,
+        ["client", from, "receives", rcode, ref rest @ ..] => receives(from, rcode, rest)?,
+        ["upstream", "is", "asked", name, qtype, ref rest @ ..] => {
+            Step::IsAsked { upstream: None, name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
+        }
+        ["upstream", address, "is", "asked", name, qtype, ref rest @ ..] => Step::IsAsked {
+            upstream: Some(address.into()),
+            name: name.into(),
+            qtype: rtype(qtype)?,
+            words: owned(rest),
+        },
+        ["upstream", "replies", "to", name, qtype, rcode, ref rest @ ..] => {
+            replies(Some((name.to_lowercase(), rtype(qtype)?)), rcode, rest)?
+        }
+        ["upstream", "replies", rcode, ref rest @ ..] => replies(None, rcode, rest)?,
+        ["upstream", "cannot", "be", "reached"] => Step::Unreachable,
+        ["count", family, value] => {
+            Step::Count { family: family.into(), label: None, value: value.parse().map_err(|_| "no number")? }
+        }
+        ["count", family, label, value] => Step::Count {
+            family: family.into(),
+            label: Some(label.into()),
+            value: value.parse().map_err(|_| "no number")?,
+        },
+        _ => return Err("not understood".into()),
+    })
+}
+
+fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
+    let mut flags = Flags(0);
+    let mut ede = None;
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "ad" => flags = flags.with(Flags::AD),
+            "tc" => flags = flags.with(Flags::TC),
+            "ede" => ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
+            _ => return Err(format!("{word}?")),
+        }
+    }
+    let rcode = rcode.parse::<Rcode>().map_err(|error| error.to_string())?;
+    Ok(Step::Receives { from: from.into(), rcode, flags, ede, sections: Box::default() })
+}
+
+fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<Step, String> {
+    let rcode = rcode.parse::<Rcode>().map_err(|error| error.to_string())?;
+    let mut reply = Reply { rcode, ..Reply::default() };
+    let mut twist = Twist::None;
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "ad" => reply.flags = reply.flags.with(Flags::AD),
+            "aa" => reply.flags = reply.flags.with(Flags::AA),
+            "tc" => reply.flags = reply.flags.with(Flags::TC),
+            "no-edns" => reply.edns = false,
+            "ede" => reply.ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
+            "wrong-id" => twist = Twist::Id,
+            "wrong-case" => twist = Twist::Case,
+            "wrong-question" => twist = Twist::Question,
+            "not-a-response" => twist = Twist::NotAResponse,
+            "malformed" => twist = Twist::Malformed,
+            _ => return Err(format!("{word}?")),
+        }
+    }
+    Ok(Step::Replies { to, twist, reply: Box::new(reply) })
+}
+
+/// The settings that a scenario asks for: those before its first other step, or all of the given ones when `count` is
+/// beyond them.
+pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, String> {
+    let mut made = settings();
+    let mut prefixes = "2001:db8:64::/96".to_owned();
+    let mut suffix = "::".to_owned();
+    let mut exclude = "::ffff:0:0/96".to_owned();
+    for statement in statements {
+        let Step::Set { key, value, late } = &statement.step else { continue };
+        if *late && count == statements.len() {
+            continue;
+        }
+        match key.as_str() {
+            "dns64.prefixes" => prefixes.clone_from(value),
+            "dns64.suffix" => suffix.clone_from(value),
+            "dns64.exclude-aaaa" => exclude.clone_from(value),
+            _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
+        }
+    }
+    made.dns64.exclude_aaaa = networks(&exclude);
+    set_prefixes(&mut made.dns64, &prefixes);
+    let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;
+    for prefix in &mut made.dns64.prefixes {
+        *prefix = prefix.with_suffix(suffix).map_err(|error| error.to_string())?;
+    }
+    Ok(made)
+}
+
+fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
+    let yes = value == "true";
+    let number = || value.parse::<u32>().map_err(|_| format!("{value} is no number"));
+    let failure = || match value {
+        "pass" => Ok(OnFailure::Pass),
+        "synthesize" => Ok(OnFailure::Synthesize),
+        _ => Err(format!("{value} is neither pass nor synthesize")),
+    };
+    let Settings { upstream, dns64, .. } = settings;
+    match key {
+        "server.allow" => settings.allow = Networks(networks(value)),
+        "upstream.forwarders" => upstream.forwarders = forwarders(value),
+        "upstream.zone" => {
+            let (zone, addresses) = value.split_once(' ').ok_or("ZONE ADDRESS...")?;
+            upstream.zones.push(Zone { name: name(zone).into(), forwarders: forwarders(addresses) });
+        }
+        "upstream.select" => {
+            upstream.select = match value {
+                "random" => Select::Random,
+                "fastest" => Select::Fastest,
+                _ => Select::Ordered,
+            }
+        }
+        "upstream.timeout" => upstream.timeout = span(value)?,
+        "upstream.tries" => upstream.tries = number()? as u8,
+        "upstream.transport" => {
+            upstream.transport = if value == "tcp" { Transport::Tcp } else { Transport::Udp };
+        }
+        "dns64.clients" => dns64.clients = Networks(networks(value)),
+        "dns64.never-embed" => dns64.never_embed = networks(value),
+        "dns64.non-global" => dns64.embed_non_global = value == "embed",
+        "dns64.lookup" => {
+            dns64.lookup = match value.split_once(' ') {
+                Some(("stagger", time)) => Lookup::Stagger(span(time)?),
+                _ if value == "parallel" => Lookup::Parallel,
+                _ => Lookup::Sequential,
+            }
+        }
+        "dns64.dnssec" => dns64.dnssec = if value == "off" { Dnssec::Off } else { Dnssec::Trust },
+        "dns64.break-dnssec" => dns64.break_dnssec = yes,
+        "dns64.recursive-only" => dns64.recursive_only = yes,
+        "dns64.max-records" => dns64.max_records = number()? as usize,
+        "dns64.on-failure.servfail" => dns64.on_failure.servfail = failure()?,
+        "dns64.on-failure.refused" => dns64.on_failure.refused = failure()?,
+        "dns64.on-failure.formerr" => dns64.on_failure.formerr = failure()?,
+        "dns64.on-failure.notimp" => dns64.on_failure.notimp = failure()?,
+        "dns64.on-failure.timeout" => dns64.on_failure.timeout = failure()?,
+        "edns.udp-size" => settings.udp_size = number()? as u16,
+        "limits.pending-per-client" => settings.pending_per_client = number()?,
+        _ => return Err("no such key".into()),
+    }
+    Ok(())
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    let number = |digits: &str| digits.parse::<u64>().map_err(|_| format!("{text} is no time"));
+    match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(digits), _) => Ok(Span::from_millis(number(digits)?)),
+        (None, Some(digits)) => Ok(Span::from_secs(number(digits)?)),
+        _ => Err(format!("{text} is no time")),
+    }
+}

@@ -1,0 +1,107 @@
+//! Client questions, written octet by octet so that they may be as odd as a test needs them.
+
+use engine::Client;
+use engine::face::Carrier;
+use std::net::{Ipv6Addr, SocketAddr};
+use wire::{Class, Flags, Type};
+
+/// One client question.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub client: Client,
+    pub id: u16,
+    pub name: Vec<u8>,
+    pub qtype: Type,
+    pub class: Class,
+    pub flags: Flags,
+    /// UDP size and DO; none: no OPT record.
+    pub edns: Option<(u16, bool)>,
+    pub edns_version: u8,
+}
+
+/// The name in wire form.
+pub fn name(text: &str) -> Vec<u8> {
+    domain::base::Name::<Vec<u8>>::vec_from_str(text).expect(text).as_slice().to_vec()
+}
+
+/// An address as the engine sees it.
+pub fn client(text: &str, port: u16) -> Client {
+    Client::udp(SocketAddr::new(text.parse().expect(text), port))
+}
+
+/// A question with RD set, without EDNS, over UDP, from a client of the first network.
+pub fn ask(text: &str, qtype: Type) -> Ask {
+    Ask {
+        client: client("2001:db8:c::1", 40_000),
+        id: 0x1234,
+        name: name(text),
+        qtype,
+        class: Class::IN,
+        flags: Flags::RD,
+        edns: None,
+        edns_version: 0,
+    }
+}
+
+impl Ask {
+    pub fn address(mut self, address: &str) -> Ask {
+        self.client.address = client(address, 0).address;
+        self
+    }
+
+    /// From the `number`-th of many networks.
+    pub fn network(mut self, number: u32) -> Ask {
+        self.client.address = Ipv6Addr::from((0x2001_0db8_000c << 80) | u128::from(number) << 64 | 1);
+        self
+    }
+
+    pub fn port(mut self, port: u16) -> Ask {
+        self.client.port = port;
+        self
+    }
+
+    pub fn id(mut self, id: u16) -> Ask {
+        self.id = id;
+        self
+    }
+
+    pub fn tcp(mut self, stream: u64) -> Ask {
+        self.client.carrier = Carrier::Tcp;
+        self.client.stream = stream;
+        self
+    }
+
+    pub fn flags(mut self, flags: Flags) -> Ask {
+        self.flags = flags;
+        self
+    }
+
+    pub fn edns(mut self, size: u16, dnssec_ok: bool) -> Ask {
+        self.edns = Some((size, dnssec_ok));
+        self
+    }
+
+    /// The question section.
+    pub fn question(&self) -> Vec<u8> {
+        let mut octets = self.name.clone();
+        octets.extend(self.qtype.0.to_be_bytes());
+        octets.extend(self.class.0.to_be_bytes());
+        octets
+    }
+
+    /// The message.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut octets = vec![0; 12];
+        wire::header::set_id(&mut octets, self.id);
+        wire::header::set_flags(&mut octets, self.flags);
+        wire::header::set_qdcount(&mut octets, 1);
+        octets.extend(self.question());
+        if let Some((size, dnssec_ok)) = self.edns {
+            let mut opt = [0; wire::OPT_LEN];
+            wire::write_opt(&mut opt, size, 0, self.edns_version, dnssec_ok, None).expect("room");
+            octets.extend(opt);
+            wire::header::set_arcount(&mut octets, 1);
+        }
+        octets
+    }
+}

@@ -1,0 +1,245 @@
+//! A world around one engine: clients that ask, upstreams that answer as a test tells them, links with delay and loss,
+//! and a clock that stands still until somebody moves it. Everything follows from a seed. The driver's part is played
+//! as a datapath plays it: messages in, then one look at the deadlines.
+
+mod answer;
+mod ask;
+mod chance;
+mod reply;
+mod settings;
+mod wires;
+
+pub use answer::{Answer, canonical};
+pub use ask::{Ask, ask, client, name};
+pub use chance::Chance;
+pub use reply::{Reply, Text, record};
+pub use settings::{forwarders, networks, set_prefixes, settings};
+pub use wires::{Asked, Wires};
+
+use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv6Addr;
+
+/// Something on its way to the engine.
+pub struct Delivery {
+    pub after: Span,
+    pub via: Link,
+    pub what: What,
+}
+
+/// What arrives over a link.
+pub enum What {
+    Message(Vec<u8>),
+    /// An ICMP error, or the end of a connection.
+    Failure,
+}
+
+/// How upstreams answer.
+pub type Upstreams = Box<dyn FnMut(&Asked, &mut Chance) -> Vec<Delivery>>;
+
+enum Event {
+    FromUpstream(Link, What),
+    FromClient(Client, Vec<u8>),
+}
+
+/// A question that a client asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(usize);
+
+/// See the module.
+pub struct World {
+    pub engine: Engine,
+    pub now: Instant,
+    pub wires: Wires,
+    pub chance: Chance,
+    /// Questions that left so far, in order.
+    pub asked: Vec<Asked>,
+    /// Answers that clients got so far, in order.
+    pub answers: Vec<Answer>,
+    upstreams: Option<Upstreams>,
+    events: BTreeMap<(Instant, u64), Event>,
+    event: u64,
+    deadline: Option<Instant>,
+    tokens: HashMap<(Ipv6Addr, u16, u64, u16), Token>,
+    answers_of: Vec<Vec<usize>>,
+}
+
+impl World {
+    /// A world whose upstreams are silent: replies are given by hand.
+    pub fn new(settings: Settings) -> World {
+        World::sized(settings, 1024, 1)
+    }
+
+    /// A world for so many pending questions, unfolding from a seed.
+    pub fn sized(settings: Settings, pending: usize, seed: u64) -> World {
+        let mut chance = Chance::new(seed);
+        let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
+        World {
+            engine: Engine::new(settings, Capacity { pending }, entropy.try_into().expect("32 octets")),
+            now: Instant(0),
+            wires: Wires::default(),
+            chance,
+            asked: vec![],
+            answers: vec![],
+            upstreams: None,
+            events: BTreeMap::new(),
+            event: 0,
+            deadline: None,
+            tokens: HashMap::new(),
+            answers_of: vec![],
+        }
+    }
+
+    /// Gives the upstreams a mind.
+    pub fn upstreams(&mut self, upstreams: impl FnMut(&Asked, &mut Chance) -> Vec<Delivery> + 'static) {
+        self.upstreams = Some(Box::new(upstreams));
+    }
+
+    /// Asks a question now.
+    pub fn ask(&mut self, ask: &Ask) -> Token {
+        self.ask_in(Span::ZERO, ask)
+    }
+
+    /// Asks a question later.
+    pub fn ask_in(&mut self, after: Span, ask: &Ask) -> Token {
+        let token = Token(self.answers_of.len());
+        self.answers_of.push(vec![]);
+        let Client { address, port, stream, .. } = ask.client;
+        self.tokens.insert((address, port, stream, ask.id), token);
+        if after == Span::ZERO {
+            self.query(&ask.client, &ask.bytes());
+        } else {
+            self.schedule(after, Event::FromClient(ask.client, ask.bytes()));
+        }
+        token
+    }
+
+    /// A message from a client, whatever it is.
+    pub fn query(&mut self, from: &Client, message: &[u8]) {
+        self.wires.now = self.now;
+        self.engine.query(self.now, from, message, &mut self.wires);
+        self.look();
+    }
+
+    /// A message from an upstream, now. What arrives over a closed link goes nowhere, as with a closed socket.
+    pub fn reply(&mut self, via: Link, message: &[u8]) {
+        if self.wires.links.contains_key(&via) {
+            self.wires.now = self.now;
+            self.engine.reply(self.now, via, message, &mut self.wires);
+            self.look();
+        }
+    }
+
+    /// A link fails, now. A TCP connection is closed by that.
+    pub fn fail(&mut self, via: Link) {
+        let Some(opened) = self.wires.links.get(&via) else { return };
+        if opened.transport == Transport::Tcp {
+            self.wires.links.remove(&via);
+        }
+        self.wires.now = self.now;
+        self.engine.unreachable(self.now, via, &mut self.wires);
+        self.look();
+    }
+
+    /// What a datapath does after each batch: deadlines, and everything that leaves.
+    pub fn look(&mut self) {
+        self.wires.now = self.now;
+        self.deadline = self.engine.expire(self.now, &mut self.wires);
+        assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "a deadline that never passes");
+        for (to, bytes) in std::mem::take(&mut self.wires.answered) {
+            let id = wire::header::id(&bytes);
+            if let Some(token) = self.tokens.get(&(to.address, to.port, to.stream, id)) {
+                self.answers_of[token.0].push(self.answers.len());
+            }
+            self.answers.push(Answer { at: self.now, to, bytes });
+        }
+        for asked in std::mem::take(&mut self.wires.asked) {
+            if let Some(mut upstreams) = self.upstreams.take() {
+                for Delivery { after, via, what } in upstreams(&asked, &mut self.chance) {
+                    self.schedule(after, Event::FromUpstream(via, what));
+                }
+                self.upstreams = Some(upstreams);
+            }
+            self.asked.push(asked);
+        }
+    }
+
+    fn schedule(&mut self, after: Span, event: Event) {
+        self.event += 1;
+        self.events.insert((self.now + after, self.event), event);
+    }
+
+    /// Lets time pass: everything due until then happens, in order.
+    pub fn run(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    /// Lets time pass until then.
+    pub fn run_until(&mut self, end: Instant) {
+        loop {
+            let event = self.events.first_key_value().map(|(&(at, _), _)| at);
+            let next = [event, self.deadline].into_iter().flatten().min();
+            let Some(next) = next.filter(|&next| next <= end) else { break };
+            self.now = self.now.max(next);
+            match self.events.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                None => self.look(),
+                Some(entry) => match entry.remove() {
+                    Event::FromUpstream(via, What::Message(bytes)) => self.reply(via, &bytes),
+                    Event::FromUpstream(via, What::Failure) => self.fail(via),
+                    Event::FromClient(from, bytes) => self.query(&from, &bytes),
+                },
+            }
+        }
+        self.now = end;
+        self.look();
+    }
+
+    /// The answers to a question.
+    pub fn answers_to(&self, token: Token) -> Vec<&Answer> {
+        self.answers_of[token.0].iter().map(|&index| &self.answers[index]).collect()
+    }
+
+    /// The one answer to a question.
+    pub fn answer_to(&self, token: Token) -> &Answer {
+        match self.answers_to(token)[..] {
+            [only] => only,
+            ref all => panic!("{} answers", all.len()),
+        }
+    }
+
+    /// A counter's value.
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.engine.counters().get(counter)
+    }
+
+    /// The sum of several counters.
+    pub fn sum(&self, wanted: impl Fn(&str) -> bool) -> u64 {
+        Counter::ALL.iter().filter(|counter| wanted(counter.describe().0)).map(|&c| self.count(c)).sum()
+    }
+
+    /// Every message from a client was answered, dropped for a counted reason, or still waits.
+    pub fn assert_conservation(&self) {
+        let queries = self.sum(|family| family == "queries_total");
+        let answered = self.sum(|family| family == "responses_total");
+        let dropped: u64 = [
+            Counter::DroppedRunt,
+            Counter::DroppedResponse,
+            Counter::DroppedRepeated,
+            Counter::DroppedAnswer,
+        ]
+        .map(|counter| self.count(counter))
+        .iter()
+        .sum();
+        let pending = self.engine.pending() as u64;
+        assert_eq!(
+            queries,
+            answered + dropped + pending,
+            "{answered} answered, {dropped} dropped, {pending} pending"
+        );
+    }
+}
+
+/// The reply to a question, after a time, over the link that it came by.
+pub fn deliver(asked: &Asked, after: Span, reply: &Reply) -> Delivery {
+    Delivery { after, via: asked.link, what: What::Message(reply.to(&asked.bytes)) }
+}

@@ -1,0 +1,116 @@
+//! Replies of upstreams, built from text by another DNS library (`domain`), with its name compression: what the engine
+//! reads was not written by its own code.
+
+use domain::base::iana::{Class, OptRcode, Rtype};
+use domain::base::message_builder::StaticCompressor;
+use domain::base::rdata::UnknownRecordData;
+use domain::base::scan::IterScanner;
+use domain::base::{Message, MessageBuilder, Name, Record, Ttl};
+use domain::rdata::ZoneRecordData;
+use wire::{Flags, Rcode};
+
+/// A record of its own.
+pub type Text = Record<Name<Vec<u8>>, ZoneRecordData<Vec<u8>, Name<Vec<u8>>>>;
+
+/// Reads `OWNER TTL CLASS TYPE RDATA`.
+pub fn record(line: &str) -> Text {
+    let mut words = line.split_whitespace();
+    let mut word = || words.next().unwrap_or_else(|| panic!("{line:?} is no record"));
+    let owner = Name::vec_from_str(word()).expect(line);
+    let ttl = Ttl::from_secs(word().parse().expect(line));
+    let class: Class = word().parse().expect(line);
+    let rtype: Rtype = word().parse().expect(line);
+    let words: Vec<&str> = words.collect();
+    let data = match words[..] {
+        // RFC 3597 section 5.
+        ["\\#", ref octets @ ..] => {
+            let mut scanner = IterScanner::<_, Vec<u8>>::new(octets);
+            UnknownRecordData::scan_without_marker(rtype, &mut scanner).map(ZoneRecordData::Unknown)
+        }
+        ref words => ZoneRecordData::scan(rtype, &mut IterScanner::<_, Vec<u8>>::new(words)),
+    };
+    let data = data.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+    Record::new(owner, class, ttl, data)
+}
+
+/// What an upstream says.
+#[derive(Clone)]
+pub struct Reply {
+    pub rcode: Rcode,
+    /// Flags besides QR, RD and RA.
+    pub flags: Flags,
+    /// Answer, authority, additional.
+    pub sections: [Vec<Text>; 3],
+    pub ede: Option<u16>,
+    /// The upstream knows EDNS and repeats DO.
+    pub edns: bool,
+}
+
+impl Default for Reply {
+    fn default() -> Reply {
+        Reply { rcode: Rcode::NOERROR, flags: Flags(0), sections: Default::default(), ede: None, edns: true }
+    }
+}
+
+impl Reply {
+    /// NOERROR with these records in the answer section.
+    pub fn answer(lines: &[&str]) -> Reply {
+        Reply { sections: [records(lines), vec![], vec![]], ..Reply::default() }
+    }
+
+    /// An empty answer with an SOA of `zone` whose TTL and MINIMUM are as given.
+    pub fn empty(zone: &str, ttl: u32, minimum: u32) -> Reply {
+        let soa = format!("{zone} {ttl} IN SOA ns.{zone} host.{zone} 1 2 3 4 {minimum}");
+        Reply { sections: [vec![], records(&[&soa]), vec![]], ..Reply::default() }
+    }
+
+    /// An RCODE and nothing else.
+    pub fn rcode(rcode: Rcode) -> Reply {
+        Reply { rcode, ..Reply::default() }
+    }
+
+    /// The reply to a question: its ID, its question octet for octet.
+    pub fn to(&self, question: &[u8]) -> Vec<u8> {
+        let asked = Message::from_octets(question).expect("a question");
+        let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::new())).expect("memory");
+        let flags = wire::header::flags(question);
+        let header = builder.header_mut();
+        header.set_id(asked.header().id());
+        header.set_qr(true);
+        header.set_ra(true);
+        header.set_rd(flags.contains(Flags::RD));
+        header.set_cd(flags.contains(Flags::CD));
+        header.set_aa(self.flags.contains(Flags::AA));
+        header.set_tc(self.flags.contains(Flags::TC));
+        header.set_ad(self.flags.contains(Flags::AD));
+        header.set_rcode(domain::base::iana::Rcode::masked_from_int(self.rcode.0 as u8));
+        let mut builder = builder.question();
+        builder.push(asked.sole_question().expect("one question")).expect("room");
+        let mut builder = builder.answer();
+        let [answer, authority, additional] = &self.sections;
+        answer.iter().for_each(|record| builder.push(record).expect("room"));
+        let mut builder = builder.authority();
+        authority.iter().for_each(|record| builder.push(record).expect("room"));
+        let mut builder = builder.additional();
+        additional.iter().for_each(|record| builder.push(record).expect("room"));
+        if self.edns {
+            builder
+                .opt(|opt| {
+                    opt.set_udp_payload_size(1232);
+                    opt.set_rcode(OptRcode::masked_from_int(self.rcode.0));
+                    opt.set_dnssec_ok(asked.opt().is_some_and(|opt| opt.dnssec_ok()));
+                    if let Some(code) = self.ede {
+                        opt.extended_error::<Vec<u8>>(code.into(), None).expect("an error without text");
+                    }
+                    Ok(())
+                })
+                .expect("room");
+        }
+        builder.finish().into_target()
+    }
+}
+
+/// Records from lines.
+pub fn records(lines: &[&str]) -> Vec<Text> {
+    lines.iter().map(|line| record(line)).collect()
+}

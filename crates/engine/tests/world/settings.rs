@@ -1,0 +1,72 @@
+//! Settings to start from: the defaults of the configuration file, but for a prefix that may carry the addresses
+//! of examples and an upstream of its own.
+
+use engine::settings::{Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::{Settings, Span, Transport};
+use pref64::Pref64;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The one upstream.
+const UPSTREAM: &str = "192.0.2.53:53";
+
+/// A network from text like `10.0.0.0/8` or `2001:db8::/32`.
+fn network(text: &str) -> Network {
+    let (address, length) = text.split_once('/').expect(text);
+    let length = length.parse().expect(text);
+    match address.parse::<Ipv4Addr>() {
+        Ok(v4) => Network::v4(v4, length),
+        Err(_) => Network::new(address.parse::<Ipv6Addr>().expect(text), length),
+    }
+}
+
+/// Networks from text.
+pub fn networks(text: &str) -> Vec<Network> {
+    text.split_whitespace().map(network).collect()
+}
+
+/// The addresses of upstreams; without a port 53.
+pub fn forwarders(text: &str) -> Vec<SocketAddr> {
+    let address = |word: &str| match word.parse() {
+        Ok(address) => address,
+        Err(_) => SocketAddr::new(word.parse().expect(word), 53),
+    };
+    text.split_whitespace().map(address).collect()
+}
+
+/// Sets the prefixes, and excludes them.
+pub fn set_prefixes(dns64: &mut Dns64, text: &str) {
+    dns64.prefixes = text.split_whitespace().map(|word| word.parse::<Pref64>().expect(word)).collect();
+    dns64.exclude_aaaa.extend(networks(text));
+}
+
+/// The defaults.
+pub fn settings() -> Settings {
+    let mut settings = Settings {
+        allow: Networks(networks("::/0 0.0.0.0/0")),
+        upstream: Upstream {
+            forwarders: forwarders(UPSTREAM),
+            zones: vec![],
+            select: Select::Ordered,
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Udp,
+        },
+        dns64: Dns64 {
+            prefixes: vec![],
+            clients: Networks(networks("::/0 0.0.0.0/0")),
+            exclude_aaaa: networks("::ffff:0:0/96"),
+            embed_non_global: false,
+            never_embed: networks("0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/4 240.0.0.0/4"),
+            lookup: Lookup::Sequential,
+            on_failure: FailurePolicy::default(),
+            dnssec: Dnssec::Trust,
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+        },
+        udp_size: 1232,
+        pending_per_client: 1000,
+    };
+    set_prefixes(&mut settings.dns64, "2001:db8:64::/96");
+    settings
+}
