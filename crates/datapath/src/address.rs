@@ -1,0 +1,265 @@
+//! Addresses in the kernel's form: socket addresses, and the control messages that say which local address a datagram
+//! was sent to (IP_PKTINFO, IPV6_PKTINFO) or how a send is cut into datagrams (UDP_SEGMENT).
+
+use engine::{Carrier, Client};
+use std::mem::{size_of, zeroed};
+use std::net::Ipv6Addr;
+
+/// Room for a socket address of either family.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) union Name {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+}
+
+/// Room for the control messages of one send or receive, laid out as cmsg(3) says: a header, the data at the next multiple
+/// of the word size, the next message at the next such multiple.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Controls {
+    words: [usize; WORDS],
+    /// Octets in use (CMSG_SPACE of the messages).
+    length: usize,
+}
+
+const WORD: usize = size_of::<usize>();
+
+/// Where the data of a message begins.
+const DATA: usize = size_of::<libc::cmsghdr>().next_multiple_of(WORD);
+
+/// The longest: an in6_pktinfo (20 octets) and a segment size (2), each with its header and padded: 64 octets.
+const WORDS: usize = (2 * DATA + 24 + 8) / WORD;
+
+impl Name {
+    pub(crate) const SIZE: usize = size_of::<Name>();
+
+    pub(crate) fn empty() -> Name {
+        // SAFETY: both variants are plain integers and arrays of them; all zeros is a valid value.
+        unsafe { zeroed() }
+    }
+
+    /// The client that sent a datagram to a listener of the given family. `local`, `interface`: as [`Controls::local`]
+    /// tells.
+    pub(crate) fn client(&self, ipv6: bool, listener: u16, local: Ipv6Addr, interface: u32) -> Client {
+        let (address, port, scope) = if ipv6 {
+            // SAFETY: every bit pattern is a valid sockaddr_in6; the kernel wrote one.
+            let name = unsafe { self.v6 };
+            let address = Ipv6Addr::from(name.sin6_addr.s6_addr);
+            let scope = if address.is_unicast_link_local() { name.sin6_scope_id } else { interface };
+            (address, name.sin6_port, scope)
+        } else {
+            // SAFETY: every bit pattern is a valid sockaddr_in; the kernel wrote one.
+            let name = unsafe { self.v4 };
+            (mapped(name.sin_addr), name.sin_port, 0)
+        };
+        Client { address, local, port: u16::from_be(port), listener, scope, stream: 0, carrier: Carrier::Udp }
+    }
+
+    /// The address that an answer goes to, and its size.
+    pub(crate) fn to_client(client: &Client, ipv6: bool) -> (Name, libc::socklen_t) {
+        let mut name = Name::empty();
+        if ipv6 {
+            name.v6 = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: client.port.to_be(),
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: client.address.octets() },
+                // The scope may be that of the local address alone.
+                sin6_scope_id: if client.address.is_unicast_link_local() { client.scope } else { 0 },
+            };
+            (name, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
+        } else {
+            name.v4 = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: client.port.to_be(),
+                sin_addr: unmapped(client.address),
+                sin_zero: [0; 8],
+            };
+            (name, size_of::<libc::sockaddr_in>() as libc::socklen_t)
+        }
+    }
+}
+
+impl Controls {
+    /// Octets that the kernel may write.
+    pub(crate) const SIZE: usize = WORDS * WORD;
+
+    pub(crate) fn empty() -> Controls {
+        Controls { words: [0; WORDS], length: 0 }
+    }
+
+    /// Octets in use.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The local address that a datagram was sent to, and, if it is link-local, its interface (else 0). Unspecified if
+    /// the first message does not tell or if it was a group: no answer can leave from there.
+    pub(crate) fn local(&self, ipv6: bool) -> (Ipv6Addr, u32) {
+        let (address, interface) = if ipv6 {
+            self.first(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
+                .map(|info: libc::in6_pktinfo| (info.ipi6_addr.s6_addr.into(), info.ipi6_ifindex))
+        } else {
+            // Not where it was sent to but where an answer leaves from, which is no group.
+            self.first(libc::IPPROTO_IP, libc::IP_PKTINFO)
+                .map(|info: libc::in_pktinfo| (mapped(info.ipi_spec_dst), 0))
+        }
+        .unwrap_or((Ipv6Addr::UNSPECIFIED, 0));
+        if address.is_multicast() {
+            (Ipv6Addr::UNSPECIFIED, 0)
+        } else {
+            (address, if address.is_unicast_link_local() { interface } else { 0 })
+        }
+    }
+
+    /// Has a datagram leave from the address that the client asked.
+    pub(crate) fn leave_from(&mut self, client: &Client, ipv6: bool) {
+        if ipv6 {
+            let info = libc::in6_pktinfo {
+                ipi6_addr: libc::in6_addr { s6_addr: client.local.octets() },
+                ipi6_ifindex: client.scope as _,
+            };
+            self.append(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+        } else {
+            let info = libc::in_pktinfo {
+                ipi_ifindex: 0,
+                ipi_spec_dst: unmapped(client.local),
+                ipi_addr: libc::in_addr { s_addr: 0 },
+            };
+            self.append(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
+        }
+    }
+
+    /// Has the kernel cut a send into datagrams of `octets`.
+    pub(crate) fn cut_into(&mut self, octets: u16) {
+        self.append(libc::SOL_UDP, libc::UDP_SEGMENT, octets);
+    }
+
+    fn append<T: Integers>(&mut self, level: libc::c_int, kind: libc::c_int, data: T) {
+        let size = size_of::<T>();
+        assert!(self.length + DATA + size <= Controls::SIZE);
+        // SAFETY: header and data lie within `words` (asserted); the header is aligned, since `length` is a multiple of
+        // the word size; the data is written without regard to alignment.
+        unsafe {
+            let start = self.words.as_mut_ptr().cast::<u8>().add(self.length);
+            let header = start.cast::<libc::cmsghdr>();
+            (*header).cmsg_level = level;
+            (*header).cmsg_type = kind;
+            (*header).cmsg_len = (DATA + size) as _;
+            start.add(DATA).cast::<T>().write_unaligned(data);
+        }
+        self.length += DATA + size.next_multiple_of(WORD);
+    }
+
+    fn first<T: Integers>(&self, level: libc::c_int, kind: libc::c_int) -> Option<T> {
+        let start = self.words.as_ptr();
+        // SAFETY: `words` is aligned for a header, larger than one, and initialized; all bit patterns are valid.
+        let header = unsafe { &*start.cast::<libc::cmsghdr>() };
+        if header.cmsg_level != level
+            || header.cmsg_type != kind
+            || header.cmsg_len != (DATA + size_of::<T>()) as _
+        {
+            return None;
+        }
+        // SAFETY: the largest T and a header fit in `words`; all bit patterns are valid for T.
+        Some(unsafe { start.cast::<u8>().add(DATA).cast::<T>().read_unaligned() })
+    }
+}
+
+/// Data of control messages.
+///
+/// # Safety
+///
+/// The type must consist of integers without padding and have at most 24 octets.
+unsafe trait Integers: Copy {}
+// SAFETY: two octets.
+unsafe impl Integers for u16 {}
+// SAFETY: an int and two addresses of four octets: 12, without padding.
+unsafe impl Integers for libc::in_pktinfo {}
+// SAFETY: an address of 16 octets and an int: 20, without padding.
+unsafe impl Integers for libc::in6_pktinfo {}
+
+fn mapped(address: libc::in_addr) -> Ipv6Addr {
+    std::net::Ipv4Addr::from(address.s_addr.to_ne_bytes()).to_ipv6_mapped()
+}
+
+fn unmapped(address: Ipv6Addr) -> libc::in_addr {
+    let [.., a, b, c, d] = address.octets();
+    libc::in_addr { s_addr: u32::from_ne_bytes([a, b, c, d]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_survives_the_way_through_a_socket_address() {
+        for (text, ipv6) in [("192.0.2.7:5353", false), ("[2001:db8::7]:53", true)] {
+            let client = Client::udp(text.parse().unwrap());
+            let (name, size) = Name::to_client(&client, ipv6);
+            assert!(size as usize <= Name::SIZE);
+            assert_eq!(name.client(ipv6, 0, Ipv6Addr::UNSPECIFIED, 0), client);
+        }
+    }
+
+    #[test]
+    fn a_local_address_survives_the_way_through_a_control_message() {
+        for (local, ipv6, length) in [("::ffff:127.0.0.5", false, 32), ("2001:db8::5", true, 40)] {
+            let mut client = Client::udp("192.0.2.7:5353".parse().unwrap());
+            client.local = local.parse().unwrap();
+            let mut controls = Controls::empty();
+            controls.leave_from(&client, ipv6);
+            if cfg!(target_pointer_width = "64") {
+                assert_eq!(controls.length(), length);
+            }
+            controls.cut_into(1232);
+            assert!(controls.length() <= Controls::SIZE);
+            assert_eq!(controls.local(ipv6), (client.local, 0));
+            assert_eq!(controls.local(!ipv6), (Ipv6Addr::UNSPECIFIED, 0));
+        }
+        assert_eq!(Controls::empty().local(true), (Ipv6Addr::UNSPECIFIED, 0));
+    }
+
+    /// What the kernel says of a datagram that came over interface 7.
+    fn told(local: &str) -> Controls {
+        let mut controls = Controls::empty();
+        let address: Ipv6Addr = local.parse().unwrap();
+        let info =
+            libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: address.octets() }, ipi6_ifindex: 7 };
+        controls.append(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
+        controls
+    }
+
+    #[test]
+    fn only_a_link_local_address_keeps_its_interface_and_a_group_is_none() {
+        for (local, expected, interface) in
+            [("fe80::5", "fe80::5", 7), ("2001:db8::5", "2001:db8::5", 0), ("ff02::1", "::", 0)]
+        {
+            assert_eq!(told(local).local(true), (expected.parse().unwrap(), interface));
+        }
+    }
+
+    #[test]
+    fn the_interface_of_the_address_asked_is_no_scope_of_a_global_client() {
+        let global = Client::udp("[2001:db8::7]:53".parse().unwrap());
+        let (local, interface) = told("fe80::5").local(true);
+        let client = Name::to_client(&global, true).0.client(true, 0, local, interface);
+        assert_eq!(client, Client { local, scope: 7, ..global });
+        // SAFETY: both variants are valid for any octets.
+        assert_eq!(unsafe { Name::to_client(&client, true).0.v6 }.sin6_scope_id, 0);
+        let mut controls = Controls::empty();
+        controls.leave_from(&client, true);
+        assert_eq!(controls.local(true), (local, 7));
+    }
+
+    #[test]
+    fn a_link_local_client_keeps_its_scope() {
+        let peer = Client { scope: 3, ..Client::udp("[fe80::7]:53".parse().unwrap()) };
+        let (name, _) = Name::to_client(&peer, true);
+        for local in ["2001:db8::5", "ff02::1"] {
+            let (local, interface) = told(local).local(true);
+            assert_eq!(name.client(true, 0, local, interface), Client { local, ..peer });
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The answers that wait to leave through one listening socket. They leave sorted by client and length, so that answers
+//! for one client (a resolver behind us, a load generator) can leave in bulk; UDP keeps no order anyway.
+
+use crate::address::{Controls, Name};
+use crate::batch::{Fixed, stride};
+use crate::counters::{Counter, Counters};
+use crate::limits::BATCH;
+use crate::outgoing::{Envelope, Ledger, Outgoing};
+use engine::Client;
+use std::os::fd::RawFd;
+
+const LEDGER: Ledger = Ledger {
+    packets: Counter::ClientPacketsOut,
+    octets: Counter::ClientOctetsOut,
+    full: Counter::SendBufferFull,
+    failed: Counter::SendFailed,
+};
+
+/// A queue of up to [`BATCH`] answers.
+pub(crate) struct Answers {
+    socket: RawFd,
+    ipv6: bool,
+    stride: usize,
+    octets: Fixed<u8>,
+    clients: Vec<Client>,
+    lengths: Vec<u16>,
+    /// Sort keys of what is queued; the lowest octet is the slot.
+    keys: Vec<u64>,
+    outgoing: Outgoing,
+}
+
+impl Answers {
+    /// Answers of up to `size` octets, which leave through `socket`. `bulk`: the kernel cuts up large sends.
+    pub(crate) fn new(socket: RawFd, ipv6: bool, size: usize, bulk: bool) -> Answers {
+        let stride = stride(size);
+        let nobody = Client::udp((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
+        Answers {
+            socket,
+            ipv6,
+            stride,
+            octets: Fixed::new(0u8, stride * BATCH),
+            clients: vec![nobody; BATCH],
+            lengths: vec![0; BATCH],
+            keys: Vec::with_capacity(BATCH),
+            outgoing: Outgoing::new(BATCH, bulk),
+        }
+    }
+
+    /// Queues an answer. A full queue is sent first.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        to: &Client,
+        size: usize,
+        counters: &Counters,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> bool {
+        if size > self.stride {
+            counters.add(Counter::AnswerOversize, 1);
+            return false;
+        }
+        if self.keys.len() == BATCH {
+            self.flush(counters);
+        }
+        let slot = self.keys.len();
+        let length = fill(self.octets.range_mut(slot * self.stride, self.stride)).min(self.stride);
+        if length > 0 {
+            self.clients[slot] = *to;
+            self.lengths[slot] = length as u16;
+            self.keys.push(key(to, length, slot));
+        }
+        true
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn flush(&mut self, counters: &Counters) {
+        if self.keys.is_empty() {
+            return;
+        }
+        if self.outgoing.is_bulk() {
+            self.keys.sort_unstable();
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            let slot = usize::from(*key as u8);
+            self.outgoing.set(index, self.octets.at(slot * self.stride), usize::from(self.lengths[slot]));
+        }
+        let (keys, clients, ipv6) = (&self.keys, &self.clients, self.ipv6);
+        let client = |index: usize| &clients[usize::from(keys[index] as u8)];
+        // SAFETY: each message lies in a slot of `octets`, which lives as long as this object; a length is at most the
+        // stride.
+        let _ = unsafe {
+            self.outgoing.send(
+                self.socket,
+                keys.len(),
+                |one, other| client(one) == client(other),
+                |index| Some(envelope(client(index), ipv6)),
+                counters,
+                &LEDGER,
+            )
+        };
+        self.keys.clear();
+    }
+}
+
+fn envelope(client: &Client, ipv6: bool) -> Envelope {
+    let (name, name_length) = Name::to_client(client, ipv6);
+    let mut controls = Controls::empty();
+    if !client.local.is_unspecified() {
+        controls.leave_from(client, ipv6);
+    }
+    Envelope { name, name_length, controls }
+}
+
+/// Brings the answers of one client together, the longest first: 24 bits made of the address, the port, the length turned
+/// round, the slot. Clients with equal bits only stand between each other.
+fn key(client: &Client, length: usize, slot: usize) -> u64 {
+    let address = u128::from(client.address);
+    let halves = address as u64 ^ (address >> 64) as u64;
+    let folded = halves ^ halves >> 24 ^ halves >> 48;
+    (folded & 0xff_ffff) << 40 | u64::from(client.port) << 24 | u64::from(!(length as u16)) << 8 | slot as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listener::UdpListener;
+    use std::net::{SocketAddr, UdpSocket};
+    use std::os::fd::AsRawFd;
+    use std::time::Duration;
+
+    fn listener(address: &str) -> UdpListener {
+        UdpListener::bind(address.parse().unwrap(), false).unwrap()
+    }
+
+    fn client(address: &str) -> UdpSocket {
+        let socket = UdpSocket::bind(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket
+    }
+
+    fn answered(answers: &mut Answers, to: SocketAddr, message: &[u8]) -> bool {
+        answers.push(&Client::udp(to), message.len(), &Counters::default(), |frame| {
+            frame[..message.len()].copy_from_slice(message);
+            message.len()
+        })
+    }
+
+    #[test]
+    fn one_unreachable_client_does_not_keep_the_others_from_their_answers() {
+        let listener = listener("127.0.0.1:0");
+        let client = client("127.0.0.1:0");
+        let here = client.local_addr().unwrap();
+        let mut answers = Answers::new(listener.socket().as_raw_fd(), false, 1232, true);
+        let counters = Counters::default();
+        // Nothing may be sent to a broadcast address without SO_BROADCAST, nor to port 0; not in bulk either.
+        let nowhere: [SocketAddr; 2] =
+            ["255.255.255.255:53".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
+        let to = [nowhere[0], here, nowhere[1], here, nowhere[0], nowhere[1]];
+        for (number, to) in to.into_iter().enumerate() {
+            assert!(answered(&mut answers, to, &[number as u8; 30]));
+        }
+        answers.flush(&counters);
+        let mut buffer = [0; 64];
+        for number in [1, 3] {
+            let length = client.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..length], [number; 30]);
+        }
+        assert_eq!(counters.get(Counter::SendFailed), 4);
+        assert_eq!(counters.get(Counter::ClientPacketsOut), 2);
+        assert_eq!(counters.get(Counter::ClientOctetsOut), 60);
+        assert!(answers.outgoing.is_bulk(), "what fails either way says nothing about bulk");
+    }
+
+    #[test]
+    fn more_answers_than_a_batch_all_arrive_at_their_clients() {
+        for (address, bulk) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
+            let listener = listener(address);
+            let clients = [client(address), client(address), client(address)];
+            let mut answers =
+                Answers::new(listener.socket().as_raw_fd(), address.starts_with('['), 4096, bulk);
+            let mut expected = [const { Vec::new() }; 3];
+            for number in 0..3 * BATCH + 5 {
+                let length = [50, 62, 62, 1232, 62, 4000, 1][number * 5 % 7];
+                let message = vec![number as u8; length];
+                assert!(answered(&mut answers, clients[number % 3].local_addr().unwrap(), &message));
+                expected[number % 3].push(message);
+            }
+            let counters = Counters::default();
+            answers.flush(&counters);
+            let mut buffer = [0; 8192];
+            for (client, expected) in clients.iter().zip(&mut expected) {
+                let mut arrived: Vec<_> = (0..expected.len())
+                    .map(|_| {
+                        let length = client.recv(&mut buffer).unwrap();
+                        buffer[..length].to_vec()
+                    })
+                    .collect();
+                arrived.sort();
+                expected.sort();
+                assert_eq!(&arrived, expected);
+            }
+            assert_eq!(answers.outgoing.is_bulk(), bulk);
+        }
+    }
+
+    #[test]
+    fn an_answer_beyond_the_configured_size_is_refused_and_counted() {
+        let counters = Counters::default();
+        let mut answers = Answers::new(-1, false, 512, true);
+        let client = Client::udp("127.0.0.1:53".parse().unwrap());
+        assert!(!answers.push(&client, 4096, &counters, |_| unreachable!()));
+        assert_eq!(counters.get(Counter::AnswerOversize), 1);
+    }
+}

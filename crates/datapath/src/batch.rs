@@ -1,0 +1,248 @@
+//! Batches of datagrams as they are received: the arrays that recvmmsg works on. They are made once, point at each other for
+//! life, and only the slots that a batch used are reset.
+
+use crate::address::{Controls, Name};
+use crate::limits::BATCH;
+use crate::truncation::truncate;
+use engine::Client;
+use std::io;
+use std::mem::zeroed;
+use std::net::Ipv6Addr;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+
+/// Octets of a cache line; buffers start at one.
+const LINE: usize = 64;
+
+/// The size of a datagram buffer: whole cache lines, an odd number of them, so that the beginnings of the buffers
+/// (the part that small messages use) spread over all sets of the processor's caches.
+pub(crate) fn stride(octets: usize) -> usize {
+    let lines = octets.div_ceil(LINE);
+    (lines | 1) * LINE
+}
+
+/// An array that stays at one address while it lives, so that the kernel's structures may point into it. All access
+/// goes through one pointer, so that a reference to one element does not disturb what points at others.
+pub(crate) struct Fixed<T> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+// SAFETY: a Fixed owns its elements as a Box<[T]> does; the elements that are used here (integers, and kernel structures
+// whose pointers lead into other Fixed of the same owner) may move between threads together with their owner.
+unsafe impl<T> Send for Fixed<T> {}
+
+impl<T: Copy> Fixed<T> {
+    pub(crate) fn new(value: T, length: usize) -> Fixed<T> {
+        let boxed = vec![value; length].into_boxed_slice();
+        let start = NonNull::from(Box::leak(boxed)).cast();
+        Fixed { start, length }
+    }
+
+    /// The address of an element.
+    pub(crate) fn at(&self, index: usize) -> *mut T {
+        assert!(index < self.length);
+        // SAFETY: `index` is below the length, so the address lies in the array.
+        unsafe { self.start.as_ptr().add(index) }
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &T {
+        // SAFETY: `at` checks the index; the element was initialized by `new`. The kernel writes to it only during
+        // system calls that are made with `&mut self` of the owner.
+        unsafe { &*self.at(index) }
+    }
+
+    pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
+        // SAFETY: as for `get`; `&mut self` makes the access exclusive.
+        unsafe { &mut *self.at(index) }
+    }
+
+    /// `length` elements from `start` on.
+    pub(crate) fn range(&self, start: usize, length: usize) -> &[T] {
+        assert!(start <= self.length && length <= self.length - start);
+        // SAFETY: the range was checked; else as for `get`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(start), length) }
+    }
+
+    /// `length` elements from `start` on.
+    pub(crate) fn range_mut(&mut self, start: usize, length: usize) -> &mut [T] {
+        assert!(start <= self.length && length <= self.length - start);
+        // SAFETY: the range was checked; else as for `get_mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(start), length) }
+    }
+}
+
+impl<T> Drop for Fixed<T> {
+    fn drop(&mut self) {
+        let whole = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.length);
+        // SAFETY: `new` leaked a boxed slice of this address and length; it is freed here, once.
+        drop(unsafe { Box::from_raw(whole) });
+    }
+}
+
+/// An empty message header: no address, no control message, no buffer.
+pub(crate) fn empty_header() -> libc::mmsghdr {
+    // SAFETY: mmsghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
+    unsafe { zeroed() }
+}
+
+/// A buffer of nothing.
+pub(crate) fn empty_vector() -> libc::iovec {
+    libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }
+}
+
+/// What one receive brought.
+pub(crate) struct Inbound {
+    stride: usize,
+    octets: Fixed<u8>,
+    names: Fixed<Name>,
+    controls: Fixed<Controls>,
+    /// Keeps what the headers point at.
+    _vectors: Fixed<libc::iovec>,
+    /// For listeners: with room for the sender's address and a control message.
+    named: Fixed<libc::mmsghdr>,
+    /// For links, which are connected: without.
+    plain: Fixed<libc::mmsghdr>,
+    /// Slots of `named` that the last receive used.
+    used: usize,
+}
+
+impl Inbound {
+    /// A batch for messages of up to `size` octets.
+    pub(crate) fn new(size: usize) -> Inbound {
+        let stride = stride(size);
+        let octets = Fixed::new(0u8, stride * BATCH);
+        let names = Fixed::new(Name::empty(), BATCH);
+        let controls = Fixed::new(Controls::empty(), BATCH);
+        let mut vectors = Fixed::new(empty_vector(), BATCH);
+        let mut named = Fixed::new(empty_header(), BATCH);
+        let mut plain = Fixed::new(empty_header(), BATCH);
+        for slot in 0..BATCH {
+            *vectors.get_mut(slot) =
+                libc::iovec { iov_base: octets.at(slot * stride).cast(), iov_len: stride };
+            let header = &mut named.get_mut(slot).msg_hdr;
+            header.msg_iov = vectors.at(slot);
+            header.msg_iovlen = 1;
+            header.msg_name = names.at(slot).cast();
+            header.msg_namelen = Name::SIZE as libc::socklen_t;
+            header.msg_control = controls.at(slot).cast();
+            header.msg_controllen = Controls::SIZE as _;
+            let header = &mut plain.get_mut(slot).msg_hdr;
+            header.msg_iov = vectors.at(slot);
+            header.msg_iovlen = 1;
+        }
+        Inbound { stride, octets, names, controls, _vectors: vectors, named, plain, used: 0 }
+    }
+
+    /// Receives what waits at a listener, up to [`BATCH`] datagrams.
+    pub(crate) fn receive_clients(&mut self, socket: RawFd) -> io::Result<usize> {
+        for slot in 0..self.used {
+            let header = &mut self.named.get_mut(slot).msg_hdr;
+            header.msg_namelen = Name::SIZE as libc::socklen_t;
+            header.msg_controllen = Controls::SIZE as _;
+        }
+        self.used = 0;
+        let received = receive(socket, &mut self.named)?;
+        self.used = received;
+        Ok(received)
+    }
+
+    /// Receives what waits at a link, up to [`BATCH`] datagrams.
+    pub(crate) fn receive_link(&mut self, socket: RawFd) -> io::Result<usize> {
+        receive(socket, &mut self.plain)
+    }
+
+    /// A datagram that came from a client; nothing if it was cut off.
+    pub(crate) fn client_message(&self, slot: usize, ipv6: bool, listener: u16) -> Option<(Client, &[u8])> {
+        let header = self.named.get(slot);
+        if is_cut(header) {
+            return None;
+        }
+        let told = header.msg_hdr.msg_controllen != 0;
+        let (local, interface) =
+            if told { self.controls.get(slot).local(ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
+        let message = self.octets.range(slot * self.stride, self.received(header));
+        Some((self.names.get(slot).client(ipv6, listener, local, interface), message))
+    }
+
+    /// Whether a datagram that came over a link was cut off.
+    pub(crate) fn is_link_cut(&self, slot: usize) -> bool {
+        is_cut(self.plain.get(slot))
+    }
+
+    /// A datagram that came over a link. Of one that was cut off a truncated reply, or nothing if that cannot be made.
+    pub(crate) fn link_message(&mut self, slot: usize) -> Option<&[u8]> {
+        let mut length = self.received(self.plain.get(slot));
+        if self.is_link_cut(slot) {
+            length = truncate(self.octets.range_mut(slot * self.stride, length))?;
+        }
+        Some(self.octets.range(slot * self.stride, length))
+    }
+
+    fn received(&self, header: &libc::mmsghdr) -> usize {
+        (header.msg_len as usize).min(self.stride)
+    }
+}
+
+fn is_cut(header: &libc::mmsghdr) -> bool {
+    header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0
+}
+
+fn receive(socket: RawFd, headers: &mut Fixed<libc::mmsghdr>) -> io::Result<usize> {
+    // SAFETY: the BATCH headers were made by `Inbound::new`; what they point at lives as long as they and is touched by
+    // nobody else during the call, since the caller holds the Inbound exclusively.
+    let result = unsafe {
+        libc::recvmmsg(socket, headers.at(0), BATCH as u32, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
+    };
+    crate::kernel::check(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listener::UdpListener;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    fn listener(address: &str) -> UdpListener {
+        UdpListener::bind(address.parse().unwrap(), false).unwrap()
+    }
+
+    #[test]
+    fn a_batch_brings_messages_with_their_senders() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = listener(address);
+            let ipv6 = listener.address().is_ipv6();
+            let client = UdpSocket::bind(address).unwrap();
+            let mut inbound = Inbound::new(512);
+            for round in 1..4 {
+                for i in 0..round * 3 {
+                    client.send_to(&[i as u8; 20], listener.address()).unwrap();
+                }
+                let count = inbound.receive_clients(listener.socket().as_raw_fd()).unwrap();
+                assert_eq!(count, round * 3);
+                for slot in 0..count {
+                    let (from, message) = inbound.client_message(slot, ipv6, 3).unwrap();
+                    assert_eq!(message, [slot as u8; 20]);
+                    let expected = Client { listener: 3, ..Client::udp(client.local_addr().unwrap()) };
+                    assert_eq!(from, expected);
+                }
+            }
+            let error = inbound.receive_clients(listener.socket().as_raw_fd()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+    }
+
+    #[test]
+    fn a_datagram_beyond_the_buffer_is_noticed_as_cut_off() {
+        let listener = listener("127.0.0.1:0");
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let size = stride(512);
+        client.send_to(&vec![1; size + 1], listener.address()).unwrap();
+        client.send_to(&vec![2; size], listener.address()).unwrap();
+        let mut inbound = Inbound::new(512);
+        assert_eq!(inbound.receive_clients(listener.socket().as_raw_fd()).unwrap(), 2);
+        assert!(inbound.client_message(0, false, 0).is_none());
+        assert_eq!(inbound.client_message(1, false, 0).unwrap().1, vec![2; size]);
+    }
+}

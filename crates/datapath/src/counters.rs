@@ -1,0 +1,185 @@
+//! What a worker counts: packets and octets by side and direction, batches, and every drop by its reason. One thread
+//! writes, others read; no read-modify-write instruction is needed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Counter {
+            /// All counters, in the order of [`Snapshot`].
+            pub const ALL: [Counter; [$($text),*].len()] = [$(Counter::$name),*];
+
+            /// The counter's name in snake case: for drops, the `reason` label.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Counter::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Datagrams received from clients.
+    ClientPacketsIn = "client_packets_in",
+    /// Octets of DNS messages received from clients.
+    ClientOctetsIn = "client_octets_in",
+    /// Datagrams sent to clients.
+    ClientPacketsOut = "client_packets_out",
+    /// Octets of DNS messages sent to clients.
+    ClientOctetsOut = "client_octets_out",
+    /// Answers handed to client streams.
+    StreamAnswersOut = "stream_answers_out",
+    /// Messages received from upstreams.
+    UpstreamPacketsIn = "upstream_packets_in",
+    /// Octets of DNS messages received from upstreams.
+    UpstreamOctetsIn = "upstream_octets_in",
+    /// Messages sent to upstreams.
+    UpstreamPacketsOut = "upstream_packets_out",
+    /// Octets of DNS messages sent to upstreams.
+    UpstreamOctetsOut = "upstream_octets_out",
+    /// Letters taken from the mailbox.
+    LettersIn = "letters_in",
+    /// Turns of the worker's loop.
+    Turns = "turns",
+    /// Receive calls that returned something.
+    ReceiveBatches = "receive_batches",
+    /// Send calls.
+    SendBatches = "send_batches",
+    /// Links opened.
+    LinksOpened = "links_opened",
+    /// Drop: a listening socket's queue in the kernel was full.
+    ReceiveQueueOverflow = "receive_queue_overflow",
+    /// Drop: a link's queue in the kernel was full.
+    UpstreamQueueOverflow = "upstream_queue_overflow",
+    /// Drop: a client's datagram was larger than the buffer.
+    Truncated = "truncated",
+    /// Drop: a reply was larger than the buffer. Where its question could be read, it counted as truncated (TC).
+    UpstreamTruncated = "upstream_truncated",
+    /// Drop: the kernel had no room for an answer.
+    SendBufferFull = "send_buffer_full",
+    /// Drop: an answer could not be sent (no route, forbidden, too large).
+    SendFailed = "send_failed",
+    /// Drop: an answer was larger than a datagram may be.
+    AnswerOversize = "answer_oversize",
+    /// Drop: a message found a worker's mailbox full, or the worker at its end (counted at that mailbox).
+    MailboxFull = "mailbox_full",
+    /// Drop: an answer for a client stream that is gone or takes no more.
+    StreamGone = "stream_gone",
+    /// Drop: a link could not be opened.
+    UpstreamOpenFailed = "upstream_open_failed",
+    /// Drop: a question could not be sent.
+    UpstreamSendFailed = "upstream_send_failed",
+    /// Drop: the kernel, or a TCP link's buffer, had no room for a question.
+    UpstreamBufferFull = "upstream_buffer_full",
+    /// Drop: a question for a link that is not open, or was closed before the question left.
+    UpstreamClosed = "upstream_closed",
+}
+
+impl Counter {
+    /// Whether it counts drops; its name is then the reason.
+    pub const fn is_drop(self) -> bool {
+        self as usize >= Counter::ReceiveQueueOverflow as usize
+    }
+}
+
+const COUNT: usize = Counter::ALL.len();
+
+/// The counters of one worker, on cache lines of their own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Counters([AtomicU64; COUNT]);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([const { AtomicU64::new(0) }; COUNT])
+    }
+}
+
+impl Counters {
+    /// Adds to a counter. Only the worker that owns the counters may: a second writer would lose counts.
+    #[inline]
+    pub(crate) fn add(&self, counter: Counter, amount: u64) {
+        let cell = &self.0[counter as usize];
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// The value of a counter now.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// All values, one by one (not at one instant).
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(std::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
+    }
+}
+
+/// Values of all counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot([u64; COUNT]);
+
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        Snapshot([0; COUNT])
+    }
+}
+
+impl Snapshot {
+    /// The value of one counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Adds the values of another worker.
+    pub fn add(&mut self, other: &Snapshot) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+
+    /// Each counter with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
+        Counter::ALL.into_iter().zip(self.0)
+    }
+
+    pub(crate) fn set(&mut self, counter: Counter, value: u64) {
+        self.0[counter as usize] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_drops_come_last() {
+        let mut names: Vec<_> = Counter::ALL.iter().map(|counter| counter.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Counter::ALL.len());
+        assert!(!Counter::LinksOpened.is_drop());
+        assert!(Counter::UpstreamClosed.is_drop());
+        for (index, counter) in Counter::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, index);
+        }
+    }
+
+    #[test]
+    fn values_add_up_over_workers() {
+        let counters = Counters::default();
+        counters.add(Counter::Turns, 2);
+        counters.add(Counter::Turns, 3);
+        let mut sum = counters.snapshot();
+        sum.add(&counters.snapshot());
+        assert_eq!(sum.get(Counter::Turns), 10);
+        assert_eq!(counters.get(Counter::Turns), 5);
+    }
+}

@@ -1,0 +1,102 @@
+//! Who the process is: the identity that it takes once everything is bound, and how many files it may open.
+
+use crate::kernel::check;
+use crate::limits::USER_ENTRY;
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+
+/// Why another identity could not be taken.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// There is no such user. Create it, or name another in `server.user`.
+    NoSuchUser(String),
+    /// The system refused; the process is still who it was.
+    Refused(String, io::Error),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::NoSuchUser(name) => write!(
+                f,
+                "no such user: {name}; create it (useradd --system --no-create-home {name}) or change `server.user`"
+            ),
+            IdentityError::Refused(name, error) => write!(f, "cannot become {name}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+/// Whether the process is root.
+pub fn is_root() -> bool {
+    // SAFETY: the call has no argument and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The numbers of `user` and of its own group.
+pub fn lookup(user: &str) -> Result<(u32, u32), IdentityError> {
+    let unknown = || IdentityError::NoSuchUser(user.to_owned());
+    let name = CString::new(user).map_err(|_| unknown())?;
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut octets = vec![0u8; USER_ENTRY];
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and the buffer's length is given.
+    let code = unsafe {
+        libc::getpwnam_r(
+            name.as_ptr(),
+            entry.as_mut_ptr(),
+            octets.as_mut_ptr().cast(),
+            octets.len(),
+            &raw mut found,
+        )
+    };
+    if code != 0 || found.is_null() {
+        return Err(unknown());
+    }
+    // SAFETY: `found` is not null, so the entry was filled.
+    Ok(unsafe { ((*found).pw_uid, (*found).pw_gid) })
+}
+
+/// Becomes `user` with its own group and no other, for all threads, for good. Must come before other threads start
+/// only for the sake of what they open; the C library changes all of them.
+pub fn become_user(user: &str) -> Result<(), IdentityError> {
+    let (uid, gid) = lookup(user)?;
+    // SAFETY: plain numbers; an empty list of groups needs no pointer.
+    let steps: [&dyn Fn() -> i32; 3] =
+        [&|| unsafe { libc::setgroups(0, std::ptr::null()) }, &|| unsafe { libc::setgid(gid) }, &|| unsafe {
+            libc::setuid(uid)
+        }];
+    for step in steps {
+        check(step()).map_err(|error| IdentityError::Refused(user.to_owned(), error))?;
+    }
+    Ok(())
+}
+
+/// Raises the soft limit of open files to the hard one. Returns the limit that now holds.
+pub fn raise_file_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit that the call fills.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_user_is_named_with_the_remedy() {
+        let error = become_user("no-such-user-here").unwrap_err().to_string();
+        assert!(error.contains("no-such-user-here") && error.contains("useradd"), "{error}");
+    }
+
+    #[test]
+    fn the_file_limit_can_be_raised_to_the_hard_one() {
+        assert!(raise_file_limit().unwrap() >= 256);
+    }
+}

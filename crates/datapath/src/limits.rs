@@ -1,0 +1,127 @@
+//! Every bound of the datapath, with the arithmetic. How many links there are and how long messages may be is in
+//! [`engine::limits`].
+//!
+//! A worker reserves 2.4 MiB for its mailbox, 128 KiB for questions over UDP, 64 KiB for what it reads from TCP, and
+//! one batch for what comes in and one for the answers of each listening socket: 64 x 1,344 to 64 x 4,160 octets, 84 to
+//! 260 KiB. Write buffers of TCP links grow when they are needed.
+
+use engine::Span;
+use engine::limits::MESSAGE;
+
+// Receiving.
+
+/// Datagrams in one receive or send. Measured on loopback, 32, 64 and 128 cost the same within 3 %. At most 256: a slot
+/// has eight bits in the keys by which answers are sorted.
+pub(crate) const BATCH: usize = 64;
+
+/// Octets asked for as receive buffer: 2 MiB, which the kernel doubles: some 5,000 small datagrams (it counts 768 octets for
+/// each). They bridge 30 ms at 150,000 a second; under overload they are the delay that everybody sees, so not more.
+pub const RECEIVE_BUFFER: i32 = 2 << 20;
+
+/// The smallest datagram buffer: clients may pad their questions beyond a small `udp_size` (RFC 8467).
+pub(crate) const SMALLEST_BUFFER: usize = 1232;
+
+/// Octets of the name that steer a question; longer names that differ only beyond them share an owner. The kernel's
+/// program has 64 x 7 + 10 = 458 instructions, of 4,096 that it may have (BPF_MAXINSNS).
+pub(crate) const STEERING_OCTETS: usize = 64;
+
+// A worker's turn.
+
+/// Time between two calls of the hook.
+pub const TICK: Span = Span::from_millis(100);
+
+/// The longest wait in milliseconds. [`TICK`] ends it earlier; this keeps the number within the kernel's.
+pub(crate) const WAIT_MS: u64 = 1000;
+
+/// Batches (of a TCP link: reads) taken from one link in a turn. A batch of questions causes two batches of replies at most,
+/// so this is more than clients can cause.
+pub(crate) const LINK_BATCHES: usize = 8;
+
+/// Octets read from a TCP link at a time: 1,000 replies of 64 octets.
+pub(crate) const STREAM_READ_OCTETS: usize = 64 << 10;
+
+/// Letters taken from the mailbox in a turn: as many as come from four listening sockets.
+pub(crate) const LETTERS_PER_TURN: usize = 4 * BATCH;
+
+/// Rounds of telling the machine of failed links and sending what it says to that, in one turn. What fails after
+/// them is told in the next turn, which then begins without a wait.
+pub(crate) const FAILURE_ROUNDS: usize = 4;
+
+/// Batches read from each listening socket after the order to stop: three times what [`RECEIVE_BUFFER`] can hold,
+/// 4 MiB / 768 / 64 = 86.
+pub(crate) const LAST_BATCHES: usize = 256;
+
+// The mailbox.
+
+/// Octets of a message that a letter carries inline; questions are hardly ever longer.
+pub const INLINE: usize = 512;
+
+/// Letters that wait for a worker: 4,096 of about 600 octets, 2.4 MiB per worker.
+pub const LETTERS: usize = 4096;
+
+/// Orders that wait for a worker, and the most that it carries out in a turn. There is one for a reload or a look
+/// into the cache.
+pub const ORDERS: usize = 64;
+
+// Sending.
+
+/// Octets asked for as send buffer: a whole batch of 64 datagrams of 4 KiB, twice over.
+pub(crate) const SEND_BUFFER: usize = 512 << 10;
+
+/// The smallest MTU of IPv6 (RFC 8200 section 5): larger datagrams leave in fragments of this size, so that no
+/// packet-too-big message, which anyone can forge, is ever needed.
+pub(crate) const IPV6_MINIMUM_MTU: i32 = 1280;
+
+/// Messages in one large send: what every kernel takes (UDP_MAX_SEGMENTS).
+pub(crate) const SEGMENTS: usize = 64;
+
+/// Octets in one large send; a datagram to be cut up has at most 65,535 - 20 - 8 = 65,507.
+pub(crate) const BULK: usize = 65_000;
+
+/// The longest message that leaves in bulk: with headers it must not exceed the path's MTU, as the kernel does not cut up
+/// what needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
+pub(crate) const BULK_MESSAGE: usize = 1232;
+
+// Links to upstreams.
+
+/// Octets of a question's frame: a header, the longest name, type and class, and an OPT record take
+/// 12 + 255 + 4 + 11 = 282; 230 are left for options.
+pub(crate) const QUESTION: usize = 512;
+
+/// Questions that wait at a time, over all UDP links of a worker; then they are sent: 256 x 512 octets = 128 KiB.
+pub(crate) const WAITING: usize = 256;
+
+/// Ports tried before a link counts as one that cannot be opened. With a thousand ports in use one try in 64 fails.
+pub(crate) const PORTS_TRIED: usize = 16;
+
+/// Draws of a random port. One in 64 is a port below 1,024 and drawn again: after 64 of them, something is wrong with
+/// the generator.
+pub(crate) const PORT_DRAWS: usize = 64;
+
+/// Datagrams that may have come to a port between bind and connect before it is given up as under attack.
+pub(crate) const STRAYS: usize = 16;
+
+/// The largest frame on a stream: two octets of length and 65,535 of message.
+pub const FRAME: usize = 2 + MESSAGE;
+
+/// Octets of questions that wait for a TCP connection: 256 KiB, some 4,000 of 62 octets. More are refused.
+pub(crate) const WRITE_BUFFER: usize = 256 << 10;
+
+/// Write buffers of closed TCP links that are kept for new ones: 8 x 256 KiB at most.
+pub(crate) const SPARES: usize = 8;
+
+// The reflector.
+
+/// Octets of a question that are kept to be asked a second time; longer questions are ignored. A length has eight bits.
+pub(crate) const REFLECTOR_QUESTION: usize = 255;
+
+/// Links that are in use in turn; a rotated one stays open until it is its turn again.
+pub(crate) const REFLECTOR_LINKS: u16 = 64;
+
+/// Questions that wait for replies, by their IDs of 16 bits: 65,536 of some 320 octets, 20 MiB.
+pub(crate) const REFLECTOR_SLOTS: usize = 1 << 16;
+
+// Start-up.
+
+/// Longest entry of the user database that is read, in octets. The C library suggests 1 KiB.
+pub(crate) const USER_ENTRY: usize = 16 << 10;

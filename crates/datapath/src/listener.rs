@@ -1,0 +1,208 @@
+//! Sockets that clients send to. All workers' sockets for one address form one SO_REUSEPORT group, in the order of the
+//! workers, which is what the steering program counts on.
+
+use crate::kernel::{receive_buffer, set_option};
+use crate::limits::{IPV6_MINIMUM_MTU, RECEIVE_BUFFER, SEND_BUFFER};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// A nonblocking UDP socket bound to one address, for one worker.
+#[derive(Debug)]
+pub struct UdpListener {
+    socket: Socket,
+    address: SocketAddr,
+}
+
+impl UdpListener {
+    /// Binds one socket per worker to one address. With port 0 the first socket's port is used by the others.
+    ///
+    /// The first socket is bound alone: a port that anyone uses, even a second instance of this program, is an
+    /// error and not shared by accident. Only then does it admit the others.
+    pub fn bind_group(address: SocketAddr, workers: usize) -> Result<Vec<UdpListener>, BindError> {
+        let first = UdpListener::bind(address, false)?;
+        let address = first.address;
+        if workers > 1 {
+            first
+                .socket
+                .set_reuse_port(true)
+                .map_err(|error| BindError::new(address, "SO_REUSEPORT", error))?;
+        }
+        let mut group = vec![first];
+        for _ in 1..workers {
+            group.push(UdpListener::bind(address, true)?);
+        }
+        Ok(group)
+    }
+
+    /// Binds a socket; `reuseport`: together with others that do the same.
+    pub fn bind(address: SocketAddr, reuseport: bool) -> Result<UdpListener, BindError> {
+        let failed = |step| move |error| BindError::new(address, step, error);
+        let socket =
+            Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))
+                .map_err(failed("socket"))?;
+        let raw = socket.as_raw_fd();
+        let any = address.ip().is_unspecified();
+        if address.is_ipv6() {
+            socket.set_only_v6(true).map_err(failed("IPV6_V6ONLY"))?;
+            if any {
+                set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+                    .map_err(failed("IPV6_RECVPKTINFO"))?;
+            }
+        } else if any {
+            set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1).map_err(failed("IP_PKTINFO"))?;
+        }
+        ignore_path_mtu(raw, address.is_ipv6());
+        receive_buffer(raw, RECEIVE_BUFFER, true);
+        // A smaller send buffer is no error: what does not fit is dropped and counted.
+        let _ = socket.set_send_buffer_size(SEND_BUFFER);
+        if reuseport {
+            socket.set_reuse_port(true).map_err(failed("SO_REUSEPORT"))?;
+        }
+        socket.bind(&SockAddr::from(address)).map_err(failed("bind"))?;
+        let address = socket
+            .local_addr()
+            .and_then(|bound| bound.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
+            .map_err(failed("getsockname"))?;
+        Ok(UdpListener { socket, address })
+    }
+
+    /// The address that it is bound to, with the actual port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether it is bound to all addresses of its family, so that each datagram tells which one was asked.
+    pub fn is_wildcard(&self) -> bool {
+        self.address.ip().is_unspecified()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Has the kernel neither believe what ICMP says about the path's MTU nor forbid fragments: the sizes of DNS messages are
+/// bounded by EDNS (RFC 9715), and a forged "fragmentation needed" must not change anything. Old kernels without
+/// these options work all the same.
+pub(crate) fn ignore_path_mtu(socket: i32, ipv6: bool) {
+    if ipv6 {
+        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT);
+        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, IPV6_MINIMUM_MTU);
+    } else {
+        let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
+    }
+}
+
+/// Why an address cannot be listened on. Its text says what to do.
+#[derive(Debug)]
+pub enum BindError {
+    /// Another process uses the address: stop it, or choose another port.
+    InUse(SocketAddr),
+    /// Ports below 1024 need root or CAP_NET_BIND_SERVICE.
+    Permission(SocketAddr),
+    /// No interface of this machine has the address: add it, or correct the configuration.
+    NotHere(SocketAddr),
+    /// The system has no IPv6 (or no IPv4): leave the address out.
+    NoFamily(SocketAddr),
+    /// Something else; the step that failed is named.
+    Failed {
+        /// The address that was to be bound.
+        address: SocketAddr,
+        /// The system call or the socket option.
+        step: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl BindError {
+    fn new(address: SocketAddr, step: &'static str, error: io::Error) -> BindError {
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => BindError::InUse(address),
+            Some(libc::EACCES | libc::EPERM) => BindError::Permission(address),
+            Some(libc::EADDRNOTAVAIL) => BindError::NotHere(address),
+            Some(libc::EAFNOSUPPORT) => BindError::NoFamily(address),
+            _ => BindError::Failed { address, step, error },
+        }
+    }
+
+    /// The address that cannot be listened on.
+    pub fn address(&self) -> SocketAddr {
+        match self {
+            BindError::InUse(address)
+            | BindError::Permission(address)
+            | BindError::NotHere(address)
+            | BindError::NoFamily(address)
+            | BindError::Failed { address, .. } => *address,
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {} (UDP): ", self.address())?;
+        match self {
+            BindError::InUse(address) => write!(
+                f,
+                "the port is in use; see who has it with `ss -lunp sport = :{}`, stop that, or listen on another port",
+                address.port()
+            ),
+            BindError::Permission(address) if address.port() < 1024 => f.write_str(
+                "permission denied; ports below 1024 need root or the capability CAP_NET_BIND_SERVICE",
+            ),
+            BindError::Permission(_) => {
+                f.write_str("permission denied; run as another user or lift the restriction")
+            }
+            BindError::NotHere(address) => {
+                let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
+                write!(
+                    f,
+                    "no interface has this address; see `ip address`, add it, or listen on {family}:{}",
+                    address.port()
+                )
+            }
+            BindError::NoFamily(address) => {
+                let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
+                write!(f, "this system has no {family}; enable it, or leave the address out")
+            }
+            BindError::Failed { step, error, .. } => write!(f, "{step}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let group = UdpListener::bind_group(address, 2).unwrap();
+        assert_eq!(group[0].address(), group[1].address());
+        let error = UdpListener::bind_group(group[0].address(), 2).unwrap_err();
+        assert!(matches!(error, BindError::InUse(_)));
+        let text = error.to_string();
+        assert!(text.contains(&group[0].address().to_string()), "{text}");
+        assert!(text.contains("another port"), "{text}");
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_an_error_with_a_remedy() {
+        let error = UdpListener::bind("192.0.2.77:0".parse().unwrap(), false).unwrap_err();
+        assert!(matches!(error, BindError::NotHere(_)));
+        assert!(error.to_string().contains("0.0.0.0:0"));
+    }
+
+    #[test]
+    fn ipv4_and_ipv6_wildcards_share_a_port() {
+        let six = UdpListener::bind("[::]:0".parse().unwrap(), false).unwrap();
+        let four = UdpListener::bind(SocketAddr::from(([0, 0, 0, 0], six.address().port())), false).unwrap();
+        assert!(six.is_wildcard() && four.is_wildcard());
+    }
+}

@@ -1,0 +1,153 @@
+//! The bare reflector: a machine that moves six packets per question and does nothing else, which shows what the packets
+//! alone cost. A client's question goes upstream with a slot number as its ID; the first reply sends it again, the second
+//! goes back to the client with the client's ID. Everything else of the messages is left as it is.
+
+use crate::limits::{REFLECTOR_LINKS, REFLECTOR_QUESTION, REFLECTOR_SLOTS};
+use engine::{Client, Instant, Link, Machine, Outbox, Transport};
+use std::net::SocketAddr;
+
+/// Octets of a DNS header; shorter messages are ignored.
+const HEADER: usize = 12;
+
+/// What a [`Reflector`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct Reflection {
+    /// Where questions go.
+    pub upstream: SocketAddr,
+    /// How they travel.
+    pub transport: Transport,
+    /// Questions after which another link takes over; 0: never.
+    pub rotate: u32,
+    /// Questions that may wait at a time, up to 65,536: the next one takes the oldest one's place.
+    pub slots: usize,
+}
+
+struct Slot {
+    client: Client,
+    /// Replies that are still to come; 0: free.
+    legs: u8,
+    length: u8,
+    id: [u8; 2],
+    question: [u8; REFLECTOR_QUESTION],
+}
+
+/// A machine without DNS.
+pub struct Reflector {
+    how: Reflection,
+    slots: Vec<Slot>,
+    next: usize,
+    waiting: usize,
+    link: Link,
+    open: bool,
+    asked: u32,
+    answered: u64,
+}
+
+impl Reflector {
+    /// A reflector; its link is opened with the first question.
+    pub fn new(how: Reflection) -> Reflector {
+        let client = Client::udp(how.upstream);
+        let slot = || Slot { client, legs: 0, length: 0, id: [0; 2], question: [0; REFLECTOR_QUESTION] };
+        Reflector {
+            how,
+            slots: (0..how.slots.clamp(1, REFLECTOR_SLOTS)).map(|_| slot()).collect(),
+            next: 0,
+            waiting: 0,
+            link: Link { slot: 0, generation: 0 },
+            open: false,
+            asked: 0,
+            answered: 0,
+        }
+    }
+
+    /// Questions answered so far.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// The link to ask over, opened anew when it is time.
+    fn link(&mut self, now: Instant, out: &mut impl Outbox) -> Link {
+        let due = self.how.rotate != 0 && self.asked >= self.how.rotate;
+        if due || !self.open {
+            if due {
+                self.link.slot = (self.link.slot + 1) % REFLECTOR_LINKS;
+                self.link.generation = self.link.generation.wrapping_add(1);
+                self.asked = 0;
+            }
+            // Any port will do for a benchmark: the datapath takes another one when this is in use.
+            let port = 1024 + (now.0 ^ now.0 >> 20) as u16 % 64_512;
+            self.open = out.open(self.link, self.how.upstream, self.how.transport, port);
+        }
+        self.asked += 1;
+        self.link
+    }
+
+    fn ask(&mut self, now: Instant, slot: usize, out: &mut impl Outbox) {
+        let link = self.link(now, out);
+        let Slot { length, question, .. } = &self.slots[slot];
+        let question = &question[..usize::from(*length)];
+        out.ask(link, |frame| {
+            frame[..question.len()].copy_from_slice(question);
+            frame[..2].copy_from_slice(&(slot as u16).to_be_bytes());
+            question.len()
+        });
+    }
+}
+
+impl Machine for Reflector {
+    fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        if message.len() < HEADER || message.len() > REFLECTOR_QUESTION {
+            return;
+        }
+        let number = self.next;
+        self.next = (number + 1) % self.slots.len();
+        let slot = &mut self.slots[number];
+        self.waiting += usize::from(slot.legs == 0);
+        slot.client = *from;
+        slot.legs = 2;
+        slot.length = message.len() as u8;
+        slot.id = [message[0], message[1]];
+        slot.question[..message.len()].copy_from_slice(message);
+        self.ask(now, number, out);
+    }
+
+    fn reply(&mut self, now: Instant, _: Link, message: &[u8], out: &mut impl Outbox) {
+        let Some(id) = message.first_chunk().filter(|_| message.len() >= HEADER) else { return };
+        let number = usize::from(u16::from_be_bytes(*id));
+        let Some(slot) = self.slots.get_mut(number) else { return };
+        match slot.legs {
+            0 => {}
+            1 => {
+                slot.legs = 0;
+                self.waiting -= 1;
+                let id = slot.id;
+                let taken = out.answer(&slot.client, message.len(), |frame| {
+                    frame[..message.len()].copy_from_slice(message);
+                    frame[..2].copy_from_slice(&id);
+                    message.len()
+                });
+                self.answered += u64::from(taken);
+            }
+            _ => {
+                slot.legs -= 1;
+                self.ask(now, number, out);
+            }
+        }
+    }
+
+    fn unreachable(&mut self, _: Instant, via: Link, out: &mut impl Outbox) {
+        if via == self.link {
+            out.close(via);
+            self.link.generation = self.link.generation.wrapping_add(1);
+            self.open = false;
+        }
+    }
+
+    fn idle(&self) -> bool {
+        self.waiting == 0
+    }
+
+    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
+        None
+    }
+}

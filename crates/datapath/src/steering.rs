@@ -1,0 +1,228 @@
+//! Which worker owns a name. A keyed hash of the case-folded query name decides, so that equal questions meet at one
+//! worker, which asks an upstream once. The kernel decides by the same rule before it queues a datagram: a classic
+//! BPF program on the SO_REUSEPORT group, for which no privilege is needed. [`owner`] is the same function in Rust.
+//!
+//! The hash is FNV-1a over octets | 0x20, from a secret start, with a finish that mixes in a second secret (FNV's low
+//! bits alone are linear in the input's). It spreads load; nothing's safety depends on it.
+
+use crate::kernel::check;
+use crate::limits::STEERING_OCTETS;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Octets before the name: the DNS header (RFC 1035 section 4.1.1).
+const HEADER: usize = 12;
+
+const PRIME: u32 = 0x0100_0193;
+const FINISH: u32 = 0x9e37_79b1;
+
+/// How datagrams find their worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Steer {
+    /// The kernel picks the worker that owns the name.
+    #[default]
+    Name,
+    /// The kernel picks by the addresses and ports; the worker hands on what another one owns.
+    Flow,
+}
+
+/// The secret of the hash, drawn anew at every start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    start: u32,
+    finish: u32,
+}
+
+impl Seed {
+    /// A seed from the system's generator.
+    pub fn random() -> io::Result<Seed> {
+        getrandom::u64().map(Seed::from).map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(bits: u64) -> Seed {
+        Seed { start: bits as u32, finish: (bits >> 32) as u32 }
+    }
+}
+
+/// The worker that owns the name a message asks for: the same as the kernel's choice. A message whose name does not end
+/// within it belongs to worker 0.
+#[inline]
+pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
+    steerable(message, seed, workers).unwrap_or(0)
+}
+
+/// As [`owner`]; nothing for a message whose name does not end within it, which any worker can reject.
+#[inline]
+pub(crate) fn steerable(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
+    let name = message.get(HEADER..)?;
+    let mut hash = seed.start;
+    for position in 0..STEERING_OCTETS {
+        match *name.get(position)? {
+            0 => break,
+            octet => hash = (hash ^ u32::from(octet | 0x20)).wrapping_mul(PRIME),
+        }
+    }
+    hash ^= seed.finish;
+    hash = (hash ^ (hash >> 15)).wrapping_mul(FINISH);
+    Some(((hash >> 12) % workers.max(1) as u32) as usize)
+}
+
+/// The program that returns the index of the socket in its group. A load beyond the datagram's end ends it with 0.
+fn program(workers: u32, seed: Seed) -> Vec<libc::sock_filter> {
+    use libc::{
+        BPF_A, BPF_ABS, BPF_ALU, BPF_B, BPF_IMM, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MISC,
+        BPF_MOD, BPF_MUL, BPF_OR, BPF_RET, BPF_RSH, BPF_TAX, BPF_TXA, BPF_X, BPF_XOR,
+    };
+    const PER_OCTET: usize = 7;
+    let step = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut code = vec![step(BPF_LDX | BPF_IMM, seed.start)];
+    let end = code.len() + STEERING_OCTETS * PER_OCTET;
+    for position in 0..STEERING_OCTETS {
+        code.push(step(BPF_LD | BPF_B | BPF_ABS, (HEADER + position) as u32));
+        code.push(libc::sock_filter { jf: 1, ..step(BPF_JMP | BPF_JEQ | BPF_K, 0) });
+        code.push(step(BPF_JMP | BPF_JA, (end - code.len() - 1) as u32));
+        code.push(step(BPF_ALU | BPF_OR | BPF_K, 0x20));
+        code.push(step(BPF_ALU | BPF_XOR | BPF_X, 0));
+        code.push(step(BPF_ALU | BPF_MUL | BPF_K, PRIME));
+        code.push(step(BPF_MISC | BPF_TAX, 0));
+    }
+    code.extend([
+        step(BPF_MISC | BPF_TXA, 0),
+        step(BPF_ALU | BPF_XOR | BPF_K, seed.finish),
+        step(BPF_MISC | BPF_TAX, 0),
+        step(BPF_ALU | BPF_RSH | BPF_K, 15),
+        step(BPF_ALU | BPF_XOR | BPF_X, 0),
+        step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
+        step(BPF_ALU | BPF_RSH | BPF_K, 12),
+        step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)),
+        step(BPF_RET | BPF_A, 0),
+    ]);
+    code
+}
+
+/// Has the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group,
+/// whose sockets were bound in the order of their workers.
+pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed) -> io::Result<()> {
+    let mut code = program(workers as u32, seed);
+    let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
+    // SAFETY: `filter` points at `len` instructions in `code`, which lives through the call; the kernel copies them.
+    let result = unsafe {
+        libc::setsockopt(
+            first.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    check(result).map(|_| ())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::listener::UdpListener;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    pub(crate) fn question(name: &str) -> Vec<u8> {
+        let mut message = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            message.push(label.len() as u8);
+            message.extend(label.bytes());
+        }
+        message.extend([0, 0, 28, 0, 1]);
+        message
+    }
+
+    /// Names of many lengths, one of them beyond the span, in mixed case.
+    fn questions() -> Vec<Vec<u8>> {
+        let mut all: Vec<_> =
+            (0..400).map(|i| question(&format!("010-000-{i:03}-Ab.Dns64perf.test"))).collect();
+        all.extend((1..60).map(|i| question(&format!("{}.{}.example", "x".repeat(i), "Y".repeat(60 - i)))));
+        all
+    }
+
+    #[test]
+    fn letter_case_and_type_do_not_change_the_owner() {
+        let seed = Seed::from(0x0123_4567_89ab_cdef);
+        for i in 0..100 {
+            let lower = question(&format!("www.example-{i}.com"));
+            let mut upper = question(&format!("WWW.exAMPLE-{i}.com"));
+            *upper.iter_mut().rev().nth(2).unwrap() = 1;
+            assert_eq!(owner(&lower, seed, 7), owner(&upper, seed, 7));
+        }
+    }
+
+    #[test]
+    fn owners_are_spread_evenly() {
+        for bits in [0, 1, 0xffff_ffff_ffff_ffff, 0x1234_5678_9abc_def0] {
+            for workers in [2usize, 3, 4, 16] {
+                let mut hits = vec![0usize; workers];
+                for i in 0..16_000 {
+                    let name = question(&format!(
+                        "010-{:03}-{:03}-{:03}.dns64perf.test",
+                        i / 4096,
+                        i / 256 % 16,
+                        i % 256
+                    ));
+                    hits[owner(&name, Seed::from(bits), workers)] += 1;
+                }
+                let fair = 16_000 / workers;
+                assert!(
+                    hits.iter().all(|&hit| hit > fair * 4 / 5 && hit < fair * 6 / 5),
+                    "{workers}: {hits:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn runts_have_no_owner_and_fall_to_the_first_worker() {
+        let seed = Seed::from(5);
+        let whole = question("www.example.com");
+        for length in 0..whole.len() - 5 {
+            assert_eq!(steerable(&whole[..length], seed, 4), None);
+            assert_eq!(owner(&whole[..length], seed, 4), 0);
+        }
+        assert!(steerable(&whole[..whole.len() - 4], seed, 4).is_some());
+    }
+
+    #[test]
+    fn the_kernel_and_this_function_agree() {
+        let seed = Seed::from(0x9e37_79b9_7f4a_7c15);
+        for (address, source) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
+            let workers = 4;
+            let listeners = UdpListener::bind_group(address.parse().unwrap(), workers).unwrap();
+            attach(listeners[0].socket(), workers, seed).unwrap();
+            let sockets: Vec<UdpSocket> = listeners
+                .iter()
+                .map(|listener| {
+                    let socket = UdpSocket::from(listener.socket().try_clone_to_owned().unwrap());
+                    socket.set_nonblocking(false).unwrap();
+                    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                    socket
+                })
+                .collect();
+            // One source port: by flow they would all arrive at one worker.
+            let client = UdpSocket::bind(source).unwrap();
+            client.connect(listeners[0].address()).unwrap();
+            let mut messages = questions();
+            let runts: Vec<_> = (0..30).map(|length| messages[0][..length].to_vec()).collect();
+            messages.extend(runts);
+            let mut buffer = [0; 512];
+            let mut seen = vec![0; workers];
+            for message in messages {
+                client.send(&message).unwrap();
+                let expected = owner(&message, seed, workers);
+                let length = sockets[expected].recv(&mut buffer).unwrap();
+                assert_eq!(&buffer[..length], message);
+                seen[expected] += 1;
+            }
+            assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A UDP link to an upstream, and the questions that wait to leave over such links: they are collected during a turn and
+//! sent with one call per link, sorted by length, so that those of equal length leave in bulk. UDP keeps no order anyway.
+
+use crate::batch::Fixed;
+use crate::counters::{Counter, Counters};
+use crate::kernel::{receive_buffer, receive_drops, set_option};
+use crate::limits::{PORT_DRAWS, PORTS_TRIED, QUESTION, RECEIVE_BUFFER, STRAYS, WAITING};
+use crate::listener::ignore_path_mtu;
+use crate::outgoing::{Ledger, Outgoing};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::cmp::Reverse;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+
+const NONE: u16 = u16::MAX;
+
+/// A connected UDP socket with its own port.
+pub(crate) struct UdpLink {
+    socket: Socket,
+    drops: u32,
+    waiting: Chain,
+}
+
+/// The questions that wait for one link: indexes into [`Questions`].
+#[derive(Clone, Copy)]
+struct Chain {
+    first: u16,
+    last: u16,
+}
+
+const EMPTY: Chain = Chain { first: NONE, last: NONE };
+
+impl UdpLink {
+    /// Opens a link from `port`, or from a random one when it is taken. `force`: whether a receive buffer beyond the
+    /// system's limit may be asked for; it turns false when that fails, which spares the next link the attempt.
+    pub(crate) fn open(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<UdpLink> {
+        let mut port = port;
+        for _ in 0..PORTS_TRIED {
+            match open_at(upstream, port, force) {
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EACCES)) => {
+                    port = random_port()?;
+                }
+                other => return other.map(|socket| UdpLink { socket, drops: 0, waiting: EMPTY }),
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Datagrams that the kernel dropped since the last call because the link's queue was full.
+    pub(crate) fn new_drops(&mut self) -> u32 {
+        let drops = receive_drops(self.descriptor());
+        drops.wrapping_sub(std::mem::replace(&mut self.drops, drops))
+    }
+}
+
+fn open_at(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(upstream), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    let raw = socket.as_raw_fd();
+    let local = match upstream {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+    };
+    if upstream.is_ipv6() {
+        // Else the port would be taken in IPv4 too.
+        set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    ignore_path_mtu(raw, upstream.is_ipv6());
+    *force = receive_buffer(raw, RECEIVE_BUFFER, *force);
+    socket.bind(&SockAddr::from(local))?;
+    socket.connect(&SockAddr::from(upstream))?;
+    discard_strays(raw)?;
+    Ok(socket)
+}
+
+/// Until connect, a bound socket takes datagrams from anyone: what came is not from the upstream. (What comes after is
+/// filtered by the kernel.)
+fn discard_strays(socket: RawFd) -> io::Result<()> {
+    for _ in 0..STRAYS {
+        let mut octet = 0u8;
+        // SAFETY: the buffer is one octet, which lives through the call; the rest of a datagram is cut off.
+        let got = unsafe { libc::recv(socket, (&raw mut octet).cast(), 1, libc::MSG_DONTWAIT) };
+        if got < 0 {
+            // Nothing there (EAGAIN). Any other error will show again when the link is used.
+            return Ok(());
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+}
+
+/// A port of the whole range 1024 to 65535, from the system's generator.
+fn random_port() -> io::Result<u16> {
+    for _ in 0..PORT_DRAWS {
+        let bits = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
+        if bits as u16 >= 1024 {
+            return Ok(bits as u16);
+        }
+    }
+    Err(io::Error::other("the system's random generator repeats itself"))
+}
+
+/// The questions that wait to leave over the UDP links of a worker.
+pub(crate) struct Questions {
+    octets: Fixed<u8>,
+    lengths: Vec<u16>,
+    /// The next question of the same link.
+    next: Vec<u16>,
+    used: usize,
+    /// The questions of one link, as they leave.
+    order: Vec<u16>,
+    outgoing: Outgoing,
+}
+
+impl Questions {
+    /// `bulk`: the kernel cuts up large sends.
+    pub(crate) fn new(bulk: bool) -> Questions {
+        Questions {
+            octets: Fixed::new(0u8, QUESTION * WAITING),
+            lengths: vec![0; WAITING],
+            next: vec![NONE; WAITING],
+            used: 0,
+            order: Vec::with_capacity(WAITING),
+            outgoing: Outgoing::new(WAITING, bulk),
+        }
+    }
+
+    /// Whether no more questions fit before the links are flushed and [`Questions::clear`] is called.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used == WAITING
+    }
+
+    /// All links have been flushed or closed.
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// Queues a question for a link; there must be room.
+    #[inline]
+    pub(crate) fn push(&mut self, link: &mut UdpLink, fill: impl FnOnce(&mut [u8]) -> usize) {
+        let index = self.used;
+        let length = fill(self.octets.range_mut(index * QUESTION, QUESTION)).min(QUESTION);
+        if length == 0 {
+            return;
+        }
+        self.used += 1;
+        self.lengths[index] = length as u16;
+        self.next[index] = NONE;
+        if link.waiting.last == NONE {
+            link.waiting.first = index as u16;
+        } else {
+            self.next[usize::from(link.waiting.last)] = index as u16;
+        }
+        link.waiting.last = index as u16;
+    }
+
+    /// Forgets what waits for a link that is being closed; says how many questions.
+    pub(crate) fn forget(&self, link: &mut UdpLink) -> usize {
+        let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
+        let mut count = 0;
+        while at != NONE {
+            at = self.next[usize::from(at)];
+            count += 1;
+        }
+        count
+    }
+
+    /// Sends what waits for a link. The error is one that means that the upstream cannot be reached.
+    pub(crate) fn flush(&mut self, link: &mut UdpLink, counters: &Counters) -> Result<(), i32> {
+        let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
+        self.order.clear();
+        while at != NONE {
+            self.order.push(at);
+            at = self.next[usize::from(at)];
+        }
+        if self.outgoing.is_bulk() {
+            let lengths = &self.lengths;
+            self.order.sort_unstable_by_key(|index| Reverse(lengths[usize::from(*index)]));
+        }
+        for (message, index) in self.order.iter().map(|index| usize::from(*index)).enumerate() {
+            self.outgoing.set(message, self.octets.at(index * QUESTION), usize::from(self.lengths[index]));
+        }
+        // SAFETY: each message lies in a frame of `octets`, which lives as long as this object; a length is at most QUESTION.
+        unsafe {
+            self.outgoing.send(link.descriptor(), self.order.len(), |_, _| true, |_| None, counters, &LEDGER)
+        }
+    }
+}
+
+const LEDGER: Ledger = Ledger {
+    packets: Counter::UpstreamPacketsOut,
+    octets: Counter::UpstreamOctetsOut,
+    full: Counter::UpstreamBufferFull,
+    failed: Counter::UpstreamSendFailed,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    fn upstream(address: &str) -> UdpSocket {
+        let socket = UdpSocket::bind(address).unwrap();
+        receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket
+    }
+
+    fn ask(questions: &mut Questions, link: &mut UdpLink, octet: u8, length: usize) {
+        questions.push(link, |frame| {
+            frame[..length].fill(octet);
+            length
+        });
+    }
+
+    #[test]
+    fn a_link_leaves_from_the_given_port_or_from_another_when_it_is_taken() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let upstream = upstream(address);
+            let to = upstream.local_addr().unwrap();
+            let port = |link: &UdpLink| link.socket.local_addr().unwrap().as_socket().unwrap().port();
+            // A port that is free: the test does not depend on which one.
+            let free = (20_000..30_000)
+                .find(|port| UdpSocket::bind(SocketAddr::new(to.ip(), *port)).is_ok())
+                .unwrap();
+            let first = UdpLink::open(to, free, &mut true).unwrap();
+            assert_eq!(port(&first), free);
+            let second = UdpLink::open(to, free, &mut true).unwrap();
+            assert_ne!(port(&second), free);
+            assert!(port(&second) >= 1024);
+        }
+    }
+
+    #[test]
+    fn questions_of_all_lengths_arrive_as_they_were_asked() {
+        for (address, bulk) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
+            let upstream = upstream(address);
+            let mut link = UdpLink::open(upstream.local_addr().unwrap(), 40_000, &mut true).unwrap();
+            let mut questions = Questions::new(bulk);
+            let counters = Counters::default();
+            let mut expected = Vec::new();
+            for number in 0..WAITING {
+                // Runs of equal length of up to 100, the longest and the shortest messages, and a wild mixture.
+                let length = match number {
+                    0..100 => 62,
+                    100..150 => QUESTION,
+                    150..160 => 1,
+                    _ => 12 + (number * 37) % 97,
+                };
+                assert!(!questions.is_full());
+                ask(&mut questions, &mut link, number as u8, length);
+                expected.push(vec![number as u8; length]);
+            }
+            assert!(questions.is_full());
+            assert_eq!(questions.flush(&mut link, &counters), Ok(()));
+            questions.clear();
+            let mut buffer = [0; 2048];
+            let mut arrived: Vec<_> = (0..WAITING)
+                .map(|_| {
+                    let length = upstream.recv(&mut buffer).unwrap();
+                    buffer[..length].to_vec()
+                })
+                .collect();
+            arrived.sort();
+            expected.sort();
+            assert_eq!(arrived, expected);
+            assert_eq!(counters.get(Counter::UpstreamPacketsOut), WAITING as u64);
+            let octets: usize = expected.iter().map(Vec::len).sum();
+            assert_eq!(counters.get(Counter::UpstreamOctetsOut), octets as u64);
+            assert_eq!(questions.outgoing.is_bulk(), bulk);
+        }
+    }
+
+    #[test]
+    fn links_take_turns_in_the_same_frames_without_mixing_up() {
+        let upstreams = [upstream("127.0.0.1:0"), upstream("127.0.0.1:0")];
+        let mut links = upstreams
+            .each_ref()
+            .map(|upstream| UdpLink::open(upstream.local_addr().unwrap(), 41_000, &mut true).unwrap());
+        let mut questions = Questions::new(true);
+        for round in 0..3 {
+            for number in 0..40 {
+                ask(&mut questions, &mut links[number % 2], number as u8, 20 + round);
+            }
+            if round == 1 {
+                assert_eq!(questions.forget(&mut links[0]), 20);
+            }
+            for link in &mut links {
+                assert_eq!(questions.flush(link, &Counters::default()), Ok(()));
+            }
+            questions.clear();
+            for (side, upstream) in upstreams.iter().enumerate() {
+                let mut buffer = [0; 64];
+                for _ in (0..20).filter(|_| round != 1 || side == 1) {
+                    assert_eq!(upstream.recv(&mut buffer).unwrap(), 20 + round);
+                    assert_eq!(usize::from(buffer[0]) % 2, side);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_at_the_next_send() {
+        let nobody = upstream("127.0.0.1:0").local_addr().unwrap();
+        let mut link = UdpLink::open(nobody, 42_000, &mut true).unwrap();
+        let mut questions = Questions::new(true);
+        let counters = Counters::default();
+        let mut send = |link: &mut UdpLink| {
+            ask(&mut questions, link, 1, 30);
+            let outcome = questions.flush(link, &counters);
+            questions.clear();
+            outcome
+        };
+        assert_eq!(send(&mut link), Ok(()));
+        // On loopback the ICMP error is there when the send returns.
+        assert_eq!(send(&mut link), Err(libc::ECONNREFUSED));
+        assert_eq!(counters.get(Counter::UpstreamSendFailed), 1);
+    }
+
+    #[test]
+    fn strays_from_before_the_connection_are_discarded() {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), None).unwrap();
+        socket.bind(&SockAddr::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))).unwrap();
+        let to = socket.local_addr().unwrap().as_socket().unwrap();
+        let stranger = upstream("127.0.0.1:0");
+        let flood = |count| (0..count).for_each(|_| assert_eq!(stranger.send_to(b"forged", to).unwrap(), 6));
+        flood(STRAYS - 1);
+        discard_strays(socket.as_raw_fd()).unwrap();
+        assert_eq!(
+            crate::batch::Inbound::new(512).receive_link(socket.as_raw_fd()).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        flood(STRAYS);
+        assert!(discard_strays(socket.as_raw_fd()).is_err());
+    }
+}

@@ -1,0 +1,417 @@
+//! The loop that moves batches between sockets and a machine. One turn: wait, read the clock, then
+//!
+//! 1. replies from upstreams, as many as there are (bounded): each frees memory that a client's question holds;
+//! 2. the mailbox;
+//! 3. one batch from each listening socket that has something, the first of them another each time;
+//! 4. what is due by time;
+//! 5. one send per socket for everything that the machine said meanwhile.
+//!
+//! So under overload it is clients that wait in the kernel's queues, never the replies that make room for them.
+
+use crate::answers::Answers;
+use crate::batch::Inbound;
+use crate::counters::{Counter, Counters};
+use crate::group::Shared;
+use crate::kernel::{Poll, now, receive_drops};
+use crate::limits::{
+    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, STREAM_READ_OCTETS, TICK,
+    WAIT_MS,
+};
+use crate::listener::UdpListener;
+use crate::mailbox::{Mailbox, StreamSink};
+use crate::outgoing::kernel_cuts;
+use crate::steering::steerable;
+use crate::upstream::{LINK_TOKEN, Links, Reading, from_token};
+use engine::limits::{LINKS, MESSAGE};
+use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// What a worker calls about every [`TICK`], to publish the machine's counters for example.
+pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
+
+const MAILBOX_TOKEN: u64 = u64::MAX;
+
+/// A worker that is ready to start: its sockets are bound.
+pub struct Worker<M> {
+    index: usize,
+    listeners: Vec<UdpListener>,
+    mailbox: Arc<Mailbox<M>>,
+    counters: Arc<Counters>,
+    shared: Arc<Shared<M>>,
+    poll: Poll,
+    inbound: Inbound,
+    chunk: Box<[u8]>,
+    /// Listening sockets that the last wait found readable.
+    ready: Vec<bool>,
+    /// Drops of each listening socket that are already counted.
+    drops: Vec<u32>,
+    udp_size: usize,
+    tcp_fast_open: bool,
+}
+
+impl<M: Machine + Send + 'static> Worker<M> {
+    pub(crate) fn new(
+        index: usize,
+        listeners: Vec<UdpListener>,
+        shared: Arc<Shared<M>>,
+        udp_size: usize,
+        tcp_fast_open: bool,
+    ) -> io::Result<Worker<M>> {
+        let mailbox = Arc::clone(shared.mailbox(index));
+        let poll = Poll::new(LINKS + listeners.len() + 1)?;
+        let registry = poll.registry()?;
+        registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
+        for (number, listener) in listeners.iter().enumerate() {
+            registry.add(listener.socket().as_raw_fd(), libc::EPOLLIN, number as u64)?;
+        }
+        Ok(Worker {
+            index,
+            mailbox,
+            counters: shared.live_counters(index),
+            shared,
+            poll,
+            inbound: Inbound::new(udp_size),
+            chunk: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
+            ready: vec![false; listeners.len()],
+            drops: vec![0; listeners.len()],
+            listeners,
+            udp_size,
+            tcp_fast_open,
+        })
+    }
+
+    /// The worker's number.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
+    pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
+        let bulk = kernel_cuts();
+        let links = Links::new(self.poll.registry()?, bulk, self.tcp_fast_open);
+        let answers = self
+            .listeners
+            .iter()
+            .map(|listener| {
+                Answers::new(listener.socket().as_raw_fd(), listener.address().is_ipv6(), self.udp_size, bulk)
+            })
+            .collect();
+        let out = Outward {
+            answers,
+            links,
+            sink,
+            large: vec![0; MESSAGE].into_boxed_slice(),
+            counters: Arc::clone(&self.counters),
+        };
+        std::thread::Builder::new()
+            .name(format!("sixfold-{}", self.index))
+            .spawn(move || Running { worker: self, machine, out, now: now() }.run(hook))
+    }
+}
+
+/// What the machine says meanwhile goes here, and leaves at the end of the turn.
+struct Outward<S> {
+    answers: Vec<Answers>,
+    links: Links,
+    sink: S,
+    /// The frame of answers to streams.
+    large: Box<[u8]>,
+    counters: Arc<Counters>,
+}
+
+impl<S: StreamSink> Outbox for Outward<S> {
+    #[inline]
+    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        if to.carrier == Carrier::Tcp {
+            let length = fill(&mut self.large).min(MESSAGE);
+            let taken = self.sink.deliver(to, &self.large[..length]);
+            self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
+            return taken;
+        }
+        match self.answers.get_mut(usize::from(to.listener)) {
+            Some(answers) => answers.push(to, size, &self.counters, fill),
+            None => {
+                self.counters.add(Counter::SendFailed, 1);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        self.links.ask(via, fill, &self.counters)
+    }
+
+    fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
+        self.links.open(link, upstream, transport, port, &self.counters)
+    }
+
+    fn close(&mut self, link: Link) {
+        self.links.close(link, &self.counters);
+    }
+}
+
+impl<S> Outward<S> {
+    fn flush(&mut self) {
+        for answers in &mut self.answers {
+            answers.flush(&self.counters);
+        }
+        self.links.flush(&self.counters);
+    }
+}
+
+struct Running<M, S> {
+    worker: Worker<M>,
+    machine: M,
+    out: Outward<S>,
+    /// The time of this turn.
+    now: Instant,
+}
+
+impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
+    fn run(mut self, mut hook: Hook<M>) -> M {
+        let mut tick = self.now;
+        let mut deadline = Some(self.now);
+        let mut drained_by = None;
+        let mut turn = 0usize;
+        loop {
+            self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drained_by.is_some());
+            self.now = now();
+            self.serve_events();
+            self.serve_mailbox();
+            self.serve_listeners(turn);
+            if drained_by.is_none()
+                && let Some(grace) = self.worker.mailbox.stopping()
+            {
+                self.empty_listeners();
+                self.worker.shared.has_emptied();
+                drained_by = Some(self.now + grace.into());
+            }
+            deadline = self.machine.expire(self.now, &mut self.out);
+            self.out.flush();
+            self.tell_failures();
+            self.worker.counters.add(Counter::Turns, 1);
+            if self.now >= tick {
+                tick = self.now + TICK;
+                self.count_drops();
+                hook(&mut self.machine, self.now);
+            }
+            if drained_by.is_some_and(|end| self.now >= end || self.is_done()) {
+                break;
+            }
+            turn = turn.wrapping_add(1);
+        }
+        self.worker.mailbox.end();
+        self.count_drops();
+        hook(&mut self.machine, self.now);
+        self.machine
+    }
+
+    fn is_done(&self) -> bool {
+        // First whether others may still post, then whether they have: in the other order, a letter could come in between.
+        self.worker.shared.all_have_emptied()
+            && self.worker.mailbox.is_empty()
+            && self.machine.idle()
+            && !self.out.links.has_failed()
+    }
+
+    /// Waits for events until `deadline`, or not at all when there is work left.
+    fn wait(&mut self, deadline: Instant, stop_known: bool) {
+        let mailbox = &self.worker.mailbox;
+        let sleep = deadline > self.now && !self.out.links.has_failed() && mailbox.doze(stop_known);
+        // Rounded up: a wait that ends too early would be repeated without need.
+        let timeout_ms =
+            if sleep { (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS) as i32 } else { 0 };
+        self.worker.poll.wait(timeout_ms);
+        if sleep {
+            mailbox.rise();
+        }
+    }
+
+    /// Serves the links that have something, and notes the listeners that have.
+    fn serve_events(&mut self) {
+        for event in 0..self.worker.poll.ready() {
+            match self.worker.poll.event(event) {
+                (MAILBOX_TOKEN, _) => self.worker.mailbox.hush(),
+                (token, readiness) if token & LINK_TOKEN != 0 => {
+                    self.serve_link(from_token(token), readiness)
+                }
+                (token, _) => self.worker.ready[token as usize] = true,
+            }
+        }
+    }
+
+    fn serve_link(&mut self, link: Link, readiness: u32) {
+        match self.out.links.reading(link) {
+            Some(Reading::Datagrams(socket)) => {
+                for _ in 0..LINK_BATCHES {
+                    if !self.serve_datagrams(link, socket) || !self.out.links.is_open(link) {
+                        break;
+                    }
+                }
+            }
+            Some(Reading::Stream) => {
+                if readiness & libc::EPOLLOUT as u32 != 0 {
+                    self.out.links.write(link, &self.worker.counters);
+                }
+                if readiness & !(libc::EPOLLOUT as u32) != 0 {
+                    for _ in 0..LINK_BATCHES {
+                        if !self.serve_stream(link) {
+                            break;
+                        }
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes a batch of replies from a UDP link. True: there may be more.
+    fn serve_datagrams(&mut self, link: Link, socket: RawFd) -> bool {
+        let counters = &self.worker.counters;
+        let count = match self.worker.inbound.receive_link(socket) {
+            Ok(count) => count,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return false,
+            Err(_) => {
+                // An ICMP error; the replies that came before it are still to be read.
+                self.out.links.fail(link, counters);
+                return true;
+            }
+        };
+        counters.add(Counter::ReceiveBatches, 1);
+        counters.add(Counter::UpstreamPacketsIn, count as u64);
+        let mut octets = 0;
+        for slot in 0..count {
+            if self.worker.inbound.is_link_cut(slot) {
+                counters.add(Counter::UpstreamTruncated, 1);
+            }
+            let Some(message) = self.worker.inbound.link_message(slot) else { continue };
+            octets += message.len();
+            self.machine.reply(self.now, link, message, &mut self.out);
+            if !self.out.links.is_open(link) {
+                break;
+            }
+        }
+        counters.add(Counter::UpstreamOctetsIn, octets as u64);
+        count == BATCH
+    }
+
+    /// Takes a chunk of replies from a TCP link. True: there may be more.
+    fn serve_stream(&mut self, link: Link) -> bool {
+        let counters = &self.worker.counters;
+        let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.chunk, counters) else {
+            return false;
+        };
+        counters.add(Counter::ReceiveBatches, 1);
+        let mut input = &self.worker.chunk[..count];
+        while let Some(message) = decoder.next(&mut input) {
+            counters.add(Counter::UpstreamPacketsIn, 1);
+            counters.add(Counter::UpstreamOctetsIn, message.len() as u64);
+            self.machine.reply(self.now, link, message, &mut self.out);
+            if !self.out.links.is_open(link) {
+                return false;
+            }
+        }
+        self.out.links.return_decoder(link, decoder);
+        count == STREAM_READ_OCTETS
+    }
+
+    fn serve_mailbox(&mut self) {
+        let mailbox = &self.worker.mailbox;
+        for _ in 0..ORDERS {
+            let Some(order) = mailbox.take_order() else { break };
+            order(&mut self.machine, self.now);
+        }
+        let mut letters = 0;
+        while letters < LETTERS_PER_TURN
+            && let Some(letter) = mailbox.take_letter()
+        {
+            self.machine.query(self.now, &letter.client, letter.message(), &mut self.out);
+            letters += 1;
+        }
+        self.worker.counters.add(Counter::LettersIn, letters as u64);
+    }
+
+    /// Takes one batch from each listener that has something.
+    fn serve_listeners(&mut self, turn: usize) {
+        let count = self.worker.listeners.len();
+        for step in 0..count {
+            let listener = (turn + step) % count;
+            if std::mem::take(&mut self.worker.ready[listener]) {
+                self.serve_listener(listener);
+            }
+        }
+    }
+
+    /// Takes a batch of questions from a listener. True: there may be more.
+    fn serve_listener(&mut self, listener: usize) -> bool {
+        let worker = &mut self.worker;
+        let counters = &worker.counters;
+        let socket = &worker.listeners[listener];
+        let ipv6 = socket.address().is_ipv6();
+        let Ok(count) = worker.inbound.receive_clients(socket.socket().as_raw_fd()) else { return false };
+        counters.add(Counter::ReceiveBatches, 1);
+        counters.add(Counter::ClientPacketsIn, count as u64);
+        let crosses = worker.shared.crosses();
+        let mut octets = 0;
+        for slot in 0..count {
+            let Some((client, message)) = worker.inbound.client_message(slot, ipv6, listener as u16) else {
+                counters.add(Counter::Truncated, 1);
+                continue;
+            };
+            octets += message.len();
+            if crosses
+                && let Some(owner) = steerable(message, worker.shared.seed(), worker.shared.workers())
+                && owner != worker.index
+            {
+                // A refusal is counted at the mailbox that refuses.
+                let _ = worker.shared.mailbox(owner).post(&client, message);
+                continue;
+            }
+            self.machine.query(self.now, &client, message, &mut self.out);
+        }
+        counters.add(Counter::ClientOctetsIn, octets as u64);
+        count == BATCH
+    }
+
+    /// The worker is to stop: takes what already waits at the listeners, and nothing that comes later.
+    fn empty_listeners(&mut self) {
+        for listener in 0..self.worker.listeners.len() {
+            for _ in 0..LAST_BATCHES {
+                if !self.serve_listener(listener) {
+                    break;
+                }
+            }
+            let socket = self.worker.listeners[listener].socket();
+            // Should it fail, the level-triggered poll would only report what nobody reads any more.
+            let _ = self.out.links.registry().remove(socket);
+        }
+    }
+
+    /// Tells the machine of links that failed during this turn, and sends what it says to that.
+    fn tell_failures(&mut self) {
+        for _ in 0..FAILURE_ROUNDS {
+            if !self.out.links.has_failed() {
+                break;
+            }
+            while let Some(link) = self.out.links.take_failed() {
+                self.machine.unreachable(self.now, link, &mut self.out);
+            }
+            self.out.flush();
+        }
+    }
+
+    fn count_drops(&mut self) {
+        let worker = &mut self.worker;
+        for (listener, counted) in worker.listeners.iter().zip(&mut worker.drops) {
+            let drops = receive_drops(listener.socket().as_raw_fd());
+            let new = drops.wrapping_sub(std::mem::replace(counted, drops));
+            worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
+        }
+        self.out.links.count_drops(&worker.counters);
+    }
+}

@@ -1,0 +1,99 @@
+//! Nothing per packet allocates: a counting allocator watches a worker's thread.
+
+use sixfold_datapath::{Counter, NoStreams, Options, Reflection, Reflector, Steer, build};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    // A thread that is ending has no counter any more.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged; counting touches only a thread-local number.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's obligations are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_worker_in_its_stride_allocates_nothing() {
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = upstream.local_addr().unwrap();
+    let echo = std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((length @ 2.., from)) = upstream.recv_from(&mut buffer) {
+            upstream.send_to(&buffer[..length], from).unwrap();
+        }
+    });
+    let listen = vec!["0.0.0.0:0".parse().unwrap()];
+    let (mut workers, shared) =
+        build(&Options { listen, workers: 1, steer: Steer::Name, udp_size: 1232, tcp_fast_open: true })
+            .unwrap();
+    let how = Reflection { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
+    let thread = workers.remove(0).start(Reflector::new(how), NoStreams, Box::new(|_, _| ())).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.connect(("127.0.0.1", shared.addresses()[0].port())).unwrap();
+    let exchange = |rounds: usize| {
+        for round in 0..rounds {
+            for number in 0..40 {
+                socket.send(&[number; 90][..30 + (usize::from(number) * round) % 60]).unwrap();
+            }
+            for _ in 0..40 {
+                socket.recv(&mut [0; 512]).unwrap();
+            }
+        }
+    };
+    let allocations = || {
+        let seen = Arc::new(AtomicU64::new(u64::MAX));
+        let told = Arc::clone(&seen);
+        shared
+            .mailbox(0)
+            .order(move |_, _| told.store(ALLOCATIONS.with(Cell::get), Ordering::SeqCst))
+            .unwrap();
+        let end = std::time::Instant::now() + PATIENCE;
+        while seen.load(Ordering::SeqCst) == u64::MAX {
+            assert!(std::time::Instant::now() < end, "the worker does not answer");
+            std::thread::yield_now();
+        }
+        seen.load(Ordering::SeqCst)
+    };
+    exchange(20);
+    let before = allocations();
+    exchange(200);
+    assert_eq!(allocations(), before);
+    assert!(shared.total().get(Counter::LinksOpened) > 200);
+    shared.stop(PATIENCE);
+    assert_eq!(thread.join().unwrap().answered(), 220 * 40);
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], address).unwrap();
+    echo.join().unwrap();
+}

@@ -1,0 +1,142 @@
+//! TCP Fast Open (RFC 7413) between a link and a listening socket. Whether data really travels with the SYN is the
+//! kernel's affair: where it does not, everything works all the same. A network namespace whose kernel is told to do
+//! it on both sides shows by the kernel's own counters that it does.
+
+use engine::{Instant, Transport};
+use sixfold_datapath::{Counter, NoStreams, Options, Reflection, Reflector, Steer, build, fast_open};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Questions of a round. The reflector asks each twice, here over a connection of its own each time.
+const QUESTIONS: usize = 10;
+const CONNECTIONS: usize = 2 * QUESTIONS;
+
+/// Set for the program inside the namespace.
+const INSIDE: &str = "SIXFOLD_FAST_OPEN_NAMESPACE";
+
+/// Brings the loopback device up, allows Fast Open to clients and servers, and becomes the program.
+const ENTER: &str = r#"set -e; ip link set lo up; echo 3 > /proc/sys/net/ipv4/tcp_fastopen; exec "$@""#;
+
+/// An upstream that takes so many connections and sends back what it gets, until their end.
+fn echo_upstream(listen: &str, allow: bool) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind(listen).unwrap();
+    if allow {
+        fast_open(listener.as_fd(), 16).unwrap();
+    }
+    let address = listener.local_addr().unwrap();
+    let thread = std::thread::spawn(move || {
+        let served: Vec<_> = (0..CONNECTIONS)
+            .map(|_| listener.accept().unwrap().0)
+            .map(|stream| std::thread::spawn(move || echo(stream)))
+            .collect();
+        served.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    (address, thread)
+}
+
+fn echo(mut stream: TcpStream) {
+    let mut buffer = [0; 2048];
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        stream.write_all(&buffer[..length]).unwrap();
+    }
+}
+
+/// Asks a round of questions through a worker whose upstream does Fast Open or not, as does the link.
+fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
+    let (upstream, served) = echo_upstream(listen, upstream_allows);
+    let options = Options {
+        listen: vec![listen.parse().unwrap()],
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 1232,
+        tcp_fast_open: link_allows,
+    };
+    let (mut workers, shared) = build(&options).unwrap();
+    let machine = Reflector::new(Reflection { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
+    let hook = Box::new(|_: &mut Reflector, _: Instant| ());
+    let worker = workers.pop().unwrap().start(machine, NoStreams, hook).unwrap();
+    let client = UdpSocket::bind(listen).unwrap();
+    client.connect(shared.addresses()[0]).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    for number in 0..QUESTIONS {
+        let mut question = [number as u8; 40];
+        question[0] = 0x77;
+        client.send(&question).unwrap();
+        let mut buffer = [0; 64];
+        let length = client.recv(&mut buffer).unwrap();
+        assert_eq!(buffer[..length], question);
+    }
+    shared.stop(PATIENCE);
+    assert_eq!(worker.join().unwrap().answered(), QUESTIONS as u64);
+    served.join().unwrap();
+    assert_eq!(shared.total().get(Counter::LinksOpened), CONNECTIONS as u64);
+    assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
+}
+
+#[test]
+fn links_work_whether_fast_open_is_used_or_not() {
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        for upstream_allows in [false, true] {
+            for link_allows in [false, true] {
+                round(listen, upstream_allows, link_allows);
+            }
+        }
+    }
+}
+
+#[test]
+fn questions_travel_with_the_syn_only_where_both_sides_allow_it() {
+    if std::env::var_os(INSIDE).is_some() {
+        return rounds_by_the_counters_of_the_kernel();
+    }
+    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
+        command.args(arguments).env(INSIDE, "1").output()
+    };
+    match enter("true".as_ref(), &[]) {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return eprintln!("skipped: unshare: {error}"),
+    }
+    let name = "questions_travel_with_the_syn_only_where_both_sides_allow_it";
+    let program = std::env::current_exe().unwrap();
+    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+fn rounds_by_the_counters_of_the_kernel() {
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        for (upstream_allows, link_allows) in [(false, false), (true, false), (false, true)] {
+            let before = fast_opens();
+            round(listen, upstream_allows, link_allows);
+            assert_eq!(fast_opens(), before, "upstream {upstream_allows}, link {link_allows}");
+        }
+        let (active, passive) = fast_opens();
+        round(listen, true, true);
+        let (active, passive) = (fast_opens().0 - active, fast_opens().1 - passive);
+        // The first connection brings the cookie; it stays valid for all others to the same address.
+        assert_eq!((active, passive), (CONNECTIONS - 1, CONNECTIONS - 1), "{listen}");
+    }
+}
+
+/// Connections of this namespace so far whose SYN carried data that was taken: made, and accepted.
+fn fast_opens() -> (usize, usize) {
+    let text = std::fs::read_to_string("/proc/net/netstat").unwrap();
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let value = |wanted| {
+        let at = names.split(' ').position(|name| name == wanted).unwrap();
+        values.split(' ').nth(at).unwrap().parse().unwrap()
+    };
+    (value("TCPFastOpenActive"), value("TCPFastOpenPassive"))
+}

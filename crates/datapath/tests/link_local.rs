@@ -1,0 +1,117 @@
+//! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses: in a network
+//! namespace with one interface that has such an address.
+
+use engine::{Client, Instant, Link, Machine, Outbox};
+use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Set for the program inside the namespace.
+const INSIDE: &str = "SIXFOLD_LINK_LOCAL_NAMESPACE";
+
+/// Makes an interface with two addresses, and becomes the program. The other end of the cable takes no IPv6, so that what is
+/// sent to a group arrives once.
+const ENTER: &str = r#"set -e
+ip link set lo up
+ip link add near type veth peer name far
+echo 1 > /proc/sys/net/ipv6/conf/far/disable_ipv6
+ip link set near up
+ip link set far up
+ip address add fe80::5/64 dev near nodad
+ip address add 2001:db8::7/64 dev near nodad
+exec "$@""#;
+
+/// Answers each question with itself.
+struct Echo;
+
+impl Machine for Echo {
+    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        out.answer(from, message.len(), |frame| {
+            frame[..message.len()].copy_from_slice(message);
+            message.len()
+        });
+    }
+
+    fn reply(&mut self, _: Instant, _: Link, _: &[u8], _: &mut impl Outbox) {}
+
+    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+
+    fn idle(&self) -> bool {
+        true
+    }
+
+    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn a_global_client_is_answered_from_the_link_local_address_that_it_asked() {
+    if std::env::var_os(INSIDE).is_some() {
+        return clients_are_answered();
+    }
+    let enter = |program: &std::ffi::OsStr, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--fork", "--kill-child", "--", "sh", "-c", ENTER, "sh"]).arg(program);
+        command.args(arguments).env(INSIDE, "1").output()
+    };
+    match enter("true".as_ref(), &[]) {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => return eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return eprintln!("skipped: unshare: {error}"),
+    }
+    let name = "a_global_client_is_answered_from_the_link_local_address_that_it_asked";
+    let program = std::env::current_exe().unwrap();
+    let output = enter(program.as_os_str(), &["--exact", name, "--nocapture"]).unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+fn clients_are_answered() {
+    let options = Options {
+        listen: vec!["[::]:0".parse().unwrap()],
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 1232,
+        tcp_fast_open: false,
+    };
+    let (mut workers, shared) = build(&options).unwrap();
+    let worker = workers.pop().unwrap().start(Echo, NoStreams, Box::new(|_, _| ())).unwrap();
+    let port = shared.addresses()[0].port();
+    let scope = index_of("near");
+    let asked = |address: &str| -> SocketAddr {
+        let address: Ipv6Addr = address.parse().unwrap();
+        SocketAddrV6::new(address, port, 0, scope).into()
+    };
+    for source in ["2001:db8::7", "fe80::5"] {
+        let source = SocketAddrV6::new(source.parse().unwrap(), 0, 0, scope);
+        let client = UdpSocket::bind(source).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut buffer = [0; 64];
+        for asked in [asked("fe80::5"), asked("2001:db8::7")] {
+            client.send_to(&[5; 30], asked).unwrap();
+            let (length, from) = client.recv_from(&mut buffer).unwrap();
+            assert_eq!((length, from.ip(), from.port()), (30, asked.ip(), port));
+        }
+        // Whoever asks a group learns from the answer who is in it.
+        client.send_to(&[6; 30], asked("ff02::1")).unwrap();
+        let (length, from) = client.recv_from(&mut buffer).unwrap();
+        assert_eq!((length, from.port()), (30, port));
+    }
+    shared.stop(PATIENCE);
+    worker.join().unwrap();
+    assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
+    assert_eq!(shared.total().get(Counter::ClientPacketsOut), 6);
+}
+
+/// The index of an interface of this namespace, which has an IPv6 address. (/sys may still show another namespace's.)
+fn index_of(interface: &str) -> u32 {
+    let text = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
+    let line = text.lines().find(|line| line.split_whitespace().last() == Some(interface)).unwrap();
+    u32::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
+}
