@@ -1,0 +1,143 @@
+//! Who may connect: so many connections in all, so many of one client network. Only stream threads take the lock,
+//! once per connection and once per sweep.
+
+use crate::counters::Counter;
+use crate::limits::Limits;
+use std::collections::HashMap;
+use std::net::Ipv6Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The open connections, counted.
+pub(crate) struct Admission(Mutex<Open>);
+
+struct Open {
+    limits: Limits,
+    connections: usize,
+    /// Connections by client network; a network without one has no entry.
+    networks: HashMap<u128, usize>,
+}
+
+/// A place that a connection holds until it is dropped.
+pub(crate) struct Place {
+    admission: Arc<Admission>,
+    network: u128,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: Limits) -> Admission {
+        Admission(Mutex::new(Open { limits, connections: 0, networks: HashMap::new() }))
+    }
+
+    /// Lets a client in, or says which limit is against it. The limit per client is looked at first: a client that
+    /// fills its own share must not appear as a full server.
+    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<Place, Counter> {
+        let network = network_of(address);
+        let mut open = self.open();
+        let held = open.networks.get(&network).copied().unwrap_or(0);
+        if held >= open.limits.per_client {
+            return Err(Counter::RefusedClientLimit);
+        }
+        if open.connections >= open.limits.connections {
+            return Err(Counter::RefusedTotalLimit);
+        }
+        open.connections += 1;
+        open.networks.insert(network, held + 1);
+        Ok(Place { admission: self.clone(), network })
+    }
+
+    /// Sets other limits. Connections beyond them stay until they end by themselves, which is soon: the idle time
+    /// is then at its shortest.
+    pub(crate) fn configure(&self, limits: Limits) {
+        self.open().limits = limits;
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.open().connections
+    }
+
+    /// The idle time as of now, and how long answers may take.
+    pub(crate) fn patience(&self) -> Patience {
+        let open = self.open();
+        Patience { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn networks(&self) -> usize {
+        self.open().networks.len()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.admission.open();
+        open.connections -= 1;
+        if let Some(held) = open.networks.get_mut(&self.network) {
+            *held -= 1;
+            if *held == 0 {
+                open.networks.remove(&self.network);
+            }
+        }
+    }
+}
+
+/// The network that an address (IPv4 as IPv4-mapped) is counted under: an IPv6 client commands a /64.
+fn network_of(address: Ipv6Addr) -> u128 {
+    let bits = u128::from(address);
+    if address.to_ipv4_mapped().is_some() { bits } else { bits >> 64 << 64 }
+}
+
+/// How long a connection may take over what it does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) idle: Duration,
+    pub(crate) answer_wait: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(connections: usize, per_client: usize) -> Arc<Admission> {
+        Arc::new(Admission::new(Limits { connections, per_client, ..Limits::default() }))
+    }
+
+    fn address(text: &str) -> Ipv6Addr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_64_and_an_ipv4_client_is_its_address() {
+        let admission = admission(100, 1);
+        let _first = admission.admit(address("2001:db8:1:2::1")).unwrap();
+        assert_eq!(admission.admit(address("2001:db8:1:2:ffff::1")).err(), Some(Counter::RefusedClientLimit));
+        let _other = admission.admit(address("2001:db8:1:3::1")).unwrap();
+        let _v4 = admission.admit(address("::ffff:192.0.2.1")).unwrap();
+        assert_eq!(admission.admit(address("::ffff:192.0.2.1")).err(), Some(Counter::RefusedClientLimit));
+        let _next_v4 = admission.admit(address("::ffff:192.0.2.2")).unwrap();
+        assert_eq!(admission.connections(), 4);
+    }
+
+    #[test]
+    fn a_place_that_is_given_up_is_free_again_and_leaves_no_trace() {
+        let admission = admission(2, 2);
+        let places: Vec<Place> = (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+        drop(places);
+        assert_eq!((admission.connections(), admission.networks()), (0, 0));
+        assert!(admission.admit(address("2001:db8:1::1")).is_ok());
+    }
+
+    #[test]
+    fn lower_limits_hold_for_the_next_connection() {
+        let admission = admission(10, 10);
+        let _places: Vec<Place> = (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        admission.configure(Limits { connections: 5, per_client: 10, ..Limits::default() });
+        assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
+        assert_eq!(admission.patience().idle, Limits::default().idle / 10);
+    }
+}

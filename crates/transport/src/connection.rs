@@ -1,0 +1,291 @@
+//! One client's connection: a state machine around its socket that only its own thread touches. [`Connection::turn`]
+//! is polled when the socket is ready or something was changed from outside (an answer, a doom, a retry).
+//!
+//! Reading stops while [`limits::OUTSTANDING`] questions wait for answers, while answers pile up unread, and while
+//! the server has no room for a question; what the client then sends stays in the kernel, and TCP slows it down
+//! (RFC 7766 section 6.2.1 asks for pipelining, not for boundless pipelining).
+
+use crate::Questions;
+use crate::admission::{Patience, Place};
+use crate::counters::Counter;
+use crate::desk::Desk;
+use crate::inbound::{Inbound, Taken};
+use crate::limits;
+use crate::outbound::Outbound;
+use engine::Client;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Close {
+    Ended,
+    Idle,
+    SlowReader,
+    SlowSender,
+    MalformedLength,
+    Reset,
+    Unanswered,
+    Buffers,
+    Drained,
+}
+
+impl Close {
+    pub(crate) fn counter(self) -> Counter {
+        match self {
+            Close::Ended => Counter::ClosedEnded,
+            Close::Idle => Counter::ClosedIdle,
+            Close::SlowReader => Counter::ClosedSlowReader,
+            Close::SlowSender => Counter::ClosedSlowSender,
+            Close::MalformedLength => Counter::ClosedMalformedLength,
+            Close::Reset => Counter::ClosedReset,
+            Close::Unanswered => Counter::ClosedUnanswered,
+            Close::Buffers => Counter::ClosedBuffers,
+            Close::Drained => Counter::ClosedDrained,
+        }
+    }
+
+    /// Whether what the kernel still holds for the client shall be thrown away instead of sent.
+    fn is_abrupt(self) -> bool {
+        matches!(self, Close::SlowReader | Close::Buffers)
+    }
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    client: Client,
+    inbound: Inbound,
+    outbound: Outbound,
+    /// Questions handed over and not answered.
+    outstanding: u32,
+    /// The client has shut down its side; it still gets its answers.
+    finished: bool,
+    /// The server stops: nothing more is asked.
+    draining: bool,
+    /// How often the server has refused the question at the head of `inbound`.
+    refusals: u32,
+    /// A refused question is offered again when this is cleared.
+    paused: bool,
+    /// Somebody has to call [`Connection::retry`], and nobody knows yet.
+    wants_retry: bool,
+    /// When a question was last handed over, or all answers were written.
+    active: Instant,
+    doom: Option<Close>,
+    waker: Option<Waker>,
+    /// Octets of buffers that the common account knows of.
+    charged: usize,
+    _place: Place,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, client: Client, place: Place) -> Connection {
+        Connection {
+            stream,
+            client,
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            outstanding: 0,
+            finished: false,
+            draining: false,
+            refusals: 0,
+            paused: false,
+            wants_retry: false,
+            active: Instant::now(),
+            doom: None,
+            waker: None,
+            charged: 0,
+            _place: place,
+        }
+    }
+
+    /// Goes as far as it can without waiting: answers first, they free memory.
+    pub(crate) fn turn<Q: Questions>(&mut self, context: &mut Context<'_>, desk: &Desk<Q>) -> Poll<Close> {
+        if let Some(close) = self.doom {
+            return Poll::Ready(close);
+        }
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            self.waker = Some(context.waker().clone());
+        }
+        let now = Instant::now();
+        let went = self.write(context, now).and_then(|()| self.read(context, desk, now));
+        self.inbound.keep_time(now, self.may_read());
+        match went.and_then(|()| self.charge(desk)) {
+            Err(close) => Poll::Ready(close),
+            Ok(()) if !self.has_ended() => Poll::Pending,
+            Ok(()) => Poll::Ready(if self.draining { Close::Drained } else { Close::Ended }),
+        }
+    }
+
+    /// Takes an answer. False: it cannot, and is doomed.
+    pub(crate) fn accept<Q: Questions>(&mut self, message: &[u8], desk: &Desk<Q>) -> bool {
+        if self.doom.is_some() {
+            return false;
+        }
+        self.outstanding = self.outstanding.saturating_sub(1);
+        let taken = if self.outbound.push(message) { self.charge(desk) } else { Err(Close::SlowReader) };
+        self.doom = taken.err();
+        self.wake();
+        taken.is_ok()
+    }
+
+    /// Ends the connection if it has taken too long over something.
+    pub(crate) fn sweep(&mut self, now: Instant, patience: Patience) {
+        if self.doom.is_none() {
+            self.doom = self.overdue(now, patience);
+            if self.doom.is_some() {
+                self.wake();
+            }
+        }
+    }
+
+    /// Has it end as soon as the answers that it is owed have left.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+        self.wake();
+    }
+
+    /// Whether the server has refused a question, so that [`Connection::retry`] must be called soon. Says so once.
+    pub(crate) fn wants_retry(&mut self) -> bool {
+        std::mem::take(&mut self.wants_retry)
+    }
+
+    /// Offers the refused question again.
+    pub(crate) fn retry(&mut self) {
+        self.paused = false;
+        self.wake();
+    }
+
+    /// Settles what the desk knows of the connection. Workers are not told: an answer that is still owed finds the
+    /// connection gone, and is counted.
+    pub(crate) fn leave<Q: Questions>(&mut self, close: Close, desk: &Desk<Q>) {
+        desk.recharge(self.charged, 0);
+        self.charged = 0;
+        if close.is_abrupt() {
+            let _ = self.stream.set_zero_linger(); // Failing, it ends a little later by the kernel's own timers.
+        }
+    }
+
+    fn write(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), Close> {
+        while !self.outbound.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, self.outbound.pending()) {
+                Poll::Ready(Ok(octets)) if octets > 0 => self.outbound.advance(octets),
+                Poll::Ready(_) => return Err(Close::Reset),
+                Poll::Pending => {
+                    self.outbound.block(now);
+                    return Ok(());
+                }
+            }
+            self.active = now;
+        }
+        Ok(())
+    }
+
+    fn read<Q: Questions>(
+        &mut self,
+        context: &mut Context<'_>,
+        desk: &Desk<Q>,
+        now: Instant,
+    ) -> Result<(), Close> {
+        let scratch = &mut *desk.scratch.borrow_mut();
+        if self.draining {
+            self.inbound = Inbound::default();
+        } else if self.may_ask() && self.inbound.waits() {
+            self.ask(desk, now, None)?;
+        }
+        for _ in 0..limits::READS {
+            if !self.may_read() {
+                return Ok(());
+            }
+            let mut room = ReadBuf::new(scratch);
+            match Pin::new(&mut self.stream).poll_read(context, &mut room) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Err(_)) => return Err(Close::Reset),
+                Poll::Ready(Ok(())) if room.filled().is_empty() => self.finished = true,
+                // Read all the same: a close with unread octets is a reset, and could cost the client its answers.
+                Poll::Ready(Ok(())) if self.draining => {}
+                Poll::Ready(Ok(())) => self.ask(desk, now, Some(room.filled()))?,
+            }
+        }
+        context.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Hands over the questions in `input`, or those that were kept.
+    fn ask<Q: Questions>(&mut self, desk: &Desk<Q>, now: Instant, input: Option<&[u8]>) -> Result<(), Close> {
+        let Connection { client, outstanding, refusals, paused, wants_retry, active, .. } = self;
+        let take = |message: &[u8]| {
+            if desk.post(client, message) {
+                *refusals = 0;
+                *active = now;
+                // A response is no question; nobody will answer it.
+                *outstanding += u32::from(message[2] & 0x80 == 0);
+            } else if *refusals < limits::RETRIES {
+                *refusals += 1;
+                (*paused, *wants_retry) = (true, true);
+                return Taken::Not;
+            } else {
+                *refusals = 0;
+                desk.count(Counter::QuestionsRefused);
+            }
+            if *outstanding < limits::OUTSTANDING { Taken::Next } else { Taken::Last }
+        };
+        match input {
+            Some(input) => self.inbound.feed(input, take),
+            None => self.inbound.resume(take),
+        }
+        .map_err(|_| Close::MalformedLength)
+    }
+
+    fn may_ask(&self) -> bool {
+        !self.draining
+            && !self.paused
+            && self.outstanding < limits::OUTSTANDING
+            && self.outbound.pending().len() < limits::UNREAD_OCTETS
+    }
+
+    fn may_read(&self) -> bool {
+        !self.finished && (self.draining || self.may_ask() && !self.inbound.waits())
+    }
+
+    /// Whether nothing is left to do. A message that has come in part when the client ends goes nowhere.
+    fn has_ended(&self) -> bool {
+        (self.finished || self.draining)
+            && !self.inbound.waits()
+            && self.outstanding == 0
+            && self.outbound.is_empty()
+    }
+
+    fn overdue(&self, now: Instant, patience: Patience) -> Option<Close> {
+        let quiet = now.saturating_duration_since(self.active);
+        if self.outbound.is_overdue(now, patience.idle) {
+            Some(Close::SlowReader)
+        } else if let Some(since) = self.inbound.arriving_since()
+            && now.saturating_duration_since(since) >= patience.idle
+        {
+            Some(Close::SlowSender)
+        } else if self.outstanding > 0 {
+            (quiet >= patience.answer_wait).then_some(Close::Unanswered)
+        } else {
+            let idle = self.outbound.is_empty() && self.inbound.is_empty();
+            (idle && quiet >= patience.idle).then_some(Close::Idle)
+        }
+    }
+
+    /// Brings the common account of buffers up to date.
+    fn charge<Q: Questions>(&mut self, desk: &Desk<Q>) -> Result<(), Close> {
+        let octets = self.inbound.octets() + self.outbound.octets();
+        let within = desk.recharge(self.charged, octets);
+        self.charged = octets;
+        if within || octets <= limits::SMALL_OCTETS { Ok(()) } else { Err(Close::Buffers) }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the client streams count. Every refusal, close and loss has a counter with its reason.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $family:literal $label:literal : $value:literal;)*) => {
+        /// One counter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter { $($(#[$doc])* $variant,)* }
+
+        impl Counter {
+            /// All counters, in the order of their numbers.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+
+            /// Name of the metric (without the prefix `sixfold_`) and its label.
+            pub fn describe(self) -> (&'static str, (&'static str, &'static str)) {
+                match self { $(Counter::$variant => ($family, ($label, $value)),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections that were let in.
+    Accepted = "stream_connections_total" "result": "accepted";
+    /// Connections closed at once: `tcp-connections` are open.
+    RefusedTotalLimit = "stream_connections_total" "result": "total_limit";
+    /// Connections closed at once: `tcp-per-client` of the client's network are open.
+    RefusedClientLimit = "stream_connections_total" "result": "client_limit";
+    /// Accepts that failed, mostly for want of descriptors.
+    AcceptFailed = "stream_connections_total" "result": "accept_failed";
+    /// The client closed, and had all its answers.
+    ClosedEnded = "stream_closed_total" "reason": "ended";
+    /// Nothing happened for the idle time.
+    ClosedIdle = "stream_closed_total" "reason": "idle";
+    /// Answers were not read in time, or too many waited to be read.
+    ClosedSlowReader = "stream_closed_total" "reason": "slow_reader";
+    /// A message took too long to arrive.
+    ClosedSlowSender = "stream_closed_total" "reason": "slow_sender";
+    /// A message was shorter than a DNS header.
+    ClosedMalformedLength = "stream_closed_total" "reason": "malformed_length";
+    /// The connection was reset, or failed.
+    ClosedReset = "stream_closed_total" "reason": "reset";
+    /// Answers did not come in time.
+    ClosedUnanswered = "stream_closed_total" "reason": "unanswered";
+    /// The buffers of all connections together were used up, and this one held much of them.
+    ClosedBuffers = "stream_closed_total" "reason": "buffers";
+    /// The server stopped.
+    ClosedDrained = "stream_closed_total" "reason": "drained";
+    /// Questions handed over.
+    QuestionsPosted = "stream_questions_total" "result": "posted";
+    /// Questions dropped: the server had no room for them for too long.
+    QuestionsRefused = "stream_questions_total" "result": "refused";
+    /// Answers queued for their connection.
+    AnswersQueued = "stream_answers_total" "result": "queued";
+    /// Answers whose connection was gone, or could not take them.
+    AnswersUndeliverable = "stream_answers_total" "result": "undeliverable";
+    /// Answers dropped between a worker and the stream thread: too many were on the way.
+    AnswersOverrun = "stream_answers_total" "result": "overrun";
+}
+
+/// The counters, which all threads share.
+#[derive(Debug)]
+pub(crate) struct Counters([AtomicU64; Counter::ALL.len()]);
+
+impl Counters {
+    pub(crate) fn new() -> Counters {
+        Counters([const { AtomicU64::new(0) }; Counter::ALL.len()])
+    }
+
+    pub(crate) fn count(&self, counter: Counter) {
+        self.0[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,254 @@
+//! What has been read of a connection and not been handed over: a message that has come in part, and whole ones
+//! while the connection may not ask more. Owns no memory when there is nothing of the kind.
+
+use datapath::framing::Decoder;
+use std::time::Instant;
+
+/// Octets of a DNS header: no message is shorter (RFC 1035 section 4.1.1).
+const HEADER: usize = 12;
+
+/// A message was shorter than a header. What follows on the stream cannot be trusted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooShort;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Taken; the next one, please.
+    Next,
+    /// Taken, but it was the last for now.
+    Last,
+    /// Not taken: it is kept, and offered first the next time.
+    Not,
+}
+
+/// The reading side of a connection.
+#[derive(Default)]
+pub(crate) struct Inbound(Option<Box<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    decoder: Decoder,
+    /// Octets that the decoder holds of a message that has come in part.
+    partial: usize,
+    /// When that message began to arrive while we were reading.
+    since: Option<Instant>,
+    /// `ahead[at..]` was read and not decoded.
+    ahead: Vec<u8>,
+    at: usize,
+}
+
+impl Inbound {
+    /// Offers the whole messages of what was read. Must not be called while something [`Inbound::waits`].
+    pub(crate) fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
+        debug_assert!(!self.waits());
+        let mut kept = self.unbox();
+        let mut rest = input;
+        let refused = kept.offer(&mut rest, take)?;
+        kept.keep(refused, rest);
+        self.rebox(kept);
+        Ok(())
+    }
+
+    /// Offers the whole messages that were kept.
+    pub(crate) fn resume(&mut self, take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
+        let mut kept = self.unbox();
+        let ahead = std::mem::take(&mut kept.ahead);
+        let mut rest = &ahead[kept.at..];
+        match kept.offer(&mut rest, take)? {
+            None if !rest.is_empty() => {
+                kept.at = ahead.len() - rest.len();
+                kept.ahead = ahead;
+            }
+            refused => kept.keep(refused, rest),
+        }
+        self.rebox(kept);
+        Ok(())
+    }
+
+    /// Whether octets wait that may contain whole messages.
+    pub(crate) fn waits(&self) -> bool {
+        self.0.as_ref().is_some_and(|kept| !kept.ahead.is_empty())
+    }
+
+    /// Whether nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Keeps the time for a message that has come in part. The clock starts with the message, not with its latest
+    /// octet, and stands while it is we who do not read.
+    pub(crate) fn keep_time(&mut self, now: Instant, reading: bool) {
+        if let Some(kept) = &mut self.0 {
+            let arriving = kept.partial > 0 && reading;
+            kept.since = arriving.then(|| kept.since.unwrap_or(now));
+        }
+    }
+
+    /// Since when a message has been arriving.
+    pub(crate) fn arriving_since(&self) -> Option<Instant> {
+        self.0.as_ref()?.since
+    }
+
+    /// Octets of buffers, at most: the decoder's grows by doubling.
+    pub(crate) fn octets(&self) -> usize {
+        self.0.as_ref().map_or(0, |kept| kept.ahead.capacity() + 2 * kept.partial)
+    }
+
+    /// Most reads end where a message ends, so what is kept comes to the heap only when there is something.
+    fn unbox(&mut self) -> Kept {
+        self.0.take().map_or_else(Kept::default, |kept| *kept)
+    }
+
+    fn rebox(&mut self, kept: Kept) {
+        let something = kept.partial > 0 || !kept.ahead.is_empty();
+        self.0 = something.then(|| Box::new(kept));
+    }
+}
+
+impl Kept {
+    /// Returns the message that was refused, as a frame.
+    fn offer(
+        &mut self,
+        rest: &mut &[u8],
+        mut take: impl FnMut(&[u8]) -> Taken,
+    ) -> Result<Option<Vec<u8>>, TooShort> {
+        let mut refused = None;
+        loop {
+            let before = rest.len();
+            let Some(message) = self.decoder.next(rest) else {
+                self.partial += before;
+                break;
+            };
+            self.partial = 0;
+            self.since = None;
+            if message.len() < HEADER {
+                return Err(TooShort);
+            }
+            match take(message) {
+                Taken::Next => {}
+                Taken::Last => break,
+                Taken::Not => {
+                    let mut frame = Vec::with_capacity(2 + message.len() + rest.len());
+                    frame.extend((message.len() as u16).to_be_bytes());
+                    frame.extend(message);
+                    refused = Some(frame);
+                    break;
+                }
+            }
+        }
+        if self.partial == 0 {
+            self.decoder = Decoder::new(); // Gives its memory back.
+        }
+        Ok(refused)
+    }
+
+    fn keep(&mut self, refused: Option<Vec<u8>>, rest: &[u8]) {
+        self.at = 0;
+        self.ahead = refused.unwrap_or_default();
+        self.ahead.extend_from_slice(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(messages: &[&[u8]]) -> Vec<u8> {
+        let mut stream = Vec::new();
+        for message in messages {
+            stream.extend((message.len() as u16).to_be_bytes());
+            stream.extend(*message);
+        }
+        stream
+    }
+
+    const A: &[u8] = b"message a, longer";
+    const B: &[u8] = b"message b, long";
+    const C: &[u8] = b"message c, longest of all";
+
+    #[test]
+    fn whole_messages_leave_no_memory_behind() {
+        let mut inbound = Inbound::default();
+        let mut got = Vec::new();
+        for octet in framed(&[A, B, C]) {
+            inbound.feed(&[octet], |m| (got.push(m.to_vec()), Taken::Next).1).unwrap();
+        }
+        assert_eq!(got, [A, B, C]);
+        assert!(inbound.is_empty());
+        assert_eq!(inbound.octets(), 0);
+    }
+
+    #[test]
+    fn what_comes_after_the_last_that_is_taken_waits_in_order() {
+        let mut inbound = Inbound::default();
+        let mut stream = framed(&[A, B, C]);
+        stream.extend(&framed(&[A])[..5]);
+        let mut got = Vec::new();
+        inbound.feed(&stream, |m| (got.push(m.to_vec()), Taken::Last).1).unwrap();
+        while inbound.waits() {
+            inbound.resume(|m| (got.push(m.to_vec()), Taken::Last).1).unwrap();
+        }
+        assert_eq!(got, [A, B, C]);
+        assert!(!inbound.is_empty());
+        inbound.feed(&framed(&[A])[5..], |m| (got.push(m.to_vec()), Taken::Next).1).unwrap();
+        assert_eq!(got, [A, B, C, A]);
+        assert_eq!(inbound.octets(), 0);
+    }
+
+    #[test]
+    fn a_refused_message_is_offered_again_wherever_it_came_from() {
+        let stream = framed(&[A, B]);
+        for cut in 0..stream.len() {
+            let mut inbound = Inbound::default();
+            let mut offers = 0;
+            let mut got = Vec::new();
+            let mut take = |message: &[u8]| {
+                offers += 1;
+                if offers % 3 == 0 {
+                    got.push(message.to_vec());
+                    Taken::Next
+                } else {
+                    Taken::Not
+                }
+            };
+            for part in [&stream[..cut], &stream[cut..]] {
+                inbound.feed(part, &mut take).unwrap();
+                while inbound.waits() {
+                    inbound.resume(&mut take).unwrap();
+                }
+            }
+            assert_eq!(got, [A, B]);
+            assert!(inbound.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_message_shorter_than_a_header_is_an_error() {
+        for length in 0..HEADER {
+            let message = vec![0; length];
+            assert_eq!(Inbound::default().feed(&framed(&[&message]), |_| Taken::Next), Err(TooShort));
+        }
+        assert_eq!(Inbound::default().feed(&framed(&[&[0; HEADER]]), |_| Taken::Next), Ok(()));
+    }
+
+    #[test]
+    fn the_clock_of_a_message_starts_once_and_stands_while_nobody_reads() {
+        let start = Instant::now();
+        let later = start + std::time::Duration::from_secs(1);
+        let mut inbound = Inbound::default();
+        inbound.feed(&framed(&[A])[..3], |_| Taken::Next).unwrap();
+        inbound.keep_time(start, true);
+        inbound.feed(&framed(&[A])[3..4], |_| Taken::Next).unwrap();
+        inbound.keep_time(later, true);
+        assert_eq!(inbound.arriving_since(), Some(start));
+        inbound.keep_time(later, false);
+        assert_eq!(inbound.arriving_since(), None);
+        inbound.keep_time(later, true);
+        assert_eq!(inbound.arriving_since(), Some(later));
+        let mut next = framed(&[A])[4..].to_vec();
+        next.push(0);
+        inbound.feed(&next, |_| Taken::Next).unwrap();
+        assert_eq!(inbound.arriving_since(), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! Listening sockets: bound while the process may still bind, used after it has given its privileges up.
+
+use crate::Questions;
+use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
+use crate::streams::Streams;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// What streams are made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What may change later, by [`Streams::configure`].
+    pub limits: Limits,
+}
+
+/// Sockets that listen already (the kernel keeps up to [`BACKLOG`] clients waiting), without anyone who accepts.
+#[derive(Debug)]
+pub struct BoundStreams {
+    listeners: Vec<TcpListener>,
+    options: Options,
+}
+
+impl BoundStreams {
+    pub(crate) fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
+        let bind_one = |&address: &SocketAddr| bind_one(address).map_err(|error| Error::at(address, error));
+        let listeners = listen.iter().map(bind_one).collect::<Result<_, Error>>()?;
+        Ok(BoundStreams { listeners, options })
+    }
+
+    /// The addresses, in the order in which they were asked for; a port 0 has become a real one.
+    pub fn local_addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(TcpListener::local_addr).collect()
+    }
+
+    /// The listening sockets, in the same order, for further options.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.listeners.iter().map(AsFd::as_fd)
+    }
+
+    /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
+    pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
+        Streams::start(self.listeners, self.options.limits, questions, threads).map_err(Error::Thread)
+    }
+}
+
+fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can stand side by side.
+    }
+    socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
+    // Connections inherit these from the listener, which saves the system calls.
+    socket.set_tcp_nodelay(true)?; // An answer is written whole; waiting for more would only delay it.
+    socket.set_send_buffer_size(SEND_BUFFER_OCTETS)?;
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_OCTETS)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Why client streams cannot start.
+#[derive(Debug)]
+pub enum Error {
+    /// Somebody else listens there. Stop it, or choose another address.
+    InUse(SocketAddr),
+    /// The process may not use the port. It needs CAP_NET_BIND_SERVICE for ports below 1024.
+    NotPermitted(SocketAddr),
+    /// No interface has the address. Add it, or start later.
+    NoSuchAddress(SocketAddr),
+    /// The kernel does not do this address family. Remove the address, or enable IPv6.
+    NoSuchFamily(SocketAddr),
+    /// Anything else that went wrong with an address.
+    Socket(SocketAddr, io::Error),
+    /// A stream thread could not be started. Raise the limits of processes and open files.
+    Thread(io::Error),
+}
+
+impl Error {
+    fn at(address: SocketAddr, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Error::InUse(address),
+            io::ErrorKind::PermissionDenied => Error::NotPermitted(address),
+            io::ErrorKind::AddrNotAvailable => Error::NoSuchAddress(address),
+            // EAFNOSUPPORT has no stable kind of its own.
+            _ if error.raw_os_error() == Some(97) => Error::NoSuchFamily(address),
+            _ => Error::Socket(address, error),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::InUse(address) => write!(
+                f,
+                "cannot listen on TCP {address}: another process does (find it with `ss -ltnp sport = :{}`); stop it, \
+                 or change `listen`",
+                address.port()
+            ),
+            Error::NotPermitted(address) => write!(
+                f,
+                "cannot listen on TCP {address}: permission denied; grant CAP_NET_BIND_SERVICE, or use a port from \
+                 1024 on"
+            ),
+            Error::NoSuchAddress(address) => write!(
+                f,
+                "cannot listen on TCP {address}: no interface has this address; add it, correct `listen`, or start \
+                 after network-online.target"
+            ),
+            Error::NoSuchFamily(address) => write!(
+                f,
+                "cannot listen on TCP {address}: the kernel does not support this address family; remove the address \
+                 from `listen`, or enable IPv6"
+            ),
+            Error::Socket(address, error) => write!(f, "cannot listen on TCP {address}: {error}"),
+            Error::Thread(error) => {
+                write!(f, "cannot start a thread for client streams: {error}; raise TasksMax and LimitNOFILE")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Socket(_, error) | Error::Thread(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(listen: &[&str]) -> Result<BoundStreams, Error> {
+        let listen: Vec<SocketAddr> = listen.iter().map(|address| address.parse().unwrap()).collect();
+        BoundStreams::bind(&listen, Options::default())
+    }
+
+    #[test]
+    fn port_0_becomes_a_real_port_and_both_families_share_it() {
+        let v6 = bind(&["[::]:0"]).unwrap().local_addresses().unwrap()[0];
+        assert_ne!(v6.port(), 0);
+        let (_bound, addresses) = (0..50)
+            .find_map(|_| {
+                let v6 = bind(&["[::]:0"]).unwrap();
+                let port = v6.local_addresses().unwrap()[0].port();
+                let v4 = bind(&[&format!("0.0.0.0:{port}")]).ok()?;
+                Some(((v6, v4), port))
+            })
+            .expect("one of many ports is free in both families");
+        assert_ne!(addresses, 0);
+    }
+
+    #[test]
+    fn an_address_in_use_is_named_with_the_remedy() {
+        let first = bind(&["127.0.0.1:0"]).unwrap();
+        let address = first.local_addresses().unwrap()[0].to_string();
+        let error = bind(&[&address]).unwrap_err();
+        assert!(matches!(error, Error::InUse(_)));
+        assert!(error.to_string().contains(&address) && error.to_string().contains("ss -ltnp"));
+    }
+
+    #[test]
+    fn an_address_that_no_interface_has_is_named_with_the_remedy() {
+        let error = bind(&["192.0.2.1:0"]).unwrap_err();
+        assert!(matches!(error, Error::NoSuchAddress(_)), "{error}");
+        assert!(error.to_string().contains("192.0.2.1") && error.to_string().contains("network-online"));
+    }
+}

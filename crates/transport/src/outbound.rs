@@ -1,0 +1,121 @@
+//! Answers that wait to be written to a connection: framed, so that length and message leave in one write (RFC 7766
+//! section 8) together with all others that wait. Owns no memory when nothing waits.
+
+use crate::limits::QUEUE_OCTETS;
+use datapath::framing::Encoder;
+use std::time::{Duration, Instant};
+
+/// The writing side of a connection.
+#[derive(Default)]
+pub(crate) struct Outbound(Option<Box<Queue>>);
+
+struct Queue {
+    encoder: Encoder,
+    /// Octets that went through the encoder since it was new: as far as its buffer reaches, if it has one.
+    passed: usize,
+    /// When the kernel took no more, and how many of the octets that waited then still wait.
+    blocked: Option<(Instant, usize)>,
+}
+
+impl Outbound {
+    /// Adds an answer. False: too much waits already.
+    pub(crate) fn push(&mut self, message: &[u8]) -> bool {
+        let new = || Box::new(Queue { encoder: Encoder::new(QUEUE_OCTETS), passed: 0, blocked: None });
+        let queue = self.0.get_or_insert_with(new);
+        queue.passed += 2 + message.len();
+        queue.encoder.push(message.len(), |room| {
+            room.copy_from_slice(message);
+            message.len()
+        })
+    }
+
+    /// What is to be written.
+    pub(crate) fn pending(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |queue| queue.encoder.pending())
+    }
+
+    /// Whether nothing is to be written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending().is_empty()
+    }
+
+    /// So many octets of it were written.
+    pub(crate) fn advance(&mut self, octets: usize) {
+        if let Some(queue) = &mut self.0 {
+            queue.encoder.advance(octets);
+            queue.blocked =
+                queue.blocked.filter(|(_, wait)| *wait > octets).map(|(since, wait)| (since, wait - octets));
+        }
+        if self.is_empty() {
+            self.0 = None;
+        }
+    }
+
+    /// The kernel takes no more. The clock runs for what waits now, so a reader that takes an octet now and then
+    /// does not stop it.
+    pub(crate) fn block(&mut self, now: Instant) {
+        if let Some(queue) = &mut self.0 {
+            queue.blocked.get_or_insert((now, queue.encoder.pending().len()));
+        }
+    }
+
+    /// Whether what waited could not be written within `patience`.
+    pub(crate) fn is_overdue(&self, now: Instant, patience: Duration) -> bool {
+        let blocked = self.0.as_ref().and_then(|queue| queue.blocked);
+        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= patience)
+    }
+
+    /// Octets of buffers, at most: the encoder's grows in powers of two.
+    pub(crate) fn octets(&self) -> usize {
+        self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(QUEUE_OCTETS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_answers_leave_in_one_write_and_no_memory_stays() {
+        let mut outbound = Outbound::default();
+        assert!(outbound.push(b"one") && outbound.push(b"three"));
+        assert_eq!(outbound.pending(), b"\0\x03one\0\x05three");
+        assert_eq!(outbound.octets(), 16);
+        outbound.advance(4);
+        assert_eq!(outbound.pending(), b"e\0\x05three");
+        outbound.advance(8);
+        assert!(outbound.is_empty());
+        assert_eq!(outbound.octets(), 0);
+    }
+
+    #[test]
+    fn a_queue_has_an_end() {
+        let mut outbound = Outbound::default();
+        for _ in 0..3 {
+            assert!(outbound.push(&[0; 65_535]));
+        }
+        assert!(outbound.push(&[0; 60_000]));
+        assert!(!outbound.push(&[0; 65_535]));
+        assert_eq!(outbound.octets(), QUEUE_OCTETS);
+    }
+
+    #[test]
+    fn the_clock_runs_for_what_waited_when_the_kernel_took_no_more() {
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut outbound = Outbound::default();
+        outbound.push(&[0; 98]);
+        assert!(!outbound.is_overdue(start + 9 * second, second));
+        outbound.block(start);
+        outbound.push(&[0; 98]);
+        outbound.advance(99);
+        outbound.block(start + second);
+        assert!(outbound.is_overdue(start + second, second));
+        outbound.advance(1);
+        outbound.block(start + second);
+        assert!(!outbound.is_overdue(start + second, second));
+        assert!(outbound.is_overdue(start + 2 * second, second));
+        outbound.advance(100);
+        assert!(!outbound.is_overdue(start + 9 * second, second));
+    }
+}

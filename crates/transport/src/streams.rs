@@ -1,0 +1,225 @@
+//! The handle to the client streams, for the server and for the workers. What a worker calls (`deliver`) costs a
+//! copy, a push into a lock-free ring and, when the stream thread sleeps, its wake-up.
+
+use crate::Questions;
+use crate::admission::Admission;
+use crate::counters::{Counter, Counters};
+use crate::desk::Desk;
+use crate::limits::{self, Limits};
+use crate::listen::{BoundStreams, Error, Options};
+use crossbeam_queue::ArrayQueue;
+use datapath::{Letter, StreamSink};
+use engine::Client;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::LocalSet;
+
+/// The client streams. Clones are handles to the same; the streams live until [`Streams::drain`].
+#[derive(Clone)]
+pub struct Streams {
+    shared: Arc<Shared>,
+}
+
+impl Streams {
+    /// Binds listening sockets. Serving begins with [`BoundStreams::start`].
+    pub fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
+        BoundStreams::bind(listen, options)
+    }
+
+    pub(crate) fn start(
+        listeners: Vec<TcpListener>,
+        limits: Limits,
+        questions: Arc<impl Questions>,
+        threads: usize,
+    ) -> io::Result<Streams> {
+        let threads = threads.clamp(1, limits::THREADS);
+        let shared = Arc::new(Shared {
+            rings: (0..threads).map(|_| Ring::new()).collect(),
+            admission: Arc::new(Admission::new(limits)),
+            counters: Counters::new(),
+            buffered: AtomicUsize::new(0),
+            deadline: OnceLock::new(),
+            cut: AtomicUsize::new(0),
+            running: Mutex::new(0),
+            ended: Condvar::new(),
+        });
+        let streams = Streams { shared: shared.clone() };
+        for number in 0..threads {
+            // All threads accept from the same sockets: whoever is awake takes the next connection.
+            let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<Vec<_>>>();
+            let started = listeners.and_then(|own| start_thread(&shared, own, questions.clone(), number));
+            if let Err(error) = started {
+                streams.drain(Duration::ZERO);
+                return Err(error);
+            }
+        }
+        Ok(streams)
+    }
+
+    /// Sets other limits, for open connections too.
+    pub fn configure(&self, limits: Limits) {
+        self.shared.admission.configure(limits);
+    }
+
+    /// Stops: no more connections and no more questions are taken, the answers that are owed leave, and then each
+    /// connection is closed, at the latest after `grace`. Returns when that is done, with the number of connections
+    /// that were cut off. The workers must keep running meanwhile. The first call decides on the grace.
+    pub fn drain(&self, grace: Duration) -> usize {
+        let shared = &*self.shared;
+        let deadline = *shared.deadline.get_or_init(|| Instant::now() + grace);
+        for ring in &shared.rings {
+            ring.bell.notify_one();
+        }
+        // Threads that do not run for lack of processor time get some seconds more.
+        let latest = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(5);
+        let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(shared.ended.wait_timeout_while(running, latest, |running| *running > 0));
+        shared.cut.load(Ordering::Relaxed)
+    }
+
+    /// Open connections.
+    pub fn connections(&self) -> usize {
+        self.shared.admission.connections()
+    }
+
+    /// Octets buffered for all connections, in both directions.
+    pub fn buffered_octets(&self) -> usize {
+        self.shared.buffered.load(Ordering::Relaxed)
+    }
+
+    /// The value of a counter.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.shared.counters.get(counter)
+    }
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").field("connections", &self.connections()).finish_non_exhaustive()
+    }
+}
+
+impl StreamSink for Streams {
+    fn deliver(&self, to: &Client, message: &[u8]) -> bool {
+        let taken = match self.shared.rings.get((to.stream >> 56) as usize) {
+            Some(ring) if !ring.closed.load(Ordering::Relaxed) => ring.put(to, message),
+            _ => false,
+        };
+        if !taken {
+            self.shared.counters.count(Counter::AnswersOverrun);
+        }
+        taken
+    }
+}
+
+/// What stream threads, workers and the server share.
+pub(crate) struct Shared {
+    /// One per stream thread.
+    pub(crate) rings: Box<[Ring]>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) counters: Counters,
+    /// Octets buffered for all connections.
+    pub(crate) buffered: AtomicUsize,
+    /// Set when draining begins.
+    deadline: OnceLock<Instant>,
+    /// Connections cut off at the end of the grace.
+    pub(crate) cut: AtomicUsize,
+    /// Threads that run.
+    running: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Shared {
+    /// Until when to drain, once draining has begun.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline.get().copied()
+    }
+}
+
+/// Answers on the way from the workers to a stream thread.
+pub(crate) struct Ring {
+    letters: ArrayQueue<Letter>,
+    octets: AtomicUsize,
+    /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
+    pub(crate) bell: Notify,
+    /// The thread has ended.
+    closed: AtomicBool,
+}
+
+impl Ring {
+    fn new() -> Ring {
+        Ring {
+            letters: ArrayQueue::new(limits::RING_LETTERS),
+            octets: AtomicUsize::new(0),
+            bell: Notify::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    fn put(&self, to: &Client, message: &[u8]) -> bool {
+        let fits =
+            self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len() <= limits::RING_OCTETS;
+        if !fits || self.letters.is_full() || self.letters.push(Letter::new(to, message)).is_err() {
+            self.octets.fetch_sub(message.len(), Ordering::Relaxed);
+            return false;
+        }
+        self.bell.notify_one();
+        true
+    }
+
+    pub(crate) fn take(&self) -> Option<Letter> {
+        let letter = self.letters.pop()?;
+        self.octets.fetch_sub(letter.message().len(), Ordering::Relaxed);
+        Some(letter)
+    }
+}
+
+fn start_thread(
+    shared: &Arc<Shared>,
+    listeners: Vec<TcpListener>,
+    questions: Arc<impl Questions>,
+    number: usize,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let running = Running::new(shared.clone(), number);
+    thread::Builder::new().name(format!("streams-{number}")).spawn(move || {
+        let desk = Rc::new(Desk::new(running.shared.clone(), questions, number));
+        let local = LocalSet::new();
+        if let Err(error) = local.block_on(&runtime, desk.serve(listeners)) {
+            tracing::error!(%error, "client streams have ended");
+        }
+        // The tasks go first, with their sockets and their places; then whoever drains is told.
+        drop(local);
+        drop(runtime);
+        drop(running);
+    })?;
+    Ok(())
+}
+
+/// Counts a running thread until it is dropped.
+struct Running {
+    shared: Arc<Shared>,
+    number: usize,
+}
+
+impl Running {
+    fn new(shared: Arc<Shared>, number: usize) -> Running {
+        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Running { shared, number }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.rings[self.number].closed.store(true, Ordering::Relaxed);
+        *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.shared.ended.notify_all();
+    }
+}

@@ -1,0 +1,187 @@
+//! Streams over loopback with an office in the place of the workers, and a client of plain blocking sockets. Every
+//! wait has a generous outer bound; no test depends on how fast the machine is.
+
+use datapath::StreamSink;
+use engine::Client;
+use sixfold_transport::{Counter, Limits, Options, Questions, Streams};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than any test should take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Limits that no test meets unless it means to.
+pub const ROOMY: Limits =
+    Limits { connections: 10_000, per_client: 10_000, idle: PATIENCE, answer_wait: PATIENCE };
+
+/// Stands in for the workers.
+#[derive(Default)]
+pub struct Office {
+    asked: Mutex<VecDeque<(Client, Vec<u8>)>>,
+    arrived: Condvar,
+    /// So many posts are refused.
+    pub refuse: AtomicUsize,
+}
+
+impl Questions for Office {
+    fn post(&self, client: &Client, message: &[u8]) -> bool {
+        let refused =
+            self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        if !refused {
+            self.asked.lock().unwrap().push_back((*client, message.to_vec()));
+            self.arrived.notify_all();
+        }
+        !refused
+    }
+}
+
+impl Office {
+    /// Takes the next question.
+    pub fn next(&self) -> (Client, Vec<u8>) {
+        let asked = self.asked.lock().unwrap();
+        let (mut asked, _) =
+            self.arrived.wait_timeout_while(asked, PATIENCE, |asked| asked.is_empty()).unwrap();
+        asked.pop_front().expect("a question arrives")
+    }
+
+    /// Questions that wait.
+    pub fn waiting(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+/// Running streams with their office.
+pub struct Service {
+    pub office: Arc<Office>,
+    pub streams: Streams,
+    pub address: SocketAddr,
+}
+
+impl Service {
+    pub fn new(limits: Limits) -> Service {
+        Service::listening("127.0.0.1:0", limits, 1)
+    }
+
+    pub fn listening(listen: &str, limits: Limits, threads: usize) -> Service {
+        let bound = Streams::bind(&[listen.parse().unwrap()], Options { limits }).unwrap();
+        let address = bound.local_addresses().unwrap()[0];
+        let office = Arc::new(Office::default());
+        let streams = bound.start(office.clone(), threads).unwrap();
+        Service { office, streams, address }
+    }
+
+    /// Answers each question with itself (and QR set), from a thread of its own, until the service is dropped.
+    pub fn echo(self) -> Service {
+        let (office, streams) = (Arc::downgrade(&self.office), self.streams.clone());
+        thread::spawn(move || {
+            // The stream threads hold the office until they have been drained.
+            while let Some(office) = office.upgrade() {
+                let asked = std::mem::take(&mut *office.asked.lock().unwrap());
+                if asked.is_empty() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                for (client, question) in asked {
+                    streams.deliver(&client, &answer(&question));
+                }
+            }
+        });
+        self
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    }
+
+    /// Connects from another loopback address: another client.
+    pub fn connect_from(&self, address: Ipv4Addr) -> TcpStream {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&self.address.into()).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Waits until a counter has a value.
+    pub fn await_count(&self, counter: Counter, value: u64) {
+        eventually(&format!("{counter:?} is {value}"), || self.streams.counter(counter) == value);
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.streams.drain(Duration::ZERO);
+    }
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A question with an ID and so many octets beyond the header.
+pub fn question(id: u16, body: usize) -> Vec<u8> {
+    let mut message = vec![0; 12 + body];
+    message[..2].copy_from_slice(&id.to_be_bytes());
+    message[5] = 1;
+    message
+}
+
+/// The answer to a question: itself, with QR.
+pub fn answer(question: &[u8]) -> Vec<u8> {
+    let mut answer = question.to_vec();
+    answer[2] |= 0x80;
+    answer
+}
+
+/// A message with its length before it.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes(), message].concat()
+}
+
+/// Sends messages in one write.
+pub fn send(stream: &mut TcpStream, messages: &[Vec<u8>]) {
+    let frames: Vec<u8> = messages.iter().flat_map(|message| framed(message)).collect();
+    stream.write_all(&frames).unwrap();
+}
+
+/// Reads one message.
+pub fn receive(stream: &mut TcpStream) -> Vec<u8> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).unwrap();
+    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut message).unwrap();
+    message
+}
+
+/// The ID of a message.
+pub fn id(message: &[u8]) -> u16 {
+    u16::from_be_bytes([message[0], message[1]])
+}
+
+/// Waits for the end of a stream, by a close or a reset. Octets before it are counted.
+pub fn read_to_end(stream: &mut TcpStream) -> usize {
+    let mut room = vec![0; 65_536];
+    let mut octets = 0;
+    loop {
+        match stream.read(&mut room) {
+            Ok(0) => return octets,
+            Ok(read) => octets += read,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return octets,
+            Err(error) => panic!("the stream does not end: {error}"),
+        }
+    }
+}
