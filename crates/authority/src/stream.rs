@@ -1,0 +1,111 @@
+//! DNS over TCP (RFC 7766) with a thread per connection: questions may be pipelined, and the answers to all that came
+//! with one read leave in one write, in the order of the questions.
+
+use crate::counters::Counters;
+use crate::limits;
+use crate::server::is_transient;
+use crate::zone::Zone;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
+
+/// Octets of the largest message with its length.
+const FRAME: usize = 2 + limits::STREAM;
+
+/// A listening socket and what its connections share.
+#[derive(Clone, Copy)]
+pub(crate) struct Listener<'a> {
+    pub socket: &'a TcpListener,
+    pub zone: &'a Zone,
+    pub counters: &'a Counters,
+    pub stop: &'a AtomicBool,
+}
+
+impl Listener<'_> {
+    /// Accepts and serves connections until told to stop, and until all of them have ended.
+    pub fn run(self) {
+        thread::scope(|scope| {
+            let mut connections: Vec<ScopedJoinHandle<'_, ()>> = Vec::with_capacity(limits::CONNECTIONS);
+            while !self.stop.load(Ordering::Relaxed) {
+                let stream = match self.socket.accept() {
+                    Ok((stream, _)) => stream,
+                    Err(error) if is_transient(&error) => continue,
+                    // Out of descriptors or the like: do not spin.
+                    Err(_) => {
+                        thread::sleep(limits::POLL);
+                        continue;
+                    }
+                };
+                connections.retain(|connection| !connection.is_finished());
+                if connections.len() < limits::CONNECTIONS {
+                    let serve = move || {
+                        // However a connection ends, it concerns only its client.
+                        let _ = self.serve(stream);
+                    };
+                    let thread = thread::Builder::new().name("authority-conn".into());
+                    // Without a thread the stream is dropped, and so closed.
+                    connections.extend(thread.spawn_scoped(scope, serve));
+                }
+            }
+        });
+    }
+
+    /// Serves one connection until the client closes it, completes no question for too long, or does not take
+    /// its answers.
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(limits::POLL))?;
+        stream.set_write_timeout(Some(limits::WRITE))?;
+        let mut input = vec![0; FRAME];
+        let mut output = vec![0; 2 * FRAME];
+        let mut filled = 0;
+        let mut last_question = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            if last_question.elapsed() > limits::IDLE {
+                break;
+            }
+            // There is always room: a complete frame is taken out before more is read.
+            match stream.read(&mut input[filled..]) {
+                Ok(0) => break,
+                Ok(length) => filled += length,
+                Err(error) if is_transient(&error) => continue,
+                Err(error) => return Err(error),
+            }
+            let used = self.answer_all(&input[..filled], &mut output, &mut stream)?;
+            if used > 0 {
+                input.copy_within(used..filled, 0);
+                filled -= used;
+                last_question = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the complete questions at the start of `input` and returns how many octets they took.
+    fn answer_all(&self, input: &[u8], output: &mut [u8], stream: &mut impl Write) -> io::Result<usize> {
+        let (mut used, mut written) = (0, 0);
+        while let Some(question) = first_frame(&input[used..]) {
+            used += 2 + question.len();
+            if output.len() - written < FRAME {
+                stream.write_all(&output[..written])?;
+                written = 0;
+            }
+            let answer = self.zone.respond(question, limits::STREAM, &mut output[written + 2..]);
+            self.counters.count(answer.map(|answer| answer.kind));
+            if let Some(answer) = answer {
+                output[written..written + 2].copy_from_slice(&(answer.length as u16).to_be_bytes());
+                written += 2 + answer.length;
+            }
+        }
+        stream.write_all(&output[..written])?;
+        Ok(used)
+    }
+}
+
+/// The message in the frame at the start of `input`, if it is complete.
+fn first_frame(input: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = input.split_first_chunk::<2>()?;
+    rest.get(..usize::from(u16::from_be_bytes(*length)))
+}

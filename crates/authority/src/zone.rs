@@ -1,0 +1,287 @@
+//! The zone: its name, its options, and what a name in it means.
+
+use crate::limits;
+use std::fmt;
+
+/// A zone that answers by rule. Cheap to clone, so that every thread has its own.
+///
+/// ```
+/// let zone = sixfold_authority::Zone::new("dns64perf.test").unwrap().ttl(60).aaaa_share(0.5);
+/// assert_eq!(zone.name(), b"\x09dns64perf\x04test\x00");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Wire form, lower case.
+    name: Box<[u8]>,
+    pub(crate) ttl_secs: u32,
+    pub(crate) addresses: u16,
+    /// Names whose hash (32 bits) is below have AAAA records; 2^32 means all of them.
+    aaaa_below: u64,
+    seed: u64,
+}
+
+/// What a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The zone's own name.
+    Apex,
+    /// A name that says an address.
+    Address([u8; 4]),
+    /// Another name in the zone: it does not exist.
+    Nowhere,
+    /// A name that is not in the zone.
+    Outside,
+}
+
+impl Zone {
+    /// A zone of the given name (with or without the dot at its end): TTL 3,600 s, one A record per name, no AAAA.
+    pub fn new(name: &str) -> Result<Zone, ZoneError> {
+        let name = wire_name(name)?;
+        Ok(Zone { name, ttl_secs: 3600, addresses: 1, aaaa_below: 0, seed: 0 })
+    }
+
+    /// The TTL of all records in seconds, and the negative TTL. At most [`limits::TTL_SECS`].
+    pub fn ttl(mut self, seconds: u32) -> Zone {
+        self.ttl_secs = seconds.min(limits::TTL_SECS);
+        self
+    }
+
+    /// How many address records a name has, 1 to [`limits::ADDRESSES`]: the address that the name says, and those
+    /// that follow it.
+    pub fn addresses(mut self, count: u16) -> Zone {
+        self.addresses = count.clamp(1, limits::ADDRESSES);
+        self
+    }
+
+    /// Which share of the names has AAAA records, 0 to 1. The choice depends only on the address and the seed.
+    pub fn aaaa_share(mut self, share: f64) -> Zone {
+        // A float becomes an integer by saturation, so anything outside 0 to 1 and NaN count as 0 or 1.
+        self.aaaa_below = ((share * 4_294_967_296.0) as u64).min(1 << 32);
+        self
+    }
+
+    /// Another seed chooses other names for [`Zone::aaaa_share`].
+    pub fn seed(mut self, seed: u64) -> Zone {
+        self.seed = seed;
+        self
+    }
+
+    /// The zone's name in wire form, lower case.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Whether the names of this address have AAAA records.
+    #[inline]
+    pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
+        // The finalizer of SplitMix64: every bit of the input changes every bit of the result with even odds.
+        let mut hash = self.seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
+        hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash >> 32 < self.aaaa_below
+    }
+
+    /// What a wire name is in this zone.
+    #[inline]
+    pub(crate) fn place(&self, name: &[u8]) -> Place {
+        let Some((below, end)) = name.len().checked_sub(self.name.len()).map(|at| name.split_at(at)) else {
+            return Place::Outside;
+        };
+        // One label below the zone, or none: the end of the name begins where a label does.
+        let address = match below {
+            [] if wire::eq_ignore_case(end, &self.name) => return Place::Apex,
+            [length, label @ ..] if usize::from(*length) == label.len() => parse_address(label),
+            _ => None,
+        };
+        match address {
+            Some(address) if wire::eq_ignore_case(end, &self.name) => Place::Address(address),
+            _ if wire::is_at_or_below(name, &self.name) => Place::Nowhere,
+            _ => Place::Outside,
+        }
+    }
+}
+
+/// Reads `AAA-BBB-CCC-DDD`: four numbers from 0 to 255 of one to three digits.
+#[inline]
+fn parse_address(label: &[u8]) -> Option<[u8; 4]> {
+    let mut address = [0; 4];
+    let (mut index, mut value, mut digits) = (0, 0u16, 0);
+    for &octet in label {
+        if octet.is_ascii_digit() && digits < 3 {
+            value = value * 10 + u16::from(octet - b'0');
+            digits += 1;
+        } else if octet == b'-' && digits > 0 && index < 3 {
+            address[index] = u8::try_from(value).ok()?;
+            (index, value, digits) = (index + 1, 0, 0);
+        } else {
+            return None;
+        }
+    }
+    if index != 3 || digits == 0 {
+        return None;
+    }
+    address[3] = u8::try_from(value).ok()?;
+    Some(address)
+}
+
+/// A zone's name in wire form, lower case.
+fn wire_name(text: &str) -> Result<Box<[u8]>, ZoneError> {
+    let mut name = Vec::with_capacity(text.len() + 2);
+    let text = text.strip_suffix('.').unwrap_or(text);
+    for label in text.split('.') {
+        if let Some(strange) =
+            label.chars().find(|c| !matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_'))
+        {
+            return Err(ZoneError::Character(strange));
+        }
+        match label.len() {
+            0 => return Err(ZoneError::EmptyLabel),
+            1..=63 => name.push(label.len() as u8),
+            _ => return Err(ZoneError::LabelTooLong),
+        }
+        name.extend(label.bytes().map(|octet| octet.to_ascii_lowercase()));
+    }
+    name.push(0);
+    if name.len() > limits::ZONE_NAME {
+        return Err(ZoneError::TooLong);
+    }
+    Ok(name.into())
+}
+
+/// Why a zone name is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneError {
+    /// Two dots in a row, a dot at the start, or no name at all.
+    EmptyLabel,
+    /// A label has more than 63 octets (RFC 1035 section 2.3.4).
+    LabelTooLong,
+    /// No room is left for an address in front of the name: see [`limits::ZONE_NAME`].
+    TooLong,
+    /// A character that no host name has.
+    Character(char),
+}
+
+impl fmt::Display for ZoneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ZoneError::EmptyLabel => {
+                write!(f, "the zone name has an empty label; write it like dns64perf.test")
+            }
+            ZoneError::LabelTooLong => {
+                write!(f, "a label of the zone name is too long; use at most 63 characters")
+            }
+            ZoneError::TooLong => write!(f, "the zone name is too long; use at most 237 characters"),
+            ZoneError::Character(c) => {
+                write!(f, "the zone name contains {c:?}; use letters, digits, hyphens and underscores")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ZoneError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone() -> Zone {
+        Zone::new("dns64perf.test").unwrap()
+    }
+
+    fn place(first: &[u8]) -> Place {
+        let mut name = vec![first.len() as u8];
+        name.extend_from_slice(first);
+        name.extend_from_slice(b"\x09DNS64perf\x04test\x00");
+        zone().place(&name)
+    }
+
+    #[test]
+    fn a_label_of_four_decimal_numbers_is_an_address() {
+        assert_eq!(place(b"198-51-100-7"), Place::Address([198, 51, 100, 7]));
+        assert_eq!(place(b"198-051-100-007"), Place::Address([198, 51, 100, 7]));
+        assert_eq!(place(b"0-00-000-0"), Place::Address([0; 4]));
+        assert_eq!(place(b"255-255-255-255"), Place::Address([255; 4]));
+        for value in 0..=255u8 {
+            let label = format!("{value:03}-{value}-{value:02}-{value}");
+            assert_eq!(place(label.as_bytes()), Place::Address([value; 4]));
+        }
+    }
+
+    #[test]
+    fn other_labels_are_no_addresses() {
+        for label in [
+            "-",
+            "1",
+            "1-2-3",
+            "1-2-3-",
+            "-1-2-3",
+            "1--2-3",
+            "1-2-3-4-",
+            "1-2-3-4-5",
+            "256-0-0-1",
+            "1-2-3-256",
+            "999-1-1-1",
+            "0001-2-3-4",
+            "1-2-3-0004",
+            "1.2.3.4",
+            "a-2-3-4",
+            "1-2-3-4a",
+            "+1-2-3-4",
+            "ns",
+            "1-2-3-4 ",
+        ] {
+            assert_eq!(place(label.as_bytes()), Place::Nowhere, "{label}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_name_counts_only_where_a_label_begins() {
+        let zone = zone();
+        assert_eq!(zone.place(b"\x09dns64perf\x04test\x00"), Place::Apex);
+        assert_eq!(zone.place(b"\x01a\x071-2-3-4\x09dns64perf\x04test\x00"), Place::Nowhere);
+        assert_eq!(zone.place(b"\x04test\x00"), Place::Outside);
+        assert_eq!(zone.place(b"\x00"), Place::Outside);
+        assert_eq!(zone.place(b"\x071-2-3-4\x09dns64perg\x04test\x00"), Place::Outside);
+        // The octets of the zone, but inside a label.
+        assert_eq!(zone.place(b"\x10a\x09dns64perf\x04test\x00"), Place::Outside);
+    }
+
+    #[test]
+    fn the_share_of_names_with_aaaa_is_stable_and_near_what_was_asked() {
+        for (share, low, high) in
+            [(0.0, 0, 0), (0.25, 15_800, 16_970), (0.5, 32_100, 33_430), (1.0, 65_536, 65_536)]
+        {
+            let zone = zone().aaaa_share(share).seed(7);
+            let having = (0..65_536u32).filter(|address| zone.has_aaaa(address.to_be_bytes())).count();
+            // Five standard deviations of a binomial distribution to each side.
+            assert!((low..=high).contains(&having), "{share}: {having}");
+        }
+        let (one, other) = (zone().aaaa_share(0.5).seed(1), zone().aaaa_share(0.5).seed(2));
+        let addresses = (0..65_536u32).map(u32::to_be_bytes);
+        let differing =
+            addresses.filter(|address| one.has_aaaa(*address) != other.has_aaaa(*address)).count();
+        assert!((32_100..=33_430).contains(&differing), "{differing}");
+    }
+
+    #[test]
+    fn a_share_outside_0_to_1_counts_as_the_nearer_end() {
+        assert!(zone().aaaa_share(7.0).has_aaaa([1, 2, 3, 4]));
+        assert!(!zone().aaaa_share(-7.0).has_aaaa([1, 2, 3, 4]));
+        assert!(!zone().aaaa_share(f64::NAN).has_aaaa([1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn zone_names_are_checked() {
+        assert_eq!(Zone::new("Demo.TEST.").unwrap().name(), b"\x04demo\x04test\x00");
+        assert_eq!(Zone::new("").unwrap_err(), ZoneError::EmptyLabel);
+        assert_eq!(Zone::new(".").unwrap_err(), ZoneError::EmptyLabel);
+        assert_eq!(Zone::new("a..b").unwrap_err(), ZoneError::EmptyLabel);
+        assert_eq!(Zone::new(&"a".repeat(64)).unwrap_err(), ZoneError::LabelTooLong);
+        assert_eq!(Zone::new("sp ace.test").unwrap_err(), ZoneError::Character(' '));
+        // 63 + 63 + 63 + 45 characters and three dots are 237.
+        let [long, short] = ["a".repeat(63), "b".repeat(45)];
+        assert!(Zone::new(&format!("{long}.{long}.{long}.{short}")).is_ok());
+        assert_eq!(Zone::new(&format!("{long}.{long}.{long}.{short}b")).unwrap_err(), ZoneError::TooLong);
+    }
+}

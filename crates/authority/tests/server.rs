@@ -1,0 +1,209 @@
+//! The server over real sockets on loopback.
+
+use sixfold_authority::{Kind, Server, Zone, limits};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+use wire::{Flags, Message, Section, header};
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
+    let listen: Vec<SocketAddr> = listen.iter().map(|text| text.parse().unwrap()).collect();
+    let zone = Zone::new("demo.test").unwrap().addresses(addresses);
+    Server::start(&listen, zone, threads).unwrap()
+}
+
+/// A question for the A records of a name in the zone.
+fn question(id: u16, label: &str) -> Vec<u8> {
+    let mut bytes = vec![0; header::HEADER];
+    header::set_id(&mut bytes, id);
+    header::set_qdcount(&mut bytes, 1);
+    bytes.push(label.len() as u8);
+    bytes.extend_from_slice(label.as_bytes());
+    bytes.extend_from_slice(b"\x04demo\x04test\x00\x00\x01\x00\x01");
+    bytes
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let mut frame = (message.len() as u16).to_be_bytes().to_vec();
+    frame.extend_from_slice(message);
+    frame
+}
+
+fn udp_client(server: SocketAddr) -> UdpSocket {
+    let local = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let socket = UdpSocket::bind(local).unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn tcp_client(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).unwrap();
+    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut message).unwrap();
+    message
+}
+
+fn first_address(message: &[u8]) -> Option<[u8; 4]> {
+    Message::parse(message).unwrap().records(Section::Answer).next()?.address4()
+}
+
+#[test]
+fn questions_over_udp_are_answered_on_every_address() {
+    let server = start(&["127.0.0.1:0", "[::1]:0"], 1, 2);
+    assert_eq!(server.addresses().len(), 2);
+    let mut buffer = [0; 512];
+    for &address in server.addresses() {
+        assert_ne!(address.port(), 0);
+        // Many clients, so that each of the sockets that share the port gets some.
+        for index in 0..64 {
+            let client = udp_client(address);
+            client.send(&question(index, &format!("192-0-2-{index}"))).unwrap();
+            let length = client.recv(&mut buffer).unwrap();
+            assert_eq!(header::id(&buffer), index);
+            assert_eq!(first_address(&buffer[..length]), Some([192, 0, 2, index as u8]));
+        }
+    }
+    assert_eq!(server.answers(Kind::Address4), 128);
+    assert_eq!(server.ignored(), 0);
+}
+
+#[test]
+fn what_is_truncated_over_udp_is_whole_over_tcp() {
+    let server = start(&["127.0.0.1:0"], 1000, 1);
+    let client = udp_client(server.addresses()[0]);
+    client.send(&question(7, "10-0-0-0")).unwrap();
+    let mut buffer = [0; 512];
+    let length = client.recv(&mut buffer).unwrap();
+    assert!(header::flags(&buffer).contains(Flags::TC));
+    assert_eq!(first_address(&buffer[..length]), None);
+
+    let mut stream = tcp_client(server.addresses()[0]);
+    stream.write_all(&framed(&question(8, "10-0-0-0"))).unwrap();
+    let message = read_frame(&mut stream);
+    assert!(!header::flags(&message).contains(Flags::TC));
+    assert_eq!(Message::parse(&message).unwrap().count(Section::Answer), 1000);
+    assert_eq!((server.answers(Kind::Truncated), server.answers(Kind::Address4)), (1, 1));
+}
+
+#[test]
+fn pipelined_questions_are_answered_in_order() {
+    let server = start(&["[::1]:0"], 1, 1);
+    let mut stream = tcp_client(server.addresses()[0]);
+    let mut questions = Vec::new();
+    for id in 0..2000u16 {
+        questions.extend(framed(&question(id, &format!("10-0-{}-{}", id >> 8, id & 255))));
+    }
+    stream.write_all(&questions).unwrap();
+    for id in 0..2000u16 {
+        let message = read_frame(&mut stream);
+        assert_eq!(header::id(&message), id);
+        let [high, low] = id.to_be_bytes();
+        assert_eq!(first_address(&message), Some([10, 0, high, low]));
+    }
+}
+
+#[test]
+fn many_large_answers_leave_in_several_writes() {
+    let server = start(&["127.0.0.1:0"], 2000, 1);
+    let mut stream = tcp_client(server.addresses()[0]);
+    let questions: Vec<u8> = (0..20).flat_map(|id| framed(&question(id, "10-0-0-1"))).collect();
+    stream.write_all(&questions).unwrap();
+    for id in 0..20 {
+        let message = read_frame(&mut stream);
+        assert_eq!(header::id(&message), id);
+        assert_eq!(Message::parse(&message).unwrap().count(Section::Answer), 2000);
+    }
+}
+
+#[test]
+fn a_question_may_arrive_octet_by_octet() {
+    let server = start(&["127.0.0.1:0"], 1, 1);
+    let mut stream = tcp_client(server.addresses()[0]);
+    stream.set_nodelay(true).unwrap();
+    for octet in framed(&question(1, "192-0-2-1")) {
+        stream.write_all(&[octet]).unwrap();
+    }
+    assert_eq!(first_address(&read_frame(&mut stream)), Some([192, 0, 2, 1]));
+}
+
+#[test]
+fn responses_and_scraps_are_counted_and_not_answered() {
+    let server = start(&["127.0.0.1:0"], 1, 1);
+    let client = udp_client(server.addresses()[0]);
+    let mut response = question(1, "192-0-2-1");
+    header::set_flags(&mut response, Flags::QR);
+    let mut stream = tcp_client(server.addresses()[0]);
+    for message in [&response[..], &[], &response[..5]] {
+        client.send(message).unwrap();
+        stream.write_all(&framed(message)).unwrap();
+    }
+    // What is answered next is the question after them.
+    client.send(&question(2, "192-0-2-2")).unwrap();
+    let mut buffer = [0; 512];
+    client.recv(&mut buffer).unwrap();
+    stream.write_all(&framed(&question(2, "192-0-2-2"))).unwrap();
+    assert_eq!((header::id(&buffer), header::id(&read_frame(&mut stream))), (2, 2));
+    assert_eq!((server.ignored(), server.answers(Kind::Address4)), (6, 2));
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error_that_names_it() {
+    let server = start(&["127.0.0.1:0"], 1, 1);
+    let address = server.addresses()[0];
+    let zone = Zone::new("demo.test").unwrap();
+    let error = Server::start(&[address], zone.clone(), 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&format!("{address} (tcp)")), "{error}");
+    drop(server);
+
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let error = Server::start(&[taken.local_addr().unwrap()], zone, 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert!(error.to_string().contains("(udp)"), "{error}");
+}
+
+#[test]
+fn a_stopped_server_closes_its_connections_and_frees_its_address() {
+    let server = start(&["127.0.0.1:0"], 1, 2);
+    let address = server.addresses()[0];
+    let mut stream = tcp_client(address);
+    stream.write_all(&framed(&question(1, "192-0-2-1"))).unwrap();
+    read_frame(&mut stream);
+    let begin = Instant::now();
+    drop(server);
+    assert!(begin.elapsed() < PATIENCE);
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+    let again = Server::start(&[address], Zone::new("demo.test").unwrap(), 2).unwrap();
+    assert_eq!(again.addresses(), [address]);
+}
+
+#[test]
+fn a_connection_beyond_the_limit_is_closed_and_the_others_work() {
+    let server = start(&["127.0.0.1:0"], 1, 1);
+    let address = server.addresses()[0];
+    let mut streams: Vec<TcpStream> = (0..limits::CONNECTIONS).map(|_| tcp_client(address)).collect();
+    for (id, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(&framed(&question(id as u16, "192-0-2-1"))).unwrap();
+        assert_eq!(header::id(&read_frame(stream)), id as u16);
+    }
+    let mut one_more = tcp_client(address);
+    match one_more.read(&mut [0; 1]) {
+        Ok(octets) => assert_eq!(octets, 0),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+    }
+    let last = streams.last_mut().unwrap();
+    last.write_all(&framed(&question(9, "192-0-2-1"))).unwrap();
+    assert_eq!(header::id(&read_frame(last)), 9);
+}
