@@ -1,0 +1,55 @@
+//! From the configuration to what the engine is told.
+
+use super::{Config, Network};
+use engine::settings::{self, Networks};
+use engine::{Capacity, Settings};
+
+impl Config {
+    /// What the engine is told to do.
+    pub fn settings(&self) -> Settings {
+        let dns64 = &self.dns64;
+        Settings {
+            allow: Networks(compiled(&self.server.allow)),
+            upstream: settings::Upstream {
+                forwarders: self.upstream.forwarders.addresses.clone(),
+                zones: self
+                    .upstream
+                    .zones
+                    .iter()
+                    .map(|zone| settings::Zone {
+                        name: zone.zone.wire().into(),
+                        forwarders: zone.forwarders.addresses.clone(),
+                    })
+                    .collect(),
+                select: self.upstream.select,
+                timeout: self.upstream.timeout.into(),
+                tries: self.upstream.tries,
+                transport: self.upstream.transport,
+            },
+            dns64: settings::Dns64 {
+                prefixes: dns64.prefixes.clone(),
+                clients: Networks(compiled(&dns64.clients)),
+                exclude_aaaa: compiled(&dns64.exclude_aaaa),
+                embed_non_global: dns64.embed_non_global,
+                never_embed: compiled(&dns64.never_embed),
+                lookup: dns64.lookup,
+                on_failure: dns64.on_failure,
+                dnssec: dns64.dnssec,
+                break_dnssec: dns64.break_dnssec,
+                recursive_only: dns64.recursive_only,
+                max_records: dns64.max_records,
+            },
+            udp_size: self.udp_size,
+            pending_per_client: self.limits.pending_per_client,
+        }
+    }
+
+    /// What is reserved at start.
+    pub fn capacity(&self) -> Capacity {
+        Capacity { pending: self.limits.pending }
+    }
+}
+
+fn compiled(networks: &[Network]) -> Vec<settings::Network> {
+    networks.iter().map(|&network| network.into()).collect()
+}

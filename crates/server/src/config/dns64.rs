@@ -1,0 +1,132 @@
+//! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
+
+use super::address::{Family, prefix};
+use super::draft::Draft;
+use super::read::{networks, set};
+use super::report::{Fault, Item, Problems, quoted};
+use super::table::Table;
+use super::{Dnssec, Lookup, Name, amount, limits};
+use engine::limits::RECORDS;
+use engine::settings::OnFailure;
+use std::net::Ipv6Addr;
+
+/// Reads the table.
+pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
+    if let Some(list) = table.list("prefixes", "a prefix", prefix) {
+        if let Some(item) = list.get(limits::PREFIXES) {
+            let what = format!("more than {} prefixes", limits::PREFIXES);
+            problems
+                .add(&item.place, Fault::new(what, "name only those that a NAT64 of this network serves"));
+        }
+        // RFC 6147 section 5.2: an empty list leaves the well-known prefix in place.
+        if !list.is_empty() {
+            draft.prefixes = list;
+        }
+    }
+    if let Some(suffix) = table.parse("suffix", "an IPv6 address", suffix) {
+        draft.suffix = suffix;
+    }
+    let dns64 = &mut draft.config.dns64;
+    if let Some(clients) = networks(&mut table, "clients", Family::Both, problems) {
+        dns64.clients = clients;
+    }
+    if let Some(excluded) = networks(&mut table, "exclude-aaaa", Family::V6, problems) {
+        dns64.exclude_aaaa = excluded;
+    }
+    set(&mut dns64.embed_non_global, table.choice("non-global", &[("omit", false), ("embed", true)]));
+    if let Some(never) = networks(&mut table, "never-embed", Family::V4, problems) {
+        dns64.never_embed = never;
+    }
+    let lookup_kind = "\"sequential\" or \"parallel\" or \"stagger 20ms\"";
+    set(&mut dns64.lookup, table.parse("lookup", lookup_kind, lookup));
+    let trusts = [("trust", Some(Dnssec::Trust)), ("off", Some(Dnssec::Off)), ("validate", None)];
+    match table.choice("dnssec", &trusts) {
+        Some(Item { value: Some(dnssec), .. }) => dns64.dnssec = dnssec,
+        Some(Item { value: None, place }) => {
+            let remedy = "write \"trust\" and forward to a resolver that validates, or write \"off\"";
+            table.not_yet(&place, "dnssec = \"validate\"", remedy);
+        }
+        None => {}
+    }
+    set(&mut dns64.break_dnssec, table.boolean("break-dnssec"));
+    set(&mut dns64.recursive_only, table.boolean("recursive-only"));
+    if let Some(records) = table.integer("max-records", 1..=RECORDS as u64) {
+        dns64.max_records = records.value as usize;
+    }
+    reverse(&mut table);
+    if let Some(local) = table.boolean("ipv4only-arpa")
+        && local.value
+    {
+        table.not_yet(&local.place, "ipv4only-arpa = true", "write false, or delete the key");
+    }
+    on_failure(table.table("on-failure"), draft);
+    for rule in table.tables("rule") {
+        let place = rule.place().clone();
+        read_rule(rule, problems);
+        table.not_yet(&place, "rule", "delete this [[dns64.rule]]");
+    }
+    table.finish();
+}
+
+fn suffix(text: &str) -> Result<Ipv6Addr, Fault> {
+    text.parse().map_err(|_| {
+        let help =
+            "write the bits behind the embedded address as an IPv6 address, like \"::1\"; \"::\" for none";
+        Fault::new(format!("{} is not an IPv6 address", quoted(text)), help)
+    })
+}
+
+fn lookup(text: &str) -> Result<Lookup, Fault> {
+    match text {
+        "sequential" => Ok(Lookup::Sequential),
+        "parallel" => Ok(Lookup::Parallel),
+        _ => match text.strip_prefix("stagger ") {
+            Some(delay) => Ok(Lookup::Stagger(amount::duration(delay, limits::STAGGER)?.into())),
+            None => {
+                let what = format!("{} is not a value of `dns64.lookup`", quoted(text));
+                Err(Fault::new(
+                    what,
+                    "write \"sequential\" or \"parallel\" or \"stagger\" and a duration, like \"stagger 20ms\"",
+                ))
+            }
+        },
+    }
+}
+
+/// Names of addresses under the prefixes (RFC 6147 section 5.3.1).
+fn reverse(table: &mut Table<'_>) {
+    let modes = [("off", None), ("cname", Some("ptr = \"cname\"")), ("local", Some("ptr = \"local\""))];
+    if let Some(Item { value: Some(setting), place }) = table.choice("ptr", &modes) {
+        table.not_yet(&place, setting, "write \"off\", or delete the key");
+    }
+    for key in ["ptr-server", "ptr-contact"] {
+        if let Some(name) = table.parse(key, "a domain name", Name::parse) {
+            table.not_yet(&name.place, key, "delete the key");
+        }
+    }
+}
+
+fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
+    let policy = &mut draft.config.dns64.on_failure;
+    let actions = [("synthesize", OnFailure::Synthesize), ("pass", OnFailure::Pass)];
+    for (key, field) in [
+        ("servfail", &mut policy.servfail),
+        ("refused", &mut policy.refused),
+        ("formerr", &mut policy.formerr),
+        ("notimp", &mut policy.notimp),
+        ("timeout", &mut policy.timeout),
+    ] {
+        set(field, table.choice(key, &actions));
+    }
+    table.finish();
+}
+
+/// Checks a rule. The engine cannot follow one yet, so nothing is kept.
+fn read_rule(mut table: Table<'_>, problems: &Problems) {
+    networks(&mut table, "clients", Family::Both, problems);
+    table.list("names", "a domain name", Name::parse);
+    networks(&mut table, "ipv4", Family::V4, problems);
+    table.list("prefixes", "a prefix", prefix);
+    table.choice("real-aaaa", &[("prefer", ()), ("ignore", ())]);
+    table.finish();
+}

@@ -1,0 +1,47 @@
+//! Bounds of what a configuration may say, with the reasons. Bounds of the engine are the engine's.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Octets of a configuration file. A generous one has some kilobytes; local data may be long, but a file of
+/// gigabytes is a mistake (a device, a log) and must not fill the memory.
+pub const FILE_OCTETS: u64 = 16 << 20;
+
+/// Worker threads: one per core, and 256 is what large servers have.
+pub const WORKERS: RangeInclusive<u64> = 1..=256;
+
+/// Listening addresses. Each costs two sockets per worker: 64 x 2 x 256 = 32,768 descriptors at worst.
+pub const LISTENERS: usize = 64;
+
+/// Networks in one list. They are compared one by one for each query: 1,024 comparisons of 128 bits are about a
+/// microsecond, as much as a whole resolution should cost.
+pub const NETWORKS: usize = 1024;
+
+/// Prefixes: each IPv4 address becomes one record per prefix, and records are limited to 1,024 per answer.
+pub const PREFIXES: usize = 64;
+
+/// Wait for one try. Below 10 ms the scheduler decides; after 30 s every client has given up (RFC 1035 section
+/// 4.2.1 proposes 2 to 5 s).
+pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);
+
+/// Delay of the A leg in a staggered lookup: longer than the longest wait it would never happen.
+pub const STAGGER: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30);
+
+/// Pending queries per worker, reserved at start: 2^20 of some 1,500 octets are 1.5 GiB per worker.
+pub const PENDING: RangeInclusive<u64> = 1..=1 << 20;
+
+/// Client connections, each one descriptor: 2^20 is the usual hard limit of a process.
+pub const CONNECTIONS: RangeInclusive<u64> = 1..=1 << 20;
+
+/// Idle time of a client connection. RFC 7766 section 6.2.3 speaks of seconds; an hour is for local clients that
+/// hold one connection for good.
+pub const TCP_IDLE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+
+/// Times to live: RFC 2181 section 8 bounds them to 31 bits of seconds; a year is more than anybody keeps.
+pub const TTL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 86_400);
+
+/// Octets of the path of a Unix socket: `sun_path` has 108, the last one is zero (unix(7)).
+pub const SOCKET_PATH: usize = 107;
+
+/// Nameservers taken from resolv.conf. The C library uses three; some systems list more.
+pub const SYSTEM_FORWARDERS: usize = 16;

@@ -1,0 +1,176 @@
+//! Reads the configuration: the file, then the flags, then what both mean together.
+
+use super::report::{Fault, Place, Problems, Report};
+use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, limits, read};
+use pref64::Pref64;
+use std::fmt;
+use std::io::{ErrorKind, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use toml::de::DeTable;
+
+/// Flags of the command line that take the place of keys of the file. Empty and none: the file decides.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--listen`, for `server.listen`.
+    pub listen: Vec<SocketAddr>,
+    /// `--forwarder`, for `upstream.forwarders`.
+    pub forwarders: Vec<SocketAddr>,
+    /// `--prefix`, for `dns64.prefixes`.
+    pub prefixes: Vec<Pref64>,
+    /// `--workers`, for `server.workers`.
+    pub workers: Option<u16>,
+}
+
+/// A configuration that can be used.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The effective configuration.
+    pub config: Config,
+    /// The file that it came from; none when only defaults and flags count.
+    pub source: Option<PathBuf>,
+    /// What is allowed but probably not meant.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no configuration.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The file cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// The configuration is wrong.
+    Wrong(Report),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Unreadable { path, why } => write!(
+                f,
+                "sixfold: cannot read {}: {why}; name a readable file after --config, or leave --config out for \
+                 {DEFAULT_PATH} or, without that, the defaults",
+                path.display()
+            ),
+            Failure::Wrong(report) => report.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Reads and checks the configuration in `file`, or in [`DEFAULT_PATH`] if that exists, or the defaults.
+pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let path = file.unwrap_or(Path::new(DEFAULT_PATH));
+    let (name, text, source) = match read_text(path) {
+        Ok(text) => (path.display().to_string(), text, Some(path.to_owned())),
+        Err(error) if file.is_none() && error.kind() == ErrorKind::NotFound => {
+            ("the defaults".to_owned(), String::new(), None)
+        }
+        Err(error) => return Err(Failure::Unreadable { path: path.to_owned(), why: error.to_string() }),
+    };
+    let (config, warnings) =
+        parse(&name, &text, overrides, Path::new("/etc/resolv.conf")).map_err(Failure::Wrong)?;
+    Ok(Loaded { config, source, warnings })
+}
+
+/// The control socket that the file names, for those who speak to a server: it may run although the file has become
+/// wrong since, or cannot be read by them. So nothing else in the file counts, and without a readable answer it is
+/// [`DEFAULT_CONTROL`]. None when the file switches it off (`""`).
+pub fn control_socket(file: Option<&Path>) -> Option<PathBuf> {
+    let text = read_text(file.unwrap_or(Path::new(DEFAULT_PATH))).unwrap_or_default();
+    let (document, _) = DeTable::parse_recoverable(&text);
+    let control = document.get_ref().get("control").and_then(|value| value.get_ref().as_table());
+    match control.and_then(|table| table.get("socket")).and_then(|value| value.get_ref().as_str()) {
+        Some("") => None,
+        Some(path) => Some(path.into()),
+        None => Some(DEFAULT_CONTROL.into()),
+    }
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut octets = Vec::new();
+    std::fs::File::open(path)?.take(limits::FILE_OCTETS + 1).read_to_end(&mut octets)?;
+    let invalid = |why: String| std::io::Error::new(ErrorKind::InvalidData, why);
+    if octets.len() as u64 > limits::FILE_OCTETS {
+        return Err(invalid(format!("it is larger than {} octets", limits::FILE_OCTETS)));
+    }
+    String::from_utf8(octets).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..valid].iter().filter(|&&octet| octet == b'\n').count();
+        invalid(format!("line {line} is not UTF-8 text"))
+    })
+}
+
+/// Checks a configuration that is already in memory. `name` stands for the file in reports, `resolv_conf` is
+/// where `"system"` forwarders come from. Returns the configuration and warnings.
+pub fn parse(
+    name: &str,
+    text: &str,
+    overrides: &Overrides,
+    resolv_conf: &Path,
+) -> Result<(Config, Vec<String>), Report> {
+    let (document, syntax) = DeTable::parse_recoverable(text);
+    let problems = Problems::default();
+    let mut draft = read::file(document.get_ref(), &problems);
+    draft.apply(overrides);
+    let (config, warnings) = draft.finish(resolv_conf, &problems);
+    let mut report =
+        Report { file: name.to_owned(), text: text.to_owned(), problems: problems.into_sorted() };
+    if !syntax.is_empty() {
+        // What was understood nevertheless is still checked, so that one run shows everything; except on the
+        // broken lines, and what concerns several values at once, one of which may have been lost.
+        let line = |place: &Place| match place {
+            Place::File(span) => Some(report.position(span.start).0),
+            _ => None,
+        };
+        let found = Problems::default();
+        let mut broken = Vec::new();
+        for error in &syntax {
+            let place = Place::File(error.span().unwrap_or(text.len()..text.len()));
+            broken.push(line(&place));
+            found.add(&place, syntax_fault(error.message()));
+        }
+        for problem in &report.problems {
+            let line = line(&problem.place);
+            if line.is_some() && problem.place != Place::File(0..0) && !broken.contains(&line) {
+                found.add(&problem.place, problem.fault.clone());
+            }
+        }
+        report.problems = found.into_sorted();
+    }
+    if report.problems.is_empty() { Ok((config, warnings)) } else { Err(report) }
+}
+
+fn syntax_fault(message: &str) -> Fault {
+    let help = match message {
+        "duplicate key" => "a key or a [table] may be there only once in a file: delete one of the two",
+        _ => "the file must be TOML: KEY = VALUE below [TABLE], text between quotation marks, lists in [ ]",
+    };
+    Fault::new(format!("this is not TOML: {message}"), help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_socket_is_found_in_a_file_that_is_wrong_elsewhere() {
+        let file = std::env::temp_dir().join(format!("sixfold-socket-{}.toml", std::process::id()));
+        for (text, path) in [
+            ("[server]\nworkers = \nport = 1\n[control]\nsocket = \"/tmp/a\"\n", Some("/tmp/a")),
+            ("control.socket = \"\"\nnonsense = 1\n", None),
+            ("[control]\nsocket = 1\n", Some(DEFAULT_CONTROL)),
+            ("control = [", Some(DEFAULT_CONTROL)),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(control_socket(Some(&file)), path.map(PathBuf::from), "{text}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(control_socket(Some(&file)), Some(DEFAULT_CONTROL.into()));
+    }
+}

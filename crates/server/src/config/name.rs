@@ -1,0 +1,146 @@
+//! Domain names as text (RFC 1035 section 5.1) and in wire form, for the zones and names of a configuration.
+
+use super::report::{Fault, quoted};
+use std::fmt;
+
+/// A domain name, folded to lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    wire: Box<[u8]>,
+}
+
+impl Name {
+    /// A name as text. It is absolute, with or without the final dot; `.` is the root. `\.` and `\DDD` stand for
+    /// octets that could not be written otherwise.
+    pub fn parse(text: &str) -> Result<Name, Fault> {
+        let refuse = |why: &str| {
+            let what = format!("{} is not a domain name: {why}", quoted(text));
+            Fault::new(
+                what,
+                "write a name like \"corp.example\"; labels have 1 to 63 octets, a name at most 255",
+            )
+        };
+        if text == "." {
+            return Ok(Name { wire: Box::new([0]) });
+        }
+        let mut wire = vec![0];
+        let mut label_start = 0;
+        let mut rest = text.as_bytes();
+        while let Some((&octet, tail)) = rest.split_first() {
+            rest = tail;
+            let octet = match octet {
+                b'.' => {
+                    close_label(&mut wire, label_start).map_err(&refuse)?;
+                    label_start = wire.len();
+                    wire.push(0);
+                    continue;
+                }
+                b'\\' => {
+                    let (octet, tail) = escaped(rest)
+                        .ok_or_else(|| refuse("after `\\` come three digits, or a character"))?;
+                    rest = tail;
+                    octet
+                }
+                0..=b' ' | 0x7f => return Err(refuse("it has a blank or a control character")),
+                0x80.. => return Err(refuse("write the xn-- form of other characters than ASCII")),
+                other => other,
+            };
+            wire.push(octet.to_ascii_lowercase());
+        }
+        // The final dot has begun the root label already.
+        if wire.len() - label_start > 1 || label_start == 0 {
+            close_label(&mut wire, label_start).map_err(&refuse)?;
+            wire.push(0);
+        }
+        if wire.len() > 255 {
+            return Err(refuse("it is longer than 255 octets"));
+        }
+        Ok(Name { wire: wire.into() })
+    }
+
+    /// The uncompressed wire form, lower case, with the root label at its end.
+    pub fn wire(&self) -> &[u8] {
+        &self.wire
+    }
+}
+
+/// Writes the length of the label that began at `start` and ends here.
+fn close_label(wire: &mut [u8], start: usize) -> Result<(), &'static str> {
+    match wire.len() - start - 1 {
+        0 => Err("a label is empty"),
+        length @ 1..=63 => {
+            wire[start] = length as u8;
+            Ok(())
+        }
+        _ => Err("a label is longer than 63 octets"),
+    }
+}
+
+/// What a backslash stands for, and what comes after it.
+fn escaped(rest: &[u8]) -> Option<(u8, &[u8])> {
+    match rest {
+        [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', tail @ ..] => {
+            let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
+            Some((u8::try_from(value).ok()?, tail))
+        }
+        [b'0'..=b'9', ..] => None,
+        [octet @ 0x21..=0x7e, tail @ ..] => Some((*octet, tail)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = &self.wire[..];
+        if rest == [0] {
+            return write!(f, ".");
+        }
+        while let Some((&length, tail)) = rest.split_first().filter(|(length, _)| **length > 0) {
+            let (label, tail) = tail.split_at(usize::from(length).min(tail.len()));
+            for &octet in label {
+                match octet {
+                    b'.' | b'\\' => write!(f, "\\{}", char::from(octet))?,
+                    0x21..=0x7e => write!(f, "{}", char::from(octet))?,
+                    other => write!(f, "\\{other:03}")?,
+                }
+            }
+            write!(f, ".")?;
+            rest = tail;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_folded_absolute_and_shown_so_that_they_can_be_read_back() {
+        for (text, wire, shown) in [
+            ("Corp.Example", &b"\x04corp\x07example\x00"[..], "corp.example."),
+            ("corp.example.", b"\x04corp\x07example\x00", "corp.example."),
+            (".", b"\x00", "."),
+            ("a", b"\x01a\x00", "a."),
+            ("a\\.b.c", b"\x03a.b\x01c\x00", "a\\.b.c."),
+            ("\\032\\255", b"\x02 \xff\x00", "\\032\\255."),
+            ("_dns.x", b"\x04_dns\x01x\x00", "_dns.x."),
+        ] {
+            let name = Name::parse(text).unwrap();
+            assert_eq!(name.wire(), wire, "{text}");
+            assert_eq!(name.to_string(), shown);
+            assert_eq!(Name::parse(shown).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let long = "a".repeat(64);
+        let deep = "abc.".repeat(64);
+        for text in ["", "..", ".a", "a..b", "a b", "bücher.example", "a\\", "a\\25", "a\\256", &long, &deep]
+        {
+            assert!(Name::parse(text).is_err(), "{text}");
+        }
+        assert!(Name::parse(&"abc.".repeat(63)).is_ok());
+    }
+}

@@ -1,0 +1,180 @@
+//! The effective configuration as a TOML file: complete, with the defaults written out, so that
+//! `sixfold check` shows what counts and a later version with other defaults can be told to behave the same.
+
+use super::{Config, Format, Forwarders, Level, Steer, amount};
+use engine::settings::{Dnssec, Lookup, OnFailure, Select, Transport};
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+/// Keys of parts that do not exist yet, with the values that say so.
+const NOT_YET_LOCAL: &str =
+    "[local]\nrecords = []\n\n[filter]\nblock = []\nrpz = []\n\n[cache]\nsize = \"0MiB\"\n\n";
+const NOT_YET_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
+
+impl Config {
+    /// The configuration as TOML, without the file's comments. Reading it gives an equal `Config` (on a system
+    /// with the same resolvers, where it says `"system"`).
+    pub fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_server(f)?;
+        self.write_upstream(f)?;
+        self.write_dns64(f)?;
+        f.write_str(NOT_YET_LOCAL)?;
+        writeln!(f, "[edns]\nudp-size = {}\ncookies = false\nclient-subnet = \"off\"\n", self.udp_size)?;
+        let limits = &self.limits;
+        writeln!(f, "[limits]\nqueries-per-client = 0\nresponses-per-client = 0")?;
+        writeln!(f, "pending = {}\npending-per-client = {}", limits.pending, limits.pending_per_client)?;
+        writeln!(
+            f,
+            "tcp-connections = {}\ntcp-per-client = {}",
+            limits.tcp_connections, limits.tcp_per_client
+        )?;
+        writeln!(f, "tcp-idle = {}\n", text(amount::show_duration(limits.tcp_idle)))?;
+        f.write_str(NOT_YET_TLS)?;
+        let metrics = self.metrics_listen.map(|address| address.to_string()).unwrap_or_default();
+        writeln!(f, "[metrics]\nlisten = {}\n", text(metrics))?;
+        let socket = self.control_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        writeln!(f, "[control]\nsocket = {}\n", text(socket))?;
+        let (level, format) = (level_word(self.log.level), format_word(self.log.format));
+        writeln!(f, "[log]\nlevel = {}\nformat = {}\nto = \"stderr\"", text(level), text(format))
+    }
+}
+
+impl Config {
+    fn write_server(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let server = &self.server;
+        writeln!(f, "[server]\nlisten = {}", list(&server.listen))?;
+        match server.workers {
+            Some(workers) => writeln!(f, "workers = {workers}")?,
+            None => writeln!(f, "workers = \"auto\"")?,
+        }
+        writeln!(f, "allow = {}", list(&server.allow))?;
+        let steer = match server.steer {
+            Steer::Name => "name",
+            Steer::Flow => "flow",
+        };
+        writeln!(f, "steer = {}\ndatapath = \"sockets\"", text(steer))?;
+        match &server.user {
+            Some(user) => writeln!(f, "user = {}", text(user))?,
+            None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,
+        }
+        writeln!(f, "proxy-from = []\n")
+    }
+
+    fn write_upstream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upstream = &self.upstream;
+        writeln!(f, "[upstream]")?;
+        write_forwarders(f, &upstream.forwarders)?;
+        let select = match upstream.select {
+            Select::Ordered => "ordered",
+            Select::Random => "random",
+            Select::Fastest => "fastest",
+        };
+        let transport = match upstream.transport {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        };
+        writeln!(f, "select = {}", text(select))?;
+        writeln!(f, "timeout = {}", text(amount::show_duration(upstream.timeout)))?;
+        writeln!(f, "tries = {}\ntransport = {}", upstream.tries, text(transport))?;
+        writeln!(f, "tcp-fast-open = {}\n", upstream.tcp_fast_open)?;
+        for zone in &upstream.zones {
+            writeln!(f, "[[upstream.zone]]\nzone = {}", text(&zone.zone))?;
+            write_forwarders(f, &zone.forwarders)?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn write_dns64(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dns64 = &self.dns64;
+        writeln!(f, "[dns64]\nprefixes = {}", list(&dns64.prefixes))?;
+        writeln!(f, "suffix = {}\nclients = {}", text(dns64.suffix), list(&dns64.clients))?;
+        writeln!(f, "exclude-aaaa = {}", list(&dns64.exclude_aaaa))?;
+        writeln!(f, "non-global = {}", text(if dns64.embed_non_global { "embed" } else { "omit" }))?;
+        writeln!(f, "never-embed = {}", list(&dns64.never_embed))?;
+        let lookup = match dns64.lookup {
+            Lookup::Sequential => "sequential".to_owned(),
+            Lookup::Parallel => "parallel".to_owned(),
+            Lookup::Stagger(span) => {
+                format!("stagger {}", amount::show_duration(Duration::from_nanos(span.0)))
+            }
+        };
+        let dnssec = match dns64.dnssec {
+            Dnssec::Trust => "trust",
+            Dnssec::Off => "off",
+        };
+        writeln!(f, "lookup = {}\ndnssec = {}", text(lookup), text(dnssec))?;
+        writeln!(f, "break-dnssec = {}\nrecursive-only = {}", dns64.break_dnssec, dns64.recursive_only)?;
+        writeln!(f, "ptr = \"off\"\nipv4only-arpa = false\nmax-records = {}\n", dns64.max_records)?;
+        let policy = &dns64.on_failure;
+        writeln!(f, "[dns64.on-failure]")?;
+        for (key, action) in [
+            ("servfail", policy.servfail),
+            ("refused", policy.refused),
+            ("formerr", policy.formerr),
+            ("notimp", policy.notimp),
+            ("timeout", policy.timeout),
+        ] {
+            let action = match action {
+                OnFailure::Synthesize => "synthesize",
+                OnFailure::Pass => "pass",
+            };
+            writeln!(f, "{key} = {}", text(action))?;
+        }
+        writeln!(f)
+    }
+}
+
+fn write_forwarders(f: &mut fmt::Formatter<'_>, forwarders: &Forwarders) -> fmt::Result {
+    if forwarders.system {
+        writeln!(f, "forwarders = \"system\" # {}", list(&forwarders.addresses))
+    } else {
+        writeln!(f, "forwarders = {}", list(&forwarders.addresses))
+    }
+}
+
+pub(super) fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warn => "warn",
+        Level::Info => "info",
+        Level::Debug => "debug",
+        Level::Trace => "trace",
+    }
+}
+
+fn format_word(format: Format) -> &'static str {
+    match format {
+        Format::Text => "text",
+        Format::Json => "json",
+    }
+}
+
+/// A list of strings.
+fn list<T: Display>(items: &[T]) -> String {
+    format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+/// A basic string of TOML: quotation marks, backslashes and control characters escaped.
+fn text(value: impl Display) -> String {
+    let mut quoted = String::from("\"");
+    for character in value.to_string().chars() {
+        match character {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(character);
+            }
+            // Writing to a string cannot fail.
+            other if other.is_control() => _ = write!(quoted, "\\u{:04X}", u32::from(other)),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

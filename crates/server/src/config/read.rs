@@ -1,0 +1,310 @@
+//! The tables of the file one by one. What only a later version can do is read and checked like everything else,
+//! and refused only when it is asked for.
+
+use super::address::{Family, Network, endpoint, network};
+use super::draft::{Draft, Source, ZoneDraft};
+use super::report::{Fault, Item, Place, Problems, quoted};
+use super::table::{Entry, Table};
+use super::{Format, Level, Name, Select, Steer, Transport, amount, limits};
+use engine::limits::{TRIES, UDP_SIZE};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use toml::de::DeTable;
+
+const ADDRESS: &str = "an address with or without a port";
+
+/// Reads the whole file.
+pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
+    let mut draft = Draft::default();
+    let mut root = Table::root(document, problems);
+    server(root.table("server"), &mut draft, problems);
+    upstream(root.table("upstream"), &mut draft, problems);
+    super::dns64::read(root.table("dns64"), &mut draft, problems);
+    super::later::local(root.table("local"));
+    super::later::filter(root.table("filter"));
+    super::later::cache(root.table("cache"));
+    edns(root.table("edns"), &mut draft);
+    bounds(root.table("limits"), &mut draft);
+    super::later::tls(root.table("tls"));
+    metrics(root.table("metrics"), &mut draft);
+    control(root.table("control"), &mut draft);
+    log(root.table("log"), &mut draft);
+    root.finish();
+    draft
+}
+
+/// Overwrites a default with what was read, if anything was.
+pub fn set<T>(field: &mut T, item: Option<Item<T>>) {
+    if let Some(item) = item {
+        *field = item.value;
+    }
+}
+
+/// Like [`set`], for numbers whose range fits the field's type.
+fn set_number<T: TryFrom<u64>>(field: &mut T, item: Option<Item<u64>>) {
+    if let Some(Ok(value)) = item.map(|item| T::try_from(item.value)) {
+        *field = value;
+    }
+}
+
+/// A list of networks, of bounded length.
+pub fn networks(
+    table: &mut Table<'_>,
+    key: &'static str,
+    family: Family,
+    problems: &Problems,
+) -> Option<Vec<Network>> {
+    let list = table.list(key, "a network", |text| network(text, family))?;
+    if let Some(item) = list.get(limits::NETWORKS) {
+        let what = format!("`{key}` has more than {} networks", limits::NETWORKS);
+        problems.add(&item.place, Fault::new(what, "join neighbours into larger networks"));
+    }
+    Some(list.into_iter().map(|item| item.value).collect())
+}
+
+fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
+    if let Some(entry) = table.get("listen") {
+        entry.refuse_empty("write at least one address, like \"[::]:53\"");
+        if let Some(list) = entry.list(ADDRESS, |text| endpoint(text, 53)) {
+            draft.listen = list;
+        }
+    }
+    if let Some(entry) = table.get("workers") {
+        match entry.as_str() {
+            Some("auto") => {}
+            Some(other) => {
+                let (low, high) = (limits::WORKERS.start(), limits::WORKERS.end());
+                let what = format!("{} is not a number of workers", quoted(other));
+                let help = format!(
+                    "write \"auto\" for one per core, or a number from {low} to {high} without quotation marks"
+                );
+                problems.add(&entry.place, Fault::new(what, help));
+            }
+            None => {
+                if let Some(Ok(workers)) =
+                    entry.integer(limits::WORKERS).map(|item| u16::try_from(item.value))
+                {
+                    draft.config.server.workers = Some(workers);
+                }
+            }
+        }
+    }
+    if let Some(allow) = networks(&mut table, "allow", Family::Both, problems) {
+        draft.config.server.allow = allow;
+    }
+    set(
+        &mut draft.config.server.steer,
+        table.choice("steer", &[("name", Steer::Name), ("flow", Steer::Flow)]),
+    );
+    if let Some(datapath) = table.choice("datapath", &[("sockets", false), ("xdp", true)])
+        && datapath.value
+    {
+        table.not_yet(&datapath.place, "datapath = \"xdp\"", "write \"sockets\", or delete the key");
+    }
+    if let Some(user) = table.parse("user", "the name of a user", user) {
+        draft.config.server.user = Some(user.value);
+    }
+    if let Some(list) = table.list("proxy-from", "a network", |text| network(text, Family::Both))
+        && let Some(first) = list.first()
+    {
+        table.not_yet(&first.place, "proxy-from", "write [], or delete the key");
+    }
+    table.finish();
+}
+
+fn user(text: &str) -> Result<String, Fault> {
+    // What useradd(8) accepts, less strictly: everything that a line of passwd(5) can hold.
+    if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
+        let help = "write the name of a user, like \"sixfold\"; \"root\" keeps all rights";
+        return Err(Fault::new(format!("{} is not the name of a user", quoted(text)), help));
+    }
+    Ok(text.to_owned())
+}
+
+/// The word `"system"`, or a list of addresses.
+fn source(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
+    match entry.as_str() {
+        Some("system") => return Some(Source::System(entry.place)),
+        Some(other) => {
+            let what = format!("{} is not a list of forwarders", quoted(other));
+            let help = format!(
+                "write [{other:?}] if that is an address, or \"system\" for those of /etc/resolv.conf"
+            );
+            problems.add(&entry.place, Fault::new(what, help));
+            return None;
+        }
+        None => {}
+    }
+    entry.refuse_empty("write at least one address, or \"system\" for those of /etc/resolv.conf");
+    entry.list(ADDRESS, forwarder).map(Source::Listed)
+}
+
+/// An address that can be asked.
+pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
+    let address = endpoint(text, 53)?;
+    if address.ip().is_unspecified() {
+        let what = format!("{} means every address, and cannot be asked", quoted(text));
+        return Err(Fault::new(
+            what,
+            "write the address of a resolver; of one on this machine, \"127.0.0.1\"",
+        ));
+    }
+    Ok(address)
+}
+
+fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
+    if let Some(source) = table.get("forwarders").and_then(|entry| source(entry, problems)) {
+        draft.forwarders = source;
+    }
+    let upstream = &mut draft.config.upstream;
+    let selects = [("ordered", Select::Ordered), ("random", Select::Random), ("fastest", Select::Fastest)];
+    set(&mut upstream.select, table.choice("select", &selects));
+    let timeout =
+        table.parse("timeout", "a duration like \"1s\"", |text| amount::duration(text, limits::TIMEOUT));
+    set(&mut upstream.timeout, timeout);
+    set_number(&mut upstream.tries, table.integer("tries", 1..=TRIES as u64));
+    let transports = [("udp", Some(Transport::Udp)), ("tcp", Some(Transport::Tcp)), ("tls", None)];
+    match table.choice("transport", &transports) {
+        Some(Item { value: Some(transport), .. }) => upstream.transport = transport,
+        Some(Item { value: None, place }) => {
+            table.not_yet(&place, "transport = \"tls\"", "write \"udp\" or \"tcp\", or delete the key");
+        }
+        None => {}
+    }
+    set(&mut upstream.tcp_fast_open, table.boolean("tcp-fast-open"));
+    for zone in table.tables("zone") {
+        draft.zones.extend(read_zone(zone, problems));
+    }
+    table.finish();
+}
+
+fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {
+    let place = table.place().clone();
+    let missing = |key: &str, example: &str| {
+        let what = format!("this [[upstream.zone]] has no `{key}`");
+        problems.add(&place, Fault::new(what, format!("add a line like {key} = {example}")));
+    };
+    let zone = match table.get("zone") {
+        Some(entry) => entry.parse("a domain name", Name::parse),
+        None => {
+            missing("zone", "\"corp.example\"");
+            None
+        }
+    };
+    let forwarders = match table.get("forwarders") {
+        Some(entry) => source(entry, problems),
+        None => {
+            missing("forwarders", "[\"10.0.0.53\"]");
+            None
+        }
+    };
+    table.finish();
+    Some(ZoneDraft { zone: zone?, forwarders: forwarders? })
+}
+
+fn edns(mut table: Table<'_>, draft: &mut Draft) {
+    set_number(&mut draft.config.udp_size, table.integer("udp-size", 512..=UDP_SIZE as u64));
+    if let Some(cookies) = table.boolean("cookies")
+        && cookies.value
+    {
+        table.not_yet(&cookies.place, "cookies = true", "write false, or delete the key");
+    }
+    let secret = table.parse("cookie-secret", "32 hex digits", |text| {
+        if text.len() == 32 && text.bytes().all(|octet| octet.is_ascii_hexdigit()) {
+            return Ok(());
+        }
+        // The secret itself has no place in a message that may end up in a log.
+        let help = "write 32 hex digits; `openssl rand -hex 16` makes them";
+        Err(Fault::new("`edns.cookie-secret` is not 32 hex digits", help))
+    });
+    if let Some(secret) = secret {
+        table.not_yet(&secret.place, "cookie-secret", "delete the key");
+    }
+    if let Some(subnet) = table.choice("client-subnet", &[("off", false), ("forward", true)])
+        && subnet.value
+    {
+        table.not_yet(&subnet.place, "client-subnet = \"forward\"", "write \"off\", or delete the key");
+    }
+    table.finish();
+}
+
+fn bounds(mut table: Table<'_>, draft: &mut Draft) {
+    for key in ["queries-per-client", "responses-per-client"] {
+        if let Some(rate) = table.integer(key, 0..=u64::from(u32::MAX))
+            && rate.value > 0
+        {
+            table.not_yet(&rate.place, key, "write 0 for no limit, or delete the key");
+        }
+    }
+    let bounds = &mut draft.config.limits;
+    set_number(&mut bounds.pending, table.integer("pending", limits::PENDING));
+    set_number(&mut bounds.pending_per_client, table.integer("pending-per-client", limits::PENDING));
+    set_number(&mut bounds.tcp_connections, table.integer("tcp-connections", limits::CONNECTIONS));
+    set_number(&mut bounds.tcp_per_client, table.integer("tcp-per-client", limits::CONNECTIONS));
+    let idle =
+        table.parse("tcp-idle", "a duration like \"10s\"", |text| amount::duration(text, limits::TCP_IDLE));
+    set(&mut bounds.tcp_idle, idle);
+    table.finish();
+}
+
+fn metrics(mut table: Table<'_>, draft: &mut Draft) {
+    let listen = table.parse("listen", ADDRESS, |text| match text {
+        "" => Ok(None),
+        _ => endpoint(text, 9464).map(Some),
+    });
+    if let Some(Item { value, place }) = listen {
+        draft.metrics_listen = value.map(|value| Item { value, place });
+    }
+    table.finish();
+}
+
+fn control(mut table: Table<'_>, draft: &mut Draft) {
+    let socket = table.parse("socket", "a path", |text| {
+        let refuse = |why: String| {
+            let help = "write a path like \"/run/sixfold/control.sock\", or \"\" for no control socket";
+            Fault::new(format!("{} is not a path for a socket: {why}", quoted(text)), help)
+        };
+        match text.len() {
+            0 => Ok(None),
+            _ if text.contains('\0') => Err(refuse("it has a zero octet".to_owned())),
+            1..=limits::SOCKET_PATH => Ok(Some(PathBuf::from(text))),
+            length => Err(refuse(format!("{length} octets are more than {}", limits::SOCKET_PATH))),
+        }
+    });
+    set(&mut draft.config.control_socket, socket);
+    table.finish();
+}
+
+fn log(mut table: Table<'_>, draft: &mut Draft) {
+    let levels = [
+        ("error", Level::Error),
+        ("warn", Level::Warn),
+        ("info", Level::Info),
+        ("debug", Level::Debug),
+        ("trace", Level::Trace),
+    ];
+    set(&mut draft.config.log.level, table.choice("level", &levels));
+    set(
+        &mut draft.config.log.format,
+        table.choice("format", &[("text", Format::Text), ("json", Format::Json)]),
+    );
+    let targets =
+        [("stderr", None), ("journald", Some("to = \"journald\"")), ("syslog", Some("to = \"syslog\""))];
+    if let Some(Item { value: Some(setting), place }) = table.choice("to", &targets) {
+        table.not_yet(
+            &place,
+            setting,
+            "write \"stderr\", or delete the key; systemd puts that into its journal",
+        );
+    }
+    if let Some(place) = path_for_later(&mut table, "dnstap") {
+        table.not_yet(&place, "dnstap", "delete the key");
+    }
+    table.finish();
+}
+
+/// The place of a path that nothing uses yet; none when it is absent or empty.
+pub fn path_for_later(table: &mut Table<'_>, key: &'static str) -> Option<Place> {
+    let item = table.parse(key, "a path", |text| Ok(!text.is_empty()))?;
+    item.value.then_some(item.place)
+}

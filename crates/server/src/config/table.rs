@@ -1,0 +1,312 @@
+//! Reads one TOML table key by key and remembers which keys were asked for: what is left over is unknown, and
+//! an error. Every method notes what is wrong and goes on, so that one run finds all errors.
+
+use super::report::{Fault, Item, Place, Problems, quoted};
+use std::ops::RangeInclusive;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A table that is being read.
+pub struct Table<'t> {
+    /// Its name with dots, `dns64.on-failure`; empty for the whole file.
+    path: String,
+    place: Place,
+    entries: Option<&'t DeTable<'t>>,
+    known: Vec<&'static str>,
+    problems: &'t Problems,
+}
+
+/// A key with its value, not yet known to be of the right type.
+pub struct Entry<'t> {
+    /// The name of the key with dots, `upstream.timeout`.
+    pub path: String,
+    /// Where the value stands.
+    pub place: Place,
+    value: &'t DeValue<'t>,
+    problems: &'t Problems,
+}
+
+impl<'t> Table<'t> {
+    /// The whole file.
+    pub fn root(entries: &'t DeTable<'t>, problems: &'t Problems) -> Table<'t> {
+        Table {
+            path: String::new(),
+            place: Place::File(0..0),
+            entries: Some(entries),
+            known: Vec::new(),
+            problems,
+        }
+    }
+
+    /// Where the table begins.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The value of `key`, if it is set.
+    pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
+        self.known.push(key);
+        let value = self.entries?.get(key)?;
+        Some(Entry {
+            path: join(&self.path, key),
+            place: place(value),
+            value: value.get_ref(),
+            problems: self.problems,
+        })
+    }
+
+    /// A string that `parse` understands. `kind` says what it should be when it is no string at all.
+    pub fn parse<T>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        parse: impl Fn(&str) -> Result<T, Fault>,
+    ) -> Option<Item<T>> {
+        self.get(key)?.parse(kind, parse)
+    }
+
+    /// A list of strings that `parse` understands; those that it does not are noted and left out.
+    pub fn list<T>(
+        &mut self,
+        key: &'static str,
+        kind: &str,
+        parse: impl Fn(&str) -> Result<T, Fault>,
+    ) -> Option<Vec<Item<T>>> {
+        self.get(key)?.list(kind, parse)
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<Item<T>> {
+        let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
+        self.get(key)?.parse(&allowed, |text| {
+            words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value).ok_or_else(|| {
+                let mut help = format!("write {allowed}");
+                if let Some(near) = nearest(text, words.iter().map(|&(word, _)| word)) {
+                    help = format!("did you mean \"{near}\"? Allowed is {allowed}");
+                }
+                Fault::new(format!("{} is not a value of `{}`", quoted(text), join(&self.path, key)), help)
+            })
+        })
+    }
+
+    /// A whole number.
+    pub fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Item<u64>> {
+        self.get(key)?.integer(range)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, key: &'static str) -> Option<Item<bool>> {
+        let entry = self.get(key)?;
+        match entry.value.as_bool() {
+            Some(value) => Some(Item { value, place: entry.place }),
+            None => entry.wrong_type("true or false", "write true or false, without quotation marks"),
+        }
+    }
+
+    /// A table below this one; an empty one when it is absent.
+    pub fn table(&mut self, key: &'static str) -> Table<'t> {
+        let path = join(&self.path, key);
+        let (mut place, mut entries) = (Place::Default, None);
+        if let Some(entry) = self.get(key) {
+            match entry.value.as_table() {
+                Some(found) => (place, entries) = (entry.place, Some(found)),
+                None => _ = entry.wrong_type::<()>("a table", &format!("write its keys below [{path}]")),
+            }
+        }
+        Table { path, place, entries, known: Vec::new(), problems: self.problems }
+    }
+
+    /// The tables of an array of tables.
+    pub fn tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
+        let path = join(&self.path, key);
+        let help = format!("write its keys below [[{path}]], once for each");
+        let Some(entry) = self.get(key) else { return Vec::new() };
+        let Some(array) = entry.value.as_array() else {
+            entry.wrong_type::<()>("an array of tables", &help);
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for value in array.iter() {
+            let element = Entry { value: value.get_ref(), place: place(value), path: path.clone(), ..entry };
+            match element.value.as_table() {
+                Some(entries) => tables.push(Table {
+                    path: path.clone(),
+                    place: element.place,
+                    entries: Some(entries),
+                    known: Vec::new(),
+                    problems: self.problems,
+                }),
+                None => _ = element.wrong_type::<()>("a table", &help),
+            }
+        }
+        tables
+    }
+
+    /// Notes that a setting needs a part of the server that does not exist yet.
+    pub fn not_yet(&self, place: &Place, setting: &str, remedy: &str) {
+        let setting = join(&self.path, setting);
+        self.problems.add(place, Fault::new(format!("`{setting}` is not supported yet"), remedy));
+    }
+
+    /// Notes every key that nobody asked for.
+    pub fn finish(self) {
+        let Some(entries) = self.entries else { return };
+        let table =
+            if self.path.is_empty() { "a table of this file".into() } else { format!("[{}]", self.path) };
+        for (key, value) in entries.iter() {
+            let name = key.get_ref().as_ref();
+            if self.known.contains(&name) {
+                continue;
+            }
+            let thing = if value.get_ref().is_table() { "table" } else { "key" };
+            let known = self.known.join(", ");
+            let help = match nearest(name, self.known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if self.path.is_empty() => format!("the tables are {known}"),
+                None => format!("the keys of {table} are {known}"),
+            };
+            let what = if self.path.is_empty() {
+                format!("unknown {thing} {}", quoted(name))
+            } else {
+                format!("unknown {thing} {} in {table}", quoted(name))
+            };
+            self.problems.add(&Place::File(key.span()), Fault::new(what, help));
+        }
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// The value as text; nothing, and no note, when it is of another type.
+    pub fn as_str(&self) -> Option<&'t str> {
+        self.value.as_str()
+    }
+
+    /// Notes a list that is empty where it must not be.
+    pub fn refuse_empty(&self, help: &str) {
+        if self.value.as_array().is_some_and(|array| array.is_empty()) {
+            self.problems.add(&self.place, Fault::new(format!("`{}` is empty", self.path), help));
+        }
+    }
+
+    /// Notes that the value should have been `kind`.
+    pub fn wrong_type<T>(&self, kind: &str, help: &str) -> Option<T> {
+        let article = if self.value.type_str().starts_with(['a', 'i']) { "an" } else { "a" };
+        let what = format!("`{}` is {article} {}, but must be {kind}", self.path, self.value.type_str());
+        self.problems.add(&self.place, Fault::new(what, help));
+        None
+    }
+
+    /// A string that `parse` understands.
+    pub fn parse<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Item<T>> {
+        let Some(text) = self.value.as_str() else {
+            return self.wrong_type(kind, &format!("write {kind}, between quotation marks"));
+        };
+        let value = self.problems.check(&self.place, parse(text))?;
+        Some(Item { value, place: self.place })
+    }
+
+    /// A list of strings that `parse` understands; those that it does not are noted and left out.
+    pub fn list<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<Item<T>>> {
+        let Some(array) = self.value.as_array() else {
+            let help = format!("write [\"...\"] with {kind} between each pair of quotation marks");
+            return self.wrong_type(&format!("a list of strings, each {kind}"), &help);
+        };
+        let mut items = Vec::new();
+        for value in array.iter() {
+            let element = Entry {
+                path: format!("{}[]", self.path),
+                place: place(value),
+                value: value.get_ref(),
+                ..self
+            };
+            items.extend(element.parse(kind, &parse));
+        }
+        Some(items)
+    }
+
+    /// A whole number.
+    pub fn integer(self, range: RangeInclusive<u64>) -> Option<Item<u64>> {
+        let (low, high) = (range.start(), range.end());
+        let help = format!("write a whole number from {low} to {high}, without quotation marks");
+        let Some(digits) = self.value.as_integer() else {
+            return self.wrong_type("a whole number", &help);
+        };
+        let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok();
+        match number.and_then(|number| u64::try_from(number).ok()).filter(|number| range.contains(number)) {
+            Some(value) => Some(Item { value, place: self.place }),
+            None => {
+                let what = format!("`{}` is out of range: {}", self.path, digits.as_str());
+                self.problems.add(&self.place, Fault::new(what, help));
+                None
+            }
+        }
+    }
+}
+
+fn place(value: &Spanned<DeValue<'_>>) -> Place {
+    Place::File(value.span())
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// The known word that was probably meant: the nearest one, if at most a third of it is wrong.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = word.to_ascii_lowercase().replace('_', "-");
+    known
+        .map(|candidate| (distance(&folded, candidate), candidate))
+        .filter(|&(distance, candidate)| distance <= (candidate.len() / 3).max(1))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edits between two words: characters inserted, deleted, replaced, or neighbours swapped (optimal string
+/// alignment). Words longer than 64 octets are no typing errors, which bounds the work.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() > 64 || b.len() > 64 {
+        return usize::MAX;
+    }
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            if i == 0 || j == 0 {
+                rows[i][j] = i + j;
+                continue;
+            }
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_finds_the_word_that_was_meant() {
+        let known = ["listen", "workers", "tcp-fast-open", "dns64"];
+        let meant = |word| nearest(word, known.into_iter());
+        assert_eq!(meant("lisen"), Some("listen"));
+        assert_eq!(meant("worker"), Some("workers"));
+        assert_eq!(meant("dns46"), Some("dns64"));
+        assert_eq!(meant("TCP_FAST_OPEN"), Some("tcp-fast-open"));
+        assert_eq!(meant("no-such-option"), None);
+        assert_eq!(meant(&"listen".repeat(1000)), None);
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", "abc"), 0);
+        assert_eq!(distance("abc", "acb"), 1);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,399 @@
+//! The configuration as operators meet it: what is wrong and where, what is not supported yet, what the defaults
+//! are, what flags do, and that the effective configuration reads back as itself.
+
+use super::load::parse;
+use super::*;
+use engine::settings::OnFailure;
+use std::path::Path;
+
+fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {
+    let resolv_conf = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/resolv.conf"));
+    parse("x.toml", text, overrides, resolv_conf)
+}
+
+fn read(text: &str) -> Config {
+    match read_with(text, &Overrides::default()) {
+        Ok((config, _)) => config,
+        Err(report) => panic!("{report}"),
+    }
+}
+
+/// The problems of a text as `LINE:COLUMN WHAT / HELP`.
+fn problems(text: &str) -> Vec<String> {
+    let Err(report) = read_with(text, &Overrides::default()) else { panic!("accepted: {text}") };
+    let show = |problem: &Problem| {
+        let Fault { what, help } = &problem.fault;
+        match &problem.place {
+            Place::File(span) => {
+                let (line, column) = report.position(span.start);
+                format!("{line}:{column} {what} / {help}")
+            }
+            other => format!("{other:?} {what} / {help}"),
+        }
+    };
+    report.problems.iter().map(show).collect()
+}
+
+/// One wrong line below a table: the column of the error, and words of the message or the remedy.
+#[rustfmt::skip]
+const WRONG: &[(&str, &str, usize, &[&str])] = &[
+    ("[server]", "listen = []", 10, &["`server.listen` is empty", "at least one address"]),
+    ("[server]", "listen = \"::1\"", 10, &["`server.listen` is a string", "list of strings"]),
+    ("[server]", "listen = [\"::1\", 53]", 18, &["`server.listen[]` is an integer"]),
+    ("[server]", "listen = [\"::1\", \"[::1]:53\"]", 18, &["the address [::1]:53 is there twice"]),
+    ("[server]", "listen = [\"localhost\"]", 11, &["`localhost` is not an address"]),
+    ("[server]", "listen = [\"[::1]:99999\"]", 11, &["`[::1]:99999`", "from 1 to 65535"]),
+    ("[server]", "listen = [\"fe80::1\"]", 11, &["does not say on which interface", "fe80::1%eth0"]),
+    ("[server]", "workers = 0", 11, &["`server.workers` is out of range: 0", "1 to 256"]),
+    ("[server]", "workers = 257", 11, &["`server.workers` is out of range: 257"]),
+    ("[server]", "workers = \"4\"", 11, &["`4` is not a number of workers", "without quotation marks"]),
+    ("[server]", "workers = 4.0", 11, &["`server.workers` is a float", "a whole number"]),
+    ("[server]", "allow = [\"10.0.0.1/8\"]", 10, &["`10.0.0.1/8`", "\"10.0.0.0/8\""]),
+    ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
+    ("[server]", "datapath = \"dpdk\"", 12, &["`dpdk`", "\"sockets\" or \"xdp\""]),
+    ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
+    ("[server]", "proxy-from = [\"10.0.0.0/40\"]", 15, &["`10.0.0.0/40` is not a network"]),
+    ("[upstream]", "forwarders = []", 14, &["`upstream.forwarders` is empty"]),
+    ("[upstream]", "forwarders = \"192.0.2.1\"", 14, &["not a list of forwarders", "[\"192.0.2.1\"]", "\"system\""]),
+    ("[upstream]", "forwarders = [\"dns.example.com\"]", 15, &["`dns.example.com`", "names are not looked up"]),
+    ("[upstream]", "forwarders = [\"0.0.0.0\"]", 15, &["`0.0.0.0` means every address"]),
+    ("[upstream]", "forwarders = [\"::1\", \"[::1]:53\"]", 22, &["the forwarder [::1]:53 is there twice"]),
+    ("[upstream]", "forwarders = [\"[::1]:5364\"]", 15, &["[::1]:5364 is an address that this server listens on"]),
+    ("[upstream]", "select = \"first\"", 10, &["`first`", "\"ordered\" or \"random\" or \"fastest\""]),
+    ("[upstream]", "timeout = \"5\"", 11, &["`5` is not a duration: the unit is missing", "\"250ms\""]),
+    ("[upstream]", "timeout = 5", 11, &["`upstream.timeout` is an integer", "a duration like \"1s\""]),
+    ("[upstream]", "timeout = \"1ms\"", 11, &["`1ms` is out of range", "from \"10ms\" to \"30s\""]),
+    ("[upstream]", "tries = 9", 9, &["`upstream.tries` is out of range: 9", "1 to 8"]),
+    ("[upstream]", "tries = 0x10", 9, &["out of range: 10"]),
+    ("[upstream]", "transport = \"https\"", 13, &["`https`", "\"udp\" or \"tcp\" or \"tls\""]),
+    ("[upstream]", "tcp-fast-open = \"yes\"", 17, &["is a string, but must be true or false"]),
+    ("[upstream]", "zone = 1", 8, &["`upstream.zone` is an integer, but must be an array of tables", "[[upstream.zone]]"]),
+    ("[upstream]", "zone = [1]", 9, &["must be a table"]),
+    ("[upstream.zone]", "zone = \"a\"", 0, &["`upstream.zone` is a table, but must be an array of tables"]),
+    ("[[upstream.zone]]", "zone = \"a\"", 0, &["has no `forwarders`"]),
+    ("[[upstream.zone]]", "forwarders = [\"::1\"]", 0, &["has no `zone`"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::/52\"]", 13, &["`64:ff9b::/52`", "/32, /40, /48, /56, /64 or /96"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::\"]", 13, &["`64:ff9b::`", "length is missing"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::1/96\"]", 13, &["`64:ff9b::1/96`", "write \"64:ff9b::/96\""]),
+    ("[dns64]", "prefixes = [\"8.8.8.8/24\"]", 13, &["`8.8.8.8/24`"]),
+    ("[dns64]", "prefixes = [\"fe80::21b:77ff:0:0/96\"]", 13, &["`fe80::21b:77ff:0:0/96`", "bits 64 to 71"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::/96\", \"64:ff9b:0::/96\"]", 29, &["the prefix 64:ff9b::/96 is there twice"]),
+    ("[dns64]", "suffix = \"127.0.0.1\"", 10, &["`127.0.0.1` is not an IPv6 address"]),
+    ("[dns64]", "suffix = \"::1\"", 10, &["`::1`", "no room for a suffix", "(prefix 64:ff9b::/96)"]),
+    ("[dns64]", "clients = [\"2001:db8::1/32\"]", 12, &["`2001:db8::1/32`", "\"2001:db8::/32\""]),
+    ("[dns64]", "exclude-aaaa = [\"10.0.0.0/8\"]", 17, &["only IPv6 makes sense here"]),
+    ("[dns64]", "non-global = \"drop\"", 14, &["`drop`", "\"omit\" or \"embed\""]),
+    ("[dns64]", "never-embed = [\"10.0.0.0/33\"]", 16, &["`10.0.0.0/33`", "0 to 32"]),
+    ("[dns64]", "never-embed = [\"::1\"]", 16, &["only IPv4 makes sense here"]),
+    ("[dns64]", "lookup = \"eventually\"", 10, &["`eventually`", "stagger 20ms"]),
+    ("[dns64]", "lookup = \"stagger 20\"", 10, &["`20` is not a duration"]),
+    ("[dns64]", "dnssec = \"on\"", 10, &["`on`", "\"trust\" or \"off\" or \"validate\""]),
+    ("[dns64]", "break-dnssec = 1", 16, &["must be true or false"]),
+    ("[dns64]", "ptr = \"yes\"", 7, &["`yes`", "\"off\" or \"cname\" or \"local\""]),
+    ("[dns64]", "ptr-server = \"a..b\"", 14, &["`a..b` is not a domain name"]),
+    ("[dns64]", "max-records = 1025", 15, &["out of range: 1025"]),
+    ("[dns64.on-failure]", "servfail = \"explode\"", 12, &["`explode`", "dns64.on-failure.servfail", "\"synthesize\" or \"pass\""]),
+    ("[edns]", "udp-size = 511", 12, &["out of range: 511", "512 to 4096"]),
+    ("[edns]", "cookie-secret = \"1234\"", 17, &["is not 32 hex digits", "openssl"]),
+    ("[edns]", "client-subnet = \"on\"", 17, &["`on`", "\"off\" or \"forward\""]),
+    ("[limits]", "pending = -1", 11, &["`limits.pending` is out of range: -1"]),
+    ("[limits]", "pending = 99999999999999999999", 11, &["out of range: 99999999999999999999"]),
+    ("[limits]", "tcp-idle = \"1d\"", 12, &["`1d` is out of range", "\"1h\""]),
+    ("[limits]", "queries-per-client = -1", 22, &["out of range: -1"]),
+    ("[cache]", "size = \"64MB\"", 8, &["`64MB` is not a size: the unit is unknown", "MiB"]),
+    ("[cache]", "max-ttl = \"1w\"", 11, &["`1w` is not a duration"]),
+    ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
+    ("[filter]", "block = [\"a..b\"]", 10, &["`a..b` is not a domain name"]),
+    ("[metrics]", "listen = \"http://[::1]\"", 10, &["`http://[::1]` is not an address"]),
+    ("[metrics]", "listen = \"127.0.0.1:5364\"", 10, &["also an address of `server.listen`"]),
+    ("[control]", "socket = true", 10, &["`control.socket` is a boolean, but must be a path"]),
+    ("[log]", "level = \"verbose\"", 9, &["`verbose`", "\"debug\""]),
+    ("[log]", "format = \"jsonl\"", 10, &["did you mean \"json\"?"]),
+    ("[log]", "to = \"file\"", 6, &["`file`", "\"stderr\" or \"journald\" or \"syslog\""]),
+];
+
+#[test]
+fn every_wrong_value_is_found_with_its_place_and_remedy() {
+    for (table, line, column, words) in WRONG {
+        let found = problems(&format!("# first\n{table}\n{line} # last\n"));
+        assert_eq!(found.len(), 1, "{line}: {found:#?}");
+        let place = if *column == 0 { "2:1 ".to_owned() } else { format!("3:{column} ") };
+        assert!(found[0].starts_with(&place), "{line}: {}", found[0]);
+        for word in *words {
+            assert!(found[0].contains(word), "{line}: {word}: {}", found[0]);
+        }
+    }
+}
+
+#[test]
+fn all_errors_are_found_in_one_run_in_the_order_of_the_file() {
+    let found = problems(
+        "[upstream]\ntimeout = \"5\"\n[dns46]\n[dns64]\nprefixes = [\"64:ff9b::/52\", \"x\"]\nsufix = \"::\"\n\
+         exclude-aaaa = [\"2001:db8::/129\"]\nsuffix = \"nonsense\"\n[[upstream.zone]]\nzone = \"..\"\n",
+    );
+    let places: Vec<&str> = found.iter().map(|problem| problem.split(' ').next().unwrap()).collect();
+    assert_eq!(places, ["2:11", "3:2", "5:13", "5:29", "6:1", "7:17", "8:10", "9:1", "10:8"], "{found:#?}");
+}
+
+#[test]
+fn unknown_keys_and_tables_are_errors_with_a_proposal() {
+    for (text, expected) in [
+        ("[dns46]\n", "1:2 unknown table `dns46` / did you mean `dns64`?"),
+        ("workers = 1\n", "1:1 unknown key `workers` / the tables are server, upstream, "),
+        (
+            "[dns64]\nno-such-option = true\n",
+            "2:1 unknown key `no-such-option` in [dns64] / the keys of [dns64] are pref",
+        ),
+        ("[server]\nLISTEN = []\n", "2:1 unknown key `LISTEN` in [server] / did you mean `listen`?"),
+        (
+            "[upstream]\ntcp_fast_open = true\n",
+            "2:1 unknown key `tcp_fast_open` in [upstream] / did you mean `tcp-fast-open`?",
+        ),
+        ("upstream.zones = []\n", "1:10 unknown key `zones` in [upstream] / did you mean `zone`?"),
+        ("[dns64.onfailure]\n", "1:8 unknown table `onfailure` in [dns64] / did you mean `on-failure`?"),
+        (
+            "[[upstream.zone]]\nzone = \"a\"\nforwarders = [\"::1\"]\nforwarder = 1\n",
+            "4:1 unknown key `forwarder` in [upstream.zone] / did",
+        ),
+        ("[\"a\\u001bb\"]\n", "1:2 unknown table `a\\u{1b}b` / the tables are"),
+    ] {
+        let found = problems(text);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with(expected), "{}", found[0]);
+    }
+}
+
+#[test]
+fn a_rule_is_checked_although_it_cannot_be_used_yet() {
+    let found = problems("[[dns64.rule]]\nip4 = [\"10.0.0.0/8\"]\nprefixes = [\"64:ff9b::/97\"]\n");
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(found[0].starts_with("1:1 `dns64.rule` is not supported yet"), "{}", found[0]);
+    assert!(
+        found[1].starts_with("2:1 unknown key `ip4` in [dns64.rule] / did you mean `ipv4`?"),
+        "{}",
+        found[1]
+    );
+    assert!(found[2].starts_with("3:13 `64:ff9b::/97`"), "{}", found[2]);
+}
+
+/// What asks for a part that does not exist yet: the line, and the key that the message names.
+const NOT_YET: &[(&str, &str)] = &[
+    ("server.proxy-from = [\"10.0.0.0/8\"]", "server.proxy-from"),
+    ("server.datapath = \"xdp\"", "server.datapath"),
+    ("upstream.transport = \"tls\"", "upstream.transport"),
+    ("dns64.rule = [{ names = [\"a\"] }]", "dns64.rule"),
+    ("dns64.ptr = \"cname\"", "dns64.ptr"),
+    ("dns64.ptr = \"local\"", "dns64.ptr"),
+    ("dns64.ptr-server = \"localhost.\"", "dns64.ptr-server"),
+    ("dns64.ptr-contact = \"nobody.invalid.\"", "dns64.ptr-contact"),
+    ("dns64.ipv4only-arpa = true", "dns64.ipv4only-arpa"),
+    ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
+    ("local.records = [\"nas.home. 60 IN A 192.168.1.5\"]", "local.records"),
+    ("local.hosts-file = \"/etc/hosts\"", "local.hosts-file"),
+    ("filter.block = [\"ads.example\"]", "filter.block"),
+    ("filter.rpz = [\"/etc/sixfold/policy.rpz\"]", "filter.rpz"),
+    ("cache.size = \"128MiB\"", "cache.size"),
+    ("cache.min-ttl = \"1s\"", "cache.min-ttl"),
+    ("cache.max-ttl = \"1d\"", "cache.max-ttl"),
+    ("cache.max-negative-ttl = \"1h\"", "cache.max-negative-ttl"),
+    ("cache.stale = \"1d\"", "cache.stale"),
+    ("cache.prefetch = true", "cache.prefetch"),
+    ("edns.cookies = true", "edns.cookies"),
+    ("edns.cookie-secret = \"00112233445566778899aabbccddeeff\"", "edns.cookie-secret"),
+    ("edns.client-subnet = \"forward\"", "edns.client-subnet"),
+    ("limits.queries-per-client = 10", "limits.queries-per-client"),
+    ("limits.responses-per-client = 10", "limits.responses-per-client"),
+    ("tls.certificate = \"/x\"", "tls.certificate"),
+    ("tls.key = \"/x\"", "tls.key"),
+    ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
+    ("tls.listen-doh = [\"::\"]", "tls.listen-doh"),
+    ("tls.listen-doq = [\"::\"]", "tls.listen-doq"),
+    ("log.to = \"journald\"", "log.to"),
+    ("log.to = \"syslog\"", "log.to"),
+    ("log.dnstap = \"unix:/run/dnstap.sock\"", "log.dnstap"),
+];
+
+#[test]
+fn what_does_not_exist_yet_is_refused_by_name() {
+    for (line, key) in NOT_YET {
+        let found = problems(line);
+        assert_eq!(found.len(), 1, "{line}: {found:#?}");
+        let words = found[0].split_once(' ').unwrap().1;
+        assert!(words.starts_with(&format!("`{key}")), "{line}: {words}");
+        assert!(words.contains("is not supported yet / "), "{line}: {words}");
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_is_accepted() {
+    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\nptr = \"off\"\n\
+        ipv4only-arpa = false\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
+        [cache]\nsize = \"0MiB\"\nmin-ttl = \"0s\"\nstale = \"0s\"\nprefetch = false\n[edns]\ncookies = false\n\
+        client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
+        [log]\nto = \"stderr\"\ndnstap = \"\"\n";
+    assert_eq!(read(text), read(""));
+}
+
+#[test]
+fn an_empty_file_means_the_defaults() {
+    let config = read("");
+    let shown = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(shown(&config.server.listen), ["[::1]:5364", "127.0.0.1:5364"]);
+    assert_eq!(config.server.workers, None);
+    assert_eq!(config.server.user, None);
+    assert!(config.upstream.forwarders.system);
+    assert_eq!(shown(&config.upstream.forwarders.addresses), ["192.0.2.153:53", "[2001:db8::153]:53"]);
+    assert_eq!(config.dns64.prefixes, [pref64::WELL_KNOWN]);
+    assert_eq!(config.upstream.timeout, Duration::from_secs(1));
+    assert_eq!((config.upstream.tries, config.udp_size, config.dns64.max_records), (3, 1232, 64));
+    assert_eq!(config.metrics_listen.unwrap().to_string(), "127.0.0.1:9464");
+    assert_eq!(config.control_socket.unwrap(), Path::new("/run/sixfold/control.sock"));
+    assert_eq!(config.dns64.on_failure, FailurePolicy::default());
+    assert_eq!(config.dns64.on_failure.timeout, OnFailure::Synthesize);
+}
+
+#[test]
+fn an_empty_list_of_prefixes_means_the_well_known_one() {
+    // RFC 6147 section 5.2.
+    assert_eq!(read("dns64.prefixes = []").dns64.prefixes, [pref64::WELL_KNOWN]);
+}
+
+#[test]
+fn own_prefixes_are_always_excluded() {
+    let config = read(
+        "[dns64]\nprefixes = [\"2001:db8::/96\", \"2001:db8:1::/48\"]\nexclude-aaaa = [\"2001:db8:1::/48\"]",
+    );
+    let shown: Vec<String> = config.dns64.exclude_aaaa.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["2001:db8:1::/48", "2001:db8::/96"]);
+}
+
+#[test]
+fn the_suffix_is_checked_against_every_prefix() {
+    let good = read("[dns64]\nprefixes = [\"64:ff9b::/64\"]\nsuffix = \"::1\"");
+    assert_eq!(good.dns64.prefixes[0].suffix(), good.dns64.suffix);
+    let found = problems(
+        "[dns64]\nprefixes = [\"2001:db8::/32\", \"2001:db8:1::/64\", \"64:ff9b::/96\"]\nsuffix = \"::100:0\"",
+    );
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(
+        found[0].contains("(prefix 2001:db8:1::/64)") && found[1].contains("(prefix 64:ff9b::/96)"),
+        "{found:#?}"
+    );
+    let found = problems("[dns64]\nprefixes = [\"2001:db8::/32\"]\nsuffix = \"::100:0:0:0\"");
+    assert!(found[0].starts_with("3:10 ") && found[0].contains("bits 64 to 71"), "{found:#?}");
+}
+
+#[test]
+fn flags_take_the_place_of_keys() {
+    let overrides = Overrides {
+        listen: vec!["[::1]:5300".parse().unwrap()],
+        forwarders: vec!["192.0.2.9:53".parse().unwrap()],
+        prefixes: vec![prefix("2001:db8::/64").unwrap()],
+        workers: Some(3),
+    };
+    let text = "[server]\nlisten = [\"::\"]\nworkers = 7\n[upstream]\nforwarders = [\"192.0.2.1\"]\n\
+                [dns64]\nprefixes = [\"64:ff9b::/96\"]\nsuffix = \"::5\"\n";
+    let (config, _) = read_with(text, &overrides).unwrap();
+    assert_eq!(config.server.listen, overrides.listen);
+    assert_eq!(config.server.workers, Some(3));
+    assert_eq!(
+        config.upstream.forwarders,
+        Forwarders { system: false, addresses: overrides.forwarders.clone() }
+    );
+    assert_eq!(config.dns64.prefixes[0].to_string(), "2001:db8::/64");
+    assert_eq!(config.dns64.suffix.to_string(), "::5");
+}
+
+#[test]
+fn a_contradiction_of_flags_names_the_flag() {
+    let address = "[::1]:5364".parse().unwrap();
+    let overrides = Overrides { forwarders: vec![address], ..Overrides::default() };
+    let report = read_with("", &overrides).unwrap_err().to_string();
+    assert!(report.contains(" --> command line: --forwarder [::1]:5364\n  = help: "), "{report}");
+}
+
+#[test]
+fn a_resolver_of_the_system_that_is_this_server_is_an_error() {
+    let found = problems("server.listen = [\"192.0.2.153\"]");
+    assert!(
+        found[0].starts_with("System(") && found[0].contains("192.0.2.153:53 is an address that this"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_forwarder_that_may_be_this_server_is_a_warning() {
+    let text = "server.listen = [\"0.0.0.0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
+    let (_, warnings) = read_with(text, &Overrides::default()).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(warnings[0].contains("127.0.0.1:53 may be this server itself"));
+}
+
+#[test]
+fn a_zone_may_be_there_only_once() {
+    let zone = "[[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"192.0.2.1\"]\n";
+    let found = problems(&format!("{zone}{}", zone.replace("corp", "CORP")));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("5:8 the zone `corp.example.` is there twice"), "{found:#?}");
+}
+
+#[test]
+fn more_forwarders_than_the_engine_takes_are_an_error() {
+    let addresses: Vec<String> = (0..257).map(|number| format!("\"2001:db8::{number:x}\"")).collect();
+    let found = problems(&format!("upstream.forwarders = [\n{}]", addresses.join(",\n")));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("258:1 more than 256 different forwarders"), "{found:#?}");
+}
+
+#[test]
+fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
+    let found = problems("[dns64]\nprefixes = [\n");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].starts_with("2:13 this is not TOML: unclosed array"), "{found:#?}");
+    let found =
+        problems("[server]\nworkers = \nlisten = [\"x\"]\n[upstream]\nselect = \"ordered\nname = 1\n");
+    let places: Vec<&str> = found.iter().map(|problem| problem.split(' ').next().unwrap()).collect();
+    assert_eq!(places, ["2:11", "3:11", "5:18", "6:1"], "{found:#?}");
+    let found = problems("[server]\n[server]\n");
+    assert!(found[0].starts_with("2:2 this is not TOML: duplicate key / "), "{found:#?}");
+}
+
+#[test]
+fn the_effective_configuration_reads_back_as_itself() {
+    let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
+        steer = \"flow\"\nuser = \"nobody\"\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
+        select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntcp-fast-open = false\n\
+        [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
+        [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
+        [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
+        non-global = \"embed\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
+        recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\n\
+        [edns]\nudp-size = 4096\n[limits]\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
+        tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
+        [log]\nlevel = \"trace\"\nformat = \"json\"\n";
+    for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
+        let config = read(text);
+        assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());
+    }
+    assert_eq!(read(rich).upstream.timeout, Duration::from_millis(1350));
+    assert_eq!(read(rich).upstream.zones[0].zone.wire(), b"\x05a\\b\"c\x07example\x00");
+}
+
+#[test]
+fn the_engine_is_told_what_the_file_says() {
+    let config = read(
+        "[upstream]\nforwarders = [\"192.0.2.53\"]\ntimeout = \"250ms\"\n[[upstream.zone]]\nzone = \"Corp.Example\"\n\
+         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\n[limits]\npending = 9\n",
+    );
+    let settings = config.settings();
+    assert_eq!(settings.upstream.timeout, engine::Span::from_millis(250));
+    assert_eq!(&*settings.upstream.zones[0].name, b"\x04corp\x07example\x00");
+    assert_eq!(settings.dns64.lookup, Lookup::Stagger(engine::Span::from_millis(20)));
+    assert!(settings.dns64.clients.contains("::ffff:10.1.2.3".parse().unwrap()));
+    assert!(!settings.dns64.clients.contains("::1".parse().unwrap()));
+    assert!(
+        settings.dns64.exclude_aaaa.iter().any(|network| network.contains("64:ff9b::1".parse().unwrap()))
+    );
+    assert!(settings.allow.contains("::1".parse().unwrap()));
+    assert_eq!(config.capacity().pending, 9);
+}

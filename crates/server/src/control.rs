@@ -1,0 +1,222 @@
+//! The control socket and `sixfold ctl`. One command per connection: a line goes in; out comes a line `0` or `1` (the
+//! exit status), then the text for the operator.
+
+use crate::cli::{Ctl, CtlCommand};
+use crate::config::control_socket;
+use crate::metrics::Metrics;
+use crate::running::Running;
+use crate::version;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+
+/// How long one command may take in all.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Octets of the longest command.
+const COMMAND: u64 = 1024;
+
+/// Connections at a time.
+const CONNECTIONS: usize = 16;
+
+/// After an accept that failed, the next one waits so long.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds the control socket, mode 0660. A socket that nobody listens on any more is replaced.
+pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    use std::os::unix::net::UnixListener;
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            remove_stale(path)?;
+            UnixListener::bind(path)?
+        }
+        other => other?,
+    };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Removes a socket that nobody listens on. Whatever else has its name stays: a wrong path must not cost a file.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let taken = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return taken("a file of another kind is there");
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => taken("another server listens there"),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// Serves until the process ends.
+pub async fn serve(listener: UnixListener, running: Arc<Running>) {
+    let room = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let running = Arc::clone(&running);
+        tokio::task::spawn_local(async move {
+            // Whoever asks and goes away has no use for an error.
+            let _ = tokio::time::timeout(DEADLINE, converse(stream, &running)).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn converse(stream: UnixStream, running: &Running) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(read.take(COMMAND)).read_line(&mut line).await?;
+    let (status, text) = match obey(line.trim(), running).await {
+        Ok(text) => (0, text),
+        Err(text) => (1, text),
+    };
+    write.write_all(format!("{status}\n{text}").as_bytes()).await?;
+    write.shutdown().await
+}
+
+async fn obey(command: &str, running: &Running) -> Result<String, String> {
+    match command {
+        "status" => Ok(status(running).await),
+        "stats" => Ok(Metrics::gather(running).await.to_text()),
+        "stats json" => Ok(Metrics::gather(running).await.to_json() + "\n"),
+        "health" => match running.health().await {
+            Ok(()) => Ok("serving\n".into()),
+            Err(why) => Err(format!("not serving: {why}\n")),
+        },
+        "reload" => reload(running).await,
+        _ => Err(format!("unknown command: {command:?}\n")),
+    }
+}
+
+/// Reloads and says in the log what came of it.
+pub async fn reload(running: &Running) -> Result<String, String> {
+    match running.reload().await {
+        Ok(notes) => {
+            tracing::info!("configuration reloaded");
+            let mut text = "reloaded\n".to_owned();
+            for note in notes {
+                tracing::warn!("{note}");
+                let _ = writeln!(text, "note: {note}");
+            }
+            Ok(text)
+        }
+        Err(error) => {
+            tracing::error!("reload failed, the old configuration stays in force: {error}");
+            Err(format!("reload failed, the old configuration stays in force:\n{error}\n"))
+        }
+    }
+}
+
+async fn status(running: &Running) -> String {
+    let views = running.views().await;
+    let config = running.config();
+    let alive: Vec<_> = views.iter().flatten().collect();
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line("version", format!("{} (commit {})", version::VERSION, version::COMMIT));
+    line("process", std::process::id().to_string());
+    line("uptime", format!("{} s", running.started.elapsed().as_secs()));
+    let source =
+        running.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
+    line("config", source);
+    let draining = running.draining.load(Ordering::Relaxed);
+    line("state", if draining { "draining".into() } else { "serving".into() });
+    let addresses: Vec<_> = running.workers.addresses().iter().map(ToString::to_string).collect();
+    line("listen", addresses.join(" "));
+    let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
+    line("prefixes", prefixes.join(" "));
+    line("workers", format!("{} ({} responding)", views.len(), alive.len()));
+    line("pending", alive.iter().map(|view| view.pending).sum::<usize>().to_string());
+    line("streams", running.streams.connections().to_string());
+    if let Some(first) = alive.first() {
+        for server in &first.servers {
+            let up =
+                alive.iter().flat_map(|view| &view.servers).any(|s| s.address == server.address && !s.dead);
+            let trip = server.round_trip.map_or("not measured".into(), |span| {
+                format!("round trip {:.1} ms", span.as_secs_f64() * 1e3)
+            });
+            line("upstream", format!("{} {}, {trip}", server.address, if up { "up" } else { "down" }));
+        }
+    }
+    text
+}
+
+/// Runs `sixfold ctl`.
+pub fn run(arguments: &Ctl) -> ExitCode {
+    let command = match &arguments.command {
+        CtlCommand::Status => "status",
+        CtlCommand::Stats { json: false } => "stats",
+        CtlCommand::Stats { json: true } => "stats json",
+        CtlCommand::Reload => "reload",
+        CtlCommand::Health => "health",
+        _ => {
+            eprintln!(
+                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload and health"
+            );
+            return ExitCode::FAILURE;
+        }
+    };
+    let path = match socket_of(arguments) {
+        Ok(path) => path,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match send(&path, command) {
+        Ok((true, text)) => {
+            // A closed pipe (`| head`) is no failure of the command.
+            let _ = io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Ok((false, text)) => {
+            eprint!("sixfold: {text}");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!(
+                "sixfold: cannot speak to the server at {}: {error}; is it running, and may you use the socket? \
+                 (--socket names another one)",
+                path.display()
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn socket_of(arguments: &Ctl) -> Result<PathBuf, String> {
+    if let Some(path) = &arguments.socket {
+        return Ok(path.clone());
+    }
+    control_socket(arguments.config.as_deref()).ok_or_else(|| {
+        "sixfold: the configuration has no control socket; set `control.socket`, or name one with --socket".into()
+    })
+}
+
+fn send(path: &Path, command: &str) -> io::Result<(bool, String)> {
+    let mut stream = std::os::unix::net::UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(DEADLINE))?;
+    stream.write_all(format!("{command}\n").as_bytes())?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    match reply.split_once('\n') {
+        Some(("0", text)) => Ok((true, text.to_owned())),
+        Some(("1", text)) => Ok((false, text.to_owned())),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the reply is not one of a Sixfold server")),
+    }
+}

@@ -1,0 +1,13 @@
+//! The `sixfold` command.
+#![forbid(unsafe_code)]
+
+use sixfold::cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match Cli::read().command {
+        Command::Check(arguments) => sixfold::check::run(&arguments),
+        Command::Serve(arguments) => sixfold::serve::run(&arguments),
+        Command::Ctl(arguments) => sixfold::control::run(&arguments),
+    }
+}

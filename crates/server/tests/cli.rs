@@ -1,0 +1,163 @@
+//! The command line from outside: what the binary prints, where, and its exit status.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn sixfold(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A configuration file of its own for each test.
+fn file(name: &str, text: &[u8]) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn check(name: &str, text: &str) -> Output {
+    sixfold(&["check", "--config", file(name, text.as_bytes()).to_str().unwrap()])
+}
+
+#[test]
+fn a_good_configuration_is_shown_and_the_shown_one_is_good() {
+    let output = check("good.toml", "upstream.forwarders = [\"192.0.2.53\"]\n");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("# Effective configuration, from "));
+    assert!(stdout(&output).contains("forwarders = [\"192.0.2.53:53\"]\n"));
+    assert_eq!(stderr(&output), "");
+
+    let again = check("again.toml", &stdout(&output));
+    let body = |output: &Output| stdout(output).split_once('\n').unwrap().1.to_owned();
+    assert_eq!(body(&again), body(&output));
+}
+
+#[test]
+fn every_error_is_told_at_once_on_standard_error() {
+    let output =
+        check("bad.toml", "[dns46]\n[dns64]\nprefixes = [\"64:ff9b::/52\"]\nlookup = \"eventually\"\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output), "");
+    let text = stderr(&output);
+    for words in [
+        "error: unknown table `dns46`\n",
+        "bad.toml:1:2\n  |\n1 | [dns46]\n  |  ^^^^^\n  = help: did you mean `dns64`?\n",
+        "bad.toml:3:13\n  |\n3 | prefixes = [\"64:ff9b::/52\"]\n  |             ^^^^^^^^^^^^^^\n",
+        "error: `eventually` is not a value of `dns64.lookup`\n",
+        "bad.toml: 3 errors; correct what is shown above\n",
+    ] {
+        assert!(text.contains(words), "{words}\n--- not in\n{text}");
+    }
+    assert_eq!(text.matches("\nsixfold: cannot use ").count(), 1);
+}
+
+#[test]
+fn a_warning_does_not_spoil_the_check() {
+    let output = check("warning.toml", "server.listen = [\"::\"]\nupstream.forwarders = [\"::1\"]\n");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).starts_with("sixfold: warning: the forwarder [::1]:53 may be"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_reason_and_the_remedy() {
+    let output = sixfold(&["check", "--config", "/nonexistent/sixfold.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.starts_with("sixfold: cannot read /nonexistent/sixfold.toml: No such file"), "{text}");
+    assert!(text.contains("--config"), "{text}");
+
+    let binary = file("binary.toml", b"[server]\nuser = \"\xff\"\n");
+    let output = sixfold(&["check", "--config", binary.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("line 2 is not UTF-8"), "{}", stderr(&output));
+
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let output = sixfold(&["check", "--config", directory]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("sixfold: cannot read "), "{}", stderr(&output));
+
+    // A file without end is given up, not read into memory.
+    let output = sixfold(&["check", "--config", "/dev/zero"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("it is larger than"), "{}", stderr(&output));
+}
+
+#[test]
+fn wrong_usage_has_exit_status_2_and_says_what_is_allowed() {
+    for (arguments, words) in [
+        (&["chek"][..], "unrecognized subcommand 'chek'"),
+        (&["check", "--confg", "x"], "unexpected argument '--confg'"),
+        (&["check", "--config"], "a value is required"),
+        (
+            &["serve", "--listen", "localhost"],
+            "`localhost` is not an address: neither IPv4 nor IPv6 (help: write",
+        ),
+        (&["serve", "--forwarder", "::"], "`::` means every address"),
+        (&["serve", "--prefix", "64:ff9b::/52"], "`64:ff9b::/52` cannot be used"),
+        (&["serve", "--workers", "0"], "write a number from 1 to 256"),
+        (&["serve", "--demo", "--forwarder", "::1"], "cannot be used with"),
+        (&["ctl", "flush", "--below"], "required arguments were not provided"),
+        (&["ctl", "trace", "maybe"], "possible values: on, off"),
+    ] {
+        let output = sixfold(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let text = stderr(&output);
+        assert!(text.starts_with("sixfold: ") && text.contains(words), "{arguments:?}: {text}");
+    }
+    for arguments in [&[][..], &["ctl"]] {
+        let output = sixfold(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains("Usage: "), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn help_has_a_purpose_every_option_with_its_default_and_an_example() {
+    for (arguments, words) in [
+        (&["--help"][..], &["DNS64 server", "serve", "check", "ctl"][..]),
+        (
+            &["serve", "--help"],
+            &[
+                "--listen",
+                "[::1]:5364",
+                "--forwarder",
+                "/etc/resolv.conf",
+                "--prefix",
+                "64:ff9b::/96",
+                "--workers",
+                "--demo",
+            ],
+        ),
+        (&["check", "--help"], &["--config", "/etc/sixfold/sixfold.toml", "Exit status"]),
+        (
+            &["ctl", "--help"],
+            &["--socket", "/run/sixfold/control.sock", "status", "stats", "reload", "health", "Exit status"],
+        ),
+    ] {
+        let output = sixfold(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        for word in words.iter().chain(&["Example", "  sixfold "]) {
+            assert!(stdout(&output).contains(word), "{arguments:?}: {word}: {}", stdout(&output));
+        }
+    }
+}
+
+#[test]
+fn version_names_version_commit_and_features() {
+    let output = sixfold(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    assert!(text.starts_with(concat!("sixfold ", env!("CARGO_PKG_VERSION"), " (commit ")), "{text}");
+    assert!(text.contains("\nfeatures: "), "{text}");
+}

@@ -1,0 +1,125 @@
+//! `[limits]` in effect: who is too greedy is refused, and everybody else is served.
+
+use crate::client::{Tcp, Udp, embedded, name_of, question};
+use crate::daemon::{Daemon, PREFIX, Setup, until};
+use crate::upstream::{Conduct, Upstream};
+use std::net::IpAddr;
+use std::time::Duration;
+use wire::{Rcode, Type};
+
+/// Names from here on are answered, those below never are.
+const ANSWERED: u32 = 10_000;
+
+fn upstream() -> Upstream {
+    Upstream::start(|name| {
+        let answered = (ANSWERED..ANSWERED + 100).any(|number| name == format!("{}.", name_of(number)));
+        if answered { Conduct::Answer } else { Conduct::Ignore }
+    })
+}
+
+fn start(upstream: &Upstream, lines: &[&str]) -> Daemon {
+    let setup = Setup::new(upstream.address).line("upstream.timeout = \"30s\"").line("upstream.tries = 1");
+    lines.iter().fold(setup, |setup, line| setup.line(line)).start()
+}
+
+fn at(last: u8, server: &Daemon) -> Udp {
+    Udp::from(IpAddr::from([127, 0, 0, last]), server.v4())
+}
+
+#[test]
+fn when_all_room_is_taken_another_network_is_served_and_the_greedy_one_is_refused() {
+    let upstream = upstream();
+    let server = start(&upstream, &["limits.pending = 50"]);
+    let greedy = at(1, &server);
+    for number in 0..50 {
+        greedy.send(&question(number as u16, &name_of(number), Type::AAAA));
+    }
+    server.wait_for_stat("pending", 50.0);
+
+    let other = at(2, &server).ask(&name_of(ANSWERED), Type::AAAA);
+    assert_eq!((other.rcode, other.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, ANSWERED)]));
+    // The newest question of the greedy network gave way.
+    let refused = greedy.receive();
+    assert_eq!((refused.id, refused.rcode), (49, Rcode::REFUSED));
+
+    // One place is free again; the greedy network may have it, but no more.
+    greedy.send(&question(50, &name_of(50), Type::AAAA));
+    server.wait_for_stat("pending", 50.0);
+    greedy.send(&question(51, &name_of(51), Type::AAAA));
+    let refused = greedy.receive();
+    assert_eq!((refused.id, refused.rcode), (51, Rcode::REFUSED));
+    assert_eq!(server.stat("refused_total{reason=\"pending\"}"), 2.0);
+    // Ten more networks are served all the same.
+    for last in 3..13 {
+        let name = name_of(ANSWERED + u32::from(last));
+        assert_eq!(at(last, &server).ask(&name, Type::AAAA).rcode, Rcode::NOERROR);
+    }
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(ANSWERED), Type::AAAA).rcode, Rcode::NOERROR);
+}
+
+#[test]
+fn a_network_has_at_most_its_share_of_pending_questions() {
+    let upstream = upstream();
+    let server = start(&upstream, &["limits.pending-per-client = 10"]);
+    let greedy = at(1, &server);
+    for number in 0..10 {
+        greedy.send(&question(number as u16, &name_of(number), Type::AAAA));
+    }
+    server.wait_for_stat("pending", 10.0);
+    // Over whichever socket and transport of that network.
+    assert_eq!(at(1, &server).ask(&name_of(11), Type::AAAA).rcode, Rcode::REFUSED);
+    assert_eq!(Tcp::from([127, 0, 0, 1], server.v4()).ask(&name_of(12), Type::AAAA).rcode, Rcode::REFUSED);
+    assert_eq!(server.stat("refused_total{reason=\"pending_per_client\"}"), 2.0);
+    assert_eq!(at(2, &server).ask(&name_of(ANSWERED), Type::AAAA).rcode, Rcode::NOERROR);
+    assert_eq!(server.stat("pending"), 10.0);
+}
+
+#[test]
+fn connections_are_limited_in_all_and_per_client() {
+    let upstream = upstream();
+    let server = start(
+        &upstream,
+        &["limits.tcp-connections = 5", "limits.tcp-per-client = 2", "limits.tcp-idle = \"1h\""],
+    );
+    let connect = |last| {
+        let mut connection = Tcp::from([127, 0, 0, last], server.v4());
+        assert_eq!(connection.ask(&name_of(ANSWERED), Type::AAAA).rcode, Rcode::NOERROR);
+        connection
+    };
+    let mut open: Vec<Tcp> = [1, 1, 2, 2].map(connect).into();
+    Tcp::turned_away([127, 0, 0, 1], server.v4());
+    Tcp::turned_away([127, 0, 0, 2], server.v4());
+    open.push(connect(3));
+    Tcp::turned_away([127, 0, 0, 4], server.v4());
+    assert_eq!(server.stat("stream_connections"), 5.0);
+    let refused = |result: &str| server.stat(&format!("stream_connections_total{{result=\"{result}\"}}"));
+    assert_eq!([refused("client_limit"), refused("total_limit"), refused("accepted")], [2.0, 1.0, 5.0]);
+    // Who leaves makes room.
+    drop(open.remove(0));
+    server.wait_for_stat("stream_connections", 4.0);
+    connect(1);
+    // UDP does not care.
+    assert_eq!(at(4, &server).ask(&name_of(ANSWERED), Type::AAAA).rcode, Rcode::NOERROR);
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
+    let upstream = Upstream::start(|_| Conduct::Hold);
+    let server = start(&upstream, &["limits.tcp-idle = \"300ms\""]);
+    let mut waiting = Tcp::to(server.v6());
+    waiting.send(&question(1, &name_of(1), Type::AAAA));
+    let mut idle = Tcp::to(server.v6());
+    idle.wait_for_close();
+    let mut half = Tcp::to(server.v6());
+    half.send_part(&[0, 40, 1, 2, 3]);
+    half.wait_for_close();
+    std::thread::sleep(Duration::from_millis(600));
+    upstream.release();
+    assert_eq!(waiting.receive().addresses, [embedded(PREFIX, 1)]);
+    waiting.wait_for_close();
+    let closed = |reason: &str| server.stat(&format!("stream_closed_total{{reason=\"{reason}\"}}"));
+    // On a machine that is busy enough the half message comes too late, and its connection counts as idle.
+    until("all are counted", || closed("idle") + closed("slow_sender") == 3.0);
+    assert!(closed("idle") >= 2.0);
+    server.process.stop();
+}

@@ -1,0 +1,230 @@
+//! `sixfold ctl` and its socket.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, ctl};
+use crate::upstream::{Conduct, Upstream};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Output;
+use wire::Type;
+
+fn start() -> (Upstream, Daemon) {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    (upstream, server)
+}
+
+fn stdout(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn status_tells_what_an_operator_wants_to_know() {
+    let (upstream, server) = start();
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    let text = stdout(&server.ctl(&["status"]));
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+        line.unwrap_or_else(|| panic!("no {name} in\n{text}")).split_once(' ').unwrap().1.trim().to_owned()
+    };
+    assert!(value("version").starts_with(env!("CARGO_PKG_VERSION")), "{text}");
+    assert_eq!(value("process"), server.process.pid().to_string());
+    assert!(value("uptime").ends_with(" s"), "{text}");
+    assert_eq!(value("config"), server.config.display().to_string());
+    assert_eq!(value("state"), "serving");
+    assert_eq!(value("listen"), format!("{} {}", server.v6(), server.v4()));
+    assert_eq!(value("prefixes"), PREFIX);
+    assert_eq!(value("workers"), "1 (1 responding)");
+    assert_eq!((value("pending").as_str(), value("streams").as_str()), ("0", "0"));
+    let up = value("upstream");
+    assert!(up.starts_with(&format!("{} up, round trip ", upstream.address)), "{text}");
+    server.process.stop();
+}
+
+#[test]
+fn stats_as_json_are_one_object_with_the_same_series() {
+    let (_upstream, server) = start();
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    let text = stdout(&server.ctl(&["stats"]));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&server.ctl(&["stats", "--json"]))).unwrap();
+    let object = json.as_object().unwrap();
+    let series: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.rsplit_once(' ').unwrap().0)
+        .collect();
+    assert_eq!(object.len(), series.len());
+    for name in series {
+        assert!(object[name].is_number(), "{name}: {}", object[name]);
+    }
+    let synthesized = &object["sixfold_synthesized_total{reason=\"nodata\"}"];
+    assert_eq!(synthesized.as_f64(), Some(1.0));
+    server.process.stop();
+}
+
+#[test]
+fn health_and_reload_say_yes_with_exit_status_0() {
+    let (_upstream, server) = start();
+    assert_eq!(stdout(&server.ctl(&["health"])), "serving\n");
+    assert_eq!(stdout(&server.ctl(&["reload"])), "reloaded\n");
+    // The socket may also be found through the configuration.
+    let config = server.config.display().to_string();
+    let health = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sixfold"));
+        command.args(["ctl", "--config", &config, "health"]).output().unwrap()
+    };
+    assert_eq!(stdout(&health()), "serving\n");
+    // Also while something else in it is wrong.
+    server.rewrite(&["upstream.tries = 99"]);
+    assert_eq!(stdout(&health()), "serving\n");
+    server.process.stop();
+}
+
+#[test]
+fn commands_that_do_not_exist_yet_say_so() {
+    let (_upstream, server) = start();
+    for arguments in [
+        &["flush"][..],
+        &["lookup", "name.test"],
+        &["explain", "name.test"],
+        &["upstreams"],
+        &["drain"],
+        &["undrain"],
+        &["trace", "on"],
+    ] {
+        let output = server.ctl(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let text = stderr(&output);
+        assert!(text.starts_with("sixfold: ") && text.contains("not supported yet"), "{arguments:?}: {text}");
+    }
+    server.process.stop();
+}
+
+#[test]
+fn a_wrong_path_is_an_error_with_a_remedy() {
+    let directory = Directory::new();
+    let path = directory.file("nobody.sock");
+    let output = ctl(&path, &["status"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    let text = stderr(&output);
+    assert!(
+        text.starts_with(&format!("sixfold: cannot speak to the server at {}: ", path.display())),
+        "{text}"
+    );
+    assert!(text.contains("is it running") && text.contains("--socket"), "{text}");
+    // Something else that listens there is no server.
+    let listener = UnixListener::bind(&path).unwrap();
+    let other = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 100]);
+        stream.write_all(b"220 mail.test ESMTP\r\n").unwrap();
+    });
+    let output = ctl(&path, &["status"]);
+    other.join().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("not one of a Sixfold server"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_socket_is_for_owner_and_group_and_is_removed_at_the_end() {
+    let (_upstream, server) = start();
+    let metadata = std::fs::metadata(&server.control).unwrap();
+    assert!(metadata.file_type().is_socket());
+    assert_eq!(metadata.permissions().mode() & 0o7777, 0o660);
+    server.process.stop();
+    assert!(!server.control.exists());
+}
+
+/// Starts a server whose control socket is `path`, which other things may be at.
+fn start_at(path: &std::path::Path, directory: &Directory) -> (Process, bool) {
+    for _ in 0..8 {
+        let port = crate::daemon::free_port();
+        let config = directory.file("sixfold.toml");
+        let text = format!(
+            "server.listen = [\"127.0.0.1:{port}\"]\nserver.user = \"root\"\nupstream.forwarders = [\"127.0.0.1\"]\n\
+             metrics.listen = \"\"\ncontrol.socket = \"{}\"",
+            path.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
+        let process = Process::start(&[], &arguments);
+        let is_ready = process.wait_for("sixfold: ready").is_some();
+        if is_ready || !process.log().contains("port is in use") {
+            return (process, is_ready);
+        }
+    }
+    panic!("no port was free");
+}
+
+#[test]
+fn a_stale_socket_is_replaced() {
+    let directory = Directory::new();
+    let path = directory.file("control.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let (process, is_ready) = start_at(&path, &directory);
+    assert!(is_ready, "{}", process.log());
+    assert_eq!(ctl(&path, &["health"]).status.code(), Some(0));
+    process.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_socket_that_another_server_listens_on_is_an_error_and_stays() {
+    let (_upstream, first) = start();
+    let directory = Directory::new();
+    let (second, is_ready) = start_at(&first.control, &directory);
+    assert!(!is_ready);
+    let (status, _) = second.wait();
+    assert_eq!(status.code(), Some(1));
+    let text = second.log();
+    let words =
+        format!("sixfold: cannot listen on {}: another server listens there", first.control.display());
+    assert!(text.contains(&words) && text.contains("change `control.socket`"), "{text}");
+    assert_eq!(first.ctl(&["health"]).status.code(), Some(0));
+    first.process.stop();
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_never_removed() {
+    let directory = Directory::new();
+    let path = directory.file("precious");
+    std::fs::write(&path, "data").unwrap();
+    let (process, is_ready) = start_at(&path, &directory);
+    assert!(!is_ready);
+    let (status, _) = process.wait();
+    assert_eq!(status.code(), Some(1));
+    let text = process.log();
+    assert!(text.contains(&path.display().to_string()) && text.contains("control.socket"), "{text}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "data");
+}
+
+#[test]
+fn odd_clients_of_the_socket_do_no_harm() {
+    use std::io::{Read, Write};
+    let (_upstream, server) = start();
+    let exchange = |command: &[u8]| {
+        let mut stream = UnixStream::connect(&server.control).unwrap();
+        stream.set_read_timeout(Some(crate::daemon::PATIENCE)).unwrap();
+        stream.write_all(command).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut reply = String::new();
+        let _ = stream.read_to_string(&mut reply);
+        reply
+    };
+    assert_eq!(exchange(b"nonsense\n"), "1\nunknown command: \"nonsense\"\n");
+    assert!(exchange(b"").starts_with("1\n"));
+    assert_eq!(exchange(b"\xff\xfe\n"), "");
+    assert!(exchange(&[b'x'; 900]).starts_with("1\n"));
+    // Some that connect and say nothing.
+    let silent: Vec<UnixStream> = (0..10).map(|_| UnixStream::connect(&server.control).unwrap()).collect();
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    drop(silent);
+    server.process.stop();
+}

@@ -1,0 +1,320 @@
+//! A server process with a directory and ports of its own. It is killed when the test ends, however that ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The longest that anything may take on a machine that is busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The first of the ports that are tried; all of them are below those that the kernel gives to clients.
+const FIRST_PORT: u32 = 12_000;
+const PORTS: u32 = 20_000;
+
+/// Starts when a port that was free has been taken in between.
+const STARTS: usize = 8;
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The prefix that tests use: global, so that every address may be embedded.
+pub const PREFIX: &str = "2001:db8:64::/96";
+
+/// A port that is free for UDP and TCP on both loopback addresses, and given to nobody else in this process.
+pub fn free_port() -> u16 {
+    let start = std::process::id().wrapping_mul(97);
+    for _ in 0..PORTS {
+        let port = (FIRST_PORT + start.wrapping_add(NUMBER.fetch_add(1, Ordering::Relaxed)) % PORTS) as u16;
+        let free = ["[::1]", "127.0.0.1"].iter().all(|host| {
+            let address = format!("{host}:{port}");
+            UdpSocket::bind(&address).is_ok() && TcpListener::bind(&address).is_ok()
+        });
+        if free {
+            return port;
+        }
+    }
+    panic!("no port is free");
+}
+
+/// A directory that goes with the test.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    pub fn new() -> Directory {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Short, as the path of a socket has at most 107 octets.
+        let path = std::env::temp_dir().join(format!("sixfold-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        // Servers that give up root have to make and remove their socket here.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        Directory(path)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a server is started with.
+pub struct Setup {
+    lines: Vec<String>,
+    metrics: bool,
+}
+
+impl Setup {
+    /// A server that forwards to `forwarder`, with one worker, and with the prefix [`PREFIX`].
+    pub fn new(forwarder: SocketAddr) -> Setup {
+        let lines =
+            vec![format!("upstream.forwarders = [\"{forwarder}\"]"), "server.user = \"root\"".to_owned()];
+        Setup { lines, metrics: false }
+            .line("server.workers = 1")
+            .line(&format!("dns64.prefixes = [\"{PREFIX}\"]"))
+    }
+
+    /// Another line of the configuration, in place of one for the same key.
+    pub fn line(mut self, line: &str) -> Setup {
+        let key = line.split('=').next().unwrap_or_default();
+        self.lines.retain(|other| other.split('=').next() != Some(key));
+        self.lines.push(line.to_owned());
+        self
+    }
+
+    /// With metrics.
+    pub fn metrics(mut self) -> Setup {
+        self.metrics = true;
+        self
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn start(self) -> Daemon {
+        for attempt in 0..STARTS {
+            let port = free_port();
+            let metrics = SocketAddr::from(([127, 0, 0, 1], free_port()));
+            let directory = Directory::new();
+            let control = directory.file("control.sock");
+            let mut lines = self.lines.clone();
+            lines.push(format!("server.listen = [\"[::1]:{port}\", \"127.0.0.1:{port}\"]"));
+            let listen = if self.metrics { metrics.to_string() } else { String::new() };
+            lines.push(format!("metrics.listen = \"{listen}\""));
+            lines.push(format!("control.socket = \"{}\"", control.display()));
+            let config = directory.file("sixfold.toml");
+            std::fs::write(&config, lines.join("\n")).unwrap();
+            let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
+            let process = Process::start(&[], &arguments);
+            match process.wait_for("sixfold: ready") {
+                Some(_) => {
+                    return Daemon { process, port, metrics, control, config, lines, _directory: directory };
+                }
+                None if attempt + 1 < STARTS && process.log().contains("in use") => {}
+                None => panic!("the server did not start:\n{}", process.log()),
+            }
+        }
+        unreachable!("the last attempt returns or panics")
+    }
+}
+
+/// A server that is ready.
+pub struct Daemon {
+    pub process: Process,
+    /// Of both listening addresses.
+    pub port: u16,
+    pub metrics: SocketAddr,
+    pub control: PathBuf,
+    pub config: PathBuf,
+    /// Of the configuration.
+    lines: Vec<String>,
+    _directory: Directory,
+}
+
+impl Daemon {
+    pub fn v4(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    pub fn v6(&self) -> SocketAddr {
+        SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, self.port))
+    }
+
+    /// Writes the configuration anew, with other lines for some keys.
+    pub fn rewrite(&self, changes: &[&str]) {
+        let key = |line: &str| line.split('=').next().map(str::to_owned);
+        let kept = self.lines.iter().filter(|line| changes.iter().all(|change| key(change) != key(line)));
+        let lines: Vec<&str> = kept.map(String::as_str).chain(changes.iter().copied()).collect();
+        // A reload that comes in between must not see half of a file.
+        let next = self.config.with_extension("next");
+        std::fs::write(&next, lines.join("\n")).unwrap();
+        std::fs::rename(&next, &self.config).unwrap();
+    }
+
+    /// Runs `sixfold ctl` with some arguments.
+    pub fn ctl(&self, arguments: &[&str]) -> Output {
+        ctl(&self.control, arguments)
+    }
+
+    /// The value of one series, as `ctl stats` tells it. The name stands without `sixfold_`.
+    pub fn stat(&self, series: &str) -> f64 {
+        let output = self.ctl(&["stats"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let wanted = format!("sixfold_{series} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&wanted));
+        line.unwrap_or_else(|| panic!("no {series} in\n{text}")).parse().unwrap()
+    }
+
+    /// Waits until a series has a value.
+    pub fn wait_for_stat(&self, series: &str, value: f64) {
+        until(&format!("{series} is {value}"), || self.stat(series) == value);
+    }
+}
+
+/// Runs `sixfold ctl` on a socket.
+pub fn ctl(socket: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold"));
+    command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap()
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What a process has written to standard error, line by line.
+#[derive(Default)]
+struct Written {
+    lines: Mutex<(Vec<String>, bool)>,
+    more: Condvar,
+}
+
+impl Written {
+    fn lines(&self) -> MutexGuard<'_, (Vec<String>, bool)> {
+        self.lines.lock().unwrap()
+    }
+}
+
+/// A process of the binary.
+pub struct Process {
+    child: Mutex<Child>,
+    pid: u32,
+    written: Arc<Written>,
+}
+
+impl Process {
+    /// Starts the binary with some arguments, perhaps by another command.
+    pub fn start(command: &[String], arguments: &[String]) -> Process {
+        let binary = env!("CARGO_BIN_EXE_sixfold").to_owned();
+        let words: Vec<String> =
+            command.iter().cloned().chain([binary]).chain(arguments.iter().cloned()).collect();
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let written = Arc::new(Written::default());
+        let errors = child.stderr.take().unwrap();
+        let into = Arc::clone(&written);
+        std::thread::spawn(move || {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                into.lines().0.push(line);
+                into.more.notify_all();
+            }
+            into.lines().1 = true;
+            into.more.notify_all();
+        });
+        Process { pid: child.id(), child: Mutex::new(child), written }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// All that was written to standard error so far.
+    pub fn log(&self) -> String {
+        self.written.lines().0.join("\n")
+    }
+
+    /// Waits for a line with these words. None: the process has ended without one.
+    pub fn wait_for(&self, words: &str) -> Option<String> {
+        self.wait_for_more(words, 1)
+    }
+
+    /// Waits until so many lines have these words; the last of them.
+    pub fn wait_for_more(&self, words: &str, count: usize) -> Option<String> {
+        let end = Instant::now() + PATIENCE;
+        let mut lines = self.written.lines();
+        loop {
+            if let Some(line) = lines.0.iter().filter(|line| line.contains(words)).nth(count - 1) {
+                return Some(line.clone());
+            }
+            if lines.1 {
+                return None;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "not within {PATIENCE:?}: {words}\n{}", lines.0.join("\n"));
+            lines = self.written.more.wait_timeout(lines, left).unwrap().0;
+        }
+    }
+
+    /// Sends a signal by its name, like `TERM`.
+    pub fn signal(&self, name: &str) {
+        let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid)).status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&self) -> bool {
+        self.child.lock().unwrap().try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end; the exit status, and what it wrote to standard output.
+    pub fn wait(&self) -> (ExitStatus, String) {
+        let mut status = None;
+        until("the process ends", || {
+            status = self.child.lock().unwrap().try_wait().unwrap();
+            status.is_some()
+        });
+        let mut output = String::new();
+        if let Some(mut stdout) = self.child.lock().unwrap().stdout.take() {
+            stdout.read_to_string(&mut output).unwrap();
+        }
+        // Whatever it wrote at last has been read when the pipe is closed.
+        until("standard error is closed", || self.written.lines().1);
+        (status.unwrap(), output)
+    }
+
+    /// Has it stop, and checks that it ends well.
+    pub fn stop(&self) {
+        self.signal("TERM");
+        let (status, _) = self.wait();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
+    /// A line of `/proc/PID/status`, without its name.
+    pub fn proc_status(&self, name: &str) -> String {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

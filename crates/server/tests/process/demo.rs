@@ -1,0 +1,104 @@
+//! `sixfold serve --demo`: the first thing that anybody tries.
+
+use crate::client::{Tcp, Udp};
+use crate::daemon::{Directory, Process, free_port};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::Command;
+use wire::{Rcode, Type};
+
+/// Starts the demonstration as somebody without privileges, as far as that can be had.
+fn start(port: u16) -> Process {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let flags = format!("serve --demo --listen [::1]:{port} --listen 127.0.0.1:{port} --workers 2");
+    let process = Process::start(&unprivileged(), &words(&flags));
+    assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
+    process
+}
+
+pub fn is_root() -> bool {
+    std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0")
+}
+
+/// The command that makes of root somebody else; nothing for whoever is not root, or without `setpriv`.
+pub fn unprivileged() -> Vec<String> {
+    let has_command = Command::new("setpriv").arg("--version").output().is_ok();
+    if is_root() && has_command {
+        let command =
+            "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all";
+        command.split(' ').map(str::to_owned).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+#[test]
+fn the_demonstration_answers_over_udp_and_tcp_and_over_ipv4_and_ipv6() {
+    let port = free_port();
+    let process = start(port);
+    let expected = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc633, 0x6407);
+    for host in ["127.0.0.1", "::1"] {
+        let server = SocketAddr::new(host.parse().unwrap(), port);
+        for reply in [
+            Udp::to(server).ask("198-51-100-7.demo.test", Type::AAAA),
+            Tcp::to(server).ask("198-51-100-7.demo.test", Type::AAAA),
+        ] {
+            assert_eq!((reply.rcode, reply.addresses), (Rcode::NOERROR, vec![expected]), "{host}");
+        }
+    }
+    process.signal("TERM");
+    let (status, stdout) = process.wait();
+    assert_eq!((status.code(), stdout.as_str()), (Some(0), ""), "{}", process.log());
+}
+
+#[test]
+fn the_command_to_try_is_told_and_works() {
+    let port = free_port();
+    let process = start(port);
+    let ready = process.wait_for("sixfold: ready").unwrap();
+    assert!(ready.starts_with("sixfold: ready"), "{ready}");
+    let hint = process.wait_for("sixfold: try: dig").unwrap();
+    assert_eq!(hint, format!("sixfold: try: dig -p {port} @::1 AAAA 198-51-100-7.demo.test"));
+    let dig = Command::new("dig").args(hint.split(' ').skip(3)).args(["+short", "+time=30"]).output();
+    match dig {
+        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "64:ff9b::c633:6407\n"),
+        Err(_) => eprintln!("skipped: there is no dig"),
+    }
+    process.stop();
+}
+
+#[test]
+fn it_ends_on_sigint_with_exit_status_0() {
+    let process = start(free_port());
+    process.signal("INT");
+    let (status, _) = process.wait();
+    assert_eq!(status.code(), Some(0), "{}", process.log());
+}
+
+#[test]
+fn a_reload_of_the_demonstration_changes_nothing() {
+    let port = free_port();
+    let process = start(port);
+    process.signal("HUP");
+    assert!(process.wait_for("configuration reloaded").is_some(), "{}", process.log());
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    assert_eq!(Udp::to(server).ask("198-51-100-7.demo.test", Type::AAAA).addresses.len(), 1);
+    process.stop();
+}
+
+#[test]
+fn the_demonstration_needs_no_network() {
+    // A network namespace without anything but loopback, where the system lets us make one.
+    let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: no network namespace can be made");
+    }
+    let directory = Directory::new();
+    // Within the namespace we are root, but nobody else exists there.
+    std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
+    let script = "ip link set lo up && exec \"$@\"".to_owned();
+    let command = ["unshare", "-rn", "sh", "-c", &script, "sh"].map(str::to_owned);
+    let config = directory.file("sixfold.toml").display().to_string();
+    let process = Process::start(&command, &["serve", "--demo", "--config", &config].map(str::to_owned));
+    assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
+    process.stop();
+}

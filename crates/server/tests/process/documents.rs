@@ -1,0 +1,187 @@
+//! The documents for operators say what the program does: nothing is missing from them, and nothing is invented.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Directory, Setup};
+use crate::scrape::Scrape;
+use crate::upstream::{Conduct, Upstream};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use wire::Type;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+fn document(name: &str) -> String {
+    let path = path(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn sixfold(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
+}
+
+/// What the text of sixfold.toml(5) says of each key, by table and key. A key may stand in two sections.
+fn manual_keys() -> BTreeMap<(String, String), String> {
+    let plain = |line: &str| line.replace("\\-", "-").replace("\\(dq", "\"");
+    let mut keys: BTreeMap<(String, String), String> = BTreeMap::new();
+    let (mut table, mut key) = (None, None);
+    let text = document("man/sixfold.toml.5");
+    let mut lines = text.lines().map(plain);
+    while let Some(line) = lines.next() {
+        if line.starts_with(".SH") {
+            (table, key) = (None, None);
+        } else if let Some(heading) = line.strip_prefix(".SS [") {
+            let name = heading.split(']').next().unwrap();
+            (table, key) = (Some(name.trim_start_matches('[').to_owned()), None);
+        } else if line == ".TP"
+            && let Some(table) = &table
+        {
+            let name = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+            key = Some((table.clone(), name));
+        } else if let Some(key) = &key {
+            *keys.entry(key.clone()).or_default() += &(line + "\n");
+        }
+    }
+    keys
+}
+
+#[test]
+fn every_key_that_check_prints_is_in_the_manual_with_its_value() {
+    let directory = Directory::new();
+    let config = directory.file("sixfold.toml");
+    let text =
+        "[upstream]\nforwarders = \"system\"\n[[upstream.zone]]\nzone = \"a\"\nforwarders = [\"::1\"]\n";
+    // A machine may have no resolvers of its own; then they are named.
+    for text in [text, &text.replace("\"system\"", "[\"192.0.2.53\"]")] {
+        std::fs::write(&config, text).unwrap();
+        let output = sixfold(&["check", "--config", &config.display().to_string()]);
+        if !output.status.success() {
+            continue;
+        }
+        let keys = manual_keys();
+        let mut table = String::new();
+        let mut seen = 0;
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            if let Some(heading) = line.strip_prefix('[') {
+                table = heading.trim_matches(['[', ']']).to_owned();
+            } else if !line.starts_with('#')
+                && let Some((key, value)) = line.split_once(" = ")
+            {
+                let entry = keys.get(&(table.clone(), key.to_owned()));
+                let entry = entry.unwrap_or_else(|| panic!("no {table}.{key} in sixfold.toml(5)"));
+                let value = value.split(" # ").next().unwrap();
+                let is_default = table != "upstream.zone" && !value.contains("192.0.2.53");
+                assert!(!is_default || entry.contains(value), "{table}.{key}: {value} not in\n{entry}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 40, "{seen}");
+        return;
+    }
+    panic!("neither configuration can be used");
+}
+
+#[test]
+fn every_key_of_the_manual_exists() {
+    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (table, key) in manual_keys().into_keys() {
+        tables.entry(table).or_default().push(key);
+    }
+    // A date is wrong for every key, so each that is known is complained about.
+    let mut text = String::new();
+    for (table, keys) in &tables {
+        let heading = if table == "upstream.zone" { format!("[[{table}]]") } else { format!("[{table}]") };
+        text += &format!("{heading}\n");
+        for key in keys.iter().filter(|&key| !(table == "upstream" && key == "zone")) {
+            text += &format!("{key} = 1979-05-27\n");
+        }
+    }
+    let directory = Directory::new();
+    let config = directory.file("sixfold.toml");
+    std::fs::write(&config, &text).unwrap();
+    let output = sixfold(&["check", "--config", &config.display().to_string()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("unknown"), "{told}");
+    assert!(!told.contains("not TOML"), "{told}");
+    for (table, keys) in &tables {
+        for key in keys {
+            assert!(told.contains(&format!("`{table}.{key}` is a ")), "{table}.{key} not in\n{told}");
+        }
+    }
+}
+
+#[test]
+fn every_option_and_every_command_is_in_the_manual() {
+    let manual = document("man/sixfold.8").replace("\\-", "-");
+    let mut options = BTreeSet::new();
+    for arguments in [
+        &["--help"][..],
+        &["serve", "--help"],
+        &["check", "--help"],
+        &["ctl", "--help"],
+        &["ctl", "stats", "--help"],
+    ] {
+        let help = String::from_utf8(sixfold(arguments).stdout).unwrap();
+        for word in help.split_whitespace() {
+            if let Some(option) = word.strip_prefix("--") {
+                let name: String =
+                    option.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+                options.insert(format!("--{name}"));
+            }
+        }
+        let commands =
+            help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+        for command in commands.lines().filter_map(|line| line.split_whitespace().next()) {
+            let named =
+                |start: &str| manual.lines().any(|line| line.starts_with(&format!("{start} {command}")));
+            assert!(command == "help" || [".SS", ".B", ".BR"].into_iter().any(named), "{command} is missing");
+        }
+    }
+    assert!(options.len() > 8, "{options:?}");
+    for option in options {
+        assert!(manual.contains(&option), "{option} is missing");
+    }
+}
+
+#[test]
+fn every_metric_and_every_label_value_is_documented_and_no_other() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
+    let scrape = Scrape::of(server.metrics);
+    let text = document("operating.md");
+    for (name, family) in &scrape.0 {
+        let begins = format!("| `{name}` | {} |", family.kind);
+        let row = text.lines().find(|line| line.starts_with(&begins));
+        let row = row.unwrap_or_else(|| panic!("no row {begins} in operating.md"));
+        for (label, value) in family.samples.iter().flat_map(|(_, labels, _)| labels) {
+            assert!(row.contains(&format!("`{label}`")), "{name}: {label}");
+            let open = ["upstream", "le", "version", "commit"].contains(&label.as_str());
+            let below = name == "sixfold_dropped_total" && text.contains(&format!("\n| `{value}` | "));
+            assert!(open || below || row.contains(&format!("`{value}`")), "{name}: {label}={value}");
+        }
+    }
+    // Names in the text, perhaps with labels.
+    for name in text.split('`').filter(|word| word.starts_with("sixfold_")) {
+        let name = name.split('{').next().unwrap();
+        assert!(scrape.0.contains_key(name), "{name} does not exist");
+    }
+    let reasons =
+        text.split("Reasons of `sixfold_dropped_total`").nth(1).unwrap().split("\n\n").nth(1).unwrap();
+    for reason in reasons.lines().skip(2).map(|line| line.split('`').nth(1).unwrap()) {
+        scrape.value("dropped_total", &[("reason", reason)]);
+    }
+    server.process.stop();
+}
+
+#[test]
+fn the_manual_pages_are_set_without_a_warning() {
+    for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
+        match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
+            Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{page}"),
+            Err(_) => eprintln!("skipped: there is no groff"),
+        }
+    }
+}

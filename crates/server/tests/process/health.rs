@@ -1,0 +1,120 @@
+//! Health for orchestrators (`/livez`, `/readyz`, `ctl health`), and clients of the HTTP server that misbehave.
+
+use crate::client::{Udp, name_of};
+use crate::daemon::{Setup, until};
+use crate::scrape::{Scrape, exchange, request};
+use crate::upstream::{Conduct, Upstream};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wire::{Rcode, Type};
+
+#[test]
+fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_is_back() {
+    let answers = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&answers);
+    let upstream = Upstream::start(move |_| match switch.load(Ordering::SeqCst) {
+        true => Conduct::Answer,
+        false => Conduct::Ignore,
+    });
+    let server = Setup::new(upstream.address)
+        .line("upstream.timeout = \"20ms\"")
+        .line("upstream.tries = 8")
+        .metrics()
+        .start();
+    let status = |path| request(server.metrics, "GET", path).status;
+    assert_eq!([status("/livez"), status("/readyz")], [200, 200]);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::SERVFAIL);
+    until("it is not ready", || status("/readyz") == 503);
+    let response = request(server.metrics, "GET", "/readyz");
+    assert_eq!(response.body, "no upstream answers\n");
+    assert_eq!(status("/livez"), 200);
+    let output = server.ctl(&["health"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "sixfold: not serving: no upstream answers\n");
+    assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 0.0);
+    let status_text = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
+    assert!(status_text.contains(&format!("{} down", upstream.address)), "{status_text}");
+
+    answers.store(true, Ordering::SeqCst);
+    until("it is ready again", || status("/readyz") == 200);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 1.0);
+    assert!(Scrape::of(server.metrics).value("upstream_queries_total", &[("type", "probe")]) > 0.0);
+    server.process.stop();
+}
+
+#[test]
+fn one_living_upstream_of_two_is_enough() {
+    let (dead, alive) = (Upstream::start(|_| Conduct::Ignore), Upstream::start(|_| Conduct::Answer));
+    let server = Setup::new(dead.address)
+        .line(&format!("upstream.forwarders = [\"{}\", \"{}\"]", dead.address, alive.address))
+        .line("upstream.timeout = \"50ms\"")
+        .metrics()
+        .start();
+    let dead_address = dead.address.to_string();
+    let mut number = 0;
+    until("the first is found dead", || {
+        Udp::to(server.v6()).ask(&name_of(number), Type::AAAA);
+        number += 1;
+        Scrape::of(server.metrics).value("upstream_up", &[("upstream", &dead_address)]) == 0.0
+    });
+    assert_eq!(request(server.metrics, "GET", "/readyz").status, 200);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    server.process.stop();
+}
+
+#[test]
+fn other_methods_and_other_paths_are_refused() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
+        let response = request(server.metrics, method, "/metrics");
+        assert_eq!(response.status, 405, "{method}");
+        assert!(response.head.contains("\r\nallow: get, head"), "{}", response.head);
+    }
+    for path in ["/", "/metrics/", "/Metrics", "/../metrics", "/livez2", "//metrics"] {
+        assert_eq!(request(server.metrics, "GET", path).status, 404, "{path}");
+    }
+    assert_eq!(request(server.metrics, "GET", "/metrics?name=x").status, 200);
+    assert_eq!(request(server.metrics, "GET", "/status").status, 501);
+    let head = request(server.metrics, "HEAD", "/metrics");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert!(request(server.metrics, "GET", "/metrics").head.contains("text/plain; version=0.0.4"));
+    server.process.stop();
+}
+
+#[test]
+fn garbage_and_slow_clients_do_no_harm() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).metrics().start();
+    let huge = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    for garbage in [
+        "\r\n\r\n\r\n",
+        "nonsense\r\n\r\n",
+        "GET\r\n\r\n",
+        "\0\x01\x02\x03\r\n\r\n",
+        "GET /metrics HTTP/9.9\r\n\r\n",
+    ] {
+        let response = exchange(server.metrics, garbage);
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 400"), "{garbage:?}: {response}");
+    }
+    let mut stream = TcpStream::connect(server.metrics).unwrap();
+    // It may be closed before all of it is sent.
+    let _ = stream.write_all(huge.as_bytes());
+    let slow: Vec<TcpStream> = (0..20)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.metrics).unwrap();
+            stream.write_all(b"GET /metr").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(request(server.metrics, "GET", "/livez").status, 200);
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    drop(slow);
+    server.process.stop();
+}

@@ -1,0 +1,21 @@
+//! The built binary as an operator meets it: started, asked, signalled, reloaded, scraped, stopped. Everything happens
+//! on the loopback interface, with free ports and directories of its own; every wait has an end.
+#![forbid(unsafe_code)]
+
+mod client;
+mod daemon;
+mod scrape;
+mod upstream;
+
+mod allow;
+mod bounds;
+mod control;
+mod demo;
+mod documents;
+mod health;
+mod memory;
+mod metrics;
+mod reload;
+mod startup;
+mod steering;
+mod stop;

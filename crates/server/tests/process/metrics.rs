@@ -1,0 +1,226 @@
+//! `/metrics`: the format, the names that outside tools rely on, and that the numbers are true.
+
+use crate::client::{Tcp, Udp, embedded, name_of, question};
+use crate::daemon::{Daemon, PREFIX, Setup, until};
+use crate::scrape::{Labels, Scrape, request};
+use crate::upstream::{Conduct, Upstream};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use wire::{Rcode, Type};
+
+/// What the documentation of the interface names and this version has: the family, its type, its labels.
+const PROMISED: &[(&str, &str, &[&str])] = &[
+    ("queries_total", "counter", &["transport", "family"]),
+    ("responses_total", "counter", &["rcode"]),
+    ("request_duration_seconds", "histogram", &["le"]),
+    ("synthesized_total", "counter", &["reason"]),
+    ("not_synthesized_total", "counter", &["reason"]),
+    ("upstream_queries_total", "counter", &["upstream", "type"]),
+    ("upstream_duration_seconds", "histogram", &["upstream", "le"]),
+    ("upstream_up", "gauge", &["upstream"]),
+    ("dropped_total", "counter", &["reason"]),
+    ("forgery_suspects_total", "counter", &["reason"]),
+    ("pending", "gauge", &[]),
+    ("build_info", "gauge", &["version", "commit"]),
+];
+
+/// A server that asks each upstream once, so that every count is known.
+fn start(upstream: &Upstream) -> Daemon {
+    Setup::new(upstream.address)
+        .line("upstream.timeout = \"30s\"")
+        .line("upstream.tries = 1")
+        .line("server.workers = 2")
+        .metrics()
+        .start()
+}
+
+fn names(labels: &Labels) -> Vec<&str> {
+    labels.iter().map(|(label, _)| label.as_str()).collect()
+}
+
+#[test]
+fn the_format_is_correct_and_every_promised_name_is_there() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream);
+    for number in 0..50 {
+        assert_eq!(Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).rcode, Rcode::NOERROR);
+    }
+    let scrape = Scrape::of(server.metrics);
+    for (name, kind, labels) in PROMISED {
+        let family = &scrape.0[&format!("sixfold_{name}")];
+        assert_eq!(family.kind, *kind, "{name}");
+        let (_, found, _) = &family.samples[0];
+        assert_eq!(names(found), *labels, "{name}");
+    }
+    for (name, family) in &scrape.0 {
+        assert!(name.starts_with("sixfold_"), "{name}");
+        assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name} is a {}", family.kind);
+        assert!(!family.samples.is_empty() && family.help.ends_with('.'), "{name}: {}", family.help);
+        assert!(!family.help.starts_with("See "), "{name} has no help of its own");
+    }
+    let all = scrape.series();
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "a series is there twice");
+    // `ctl stats` shows the same.
+    let told = String::from_utf8(server.ctl(&["stats"]).stdout).unwrap();
+    assert_eq!(Scrape::parse(&told).series(), all);
+    server.process.stop();
+}
+
+#[test]
+fn histograms_rise_and_end_with_their_count() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream);
+    for number in 0..50 {
+        Udp::to(server.v4()).ask(&name_of(number), Type::AAAA);
+    }
+    let scrape = Scrape::of(server.metrics);
+    let mut histograms = 0;
+    for (name, family) in scrape.0.iter().filter(|(_, family)| family.kind == "histogram") {
+        // By the labels other than `le`.
+        let mut series: BTreeMap<String, Vec<&(String, Labels, f64)>> = BTreeMap::new();
+        for sample in &family.samples {
+            let others: Vec<_> = sample.1.iter().filter(|(label, _)| label != "le").collect();
+            series.entry(format!("{others:?}")).or_default().push(sample);
+        }
+        for samples in series.values() {
+            let value =
+                |suffix: &str| samples.iter().find(|(n, _, _)| *n == format!("{name}{suffix}")).unwrap().2;
+            let buckets: Vec<(f64, f64)> = samples
+                .iter()
+                .filter(|(n, _, _)| n.ends_with("_bucket"))
+                .map(|(_, labels, value)| (labels.last().unwrap().1.parse().unwrap(), *value))
+                .collect();
+            assert!(buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{name}: {buckets:?}");
+            let (bound, all) = *buckets.last().unwrap();
+            assert!(bound.is_infinite() && all == value("_count"), "{name}: {buckets:?}");
+            assert!((value("_sum") > 0.0) == (all > 0.0), "{name}");
+            histograms += 1;
+        }
+    }
+    assert_eq!(histograms, 2);
+    assert_eq!(scrape.value("request_duration_seconds _count", &[]), 50.0);
+    // Two legs for each.
+    let upstream = upstream.address.to_string();
+    assert_eq!(scrape.value("upstream_duration_seconds _count", &[("upstream", &upstream)]), 100.0);
+    server.process.stop();
+}
+
+#[test]
+fn counters_add_up_after_known_questions() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let real = authority::Zone::new("v6.test").unwrap().aaaa_share(1.0);
+    let real = authority::Server::start(&["127.0.0.1:0".parse().unwrap()], real, 1).unwrap();
+    let other = real.addresses()[0].to_string();
+    let server = Setup::new(upstream.address)
+        .line("upstream.timeout = \"30s\"")
+        .line("upstream.tries = 1")
+        .line("server.workers = 2")
+        .line(&format!("upstream.zone = [{{ zone = \"v6.test\", forwarders = [\"{other}\"] }}]"))
+        .metrics()
+        .start();
+    let before = Scrape::of(server.metrics).series();
+
+    let six = Udp::to(server.v6());
+    for number in 0..5 {
+        assert_eq!(six.ask(&name_of(number), Type::AAAA).addresses, [embedded(PREFIX, number)]);
+    }
+    let four = Udp::to(server.v4());
+    for number in 0..3 {
+        assert_eq!(four.ask(&name_of(number), Type::A).rcode, Rcode::NOERROR);
+    }
+    assert_eq!(Tcp::to(server.v4()).ask(&name_of(9), Type::AAAA).addresses.len(), 1);
+    let mut stream = Tcp::to(server.v6());
+    assert_eq!(stream.ask("no-such-name.v4.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
+    assert_eq!(stream.ask("9-9-9-9.v6.test", Type::AAAA).addresses.len(), 1);
+    // No question at all, and another operation.
+    six.send(&[0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(six.receive_header().1, Rcode::FORMERR);
+    let mut update = question(3, &name_of(1), Type::SOA);
+    update[2] = 5 << 3;
+    six.send(&update);
+    assert_eq!(six.receive().rcode, Rcode::NOTIMP);
+    // What gets no answer: too short, and a response.
+    six.send(&[1, 2, 3]);
+    let mut response = question(4, &name_of(1), Type::AAAA);
+    response[2] |= 0x80;
+    six.send(&response);
+    until("both are counted", || Scrape::of(server.metrics).sum("queries_total", &[]) == 15.0);
+
+    let scrape = Scrape::of(server.metrics);
+    assert_eq!(scrape.series(), before, "traffic made or removed a series");
+    let asked =
+        |transport, family| scrape.value("queries_total", &[("transport", transport), ("family", family)]);
+    assert_eq!([asked("udp", "ipv6"), asked("udp", "ipv4")], [9.0, 3.0]);
+    assert_eq!([asked("tcp", "ipv6"), asked("tcp", "ipv4")], [2.0, 1.0]);
+    let answered = |rcode| scrape.value("responses_total", &[("rcode", rcode)]);
+    assert_eq!(answered("noerror"), 10.0);
+    assert_eq!([answered("nxdomain"), answered("formerr"), answered("notimp")], [1.0; 3]);
+    assert_eq!(scrape.sum("responses_total", &[]), 13.0);
+    let dropped = |reason| scrape.value("dropped_total", &[("reason", reason)]);
+    assert_eq!([dropped("runt"), dropped("response"), scrape.sum("dropped_total", &[])], [1.0, 1.0, 2.0]);
+    assert_eq!(scrape.value("synthesized_total", &[("reason", "nodata")]), 6.0);
+    assert_eq!(scrape.sum("synthesized_total", &[]), 6.0);
+    let passed = |reason| scrape.value("not_synthesized_total", &[("reason", reason)]);
+    assert_eq!([passed("nxdomain"), passed("real_aaaa")], [1.0, 1.0]);
+    assert_eq!(scrape.sum("not_synthesized_total", &[]), 2.0);
+    assert_eq!(scrape.value("request_duration_seconds _count", &[]), 11.0);
+    let first = upstream.address.to_string();
+    let legs = |upstream: &str, kind| {
+        scrape.value("upstream_queries_total", &[("upstream", upstream), ("type", kind)])
+    };
+    assert_eq!([legs(&first, "AAAA"), legs(&first, "A")], [7.0, 9.0]);
+    assert_eq!([legs(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 17.0]);
+    assert_eq!(scrape.value("stream_connections_total", &[("result", "accepted")]), 2.0);
+    assert_eq!([scrape.sum("refused_total", &[]), scrape.sum("forgery_suspects_total", &[])], [0.0, 0.0]);
+    assert_eq!(scrape.value("pending", &[]), 0.0);
+    server.process.stop();
+}
+
+#[test]
+fn label_values_are_from_closed_sets() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream);
+    let address = upstream.address.to_string();
+    // Names and types that a client chose must not appear.
+    Udp::to(server.v6()).ask("chosen-by-the-client.v4.test", Type::AAAA);
+    Udp::to(server.v6()).ask("another.test", Type(65_280));
+    let scrape = Scrape::of(server.metrics);
+    for (name, labels, _) in scrape.0.values().flat_map(|family| &family.samples) {
+        for (label, value) in labels {
+            let closed = match label.as_str() {
+                "upstream" => *value == address,
+                "type" => ["AAAA", "A", "other", "probe"].contains(&value.as_str()),
+                "le" => value == "+Inf" || value.parse::<f64>().is_ok(),
+                "version" => value == env!("CARGO_PKG_VERSION"),
+                "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
+                "transport" => ["udp", "tcp"].contains(&value.as_str()),
+                "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
+                "rcode" | "reason" | "result" => {
+                    value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+                }
+                _ => false,
+            };
+            assert!(closed, "{name}: {label}={value}");
+        }
+    }
+    assert!(!format!("{:?}", scrape.series()).contains("chosen"));
+    server.process.stop();
+}
+
+#[test]
+fn promtool_finds_nothing_wrong() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream);
+    let text = request(server.metrics, "GET", "/metrics").body;
+    let tool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut tool) = tool else { return eprintln!("skipped: there is no promtool") };
+    tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = tool.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.process.stop();
+}

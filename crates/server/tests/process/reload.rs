@@ -1,0 +1,217 @@
+//! A new configuration while questions come in: nothing is lost, and nothing is half old and half new.
+
+use crate::client::{Reply, Tcp, Udp, embedded, name_of, question};
+use crate::daemon::{Daemon, PREFIX, Setup, until};
+use crate::upstream::{Conduct, Upstream, zone};
+use std::collections::HashMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wire::{Rcode, Type};
+
+const OTHER: &str = "2001:db8:65::/96";
+
+fn address(server: &Daemon, number: u32) -> Vec<Ipv6Addr> {
+    Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).addresses
+}
+
+#[test]
+fn sighup_brings_the_new_prefix_into_force() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    assert_eq!(address(&server, 1), [embedded(PREFIX, 1)]);
+    server.rewrite(&[&format!("dns64.prefixes = [\"{OTHER}\"]")]);
+    server.process.signal("HUP");
+    assert!(server.process.wait_for("configuration reloaded").is_some());
+    assert_eq!(address(&server, 2), [embedded(OTHER, 2)]);
+    server.process.stop();
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_every_error_is_told() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    server.rewrite(&[
+        "dns64.prefixes = [\"64:ff9b::/52\"]",
+        "dns64.sufix = \"::\"",
+        "upstream.tries = 99",
+        "server.allow = []",
+    ]);
+    let errors =
+        ["`64:ff9b::/52`", "unknown key `sufix`", "`upstream.tries` is out of range: 99", "3 errors"];
+    let output = server.ctl(&["reload"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.starts_with("sixfold: reload failed, the old configuration stays in force"), "{told}");
+    server.process.signal("HUP");
+    let logged = || server.process.log().matches("reload failed").count() == 2;
+    until("the log says so", || logged() && server.process.log().matches("3 errors").count() == 2);
+    for error in errors {
+        assert!(told.contains(error), "{error} not in\n{told}");
+        assert_eq!(server.process.log().matches(error).count(), 2, "{error} in\n{}", server.process.log());
+    }
+    assert_eq!(address(&server, 1), [embedded(PREFIX, 1)]);
+    // Not even what was correct in it.
+    let mut status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
+    assert!(status.contains(PREFIX), "{status}");
+
+    // A file that is gone is told as well, and one that is good again works.
+    std::fs::remove_file(&server.config).unwrap();
+    let output = server.ctl(&["reload"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains(&format!("cannot read {}", server.config.display())), "{told}");
+    assert_eq!(address(&server, 2), [embedded(PREFIX, 2)]);
+    server.rewrite(&[&format!("dns64.prefixes = [\"{OTHER}\"]")]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(address(&server, 3), [embedded(OTHER, 3)]);
+    status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
+    assert!(status.contains(OTHER), "{status}");
+    server.process.stop();
+}
+
+/// Asks as long as reloads go on, 16 questions at a time, and checks each answer. Returns how many.
+fn stream(server: SocketAddr, first: u32, least: u32, go_on: &AtomicBool) -> u32 {
+    const AT_A_TIME: u32 = 16;
+    let client = Udp::to(server);
+    let mut open: HashMap<u16, u32> = HashMap::new();
+    let (mut asked, mut answered) = (0, 0);
+    loop {
+        let more = go_on.load(Ordering::SeqCst) || asked < least;
+        if !more && open.is_empty() {
+            return answered;
+        }
+        while more && open.len() < AT_A_TIME as usize {
+            let number = first + asked;
+            client.send(&question(asked as u16, &name_of(number), Type::AAAA));
+            assert_eq!(open.insert(asked as u16, number), None);
+            asked += 1;
+        }
+        let Reply { id, rcode, addresses } = client.receive();
+        let number = open.remove(&id).expect("an answer to a question that is open");
+        let configured = [embedded(PREFIX, number), embedded(OTHER, number)];
+        assert_eq!((rcode, addresses.len()), (Rcode::NOERROR, 1), "{number}");
+        assert!(configured.contains(&addresses[0]), "{number}: {addresses:?} was never configured");
+        answered += 1;
+    }
+}
+
+#[test]
+fn twenty_reloads_under_load_lose_no_question_and_mix_nothing_up() {
+    let listen = [SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([127, 0, 0, 1], 0))];
+    let upstream = authority::Server::start(&listen, zone(), 1).unwrap();
+    let server = Setup::new(upstream.addresses()[0]).line("server.workers = 2").start();
+    let go_on = AtomicBool::new(true);
+    let answered: u32 = std::thread::scope(|scope| {
+        let streams = [(server.v6(), 0), (server.v4(), 1 << 20)].map(|(address, first)| {
+            scope.spawn({
+                let go_on = &go_on;
+                move || stream(address, first, 2000, go_on)
+            })
+        });
+        for number in 1..=20 {
+            let prefix = if number % 2 == 1 { OTHER } else { PREFIX };
+            // The forwarder changes too, and with it the links that are open.
+            let forwarder = upstream.addresses()[number / 2 % 2];
+            server.rewrite(&[
+                &format!("dns64.prefixes = [\"{prefix}\"]"),
+                &format!("upstream.forwarders = [\"{forwarder}\"]"),
+            ]);
+            if number % 3 == 0 {
+                assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+            } else {
+                server.process.signal("HUP");
+            }
+            server.process.wait_for_more("configuration reloaded", number).unwrap();
+        }
+        go_on.store(false, Ordering::SeqCst);
+        streams.into_iter().map(|stream| stream.join().unwrap()).sum()
+    });
+    assert!(answered >= 4000, "{answered}");
+    // Twenty of them: the even prefix is in force again.
+    assert_eq!(address(&server, 5), [embedded(PREFIX, 5)]);
+    assert_eq!(server.stat("responses_total{rcode=\"servfail\"}"), 0.0);
+    server.process.stop();
+}
+
+#[test]
+fn a_question_under_way_is_answered_after_a_reload() {
+    let upstream = Upstream::start(|_| Conduct::Hold);
+    let server =
+        Setup::new(upstream.address).line("upstream.timeout = \"30s\"").line("upstream.tries = 1").start();
+    let client = Udp::to(server.v4());
+    client.send(&question(1, &name_of(1), Type::AAAA));
+    until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) == 1);
+    let other = Upstream::start(|_| Conduct::Answer);
+    server.rewrite(&[
+        &format!("dns64.prefixes = [\"{OTHER}\"]"),
+        &format!("upstream.forwarders = [\"{}\"]", other.address),
+    ]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    upstream.release();
+    // The leg that was asked comes from the old upstream, and the answer follows the new settings.
+    assert_eq!(client.receive().addresses, [embedded(OTHER, 1)]);
+    assert_eq!(upstream.asked(&name_of(1), Type::A), 0);
+    assert_eq!(other.asked(&name_of(1), Type::A), 1);
+    server.process.stop();
+}
+
+#[test]
+fn what_needs_a_restart_is_named() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    let changes = [
+        "server.listen = [\"127.0.0.1:11999\"]",
+        "server.workers = 3",
+        "server.steer = \"flow\"",
+        "server.user = \"nobody\"",
+        "upstream.tcp-fast-open = false",
+        "edns.udp-size = 1400",
+        "limits.pending = 77",
+        "metrics.listen = \"127.0.0.1:11998\"",
+        "control.socket = \"/tmp/other.sock\"",
+        "log.level = \"debug\"",
+        "log.format = \"json\"",
+    ];
+    server.rewrite(&changes);
+    let documented = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md");
+    let documented = std::fs::read_to_string(documented).unwrap();
+    for time in 1..=2 {
+        let output = server.ctl(&["reload"]);
+        assert_eq!(output.status.code(), Some(0));
+        let told = String::from_utf8(output.stdout).unwrap();
+        for change in changes {
+            let key = change.split(' ').next().unwrap();
+            let note = format!("{key} has changed: it takes effect after a restart");
+            assert!(told.contains(&note), "{note} not in\n{told}");
+            assert!(documented.contains(&format!("`{key}`")), "{key} is not in operating.md");
+            assert!(server.process.wait_for_more(&note, time).is_some());
+        }
+    }
+    // What can change has changed, and what cannot works as before.
+    server.rewrite(&["server.workers = 3", &format!("dns64.prefixes = [\"{OTHER}\"]")]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(address(&server, 1), [embedded(OTHER, 1)]);
+    // Once it is as it was, there is nothing to tell.
+    server.rewrite(&[]);
+    let told = String::from_utf8(server.ctl(&["reload"]).stdout).unwrap();
+    assert_eq!(told, "reloaded\n");
+    server.process.stop();
+}
+
+#[test]
+fn clients_and_limits_change_with_a_reload() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    assert_eq!(address(&server, 1).len(), 1);
+    server.rewrite(&[
+        "server.allow = [\"127.0.0.0/8\"]",
+        "limits.tcp-per-client = 1",
+        "limits.tcp-idle = \"1h\"",
+    ]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::REFUSED);
+    let mut first = Tcp::to(server.v4());
+    assert_eq!(first.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+    Tcp::turned_away([127, 0, 0, 1], server.v4());
+    server.process.stop();
+}

@@ -1,0 +1,222 @@
+//! Starts that cannot succeed: the message names what and where, and the remedy; nothing keeps running.
+
+use crate::client::{Udp, embedded, name_of};
+use crate::daemon::{Directory, PREFIX, Process, Setup, free_port, until};
+use crate::demo::{is_root, unprivileged};
+use crate::upstream::{Conduct, Upstream};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use wire::Type;
+
+/// Starts a server with some lines of configuration, which must fail; returns what it says.
+fn fails(directory: &Directory, command: &[String], lines: &[String]) -> String {
+    let config = directory.file("sixfold.toml");
+    let mut text = "upstream.forwarders = [\"192.0.2.53\"]\n".to_owned();
+    for (key, line) in
+        [("server.user", "server.user = \"root\""), ("metrics.listen", "metrics.listen = \"\"")]
+    {
+        if !lines.iter().any(|line| line.starts_with(key)) {
+            text += &format!("{line}\n");
+        }
+    }
+    if !lines.iter().any(|line| line.starts_with("control.socket")) {
+        text += &format!("control.socket = \"{}\"\n", directory.file("control.sock").display());
+    }
+    text += &lines.join("\n");
+    std::fs::write(&config, text).unwrap();
+    let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
+    let process = Process::start(command, &arguments);
+    let (status, stdout) = process.wait();
+    assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{}", process.log());
+    let log = process.log();
+    assert!(!log.contains("sixfold: ready"), "{log}");
+    assert!(!directory.file("control.sock").exists(), "the control socket is left behind");
+    log
+}
+
+/// The only line that is an error.
+fn error(log: &str) -> &str {
+    let mut errors = log.lines().filter(|line| line.starts_with("sixfold: "));
+    let first = errors.next().unwrap_or_else(|| panic!("no error in\n{log}"));
+    assert_eq!(errors.next(), None);
+    first
+}
+
+#[test]
+fn a_udp_port_in_use_is_named_with_the_remedy() {
+    let taken = UdpSocket::bind(("127.0.0.1", free_port())).unwrap();
+    let address = taken.local_addr().unwrap();
+    let log = fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
+    let error = error(&log);
+    assert!(error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): ")), "{error}");
+    assert!(error.contains("in use") && error.contains("ss -lunp"), "{error}");
+}
+
+#[test]
+fn a_tcp_port_in_use_is_named_with_the_remedy() {
+    let taken = TcpListener::bind(("127.0.0.1", free_port())).unwrap();
+    let address = taken.local_addr().unwrap();
+    let log = fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
+    let error = error(&log);
+    assert!(error.contains("TCP") && error.contains(&address.to_string()), "{error}");
+    assert!(error.contains("ss -ltnp"), "{error}");
+    // Nothing keeps the UDP half of the port.
+    UdpSocket::bind(address).unwrap();
+}
+
+#[test]
+fn a_metrics_port_in_use_is_named_with_the_remedy() {
+    let taken = TcpListener::bind(("127.0.0.1", free_port())).unwrap();
+    let address = taken.local_addr().unwrap();
+    let lines = [
+        format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
+        format!("metrics.listen = \"{address}\""),
+    ];
+    let log = fails(&Directory::new(), &[], &lines);
+    let error = error(&log);
+    assert!(error.starts_with(&format!("sixfold: cannot listen on {address} for metrics: ")), "{error}");
+    assert!(error.contains("change `metrics.listen`"), "{error}");
+}
+
+#[test]
+fn the_default_metrics_port_in_use_is_only_a_warning() {
+    let default = "127.0.0.1:9464";
+    let mut taken = None;
+    // Another test, or another program, may have it for a while.
+    until("the port can be taken", || {
+        taken = TcpListener::bind(default).ok();
+        taken.is_some()
+    });
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let directory = Directory::new();
+    let config = directory.file("sixfold.toml");
+    let text = format!(
+        "server.listen = [\"127.0.0.1:{}\"]\nupstream.forwarders = [\"{}\"]\nserver.user = \"root\"",
+        free_port(),
+        upstream.address
+    );
+    std::fs::write(&config, text).unwrap();
+    let process =
+        Process::start(&[], &["serve", "--config", &config.display().to_string()].map(str::to_owned));
+    assert!(process.wait_for("sixfold: ready").is_some(), "{}", process.log());
+    assert!(process.log().contains(&format!("no metrics: cannot listen on {default}")), "{}", process.log());
+    process.stop();
+}
+
+#[test]
+fn a_control_socket_in_a_directory_that_does_not_exist_is_named() {
+    let path = "/nonexistent/sixfold/control.sock";
+    let lines =
+        [format!("server.listen = [\"127.0.0.1:{}\"]", free_port()), format!("control.socket = \"{path}\"")];
+    let log = fails(&Directory::new(), &[], &lines);
+    let error = error(&log);
+    assert!(error.starts_with(&format!("sixfold: cannot listen on {path}: ")), "{error}");
+    assert!(error.contains("change `control.socket`"), "{error}");
+}
+
+#[test]
+fn an_address_that_no_interface_has_is_named_with_the_remedy() {
+    let log = fails(&Directory::new(), &[], &["server.listen = [\"192.0.2.77:5300\"]".to_owned()]);
+    let error = error(&log);
+    assert!(
+        error.starts_with("sixfold: cannot listen on 192.0.2.77:5300 (UDP): no interface has"),
+        "{error}"
+    );
+    assert!(error.contains("0.0.0.0:5300"), "{error}");
+}
+
+#[test]
+fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
+    const PORT: u16 = 77;
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
+    if first.trim().parse::<u16>().is_ok_and(|first| first <= PORT) {
+        return eprintln!("skipped: the kernel lets everybody use port {PORT}");
+    }
+    let command = unprivileged();
+    if command.is_empty() && is_root() {
+        return eprintln!("skipped: we are root, and there is no setpriv");
+    }
+    let address = SocketAddr::from(([127, 0, 0, 1], PORT));
+    let log = fails(&Directory::new(), &command, &[format!("server.listen = [\"{address}\"]")]);
+    let error = error(&log);
+    assert!(
+        error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): permission denied")),
+        "{error}"
+    );
+    assert!(error.contains("CAP_NET_BIND_SERVICE"), "{error}");
+}
+
+#[test]
+fn a_user_that_does_not_exist_is_named_with_the_remedy() {
+    if !is_root() {
+        return eprintln!("skipped: only root takes another identity");
+    }
+    let lines = [
+        format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
+        "server.user = \"no-such-user-here\"".to_owned(),
+    ];
+    let log = fails(&Directory::new(), &[], &lines);
+    let error = error(&log);
+    assert!(error.starts_with("sixfold: no such user: no-such-user-here; "), "{error}");
+    assert!(error.contains("useradd") && error.contains("server.user"), "{error}");
+}
+
+#[test]
+fn root_becomes_the_user_for_all_threads_and_works_on() {
+    if !is_root() {
+        return eprintln!("skipped: only root takes another identity");
+    }
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address)
+        .line("server.user = \"nobody\"")
+        .line("server.workers = 2")
+        .metrics()
+        .start();
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).unwrap();
+    let mut threads = 0;
+    for task in tasks {
+        let text = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let line =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        assert!(!line("Uid:").split_whitespace().any(|id| id == "0"), "{text}");
+        assert!(!line("Gid:").split_whitespace().any(|id| id == "0"), "{text}");
+        assert_eq!((line("Groups:").as_str(), line("CapEff:").as_str()), ("", "0000000000000000"));
+        threads += 1;
+    }
+    assert!(threads >= 4, "{threads}");
+    // The socket is that user's, or only root could speak to the server.
+    let socket = std::fs::metadata(&server.control).unwrap();
+    assert_eq!((socket.uid() == 0, socket.gid() == 0, socket.mode() & 0o777), (false, false, 0o660));
+    assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).addresses, [embedded(PREFIX, 1)]);
+    assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
+    server.process.stop();
+    assert!(!server.control.exists());
+}
+
+#[test]
+fn all_errors_of_a_configuration_are_told_and_nothing_starts() {
+    let port = free_port();
+    let lines = [
+        format!("server.listen = [\"127.0.0.1:{port}\"]"),
+        "dns64.prefixes = [\"64:ff9b::/52\"]".to_owned(),
+        "upstream.timeout = \"5\"".to_owned(),
+        "dns46.lookup = 1".to_owned(),
+    ];
+    let log = fails(&Directory::new(), &[], &lines);
+    for words in ["`64:ff9b::/52`", "`5` is not a duration", "unknown table `dns46`", "3 errors"] {
+        assert!(log.contains(words), "{words} not in\n{log}");
+    }
+    UdpSocket::bind(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn wrong_usage_has_exit_status_2() {
+    for arguments in
+        [&["serve", "--workers", "none"][..], &["serve", "extra"], &["serve", "--demo", "--forwarder", "::1"]]
+    {
+        let process = Process::start(&[], &arguments.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        let (status, _) = process.wait();
+        assert_eq!(status.code(), Some(2), "{arguments:?}: {}", process.log());
+        assert!(process.log().starts_with("sixfold: "), "{}", process.log());
+    }
+}
