@@ -1,0 +1,275 @@
+//! The server that is tested, as a process: started by a command, ready when it says so or when it answers, and gone
+//! when the [`Device`] is dropped.
+
+use crate::client;
+use crate::limits;
+use crate::query::Query;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct Program {
+    serve: Vec<String>,
+    check: Option<Vec<String>>,
+    ready: Ready,
+    /// The command may start processes of its own, which have to end with it. Our own binary does not; it stays in
+    /// the group of the runner, so that an interrupt from the terminal reaches both.
+    grouped: bool,
+}
+
+/// How a server shows that it can answer.
+#[derive(Clone, Debug)]
+enum Ready {
+    /// A line on standard error that begins so.
+    Line(&'static str),
+    /// It answers.
+    Answer,
+}
+
+impl Program {
+    /// The `sixfold` binary.
+    pub fn sixfold(binary: &Path) -> Program {
+        let command = |subcommand: &str| {
+            let words = [&binary.to_string_lossy(), subcommand, "--config", "{config}"];
+            words.map(str::to_owned).to_vec()
+        };
+        Program {
+            serve: command("serve"),
+            check: Some(command("check")),
+            ready: Ready::Line("sixfold: ready"),
+            grouped: false,
+        }
+    }
+
+    /// Any server, by a command in words separated by spaces, in which `{config}` stands for the file. It is ready
+    /// when it answers. Cases about `sixfold check` are skipped.
+    pub fn from_template(template: &str) -> Result<Program, String> {
+        if !template.contains("{config}") {
+            return Err(format!("{template}: {{config}} is missing, the place of the configuration file"));
+        }
+        let serve = template.split_whitespace().map(str::to_owned).collect();
+        Ok(Program { serve, check: None, ready: Ready::Answer, grouped: true })
+    }
+
+    /// As [`from_template`](Self::from_template), for a server that prints a line which begins `sixfold: ready`.
+    pub fn that_says_ready(template: &str) -> Result<Program, String> {
+        Ok(Program { ready: Ready::Line("sixfold: ready"), ..Program::from_template(template)? })
+    }
+
+    /// Starts the server and waits until it is ready; its last words if it is not.
+    pub fn start(&self, config: &Path, port: u16) -> Result<Device, Failure> {
+        let mut command = command(&self.serve, config);
+        if self.grouped {
+            command.process_group(0);
+        }
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| Failure(format!("{}: {error}", self.serve[0])))?;
+        let stderr = child.stderr.take().expect("it is a pipe");
+        let words = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&words);
+        let (sender, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let mut stderr = BufReader::new(stderr);
+            let mut line = Vec::new();
+            // A line is cut where nobody would read on, so that a server without line ends is bounded too.
+            while matches!(stderr.by_ref().take(4096).read_until(b'\n', &mut line), Ok(1..)) {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                remember(&mut kept.lock().expect("no reader panics"), &text);
+                // Nobody listens any more once the server is ready.
+                drop(sender.send(text));
+                line.clear();
+            }
+        });
+        let mut device = Device { child, grouped: self.grouped, reader: Some(reader), words };
+        match self.ready {
+            Ready::Line(beginning) => device.wait_for_line(beginning, &lines)?,
+            Ready::Answer => device.wait_for_answer(port)?,
+        }
+        Ok(device)
+    }
+
+    /// Checks a configuration file; nothing, if this server has no such command.
+    pub fn check(&self, config: &Path) -> Option<Result<Output, String>> {
+        let words = self.check.as_ref()?;
+        let mut command = command(words, config);
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = match spawned {
+            Ok(child) => child,
+            Err(error) => return Some(Err(format!("{}: {error}", words[0]))),
+        };
+        Some(finish(child))
+    }
+}
+
+/// A server did not become ready.
+#[derive(Clone, Debug)]
+pub struct Failure(pub String);
+
+impl Failure {
+    /// Whether somebody else had the port: then another one may do.
+    pub fn is_port_taken(&self) -> bool {
+        let words = self.0.to_ascii_lowercase();
+        words.contains("address already in use")
+            || words.contains("address in use")
+            || words.contains("os error 98")
+    }
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub struct Device {
+    child: Child,
+    grouped: bool,
+    reader: Option<JoinHandle<()>>,
+    words: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Device {
+    /// Whether the process still runs; how it ended and its last words, if not.
+    pub fn alive(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(Failure(format!("the server ended ({status}){}", self.last_words()))),
+            Err(error) => Err(Failure(format!("the server's state: {error}"))),
+        }
+    }
+
+    /// Sends SIGHUP.
+    pub fn hang_up(&self) -> Result<(), String> {
+        let status = Command::new("kill").arg("-HUP").arg(self.child.id().to_string()).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("kill -HUP: {status}")),
+            Err(error) => Err(format!("kill: {error}")),
+        }
+    }
+
+    fn wait_for_line(&mut self, beginning: &str, lines: &Receiver<String>) -> Result<(), Failure> {
+        let end = Instant::now() + limits::START;
+        loop {
+            match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.starts_with(beginning) => return Ok(()),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => return Err(self.not_ready()),
+                // Standard error is closed, so the process is ending.
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.child.wait().map_err(|error| Failure(error.to_string()))?;
+                    return Err(Failure(format!("the server ended ({status}){}", self.last_words())));
+                }
+            }
+        }
+    }
+
+    fn wait_for_answer(&mut self, port: u16) -> Result<(), Failure> {
+        let end = Instant::now() + limits::START;
+        let query: Query =
+            serde_json::from_str(r#"{"name": "ready.invalid.", "type": "A"}"#).expect("it is a query");
+        while Instant::now() < end {
+            self.alive()?;
+            let pause = Duration::from_millis(100);
+            match client::ask(port, &query, pause) {
+                Ok(exchange) if exchange.answer.is_some() => return Ok(()),
+                // A closed port refuses at once.
+                _ => thread::sleep(pause),
+            }
+        }
+        Err(self.not_ready())
+    }
+
+    fn not_ready(&self) -> Failure {
+        Failure(format!("the server is not ready after {} s{}", limits::START.as_secs(), self.last_words()))
+    }
+
+    fn last_words(&self) -> String {
+        let words = self.words.lock().expect("no reader panics");
+        let text: String = words.iter().map(String::as_str).collect();
+        if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim().replace('\n', " / ")) }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // Errors mean that it has ended already. The group has the number of its first process, which cannot be
+        // given to another before the wait below.
+        if self.grouped {
+            let group = format!("-{}", self.child.id());
+            drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if let Some(reader) = self.reader.take() {
+            drop(reader.join());
+        }
+    }
+}
+
+/// A folder of its own that is removed when it is dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new, empty folder among the temporary files.
+    pub fn create(name: &str) -> std::io::Result<Folder> {
+        loop {
+            // A process number is not enough: in a namespace every runner may be the first process.
+            let number = RandomState::new().hash_one(name);
+            let path = std::env::temp_dir().join(format!("sixfold-conform-{number:016x}-{name}"));
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                other => return other.map(|()| Folder(path)),
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's own clearing of temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn command(words: &[String], config: &Path) -> Command {
+    let fill = |word: &String| word.replace("{config}", &config.to_string_lossy());
+    let mut command = Command::new(fill(&words[0]));
+    command.args(words[1..].iter().map(fill));
+    command
+}
+
+/// Keeps the last lines that together are short enough.
+fn remember(words: &mut VecDeque<String>, line: &str) {
+    words.push_back(line.to_owned());
+    while words.iter().map(String::len).sum::<usize>() > limits::OUTPUT {
+        words.pop_front();
+    }
+}
+
+/// Waits for the end of a process that writes little, and ends it when it takes too long.
+fn finish(mut child: Child) -> Result<Output, String> {
+    let end = Instant::now() + limits::CHECK;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return child.wait_with_output().map_err(|error| error.to_string()),
+            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(2)),
+            outcome => {
+                drop(child.kill());
+                drop(child.wait());
+                return Err(format!("it has not ended after {} s ({outcome:?})", limits::CHECK.as_secs()));
+            }
+        }
+    }
+}

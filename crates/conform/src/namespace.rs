@@ -1,0 +1,81 @@
+//! Client addresses that the machine does not have. A network namespace of our own has them on its loopback device;
+//! server, upstream and client all run in it.
+//!
+//! A process cannot move itself without a system call that Rust calls unsafe, so the program is executed once more
+//! under `unshare`. The namespace lives as long as the processes in it, and with `--kill-child` these end with
+//! `unshare`: nothing is left behind.
+
+use std::ffi::OsStr;
+use std::net::IpAddr;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Set for the program inside.
+const INSIDE: &str = "SIXFOLD_CONFORM_NAMESPACE";
+
+/// Brings the loopback device up, adds the addresses, and becomes the program. `nodad`: an address that is still
+/// being looked for elsewhere (RFC 4862 section 5.4) cannot be used yet.
+const ENTER: &str = r#"
+set -e
+ip link set lo up
+for address in $ADDRESSES; do
+    case $address in
+        *:*) ip address add "$address/128" dev lo nodad ;;
+        *) ip address add "$address/32" dev lo ;;
+    esac
+done
+exec "$@"
+"#;
+
+/// Where the program is.
+#[derive(Debug)]
+pub enum Entry {
+    /// Inside: go on.
+    Inside,
+    /// Outside, and the program inside has done its work.
+    Done(ExitStatus),
+    /// There is no namespace to be had; the reason. Go on without the addresses.
+    Unavailable(String),
+}
+
+/// Executes this program once more inside a namespace with `addresses`, with `arguments` and additional variables of
+/// the `environment`, if that is possible and not done already.
+pub fn enter(addresses: &[IpAddr], arguments: &[&str], environment: &[(&str, &OsStr)]) -> Entry {
+    if std::env::var_os(INSIDE).is_some() {
+        return Entry::Inside;
+    }
+    if let Err(reason) = possible() {
+        return Entry::Unavailable(format!("no network namespace: {reason}"));
+    }
+    let Ok(program) = std::env::current_exe() else {
+        return Entry::Unavailable("this program's own file is not known".to_owned());
+    };
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let mut command = unshare();
+    command.args(["sh", "-c", ENTER, "sh"]).arg(program).args(arguments);
+    command.env("ADDRESSES", addresses.join(" ")).env(INSIDE, "1").envs(environment.iter().copied());
+    match command.status() {
+        Ok(status) => Entry::Done(status),
+        Err(error) => Entry::Unavailable(format!("no network namespace: unshare: {error}")),
+    }
+}
+
+/// Whether an address is there without a namespace.
+pub fn is_on_every_machine(address: IpAddr) -> bool {
+    address.is_loopback()
+}
+
+fn unshare() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--pid", "--fork", "--kill-child", "--"]);
+    command
+}
+
+fn possible() -> Result<(), String> {
+    let mut attempt = unshare();
+    attempt.args(["ip", "link", "set", "lo", "up"]).stdin(Stdio::null()).stdout(Stdio::null());
+    match attempt.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("unshare: {error}")),
+    }
+}

@@ -1,0 +1,167 @@
+//! Replies of the scripted upstream as octets: proper ones, broken ones and forged ones.
+
+use crate::message::{Asked, Flag, Transport};
+use crate::record::OwnedName;
+use crate::script::{Content, Forgery, ForgeryKind, Malformed};
+use domain::base::iana::{Class, OptRcode, Rcode, Rtype};
+use domain::base::message_builder::{AdditionalBuilder, PushError};
+use domain::base::opt::ExtendedError;
+use domain::base::wire::Composer;
+use domain::base::{MessageBuilder, StaticCompressor};
+
+/// What the upstream itself takes over UDP.
+const UDP_SIZE: u16 = 1232;
+
+/// The reply with this content. Over UDP a reply that the asker does not take goes out with TC and no records
+/// (RFC 2181 section 9).
+pub fn proper(asked: &Asked, content: &Content, transport: Transport) -> Vec<u8> {
+    let whole = build(asked, content);
+    let limit = asked.edns.map_or(512, |edns| usize::from(edns.udp_size.max(512)));
+    let octets = if transport == Transport::Udp && whole.len() > limit {
+        let mut flags = content.flags.clone();
+        flags.push(Flag::Tc);
+        build(asked, &Content { flags, ede: content.ede.clone(), ..Content::new(content.rcode) })
+    } else {
+        whole
+    };
+    match content.malformed {
+        Some(kind) => broken(asked, kind, octets),
+        None => octets,
+    }
+}
+
+/// A reply in which one thing is wrong. That it comes from elsewhere is the sender's part.
+pub fn forged(asked: &Asked, forgery: &Forgery) -> Vec<u8> {
+    let mut pretended = asked.clone();
+    match forgery.kind {
+        ForgeryKind::Id => pretended.id ^= 0x5a5a,
+        ForgeryKind::Question => pretended.name = another_name(&asked.name),
+        ForgeryKind::QuestionType => {
+            pretended.rtype = if asked.rtype == Rtype::A { Rtype::AAAA } else { Rtype::A };
+        }
+        ForgeryKind::NotAResponse | ForgeryKind::SourcePort | ForgeryKind::SourceAddress => {}
+    }
+    let answers = forgery.answers.clone();
+    let mut octets = build(&pretended, &Content { answers, ..Content::new(Rcode::NOERROR) });
+    if forgery.kind == ForgeryKind::NotAResponse {
+        octets[2] &= 0x7f;
+    }
+    octets
+}
+
+fn build(asked: &Asked, content: &Content) -> Vec<u8> {
+    try_build(asked, content).expect("a message of 64 KiB has room for the records of a rule")
+}
+
+fn try_build(asked: &Asked, content: &Content) -> Result<Vec<u8>, PushError> {
+    let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::new())).expect("a vector grows");
+    let header = builder.header_mut();
+    header.set_id(asked.id);
+    header.set_opcode(asked.opcode);
+    header.set_qr(true);
+    header.set_ra(true);
+    header.set_rd(asked.has(Flag::Rd));
+    header.set_cd(asked.has(Flag::Cd));
+    header.set_aa(content.flags.contains(&Flag::Aa));
+    header.set_tc(content.flags.contains(&Flag::Tc));
+    // RFC 6840 section 5.8: AD goes only to those who understand it.
+    let understood = asked.has(Flag::Ad) || asked.dnssec_ok();
+    header.set_ad(content.flags.contains(&Flag::Ad) && understood);
+    header.set_rcode(content.rcode);
+    let mut builder = builder.question();
+    builder.push((&asked.name, asked.rtype, asked.class))?;
+    let mut builder = builder.answer();
+    for record in &content.answers {
+        builder.push(record)?;
+    }
+    let mut builder = builder.authority();
+    for record in &content.authority {
+        builder.push(record)?;
+    }
+    let mut builder = builder.additional();
+    for record in &content.additional {
+        builder.push(record)?;
+    }
+    push_opt(&mut builder, asked, content)?;
+    Ok(builder.finish().into_target())
+}
+
+fn push_opt<Target: Composer>(
+    builder: &mut AdditionalBuilder<Target>,
+    asked: &Asked,
+    content: &Content,
+) -> Result<(), PushError> {
+    let Some(edns) = asked.edns else { return Ok(()) };
+    builder.opt(|opt| {
+        opt.set_udp_payload_size(UDP_SIZE);
+        opt.set_dnssec_ok(edns.dnssec_ok);
+        opt.set_rcode(OptRcode::from(content.rcode));
+        for code in &content.ede {
+            opt.push(&ExtendedError::<Vec<u8>>::from(*code))?;
+        }
+        if let (Some(subnet), Some(scope)) = (edns.subnet, content.ecs_scope) {
+            opt.client_subnet(subnet.source_prefix_len(), scope, subnet.addr())?;
+        }
+        Ok(())
+    })
+}
+
+/// Breaks `octets`, a proper reply.
+fn broken(asked: &Asked, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
+    // Name, type and class lie behind the header.
+    let question_ends = 12 + asked.name.as_slice().len() + 4;
+    let announce = |answers: u16| {
+        let mut start = octets[..question_ends].to_vec();
+        start[6..8].copy_from_slice(&answers.to_be_bytes());
+        start[8..12].fill(0);
+        start
+    };
+    match kind {
+        Malformed::Empty => Vec::new(),
+        Malformed::ShortHeader => octets[..7].to_vec(),
+        Malformed::NoQuestion => {
+            octets.truncate(12);
+            octets[4..].fill(0);
+            octets
+        }
+        // 0x80 begins a label of a kind that does not exist (RFC 1035 section 4.1.4).
+        Malformed::Garbage => [announce(2), vec![0x80, 0xfe, 0xfd, 0xfc, 0xfb, 0xfa, 0xf9]].concat(),
+        Malformed::Rdlength3 => [announce(1), address_record(QUESTION, 3, &[192, 0, 2])].concat(),
+        Malformed::RdlengthOverrun => [announce(1), address_record(QUESTION, 200, &[192, 0, 2, 1])].concat(),
+        Malformed::CountLies => [announce(40), address_record(QUESTION, 4, &[192, 0, 2, 1])].concat(),
+        Malformed::PointerLoop => {
+            let itself = 0xc000 | u16::try_from(question_ends).expect("a question has at most 259 octets");
+            [announce(1), address_record(itself, 4, &[192, 0, 2, 1])].concat()
+        }
+        Malformed::Cut => {
+            octets.truncate(octets.len() - 3);
+            octets
+        }
+    }
+}
+
+/// A compression pointer to the name of the question.
+const QUESTION: u16 = 0xc00c;
+
+fn address_record(owner: u16, length: u16, data: &[u8]) -> Vec<u8> {
+    let mut octets = owner.to_be_bytes().to_vec();
+    octets.extend(Rtype::A.to_int().to_be_bytes());
+    octets.extend(Class::IN.to_int().to_be_bytes());
+    octets.extend(300u32.to_be_bytes());
+    octets.extend(length.to_be_bytes());
+    octets.extend(data);
+    octets
+}
+
+/// Another name of the same length: another first letter. The root has no other.
+fn another_name(name: &OwnedName) -> OwnedName {
+    let mut octets = name.as_slice().to_vec();
+    if octets.len() > 1 {
+        octets[1] = if octets[1].eq_ignore_ascii_case(&b'x') { b'y' } else { b'x' };
+    }
+    OwnedName::from_octets(octets).expect("one letter in place of another")
+}
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+mod tests;

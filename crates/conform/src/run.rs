@@ -1,0 +1,105 @@
+//! Plays many cases, several at a time.
+
+use crate::case::Case;
+use crate::device::Program;
+use crate::namespace;
+use crate::play::{self, Stage};
+use crate::report::{Outcome, Played};
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Plays cases against one server.
+#[derive(Debug)]
+pub struct Runner {
+    stage: Stage,
+    threads: NonZeroUsize,
+    /// Why clients with addresses that the machine does not have are impossible, if they are.
+    no_namespace: Option<String>,
+}
+
+impl Runner {
+    /// A runner of `threads` cases at a time. Client addresses outside of the loopback networks are taken to be
+    /// impossible.
+    pub fn new(program: Program, threads: NonZeroUsize) -> Runner {
+        let stage = Stage { program, user: user(), ports: Mutex::new(HashSet::new()) };
+        Runner { stage, threads, no_namespace: Some("no network namespace".to_owned()) }
+    }
+
+    /// Says that the runner is in a namespace with all client addresses ([`namespace::enter`]).
+    pub fn inside_namespace(mut self) -> Runner {
+        self.no_namespace = None;
+        self
+    }
+
+    /// Says why there is no namespace.
+    pub fn without_namespace(mut self, reason: String) -> Runner {
+        self.no_namespace = Some(reason);
+        self
+    }
+
+    /// Plays all of `cases` and hands each result to `each` as it comes. The results have the order of the cases.
+    pub fn run(&self, cases: &[Case], each: impl Fn(&Played) + Sync) -> Vec<Played> {
+        // The long ones first, so that nothing waits for one of them at the end.
+        let mut order: Vec<usize> = (0..cases.len()).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(waits(&cases[*index])));
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<Option<Played>>> = Mutex::new(vec![None; cases.len()]);
+        thread::scope(|scope| {
+            for _ in 0..self.threads.get().min(cases.len()) {
+                scope.spawn(|| {
+                    while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let played = self.play(&cases[index]);
+                        each(&played);
+                        results.lock().expect("no case panics while it stores a result")[index] =
+                            Some(played);
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().expect("no case panics while it stores a result");
+        results.into_iter().map(|played| played.expect("every case has been played")).collect()
+    }
+
+    fn play(&self, case: &Case) -> Played {
+        let begin = Instant::now();
+        let foreign = case.clients().any(|client| !namespace::is_on_every_machine(client));
+        let outcome = match &self.no_namespace {
+            Some(reason) if foreign => Outcome::Skipped { reason: reason.clone() },
+            _ => play::play(case, &self.stage),
+        };
+        Played {
+            id: case.id.clone(),
+            category: case.category.clone(),
+            level: case.level,
+            outcome,
+            elapsed_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The client addresses of `cases` that need a namespace, each once.
+pub fn foreign_clients(cases: &[Case]) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> = cases.iter().flat_map(Case::clients).collect();
+    addresses.retain(|address| !namespace::is_on_every_machine(*address));
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// How long a case takes at least.
+fn waits(case: &Case) -> Duration {
+    case.steps().iter().map(|step| step.wait).sum()
+}
+
+/// The name of whoever runs this. A server that is started as root takes another identity unless told not to.
+fn user() -> String {
+    let name = Command::new("id").arg("-un").output().ok().filter(|output| output.status.success());
+    let name = name.and_then(|output| String::from_utf8(output.stdout).ok());
+    name.map_or_else(|| "root".to_owned(), |name| name.trim().to_owned())
+}
