@@ -1,0 +1,19 @@
+# The everyday commands.
+
+.PHONY: test bench fmt lint
+
+# Everything: see ./test.
+test:
+	./test
+
+# Sixfold beside a bare reflector, Unbound and BIND. Options go into BENCH: make bench BENCH='--quick'
+bench:
+	cargo build --release -p sixfold -p sixfold-rivals
+	cargo run --release -q -p sixfold-rivals -- $(BENCH)
+
+fmt:
+	cargo fmt --all
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings

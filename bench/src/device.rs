@@ -1,0 +1,202 @@
+//! The devices under test: Sixfold, the bare reflector, and what Debian packages of the others. Each is told the same:
+//! one thread on core 0 (or two on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
+//! no log, room for as many questions as the tester has outstanding.
+
+use crate::load::Check;
+use crate::names;
+use crate::process::{Folder, Process};
+use crate::quota::Quota;
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `sixfold serve`.
+    Sixfold,
+    /// The datapath of Sixfold, driven by a machine that passes messages on and understands no DNS.
+    Reflector,
+    /// Unbound.
+    Unbound,
+    /// BIND.
+    Bind,
+}
+
+impl Kind {
+    /// All, in the order in which they take turns.
+    pub const ALL: [Kind; 4] = [Kind::Sixfold, Kind::Reflector, Kind::Unbound, Kind::Bind];
+
+    /// As tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Sixfold => "sixfold",
+            Kind::Reflector => "reflector",
+            Kind::Unbound => "unbound",
+            Kind::Bind => "bind",
+        }
+    }
+
+    /// What a right answer of it is.
+    pub fn check(self) -> Check {
+        match self {
+            Kind::Reflector => names::check_reflected,
+            _ => names::check_synthesized,
+        }
+    }
+}
+
+/// A device that can be started on this machine.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Which one.
+    pub kind: Kind,
+    program: PathBuf,
+}
+
+impl Device {
+    /// Looks for the program of a device. The error says how to get it.
+    pub fn find(kind: Kind, sixfold: Option<&Path>) -> Result<Device, String> {
+        let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+        let program = match kind {
+            Kind::Reflector => Some(own),
+            Kind::Sixfold => Some(sixfold.map_or_else(|| own.with_file_name("sixfold"), Path::to_owned)),
+            Kind::Unbound => in_path("unbound"),
+            Kind::Bind => in_path("named"),
+        };
+        let missing = || match kind {
+            Kind::Unbound => "unbound is not installed: apt-get install unbound".to_owned(),
+            Kind::Bind => "named is not installed: apt-get install bind9".to_owned(),
+            Kind::Sixfold | Kind::Reflector => {
+                "sixfold is not built: cargo build --release -p sixfold, or give --sixfold PATH".to_owned()
+            }
+        };
+        let program = program.filter(|path| path.is_file()).ok_or_else(missing)?;
+        Ok(Device { kind, program })
+    }
+
+    /// Starts it with so many workers, which may use the cores of `cores`. Only Sixfold and the reflector have more
+    /// than one worker here.
+    pub fn start(&self, upstream: SocketAddr, workers: usize, quota: Option<Quota>) -> io::Result<Running> {
+        let folder = Folder::new(self.kind.name())?;
+        let address = free_address()?;
+        let (file, text) = configuration(self.kind, folder.path(), address, upstream, workers);
+        let path = folder.path().join(file);
+        fs::write(&path, text)?;
+        let mut command = vec![self.program.display().to_string()];
+        let path = path.display().to_string();
+        match self.kind {
+            Kind::Sixfold => command.extend(["serve".into(), "--config".into(), path]),
+            Kind::Reflector => command.extend(["reflect".into(), address.to_string(), upstream.to_string()]),
+            Kind::Unbound => command.extend(["-d".into(), "-c".into(), path]),
+            Kind::Bind => {
+                command.extend(["-f", "-n", "1", "-U", "1", "-c"].map(String::from).into_iter().chain([path]))
+            }
+        }
+        let cores = if workers > 1 { "0,1" } else { "0" };
+        Ok(Running {
+            address,
+            check: self.kind.check(),
+            process: Process::start(&command, cores, quota, folder)?,
+        })
+    }
+}
+
+/// A device that has been started; it ends with this value.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What a right answer is.
+    pub check: Check,
+    /// Its process.
+    pub process: Process,
+}
+
+/// A port of the loopback interface that was free a moment ago.
+fn free_address() -> io::Result<SocketAddr> {
+    UdpSocket::bind("[::1]:0")?.local_addr()
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
+}
+
+/// Name and text of a device's configuration file.
+fn configuration(
+    kind: Kind,
+    folder: &Path,
+    listen: SocketAddr,
+    upstream: SocketAddr,
+    workers: usize,
+) -> (&'static str, String) {
+    let (prefix, port, to, folder) = (names::PREFIX, listen.port(), upstream.port(), folder.display());
+    match kind {
+        // The tester is one client address, so the bound per client must not be lower than that of all clients:
+        // the others have none.
+        Kind::Sixfold => (
+            "sixfold.toml",
+            format!(
+                "[server]\nlisten = [\"{listen}\"]\nworkers = {workers}\n\
+                 [upstream]\nforwarders = [\"{upstream}\"]\n\
+                 [dns64]\nprefixes = [\"{prefix}/96\"]\n\
+                 [limits]\npending-per-client = 65536\n\
+                 [control]\nsocket = \"{folder}/control.sock\"\n\
+                 [log]\nlevel = \"error\"\n"
+            ),
+        ),
+        Kind::Reflector => ("reflector", String::new()),
+        // `test` is one of Unbound's built-in local zones (RFC 6761), which would answer NXDOMAIN.
+        Kind::Unbound => (
+            "unbound.conf",
+            format!(
+                "server:\n  interface: ::1@{port}\n  access-control: ::1/128 allow\n  do-daemonize: no\n\
+                 \x20 username: \"\"\n  chroot: \"\"\n  directory: \"{folder}\"\n  pidfile: \"\"\n\
+                 \x20 use-syslog: no\n  logfile: \"\"\n  verbosity: 0\n  num-threads: 1\n\
+                 \x20 module-config: \"dns64 iterator\"\n  dns64-prefix: {prefix}/96\n\
+                 \x20 do-not-query-localhost: no\n  local-zone: \"test.\" nodefault\n\
+                 \x20 outgoing-range: 8192\n  num-queries-per-thread: 4096\n\
+                 remote-control:\n  control-enable: no\n\
+                 forward-zone:\n  name: \".\"\n  forward-addr: ::1@{to}\n"
+            ),
+        ),
+        Kind::Bind => (
+            "named.conf",
+            format!(
+                "options {{\n  directory \"{folder}\";\n  pid-file none;\n  listen-on {{ none; }};\n\
+                 \x20 listen-on-v6 port {port} {{ ::1; }};\n  allow-query {{ any; }};\n\
+                 \x20 recursion yes;\n  allow-recursion {{ any; }};\n  recursive-clients 10000;\n\
+                 \x20 forward only;\n  forwarders {{ ::1 port {to}; }};\n  dnssec-validation no;\n\
+                 \x20 empty-zones-enable no;\n  querylog no;\n\
+                 \x20 dns64 {prefix}/96 {{ clients {{ any; }}; }};\n}};\n\
+                 controls {{ }};\n\
+                 logging {{ category default {{ null; }}; category unmatched {{ null; }}; }};\n"
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_the_way_to_get_it() {
+        let error = Device::find(Kind::Sixfold, Some(Path::new("/nowhere/sixfold"))).unwrap_err();
+        assert!(error.contains("cargo build --release -p sixfold"), "{error}");
+    }
+
+    #[test]
+    fn every_device_gets_the_same_prefix_and_upstream() {
+        let (listen, upstream) = ("[::1]:5301".parse().unwrap(), "[::1]:5302".parse().unwrap());
+        for kind in [Kind::Sixfold, Kind::Unbound, Kind::Bind] {
+            let (_, text) = configuration(kind, Path::new("/tmp/x"), listen, upstream, 1);
+            assert!(
+                text.contains("2001:db8:64::/96") && text.contains("5301") && text.contains("5302"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Every bound of the benchmark, with the arithmetic.
+
+use std::time::Duration;
+
+/// Sequence numbers remembered while their answer may come: 2^19 at 8 octets are 4 MiB, and last 2 s at 262,000
+/// questions a second. A question that is overwritten has been lost long before.
+pub const OUTSTANDING: usize = 1 << 19;
+
+/// Answers later than this are worth nothing (RFC 8219 section 9.2).
+pub const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Source ports where many are asked for. Each costs an empty receive call per turn of the loop.
+pub const PORTS: usize = 16;
+
+/// Questions in one send call, cut into datagrams by the kernel (which allows 64 or more).
+pub const SEGMENTS: usize = 16;
+
+/// Questions sent in one turn of the loop, so that a late sender still empties its sockets: 64 x 0.6 us = 40 us.
+pub const BURST: u64 = 64;
+
+/// Datagrams taken from one socket in one turn.
+pub const DRAIN: usize = 256;
+
+/// How long the loop sleeps when nothing is due and nothing has come.
+pub const NAP: Duration = Duration::from_micros(20);
+
+/// Receive and send buffers of the tester's sockets, in octets; the kernel's bound is 4 MiB by default here.
+pub const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Questions outstanding in a closed loop: keeps a device busy, and fits the kernel's default receive buffer (212,992
+/// octets, about 277 small datagrams), which BIND leaves as it is.
+pub const WINDOW: u64 = 256;
+
+/// How long a device may take to give its first right answer.
+pub const READY: Duration = Duration::from_secs(15);
+
+/// A rate that every device carries, even in a slow phase of a shared machine, in questions per second.
+pub const COMMON_RATE: f64 = 3_000.0;
+
+/// Part of its own closed-loop rate that a device is offered in the second table.
+pub const PART_OF_PEAK: f64 = 0.6;
+
+/// Times the peak that is offered in the overload test.
+pub const OVERLOAD: f64 = 5.0;
+
+/// CPU quota per core of the overload test: the kernel's smallest quota, 1 ms, in each 5 ms, a fifth of a core. What
+/// the rest of the machine can generate is then a multiple of what the device can carry.
+pub const QUOTA_US: u64 = 1_000;
+/// See [`QUOTA_US`].
+pub const PERIOD_US: u64 = 5_000;
+
+/// Questions that are pending together when the engine runs in memory: a batch of a datapath.
+pub const PENDING_BATCH: usize = 64;
+
+/// Resolutions in one timed run in memory: a few hundred milliseconds.
+pub const TIMED: u64 = 1 << 20;
+
+/// Resolutions of the two runs under valgrind, which is some fifty times slower.
+pub const COUNTED: [u64; 2] = [4 * PENDING_BATCH as u64, 260 * PENDING_BATCH as u64];

@@ -1,0 +1,348 @@
+//! The tester of RFC 8219 section 9.1: client and authoritative server in one thread on one core, so that neither
+//! waits for the scheduler to give way to the other. One turn of the loop sends what is due, answers what the device
+//! asks its upstream, and takes the device's answers; with nothing to do it sleeps for some microseconds.
+//!
+//! The open loop follows an absolute schedule: question n is due at n / rate, whatever the device does, and a late
+//! sender catches up. The closed loop keeps a fixed number of questions outstanding.
+
+use crate::client::Client;
+use crate::limits;
+use crate::names::{self, Fault};
+use crate::process::Used;
+use crate::upstream::Upstream;
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// When questions are sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// So many a second, whatever comes back.
+    Open(f64),
+    /// So many outstanding: a new one for each that is answered or given up.
+    Closed(u64),
+}
+
+/// Tells the sequence number of the question that a message answers, or what is wrong with it.
+pub type Check = fn(&[u8]) -> Result<u64, Fault>;
+
+/// One load on one device.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// When questions are sent.
+    pub pace: Pace,
+    /// Source ports to send from.
+    pub ports: usize,
+    /// Load that is not measured, to fill caches, tables and estimates.
+    pub warm_up: Duration,
+    /// Load that is.
+    pub window: Duration,
+    /// What a right answer is.
+    pub check: Check,
+}
+
+/// What happened in the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Length of the window, in seconds.
+    pub seconds: f64,
+    /// Questions sent.
+    pub sent: u64,
+    /// Right answers that came in time.
+    pub valid: u64,
+    /// Mean time from the turn that sent a question to its right answer in time, in seconds.
+    pub delay: f64,
+    /// Right answers that came too late, or twice.
+    pub late: u64,
+    /// Wrong answers, by [`Fault::index`].
+    pub invalid: [u64; 7],
+    /// Questions of the window and before that stayed without a right answer in time.
+    pub lost: u64,
+    /// Questions that the device asked its upstream.
+    pub upstream: u64,
+    /// CPU time that the device took, in seconds.
+    pub cpu: f64,
+    /// Time that its threads were ready to run and did not, because others had the core or its quota was used up.
+    pub waited: f64,
+    /// How far the sender fell behind its schedule at worst, in seconds.
+    pub behind: f64,
+}
+
+impl Tally {
+    /// CPU time per right answer, in microseconds.
+    pub fn cost_us(&self) -> f64 {
+        self.cpu * 1e6 / self.valid as f64
+    }
+
+    /// Right answers a second.
+    pub fn goodput(&self) -> f64 {
+        self.valid as f64 / self.seconds
+    }
+
+    /// Questions a second.
+    pub fn offered(&self) -> f64 {
+        self.sent as f64 / self.seconds
+    }
+
+    /// Part of one core's time that the device took.
+    pub fn busy(&self) -> f64 {
+        self.cpu / self.seconds
+    }
+
+    /// Questions to the upstream per right answer: 2 in the worst case.
+    pub fn legs(&self) -> f64 {
+        self.upstream as f64 / self.valid as f64
+    }
+}
+
+/// Client and authoritative server, for all devices of a run.
+pub struct Tester {
+    upstream: Upstream,
+    /// The next sequence number: never goes back.
+    next: u64,
+    /// Nanoseconds after `origin` when each of the last questions was sent; 0 once answered.
+    sent_at: Vec<u64>,
+    origin: Instant,
+}
+
+/// Counters that only grow.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    sent: u64,
+    valid: u64,
+    /// Sum of the valid answers' delays, in nanoseconds.
+    delays: u64,
+    late: u64,
+    lost: u64,
+    invalid: [u64; 7],
+}
+
+impl Tester {
+    /// A tester whose authoritative server listens on a free port of the loopback interface.
+    pub fn new() -> io::Result<Tester> {
+        Ok(Tester {
+            upstream: Upstream::new()?,
+            next: 0,
+            sent_at: vec![0; limits::OUTSTANDING],
+            origin: Instant::now(),
+        })
+    }
+
+    /// Where the authoritative server listens.
+    pub fn upstream(&self) -> SocketAddr {
+        self.upstream.address()
+    }
+
+    /// Asks until the first right answer comes, at most [`limits::READY`] long. False: it did not.
+    pub fn wait_until_ready(&mut self, server: SocketAddr, check: Check) -> io::Result<bool> {
+        let mut client = Client::new(server, 1)?;
+        let start = Instant::now();
+        while start.elapsed() < limits::READY {
+            client.send(self.next..self.next + 1);
+            self.next += 1;
+            let asked = Instant::now();
+            while asked.elapsed() < Duration::from_millis(50) {
+                self.upstream.serve();
+                let mut ready = false;
+                client.receive(|message| ready |= check(message).is_ok());
+                if ready {
+                    return Ok(true);
+                }
+                std::thread::sleep(limits::NAP);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Runs a load. `used` tells what the device has taken so far.
+    pub fn run(&mut self, server: SocketAddr, load: &Load, used: impl Fn() -> Used) -> io::Result<Tally> {
+        let mut client = Client::new(server, load.ports)?;
+        let mut count = Count::default();
+        // Numbers below `settled` are answered or given up; the window of a closed loop counts from there.
+        let (first, mut settled) = (self.next, self.next);
+        let (mut behind, mut open) = (0.0f64, None);
+        let start = self.origin.elapsed();
+        let close = start + load.warm_up + load.window;
+        loop {
+            let now = self.origin.elapsed();
+            if open.is_none() && now >= start + load.warm_up {
+                open = Some((now, count, self.upstream.answered(), used()));
+                behind = 0.0;
+            }
+            if now >= close {
+                break;
+            }
+            let due = match load.pace {
+                Pace::Open(rate) => {
+                    let issued = self.next - first;
+                    let due = ((now - start).as_secs_f64() * rate) as u64;
+                    let due = due.saturating_sub(issued);
+                    behind = behind.max(due as f64 / rate);
+                    due
+                }
+                Pace::Closed(window) => (count.valid + count.lost + window).saturating_sub(count.sent),
+            };
+            let due = due.min(limits::BURST);
+            self.send(&mut client, due, now, &mut count);
+            let served = self.upstream.serve();
+            let received = self.receive(&mut client, load.check, &mut count);
+            self.settle(&mut settled, &mut count);
+            if due == 0 && served == 0 && received == 0 {
+                std::thread::sleep(limits::NAP);
+            }
+        }
+        let (opened, before, legs_before, used_before) = open.unwrap_or((start, count, 0, Used::default()));
+        let (closed, at_close, legs, used) = (self.origin.elapsed(), count, self.upstream.answered(), used());
+        // What is still on its way counts as answered if it comes in time, but not as goodput of the window.
+        while settled < self.next && self.origin.elapsed() < closed + 2 * limits::TIMEOUT {
+            let served = self.upstream.serve();
+            let received = self.receive(&mut client, load.check, &mut count);
+            self.settle(&mut settled, &mut count);
+            if served == 0 && received == 0 {
+                std::thread::sleep(limits::NAP);
+            }
+        }
+        let mut invalid = at_close.invalid;
+        for (after, before) in invalid.iter_mut().zip(before.invalid) {
+            *after -= before;
+        }
+        Ok(Tally {
+            seconds: (closed - opened).as_secs_f64(),
+            sent: at_close.sent - before.sent,
+            valid: at_close.valid - before.valid,
+            delay: (at_close.delays - before.delays) as f64
+                / 1e9
+                / (at_close.valid - before.valid).max(1) as f64,
+            late: count.late - before.late,
+            invalid,
+            lost: count.lost - before.lost,
+            upstream: legs - legs_before,
+            cpu: used.cpu.saturating_sub(used_before.cpu).as_secs_f64(),
+            waited: used.waited.saturating_sub(used_before.waited).as_secs_f64(),
+            behind,
+        })
+    }
+
+    fn send(&mut self, client: &mut Client, due: u64, now: Duration, count: &mut Count) {
+        let end = self.next + due;
+        while self.next < end {
+            let group = self.next..end.min(self.next + limits::SEGMENTS as u64);
+            for sequence in group.clone() {
+                self.sent_at[slot(sequence)] = now.as_nanos() as u64;
+            }
+            self.next = group.end;
+            count.sent += group.end - group.start;
+            // A datagram that could not be sent stays unanswered and counts as lost.
+            client.send(group);
+        }
+    }
+
+    fn receive(&mut self, client: &mut Client, check: Check, count: &mut Count) -> usize {
+        let (sent_at, next, origin) = (&mut self.sent_at, self.next, self.origin);
+        let (now, limit) = (origin.elapsed().as_nanos() as u64, limits::TIMEOUT.as_nanos() as u64);
+        client.receive(|message| match check(message) {
+            // An entry belongs to the newest number of its slot; older ones were given up long ago.
+            Ok(number) => {
+                let sent = &mut sent_at[slot(number)];
+                let age = (next.wrapping_sub(1).wrapping_sub(number)) % names::NAMES;
+                if *sent != 0 && now <= *sent + limit && age < limits::OUTSTANDING as u64 {
+                    count.delays += now.saturating_sub(*sent);
+                    *sent = 0;
+                    count.valid += 1;
+                } else {
+                    count.late += 1;
+                }
+            }
+            Err(fault) => count.invalid[fault.index()] += 1,
+        })
+    }
+
+    /// Passes over the questions that are answered, and gives up those that are not within the time limit.
+    fn settle(&mut self, settled: &mut u64, count: &mut Count) {
+        let now = self.origin.elapsed().as_nanos() as u64;
+        while *settled < self.next {
+            let sent = &mut self.sent_at[slot(*settled)];
+            if *sent != 0 {
+                if now <= *sent + limits::TIMEOUT.as_nanos() as u64
+                    && self.next - *settled < limits::OUTSTANDING as u64
+                {
+                    break;
+                }
+                *sent = 0;
+                count.lost += 1;
+            }
+            *settled += 1;
+        }
+    }
+}
+
+fn slot(sequence: u64) -> usize {
+    sequence as usize % limits::OUTSTANDING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::QUERY;
+    use std::net::UdpSocket;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Runs a load on a thread that echoes all but every n-th question, marked as a response.
+    fn with_echo(leave_out: u64, load: &Load) -> Tally {
+        let socket = UdpSocket::bind("[::1]:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let server = socket.local_addr().unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut buffer = [0; 512];
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+                    assert_eq!(length, QUERY, "the kernel cuts a large send into questions");
+                    count += 1;
+                    buffer[2] |= 0x80;
+                    if leave_out == 0 || count % leave_out != 0 {
+                        socket.send_to(&buffer[..length], from).unwrap();
+                    }
+                }
+            });
+            let tally = Tester::new().unwrap().run(server, load, Used::default);
+            stop.store(true, Ordering::Relaxed);
+            tally.unwrap()
+        })
+    }
+
+    fn load(pace: Pace) -> Load {
+        Load {
+            pace,
+            ports: 3,
+            warm_up: Duration::ZERO,
+            window: Duration::from_millis(300),
+            check: names::check_reflected,
+        }
+    }
+
+    #[test]
+    fn an_open_loop_sends_what_the_schedule_asks_for() {
+        let tally = with_echo(0, &load(Pace::Open(2_000.0)));
+        // Never more than 0.3 s at 2,000 a second; less where the machine lets the test wait.
+        assert!((1..=600).contains(&tally.sent), "{tally:?}");
+        assert_eq!((tally.lost, tally.late, tally.invalid), (0, 0, [0; 7]));
+        assert!(tally.valid <= tally.sent && tally.valid > 0);
+    }
+
+    #[test]
+    fn a_closed_loop_goes_on_after_losses() {
+        let tally = with_echo(10, &load(Pace::Closed(64)));
+        assert!(tally.lost > 0 && tally.valid > 0, "{tally:?}");
+        assert_eq!(tally.invalid, [0; 7]);
+    }
+
+    #[test]
+    fn a_wrong_answer_is_no_valid_one() {
+        let tally = with_echo(0, &Load { check: names::check_synthesized, ..load(Pace::Open(1_000.0)) });
+        assert_eq!(tally.valid, 0);
+        assert!(tally.invalid[Fault::Records.index()] > 0, "{tally:?}");
+    }
+}

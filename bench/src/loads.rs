@@ -1,0 +1,122 @@
+//! What the experiments with CPU time share: starting a device, running a load, collecting and showing what it cost.
+
+use crate::device::{Device, Running};
+use crate::load::{Load, Pace, Tally, Tester};
+use crate::names::Fault;
+use crate::quota::Quota;
+use crate::report::{Table, cell};
+use serde_json::{Value, json};
+use std::io;
+use std::time::Duration;
+
+/// How long loads last.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Rounds in which all devices take turns.
+    pub rounds: usize,
+    /// Load before each window.
+    pub warm_up: Duration,
+    /// What is measured.
+    pub window: Duration,
+}
+
+/// One device's measurements: per load, one per round.
+#[derive(Clone, Debug, Default)]
+pub struct Series(Vec<Vec<Tally>>);
+
+impl Series {
+    /// CPU time per resolution in microseconds, round by round.
+    pub fn costs(&self, load: usize) -> Vec<f64> {
+        self.0[load].iter().map(Tally::cost_us).collect()
+    }
+
+    /// Rate of the right answers of the latest run of a load.
+    pub fn latest_rate(&self, load: usize) -> f64 {
+        self.0.get(load).and_then(|tallies| tallies.last()).map_or(0.0, Tally::goodput)
+    }
+
+    /// All measurements, by the names of the loads.
+    pub fn json(&self, loads: &[&str]) -> Value {
+        let named = loads.iter().zip(&self.0);
+        named.map(|(load, tallies)| (*load, tallies.iter().map(tally_json).collect::<Value>())).collect()
+    }
+}
+
+/// Starts a device and waits until it answers.
+pub fn start(
+    tester: &mut Tester,
+    device: &Device,
+    workers: usize,
+    quota: Option<Quota>,
+) -> io::Result<Running> {
+    let mut running = device.start(tester.upstream(), workers, quota)?;
+    if tester.wait_until_ready(running.address, running.check)? {
+        return Ok(running);
+    }
+    let complaint = running.process.complaint();
+    Err(io::Error::other(format!("{} gives no right answer: {complaint}", device.kind.name())))
+}
+
+/// Runs one load on a running device and adds what it measured to the series.
+pub fn run(
+    tester: &mut Tester,
+    running: &Running,
+    (number, pace): (usize, Pace),
+    ports: usize,
+    timing: Timing,
+    series: &mut Series,
+) -> io::Result<()> {
+    let load = Load { pace, ports, warm_up: timing.warm_up, window: timing.window, check: running.check };
+    let tally = tester.run(running.address, &load, || running.process.used())?;
+    series.0.resize_with(series.0.len().max(number + 1), Vec::new);
+    series.0[number].push(tally);
+    Ok(())
+}
+
+/// The table of one load.
+pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
+    let row = |(name, series): &(String, &Series)| {
+        let tallies = &series.0[load];
+        let of = |figure: fn(&Tally) -> f64, decimals| {
+            cell(&tallies.iter().map(figure).collect::<Vec<_>>(), decimals)
+        };
+        vec![
+            name.clone(),
+            of(Tally::cost_us, 2),
+            of(Tally::goodput, 0),
+            of(|tally| tally.busy() * 100.0, 0),
+            of(|tally| tally.waited * 100.0 / tally.seconds, 0),
+            of(Tally::legs, 2),
+            of(|tally| tally.delay * 1e3, 2),
+            of(|tally| tally.lost as f64 * 100.0 / tally.sent as f64, 2),
+            tallies.iter().flat_map(|tally| tally.invalid).sum::<u64>().to_string(),
+        ]
+    };
+    Table {
+        title: title.to_owned(),
+        columns: vec![
+            "device",
+            "CPU us/resolution",
+            "answers/s",
+            "% of a core",
+            "waited %",
+            "legs",
+            "mean ms",
+            "lost %",
+            "wrong",
+        ],
+        rows: devices.iter().map(row).collect(),
+    }
+}
+
+/// A measurement as JSON.
+pub fn tally_json(tally: &Tally) -> Value {
+    let invalid: Value =
+        Fault::NAMES.iter().copied().zip(tally.invalid).filter(|(_, count)| *count > 0).collect();
+    json!({
+        "seconds": tally.seconds, "sent": tally.sent, "valid": tally.valid, "mean_delay_seconds": tally.delay, "late": tally.late,
+        "lost": tally.lost, "invalid": invalid, "cpu_seconds": tally.cpu, "waited_seconds": tally.waited, "upstream_questions": tally.upstream,
+        "cpu_us_per_resolution": tally.cost_us(), "answers_per_second": tally.goodput(),
+        "offered_per_second": tally.offered(), "behind_schedule_seconds": tally.behind,
+    })
+}

@@ -1,0 +1,180 @@
+//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound and BIND, on one machine, in one run,
+//! in turns. It prints medians, ranges and ratios, and the project's goals beside them.
+#![forbid(unsafe_code)]
+
+mod client;
+mod cost;
+mod device;
+mod limits;
+mod load;
+mod loads;
+mod names;
+mod overload;
+mod process;
+mod quota;
+mod reflect;
+mod report;
+mod resolve;
+mod statistics;
+mod upstream;
+mod workers;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use device::{Device, Kind};
+use load::Tester;
+use loads::Timing;
+use report::Section;
+use resolve::What;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Measures Sixfold beside a bare reflector, Unbound and BIND.
+///
+/// Example: sixfold-rivals --rounds 3 --only cost,sixfold,unbound --json result.json
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Rounds in which all devices take turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+    /// Length of each measured window, in seconds, after a third of that as warm-up
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Only these experiments and devices (default: all)
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Only>,
+    /// One round with windows of one second: shows that everything runs, and nothing else
+    #[arg(long)]
+    quick: bool,
+    /// Also write every measurement to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The sixfold binary (default: beside this program)
+    #[arg(long, value_name = "FILE")]
+    sixfold: Option<PathBuf>,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// What the benchmark runs as a process of its own.
+#[derive(Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Part {
+    /// Resolutions in memory, to be counted by valgrind
+    #[command(hide = true)]
+    Resolve { what: What, count: u64 },
+    /// The bare reflector, to be measured from outside
+    #[command(hide = true)]
+    Reflect { listen: SocketAddr, upstream: SocketAddr },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    Cost,
+    Workers,
+    Overload,
+    Engine,
+    Sixfold,
+    Reflector,
+    Unbound,
+    Bind,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.part {
+        None => benchmark(&arguments),
+        Some(Part::Resolve { what, count }) => {
+            println!("{}", resolve::run(*what, *count, false));
+            Ok(())
+        }
+        Some(Part::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sixfold-rivals: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn benchmark(arguments: &Arguments) -> Result<(), String> {
+    let timing = timing(arguments)?;
+    let wants = |part: Only, group: &[Only]| {
+        arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
+    };
+    let experiment = |part| wants(part, &[Only::Cost, Only::Workers, Only::Overload, Only::Engine]);
+    let (mut devices, mut left_out) = (Vec::new(), Vec::new());
+    for (kind, part) in Kind::ALL.into_iter().zip([Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind])
+    {
+        if wants(part, &[Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind]) {
+            match Device::find(kind, arguments.sixfold.as_deref()) {
+                Ok(device) => devices.push(device),
+                Err(reason) => left_out.push(reason),
+            }
+        }
+    }
+
+    // Before the tester pins itself, which leaves it one core to see.
+    let machine = machine();
+    println!("# Sixfold and its rivals\n\n{machine}\n");
+    for reason in &left_out {
+        println!("Left out: {reason}\n");
+    }
+    let mut sections = serde_json::Map::new();
+    let mut print = |section: Section| {
+        println!("{section}");
+        sections.insert(section.key.to_owned(), section.json());
+    };
+    process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
+    let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
+    if experiment(Only::Cost) {
+        print(cost::measure(&mut tester, &devices, timing).map_err(|error| format!("cost: {error}"))?);
+    }
+    if experiment(Only::Workers)
+        && let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold)
+    {
+        print(workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?);
+    }
+    if experiment(Only::Overload) {
+        print(
+            overload::measure(&mut tester, &devices, timing).map_err(|error| format!("overload: {error}"))?,
+        );
+    }
+    if experiment(Only::Engine) {
+        print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
+    }
+    if let Some(path) = &arguments.json {
+        let all = json!({"machine": machine, "left_out": left_out, "sections": Value::Object(sections)});
+        std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn timing(arguments: &Arguments) -> Result<Timing, String> {
+    let seconds = if arguments.quick { 1.0 } else { arguments.seconds };
+    if !(0.1..=600.0).contains(&seconds) {
+        return Err(format!("--seconds {seconds}: 0.1 to 600 are allowed"));
+    }
+    let window = Duration::from_secs_f64(seconds);
+    let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
+    Ok(Timing { rounds, warm_up: window / 3, window })
+}
+
+/// What it ran on.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let processor = read("/proc/cpuinfo");
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "{cores} cores, {}, Linux {}, load {} when it began.",
+        model.map_or("processor unknown", |(_, name)| name),
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or_default()
+    )
+}

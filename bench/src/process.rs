@@ -1,0 +1,169 @@
+//! A device under test as a child process: pinned, optionally under a CPU quota, killed when its guard goes away or
+//! when the benchmark dies. `taskset` and `setpriv` of util-linux replace themselves by the device, so the child's PID
+//! is the device's.
+
+use crate::quota::Quota;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A directory for a device's files, removed when it goes out of scope.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A new, empty directory.
+    pub fn new(name: &str) -> io::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("sixfold-rivals-{}-{name}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Folder(path))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Scheduler's account of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// CPU time in user and system mode.
+    pub cpu: Duration,
+    /// Time that threads were ready to run and did not.
+    pub waited: Duration,
+}
+
+/// A running device.
+pub struct Process {
+    child: Child,
+    errors: File,
+    quota: Option<Quota>,
+    _folder: Folder,
+}
+
+impl Process {
+    /// Starts `command` on the given cores (a list as taskset takes it). Its standard error goes to a file in `folder`.
+    pub fn start(
+        command: &[String],
+        cores: &str,
+        quota: Option<Quota>,
+        folder: Folder,
+    ) -> io::Result<Process> {
+        let errors = File::options()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(folder.path().join("stderr"))?;
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "taskset", "-c", cores])
+            .args(command)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(errors.try_clone()?)
+            .stderr(errors.try_clone()?)
+            .spawn()
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("setpriv (apt-get install util-linux): {error}"))
+            })?;
+        let process = Process { child, errors, quota, _folder: folder };
+        if let Some(quota) = &process.quota {
+            quota.add(process.child.id())?;
+        }
+        Ok(process)
+    }
+
+    /// What all its threads have taken so far.
+    pub fn used(&self) -> Used {
+        used(self.child.id())
+    }
+
+    /// What it wrote to standard output and error so far: the reason when it does not answer.
+    pub fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        let _ = self.errors.seek(SeekFrom::Start(0));
+        let _ = self.errors.read_to_string(&mut text);
+        match self.child.try_wait() {
+            Ok(Some(status)) => format!("{}: {}", status, text.trim()),
+            _ => text.trim().to_owned(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The group can be removed only when its last process is gone.
+        drop(self.quota.take());
+    }
+}
+
+/// Pins the calling thread's process to one core.
+pub fn pin_self(core: &str) -> io::Result<()> {
+    let pid = std::process::id().to_string();
+    let status = Command::new("taskset").args(["-p", "-c", core, &pid]).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("taskset -p -c {core}: {status}"))) }
+}
+
+/// What all threads of a process have taken. `schedstat` counts nanoseconds; where the kernel lacks it, `stat` counts ticks of 10 ms.
+pub fn used(pid: u32) -> Used {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut used = Used::default();
+    for line in tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok()) {
+        let mut figures = line.split_ascii_whitespace().map(|figure| figure.parse().unwrap_or(0));
+        used.cpu += Duration::from_nanos(figures.next().unwrap_or(0));
+        used.waited += Duration::from_nanos(figures.next().unwrap_or(0));
+    }
+    if used.cpu.is_zero() {
+        let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // proc_pid_stat(5): the command in parentheses may hold spaces; utime and stime are fields 14 and 15.
+        let fields = line.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        used.cpu = Duration::from_millis(ticks * 10);
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_grows_with_work() {
+        let before = used(std::process::id()).cpu;
+        let mut value = 1u64;
+        for step in 0..200_000_000u64 {
+            value = std::hint::black_box(value.wrapping_mul(step | 1));
+        }
+        assert!(used(std::process::id()).cpu > before);
+    }
+
+    #[test]
+    fn a_dropped_process_is_gone_and_so_is_its_folder() {
+        let folder = Folder::new("sleep").unwrap();
+        let path = folder.path().to_owned();
+        let process = Process::start(&["sleep".into(), "60".into()], "0", None, folder).unwrap();
+        let pid = process.child.id();
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_failed_start_said_is_kept() {
+        let folder = Folder::new("false").unwrap();
+        let command = ["ls".into(), "/nothing-of-that-name".into()];
+        let mut process = Process::start(&command, "0", None, folder).unwrap();
+        process.child.wait().unwrap();
+        assert!(process.complaint().contains("nothing-of-that-name"));
+    }
+}

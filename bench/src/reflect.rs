@@ -1,0 +1,26 @@
+//! The bare reflector as a process of its own: Sixfold's datapath, and a machine that moves six packets per question
+//! without knowing DNS. What it costs is what the packets cost.
+
+use datapath::{NoStreams, Options, Reflection, Reflector, Steer};
+use engine::{Transport, limits};
+use std::net::SocketAddr;
+
+/// Questions that wait at a time, as many as an engine has room for.
+const SLOTS: usize = 65_536;
+
+/// Reflects until it is killed.
+pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
+    let options =
+        Options { listen: vec![listen], workers: 1, steer: Steer::Name, udp_size: 1232, tcp_fast_open: true };
+    let (workers, _shared) = datapath::build::<Reflector>(&options).map_err(|error| error.to_string())?;
+    for worker in workers {
+        // It changes its port as often as the engine does, which is part of what packets cost a resolver.
+        let rotate = limits::LINK_QUESTIONS as u32;
+        let how = Reflection { upstream, transport: Transport::Udp, rotate, slots: SLOTS };
+        let thread = worker
+            .start(Reflector::new(how), NoStreams, Box::new(|_, _| {}))
+            .map_err(|error| format!("starting a thread: {error}"))?;
+        thread.join().map_err(|_| "the reflector has panicked".to_owned())?;
+    }
+    Ok(())
+}

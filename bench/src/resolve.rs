@@ -1,0 +1,270 @@
+//! Experiment 4: the engine without I/O. The six messages of a resolution in memory: questions go in, the upstream is a
+//! few lines that patch an answer behind each question, answers come out. In nanoseconds, and in instructions under
+//! valgrind, which do not depend on what else the machine does.
+//!
+//! As in a datapath, questions come in batches, so a batch is pending at a time.
+
+use crate::limits::{COUNTED, PENDING_BATCH as BATCH, TIMED};
+use crate::names::{self, QUERY};
+use crate::process::{self, Folder};
+use crate::report::{Bound, Goal, Section, Table, cell};
+use crate::statistics::Summary;
+use engine::settings::{Dns64, FailurePolicy, Network, Networks, Upstream};
+use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
+use pref64::Pref64;
+use serde_json::json;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::process::{Command, Stdio};
+
+/// Time between two batches, as at some hundred thousand questions a second.
+const STEP: Span = Span(200_000);
+
+/// Nanoseconds that the engine may take for a resolution.
+const GOAL_NS: f64 = 600.0;
+
+/// What runs in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum What {
+    /// Engine and upstream.
+    Whole,
+    /// The upstream alone: what to subtract.
+    Upstream,
+}
+
+/// A question to the upstream, and later the answer to it.
+#[derive(Clone, Copy)]
+struct Asked {
+    via: Link,
+    message: [u8; 512],
+}
+
+/// The other side of the engine. Questions lie where they were written until the upstream answers them.
+struct Memory {
+    asked: Vec<Asked>,
+    count: usize,
+    frame: Vec<u8>,
+    answers: u64,
+    /// The check costs about as much as the engine, so timed runs go without.
+    check: bool,
+}
+
+impl Memory {
+    fn new(check: bool) -> Memory {
+        let nothing = Asked { via: Link { slot: 0, generation: 0 }, message: [0; 512] };
+        Memory { asked: vec![nothing; 4 * BATCH], count: 0, frame: vec![0; 65_536], answers: 0, check }
+    }
+}
+
+impl Outbox for Memory {
+    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let length = fill(&mut self.frame[..size]);
+        if !self.check || names::check_synthesized(&self.frame[..length]).is_ok() {
+            self.answers += 1;
+        }
+        true
+    }
+
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let Some(asked) = self.asked.get_mut(self.count) else { return false };
+        fill(&mut asked.message);
+        asked.via = via;
+        self.count += 1;
+        true
+    }
+
+    fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
+        true
+    }
+
+    fn close(&mut self, _: Link) {}
+}
+
+/// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
+pub fn run(what: What, count: u64, check: bool) -> u64 {
+    let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
+    let mut engine = Engine::new(settings(), Capacity { pending: 65_536 }, [7; 32]);
+    let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
+    let mut now = Instant(1);
+    let mut query = [0; QUERY];
+    for first in (0..count).step_by(BATCH) {
+        if what == What::Whole || first == 0 {
+            for sequence in first..first + BATCH as u64 {
+                names::write_query(sequence, &mut query);
+                engine.query(now, &client, &query, &mut asked);
+            }
+        }
+        // The AAAA leg, then the A leg.
+        for _ in 0..2 {
+            for Asked { via, message } in &mut asked.asked[..asked.count] {
+                let length = reply(message);
+                match what {
+                    What::Whole => engine.reply(now, *via, &message[..length], &mut answered),
+                    What::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
+                }
+            }
+            if what == What::Whole {
+                asked.count = 0;
+                std::mem::swap(&mut asked, &mut answered);
+            }
+        }
+        now += STEP;
+        if what == What::Whole {
+            engine.expire(now, &mut asked);
+        }
+    }
+    asked.answers + answered.answers
+}
+
+/// Turns a question, which may have an OPT record behind it, into its answer: an SOA for AAAA, the address for A.
+fn reply(message: &mut [u8; 512]) -> usize {
+    const SOA: &[u8; 36] = b"\xc0\x1c\0\x06\0\x01\0\0\x0e\x10\0\x18\xc0\x1c\xc0\x1c\
+                             \0\0\0\x01\0\0\x1c\x20\0\0\x0e\x10\0\x12\x75\0\0\0\x0e\x10";
+    const A: &[u8; 12] = b"\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04";
+    message[2] |= 0x84;
+    message[4..12].copy_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
+    if message[QUERY - 3] == 28 {
+        message[9] = 1;
+        message[QUERY..QUERY + SOA.len()].copy_from_slice(SOA);
+        return QUERY + SOA.len();
+    }
+    message[7] = 1;
+    message[QUERY..QUERY + A.len()].copy_from_slice(A);
+    for octet in 0..4 {
+        let digits = &message[13 + 4 * octet..16 + 4 * octet];
+        let value = digits.iter().fold(0u8, |value, digit| value.wrapping_mul(10).wrapping_add(digit & 0x0f));
+        message[QUERY + A.len() + octet] = value;
+    }
+    QUERY + A.len() + 4
+}
+
+fn settings() -> Settings {
+    let prefix = Pref64::new(names::PREFIX, 96).expect("the prefix is a constant of 96 bits");
+    Settings {
+        allow: Networks(vec![Network::new(Ipv6Addr::LOCALHOST, 128)]),
+        upstream: Upstream {
+            forwarders: vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 53))],
+            zones: Vec::new(),
+            select: Default::default(),
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Udp,
+        },
+        dns64: Dns64 {
+            prefixes: vec![prefix],
+            clients: Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]),
+            exclude_aaaa: vec![Network::new(names::PREFIX, 96)],
+            embed_non_global: false,
+            never_embed: Vec::new(),
+            lookup: Default::default(),
+            on_failure: FailurePolicy::default(),
+            dnssec: Default::default(),
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+        },
+        udp_size: 1232,
+        pending_per_client: 65_536,
+    }
+}
+
+/// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
+pub fn measure(rounds: usize) -> Result<Section, String> {
+    let checked = 64 * BATCH as u64;
+    let right = run(What::Whole, checked, true);
+    if right != checked {
+        return Err(format!("{right} of {checked} answers of the engine are right"));
+    }
+    let mut nanoseconds = Vec::new();
+    for round in 1..=rounds {
+        eprintln!("engine: round {round} of {rounds}");
+        // CPU time, so that it does not count when others have the core.
+        let time = |what| {
+            let before = process::used(std::process::id()).cpu;
+            std::hint::black_box(run(what, TIMED, false));
+            (process::used(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
+        };
+        nanoseconds.push(time(What::Whole) - time(What::Upstream));
+    }
+    let mut notes = vec![format!(
+        "Six messages in memory, CPU time, {BATCH} questions pending at a time, {TIMED} resolutions per round; the time of the \
+         upstream's part, measured alone, is subtracted. Includes writing the client's question."
+    )];
+    eprintln!("engine: instructions under valgrind");
+    let counted = instructions(What::Whole).and_then(|whole| Ok((whole, instructions(What::Upstream)?)));
+    let engine_instructions = match &counted {
+        Ok((whole, upstream)) => vec![whole - upstream],
+        Err(reason) => {
+            notes.push(format!("Instructions are left out: {reason}"));
+            Vec::new()
+        }
+    };
+    Ok(Section {
+        key: "engine",
+        title: "The engine without I/O",
+        notes,
+        tables: vec![Table {
+            title: "one resolution".to_owned(),
+            columns: vec!["", "ns", "instructions"],
+            rows: vec![vec!["engine".to_owned(), cell(&nanoseconds, 0), cell(&engine_instructions, 0)]],
+        }],
+        goals: vec![Goal {
+            ratio: "nanoseconds of the engine for one resolution".to_owned(),
+            bound: Bound::AtMost(GOAL_NS),
+            measured: Summary::of(&nanoseconds),
+        }],
+        data: json!({"nanoseconds": nanoseconds, "instructions": engine_instructions.first()}),
+    })
+}
+
+/// Instructions per resolution: the difference of a long and a short run, which leaves out what happens once.
+fn instructions(what: What) -> Result<f64, String> {
+    let name = match what {
+        What::Whole => "whole",
+        What::Upstream => "upstream",
+    };
+    let [short, long] = COUNTED;
+    let difference = callgrind(name, long)? - callgrind(name, short)?;
+    Ok(difference / (long - short) as f64)
+}
+
+fn callgrind(what: &str, count: u64) -> Result<f64, String> {
+    let folder = Folder::new("callgrind").map_err(|error| format!("temporary folder: {error}"))?;
+    let file = folder.path().join("out");
+    let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
+    let status = Command::new("valgrind")
+        .args(["--quiet", "--tool=callgrind"])
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(program)
+        .args(["resolve", what, &count.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| format!("valgrind (apt-get install valgrind): {error}"))?;
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("summary: ").or_else(|| line.strip_prefix("totals: ")));
+    total
+        .and_then(|figure| figure.trim().parse().ok())
+        .ok_or_else(|| format!("valgrind counted nothing: {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resolution_in_memory_ends_with_the_right_address() {
+        assert_eq!(run(What::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
+    }
+
+    #[test]
+    fn the_upstream_in_memory_spells_the_address_back() {
+        let mut message = [0; 512];
+        names::write_query(0x00_10_20_30, &mut message);
+        assert_eq!(reply(&mut message), QUERY + 36);
+        message[QUERY - 3] = 1;
+        assert_eq!(reply(&mut message), QUERY + 16);
+        assert_eq!(message[QUERY + 12..QUERY + 16], [1, 0x10, 0x20, 0x30]);
+    }
+}

@@ -1,0 +1,56 @@
+//! The authoritative server that the devices forward to: the zone that computes its answers, over one socket, served
+//! from the tester's loop.
+
+use crate::limits;
+use authority::Zone;
+use socket2::SockRef;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+/// What a UDP answer may have at most; the answers here have about a hundred octets.
+const SIZE: usize = 1232;
+
+/// The zone `dns64perf.test` at a port of the loopback interface: every name has one A record and no AAAA.
+pub struct Upstream {
+    socket: UdpSocket,
+    address: SocketAddr,
+    zone: Zone,
+    answered: u64,
+}
+
+impl Upstream {
+    /// Binds a free port.
+    pub fn new() -> io::Result<Upstream> {
+        let socket = UdpSocket::bind("[::1]:0")?;
+        socket.set_nonblocking(true)?;
+        SockRef::from(&socket).set_recv_buffer_size(limits::SOCKET_BUFFER)?;
+        SockRef::from(&socket).set_send_buffer_size(limits::SOCKET_BUFFER)?;
+        let zone = Zone::new("dns64perf.test").map_err(io::Error::other)?;
+        Ok(Upstream { address: socket.local_addr()?, socket, zone, answered: 0 })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Questions answered so far.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Answers what has come, and returns how many questions that were.
+    pub fn serve(&mut self) -> usize {
+        let (mut query, mut answer) = ([0; 2048], [0; SIZE]);
+        for served in 0..limits::DRAIN {
+            // Nothing there, or an ICMP error of a device that has ended.
+            let Ok((length, from)) = self.socket.recv_from(&mut query) else { return served };
+            if let Some(length) = self.zone.answer(&query[..length], SIZE, &mut answer) {
+                // An answer that does not fit the buffer of the device is lost, as on any network.
+                let _ = self.socket.send_to(&answer[..length], from);
+                self.answered += 1;
+            }
+        }
+        limits::DRAIN
+    }
+}

@@ -1,0 +1,126 @@
+//! Packets as they were on the wire, seen by Wireshark's tools.
+
+use crate::lab::Lab;
+use crate::namespace::Namespace;
+use crate::process::{Process, run, wait_until};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What is captured: DNS, over both transports.
+const FILTER: &str = "port 53";
+
+/// What is read of each packet.
+const FIELDS: [&str; 9] = [
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "udp.srcport",
+    "udp.dstport",
+    "dns.flags.response",
+    "dns.id",
+    "dns.qry.name",
+];
+
+/// A DNS message over UDP.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Sender.
+    pub from: String,
+    /// Its port.
+    pub from_port: u16,
+    /// Receiver.
+    pub to: String,
+    /// Its port.
+    pub to_port: u16,
+    /// Whether it is a response.
+    pub response: bool,
+    /// Message ID.
+    pub id: String,
+    /// Name asked, in the letter case of the packet.
+    pub name: String,
+}
+
+/// A capture under way on all devices of a namespace.
+pub struct Capture {
+    process: Process,
+    file: PathBuf,
+}
+
+impl Capture {
+    /// Starts it; packets from now on are in it.
+    pub fn start(lab: &Lab, namespace: &Namespace) -> Capture {
+        let file = lab.scratch.path().join("capture.pcapng");
+        let log = lab.scratch.path().join("capture.log");
+        let argv = ["dumpcap", "-i", "any", "-f", FILTER, "-w", &file.to_string_lossy()];
+        let mut process = namespace.start(&argv, &log);
+        process.expect("dumpcap captures", |log| log.contains("File: "));
+        Capture { process, file }
+    }
+
+    /// Ends it when everything so far is in it: a last question of the lab's client marks the end.
+    pub fn finish(mut self, lab: &Lab) -> Finished {
+        let mark = b"end-of-the-capture";
+        let marked = wait_until(|| {
+            lab.kdig().ask_all(&[("end-of-the-capture.lab.test", "A")]);
+            let bytes = std::fs::read(&self.file).unwrap_or_default();
+            bytes.windows(mark.len()).any(|window| window == mark)
+        });
+        assert!(marked, "the last question is not in the capture: {}", self.process.log());
+        let status = self.process.stop("INT");
+        assert!(status.success(), "dumpcap: {status}: {}", self.process.log());
+        Finished { file: self.file }
+    }
+}
+
+/// A capture that has ended.
+pub struct Finished {
+    file: PathBuf,
+}
+
+impl Finished {
+    /// What Wireshark calls malformed: one line per packet, none if all is well. Checksums of IP are not looked at; virtual
+    /// Ethernet leaves them to the receiver.
+    pub fn malformed(&self) -> String {
+        self.tshark(&["-Y", "_ws.malformed || _ws.expert.group == \"Malformed\""])
+    }
+
+    /// All DNS messages over UDP.
+    pub fn packets(&self) -> Vec<Packet> {
+        let mut arguments = vec!["-Y", "dns && udp", "-T", "fields", "-E", "occurrence=f"];
+        FIELDS.iter().for_each(|field| arguments.extend(["-e", field]));
+        self.tshark(&arguments).lines().filter_map(read).collect()
+    }
+
+    /// Ports that questions to `server` came from.
+    pub fn source_ports(packets: &[Packet], server: &str) -> BTreeSet<u16> {
+        packets
+            .iter()
+            .filter(|packet| !packet.response && packet.to == server)
+            .map(|packet| packet.from_port)
+            .collect()
+    }
+
+    fn tshark(&self, arguments: &[&str]) -> String {
+        let file = self.file.to_string_lossy();
+        let ran = run(&[&["tshark", "-n", "-o", "ip.check_checksum:FALSE", "-r", &file], arguments].concat());
+        assert!(ran.success, "tshark: {}", ran.stderr);
+        ran.stdout
+    }
+}
+
+fn read(line: &str) -> Option<Packet> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let either = |first: usize, second: usize| {
+        Some(if fields.get(first)?.is_empty() { *fields.get(second)? } else { fields[first] }.to_owned())
+    };
+    Some(Packet {
+        from: either(0, 2)?,
+        to: either(1, 3)?,
+        from_port: fields.get(4)?.parse().ok()?,
+        to_port: fields.get(5)?.parse().ok()?,
+        response: matches!(*fields.get(6)?, "1" | "True"),
+        id: (*fields.get(7)?).to_owned(),
+        name: (*fields.get(8)?).to_owned(),
+    })
+}

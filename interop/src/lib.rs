@@ -1,0 +1,29 @@
+//! Sixfold among real programs. The tests of this crate put a client, Sixfold and the servers behind it into network
+//! namespaces of their own, connected by virtual Ethernet, so that nothing leaves the machine and nothing on it is
+//! disturbed. They need root and some programs; what is missing is said in one line, and the test passes.
+//!
+//! Everything that a test starts ends with it: processes are killed by their ID, namespaces and files removed, also
+//! when the test fails. Every wait has an end, and none measures speed.
+
+#![forbid(unsafe_code)]
+
+mod authority;
+mod capture;
+mod kdig;
+mod lab;
+mod namespace;
+mod process;
+mod requirement;
+mod scratch;
+mod sixfold;
+pub mod zones;
+
+pub use authority::{Authority, Program};
+pub use capture::{Capture, Finished, Packet};
+pub use kdig::{Answer, Kdig, Record};
+pub use lab::{Lab, address};
+pub use namespace::Namespace;
+pub use process::{Process, Ran, wait_until};
+pub use requirement::leave_out;
+pub use scratch::Scratch;
+pub use sixfold::{Configuration, Sixfold};

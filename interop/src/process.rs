@@ -1,0 +1,159 @@
+//! Programs: short ones that run to their end within a bound, and servers that run until they are dropped.
+
+use crate::requirement::search_path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a short program may take, in seconds: far longer than any does on a machine that is merely busy.
+const SHORT_SECS: &str = "100";
+
+/// How long a server may take to start or to stop.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a program left behind.
+#[derive(Debug)]
+pub struct Ran {
+    /// Whether it said that it succeeded.
+    pub success: bool,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// Waits until `holds`, up to a minute, and says whether it did.
+pub fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// A command with a plain environment.
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("PATH", search_path()).env("LC_ALL", "C").stdin(Stdio::null());
+    for variable in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs a program to its end; one that takes too long is killed.
+pub(crate) fn run(argv: &[&str]) -> Ran {
+    run_with(argv, Stdio::null())
+}
+
+/// The same with something to read.
+pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> Ran {
+    let output = command("timeout")
+        .args(["--kill-after=5", SHORT_SECS])
+        .args(argv)
+        .stdin(stdin)
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
+    Ran {
+        success: output.status.success(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A running server, killed with its children when it is dropped.
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it; standard output and standard error go to the file `log`. It dies with the thread that calls this, should
+    /// that one be killed.
+    pub fn start(argv: &[&str], log: &Path) -> Process {
+        use std::os::unix::process::CommandExt;
+        let file =
+            File::create(log).unwrap_or_else(|error| panic!("cannot create {}: {error}", log.display()));
+        let again = file.try_clone().expect("a file can be cloned");
+        let child = command("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .args(argv)
+            .stdout(file)
+            .stderr(again)
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
+        Process { child, log: log.to_owned() }
+    }
+
+    /// Its process ID: the programs that lead to it all replace themselves by the next one.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until it `holds`; a process that ends before, or an end of patience, is a failure that shows its log.
+    pub fn expect(&mut self, what: &str, mut holds: impl FnMut(&str) -> bool) {
+        let mut ended = None;
+        let held = wait_until(|| {
+            ended = self.child.try_wait().expect("our own child");
+            holds(&self.log()) || ended.is_some()
+        });
+        assert!(held && ended.is_none(), "{what}: ended: {ended:?}, log:\n{}", self.log());
+    }
+
+    /// Sends a signal to it alone.
+    pub fn signal(&mut self, name: &str) {
+        if self.is_running() {
+            let id = self.id().to_string();
+            run(&["sh", "-c", "kill -s \"$1\" \"$2\"", "sh", name, &id]);
+        }
+    }
+
+    /// Sends a signal and waits for its end.
+    pub fn stop(&mut self, name: &str) -> ExitStatus {
+        self.signal(name);
+        let mut status = None;
+        wait_until(|| {
+            status = self.child.try_wait().expect("our own child");
+            status.is_some()
+        });
+        status.unwrap_or_else(|| panic!("it did not end on SIG{name}, log:\n{}", self.log()))
+    }
+
+    /// Kills it and its children, and waits for its end.
+    pub fn kill(&mut self) {
+        if self.is_running() {
+            let group = self.id().to_string();
+            run(&["sh", "-c", "kill -s KILL -- \"-$1\"", "sh", &group]);
+            // Should there be no shell.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// As long as it runs, or has not been waited for, its ID belongs to nobody else.
+    fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,179 @@
+//! The server under test.
+
+use crate::lab::{Lab, address};
+use crate::process::{Process, run, wait_until};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+
+/// Metrics and health, in the gateway.
+const METRICS: &str = "127.0.0.1:9464";
+
+/// What it logs when it has taken over another configuration.
+const RELOADED: &str = "configuration reloaded";
+
+/// The binary: that of `SIXFOLD_BIN`, or the one of this build, which is made if it is missing.
+fn binary() -> &'static str {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Ok(path) = std::env::var("SIXFOLD_BIN") {
+            return path;
+        }
+        let this = std::env::current_exe().expect("a test knows its own file");
+        // target/PROFILE/deps/test-0123: the directory of the profile is the second above the file.
+        let profile = this.ancestors().nth(2).expect("a test is built into target/PROFILE/deps");
+        let binary = profile.join("sixfold");
+        if !binary.is_file() {
+            build(profile);
+        }
+        assert!(binary.is_file(), "there is no {}: build it with `cargo build -p sixfold`", binary.display());
+        binary.to_string_lossy().into_owned()
+    })
+}
+
+/// Dependencies may have to be compiled: no bound but cargo's own.
+fn build(profile: &Path) {
+    let target = profile.parent().expect("a profile is below a target directory");
+    let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    command.args(["build", "--quiet", "--package", "sixfold", "--target-dir"]).arg(target);
+    if profile.ends_with("release") {
+        command.arg("--release");
+    }
+    let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status();
+    assert!(status.is_ok_and(|status| status.success()), "cargo build -p sixfold failed");
+}
+
+/// What a test says about the configuration; the rest is that of the lab.
+pub struct Configuration {
+    /// `upstream.forwarders`.
+    pub forwarders: Vec<String>,
+    /// More lines of `[server]`.
+    pub server: String,
+    /// More lines of `[upstream]`.
+    pub upstream: String,
+    /// More lines of `[dns64]`.
+    pub dns64: String,
+}
+
+impl Configuration {
+    /// Two workers that forward to these addresses.
+    pub fn forwarding_to(forwarders: &[&str]) -> Configuration {
+        let forwarders = forwarders.iter().map(|&address| address.to_owned()).collect();
+        Configuration { forwarders, server: String::new(), upstream: String::new(), dns64: String::new() }
+    }
+
+    /// With more lines of `[server]`.
+    pub fn server(mut self, lines: &str) -> Configuration {
+        self.server.push_str(lines);
+        self
+    }
+
+    /// With more lines of `[upstream]`.
+    pub fn upstream(mut self, lines: &str) -> Configuration {
+        self.upstream.push_str(lines);
+        self
+    }
+
+    /// With more lines of `[dns64]`.
+    pub fn dns64(mut self, lines: &str) -> Configuration {
+        self.dns64.push_str(lines);
+        self
+    }
+
+    fn to_toml(&self, lab: &Lab) -> String {
+        let mut text = String::new();
+        let socket = lab.scratch.path().join("control.sock");
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\"]\nworkers = 2\nuser = \"nobody\"\n\
+             allow = [\"2001:db8:c::/64\", \"192.0.2.0/24\"]\n{}\n\
+             [upstream]\nforwarders = {:?}\n{}\n\
+             [dns64]\nprefixes = [\"{}\"]\n{}\n\
+             [metrics]\nlisten = \"{METRICS}\"\n[control]\nsocket = {socket:?}\n[log]\nlevel = \"debug\"\n",
+            self.server,
+            self.forwarders,
+            self.upstream,
+            address::PREFIX,
+            self.dns64,
+        );
+        text
+    }
+}
+
+/// A running Sixfold in the gateway of a lab.
+pub struct Sixfold<'a> {
+    lab: &'a Lab,
+    process: Process,
+}
+
+impl<'a> Sixfold<'a> {
+    /// Starts it and waits until it says that it is ready.
+    pub fn start(lab: &'a Lab, configuration: &Configuration) -> Sixfold<'a> {
+        let file = lab.scratch.write("sixfold.toml", &configuration.to_toml(lab));
+        let log = lab.scratch.path().join("sixfold.log");
+        let argv = [binary(), "serve", "--config", &file.to_string_lossy()];
+        let mut process = lab.gateway.start(&argv, &log);
+        process.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+        Sixfold { lab, process }
+    }
+
+    /// Replaces its configuration and has it read that.
+    pub fn reload(&mut self, configuration: &Configuration) {
+        self.lab.scratch.write("sixfold.toml", &configuration.to_toml(self.lab));
+        let before = self.log().matches(RELOADED).count();
+        self.process.signal("HUP");
+        self.process.expect("Sixfold has reloaded", |log| log.matches(RELOADED).count() > before);
+    }
+
+    /// Its process ID.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Stops it as an operator would.
+    pub fn stop(mut self) -> ExitStatus {
+        self.process.stop("TERM")
+    }
+
+    /// Whether `/readyz` says yes.
+    pub fn is_ready(&self) -> bool {
+        let url = format!("http://{METRICS}/readyz");
+        self.lab
+            .gateway
+            .run(&["curl", "--silent", "--fail", "--max-time", "20", "--noproxy", "*", &url])
+            .success
+    }
+
+    /// The value of a series of `/metrics`, like `sixfold_pending` or `sixfold_upstream_up{upstream="[::1]:53"}`.
+    pub fn metric(&self, series: &str) -> f64 {
+        let url = format!("http://{METRICS}/metrics");
+        let text = self.lab.gateway.must(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url]);
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {series}: {text}"))
+    }
+
+    /// Waits until a series has a value; says what it has otherwise.
+    pub fn expect_metric(&self, series: &str, expected: f64) {
+        let mut value = f64::NAN;
+        let held = wait_until(|| {
+            value = self.metric(series);
+            (value - expected).abs() < f64::EPSILON
+        });
+        assert!(held, "{series} is {value}, not {expected}; log:\n{}", self.log());
+    }
+
+    /// What `sixfold ctl` prints.
+    pub fn control(&self, command: &str) -> String {
+        let socket = self.lab.scratch.path().join("control.sock");
+        let ran = run(&[binary(), "ctl", "--socket", &socket.to_string_lossy(), command]);
+        assert!(ran.success, "sixfold ctl {command}: {}", ran.stderr);
+        ran.stdout
+    }
+}

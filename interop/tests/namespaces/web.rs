@@ -1,0 +1,87 @@
+//! What it is all for: a client without IPv4 fetches a page from a server without IPv6, by name.
+
+use sixfold_interop::{Authority, Configuration, Lab, Process, Program, Sixfold, address, wait_until, zones};
+use std::path::Path;
+
+/// Addresses that the translator gives to clients in the world.
+const POOL: &str = "10.64.0.0/24";
+
+const PAGE: &str = "a page of the IPv4-only world";
+
+/// TAYGA, a stateless translator on a TUN device of the gateway, and the routes that lead to it.
+fn start_translator(lab: &Lab) -> Process {
+    let place = lab.scratch.directory("tayga");
+    let configuration =
+        format!("tun-device nat64\nipv4-addr 10.64.0.1\nprefix {}\ndynamic-pool {POOL}\n", address::PREFIX);
+    let file = lab.scratch.write("tayga.conf", &configuration);
+    let argv = ["tayga", "-d", "-c", &file.to_string_lossy()];
+    let mut process = lab.gateway.start(&argv, &place.join("log"));
+    process.expect("TAYGA has its device", |_| lab.gateway.run(&["ip", "link", "show", "nat64"]).success);
+    lab.gateway.configure(&format!(
+        "link set nat64 up\nroute add {POOL} dev nat64\nroute add {} dev nat64",
+        address::PREFIX
+    ));
+    lab.gateway.must(&[
+        "sh",
+        "-c",
+        "echo 1 > /proc/sys/net/ipv4/ip_forward && echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+    ]);
+    lab.world.configure(&format!("route add {POOL} via 198.51.100.1"));
+    process
+}
+
+fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
+    let place = lab.scratch.directory("nginx");
+    let own = place.display();
+    let paths: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .iter()
+        .map(|what| format!("{what}_temp_path {own}/{what}; "))
+        .collect();
+    let configuration = format!(
+        "daemon off; master_process off; pid {own}/pid; error_log stderr;\nevents {{ }}\nhttp {{ {paths}\n\
+         access_log {};\nserver {{ listen {}:80; location / {{ return 200 \"{PAGE}\"; }} }} }}\n",
+        access_log.display(),
+        address::WEB
+    );
+    let file = lab.scratch.write("nginx.conf", &configuration);
+    let argv = ["nginx", "-e", "stderr", "-p", &own.to_string(), "-c", &file.to_string_lossy()];
+    lab.world.start(&argv, &place.join("log"))
+}
+
+#[test]
+fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
+    let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl"]) else { return };
+    if !Path::new("/dev/net/tun").exists() {
+        return sixfold_interop::leave_out("there is no /dev/net/tun, which TAYGA needs");
+    }
+    let place = lab.scratch.directory("nsd");
+    let zones = zones::plain(&place);
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let access_log = lab.scratch.path().join("access.log");
+    let _web = start_web_server(&lab, &access_log);
+    let _translator = start_translator(&lab);
+    let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
+
+    let aaaa = lab.kdig().ask("v4only.lab.test", "AAAA");
+    assert_eq!(aaaa.data("AAAA"), [Lab::embedded(address::WEB)], "{}", aaaa.text);
+    let a = lab.kdig().ask("v4only.lab.test", "A");
+    assert_eq!(a.data("A"), [address::WEB], "{}", a.text);
+
+    // The C library of the client asks Sixfold.
+    lab.client.show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
+    lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
+    let url = "http://v4only.lab.test/hello";
+    let mut said = String::new();
+    let fetched = wait_until(|| {
+        let ran =
+            lab.client.run(&["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url]);
+        said = format!("{}{}", ran.stdout, ran.stderr);
+        ran.stdout == PAGE
+    });
+    assert!(fetched, "curl: {said}");
+    let log = std::fs::read_to_string(&access_log).expect("the web server writes its log");
+    let line = log.lines().find(|line| line.contains("GET /hello")).unwrap_or_else(|| panic!("{log:?}"));
+    assert!(line.starts_with("10.64.0."), "not from the translator: {line}");
+
+    assert!(sixfold.stop().success());
+}
