@@ -1,6 +1,6 @@
 //! A server process with a directory and ports of its own. It is killed when the test ends, however that ends.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -317,4 +317,9 @@ impl Drop for Process {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
+
+/// Says what is left out and why, past the test runner, which keeps what passing tests print to itself.
+pub fn left_out(why: &str) {
+    let _ = writeln!(std::io::stderr(), "\nskipped: {why}");
 }

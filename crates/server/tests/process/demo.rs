@@ -61,7 +61,7 @@ fn the_command_to_try_is_told_and_works() {
     let dig = Command::new("dig").args(hint.split(' ').skip(3)).args(["+short", "+time=30"]).output();
     match dig {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "64:ff9b::c633:6407\n"),
-        Err(_) => eprintln!("skipped: there is no dig"),
+        Err(_) => crate::daemon::left_out("there is no dig"),
     }
     process.stop();
 }
@@ -90,7 +90,7 @@ fn the_demonstration_needs_no_network() {
     // A network namespace without anything but loopback, where the system lets us make one.
     let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return eprintln!("skipped: no network namespace can be made");
+        return crate::daemon::left_out("no network namespace can be made");
     }
     let directory = Directory::new();
     // Within the namespace we are root, but nobody else exists there.
