@@ -13,6 +13,7 @@ pub mod edns;
 pub mod header;
 pub mod message;
 pub mod name;
+pub mod patch;
 pub mod record;
 pub mod types;
 
