@@ -1,0 +1,4 @@
+//! The `sixfold-bench` binary: the laboratory.
+#![forbid(unsafe_code)]
+
+fn main() {}

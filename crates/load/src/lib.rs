@@ -1,0 +1,2 @@
+//! The load generator.
+#![forbid(unsafe_code)]

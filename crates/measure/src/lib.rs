@@ -1,0 +1,11 @@
+//! What a benchmark of RFC 8219 section 9 consists of, without I/O: what is ordered ([`order`]), what comes back
+//! ([`outcome`]), the search for the highest rate, the statistics, the procedure of a whole run, and its record.
+//!
+//! Sockets, processes and files are elsewhere: `load` sends and checks, `bench` starts and watches, `report` shows.
+#![forbid(unsafe_code)]
+
+pub mod amount;
+pub mod order;
+pub mod outcome;
+pub mod run;
+pub mod window;
