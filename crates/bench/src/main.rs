@@ -1,4 +1,17 @@
-//! The `sixfold-bench` binary: the laboratory.
+//! The `sixfold-bench` binary: the laboratory for DNS64 servers. Each subcommand is a file in `cli`.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run(cli::Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("sixfold-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The command line of `sixfold-bench`.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Measures DNS64 servers: RFC 8219 section 9, complete.
+#[derive(Debug, Parser)]
+#[command(name = "sixfold-bench", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {}
+
+/// Does it. The error is text for people: what, why, and the remedy. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
+pub fn run(command: Command) -> Result<ExitCode, String> {
+    match command {}
+}
