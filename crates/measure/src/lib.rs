@@ -7,5 +7,6 @@
 pub mod amount;
 pub mod order;
 pub mod outcome;
+pub mod plan;
 pub mod run;
 pub mod window;

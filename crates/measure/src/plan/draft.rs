@@ -1,0 +1,493 @@
+//! Plans as they are written: every key optional, unknown ones refused, profiles that fill the gaps.
+
+use super::{
+    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
+};
+use crate::run::Cell;
+use crate::window::Window;
+use serde::Deserialize;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Defines drafts: structs of optional keys that can be laid over each other.
+macro_rules! drafts {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+            #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+            pub struct $name { $($(#[$field_doc])* pub $field: Option<$kind>,)* }
+
+            impl $name {
+                /// This one where it says something, `below` where it does not.
+                pub fn over(self, below: $name) -> $name {
+                    $name { $($field: self.$field.or(below.$field),)* }
+                }
+            }
+        )*
+    };
+}
+
+drafts! {
+    /// `[trial]`
+    TrialDraft {
+        /// How long queries are sent.
+        duration: Span,
+        /// When a reply is late.
+        timeout: Span,
+        /// Rest after each trial.
+        pause: Span,
+        /// Unmeasured load before each trial.
+        warm_up: Span,
+    }
+    /// `[search]`
+    SearchDraft {
+        /// Searches for each cell.
+        repetitions: u32,
+        /// The first rate, queries a second.
+        start: f64,
+        /// The highest rate, queries a second.
+        max: f64,
+        /// Relative width at which the search ends.
+        precision: f64,
+        /// Whether failures are confirmed, beside the strict result.
+        confirm: bool,
+        /// Points of the curve, as multiples of the result.
+        curve: Vec<f64>,
+        /// The margin of the self-test.
+        delta: f64,
+    }
+    /// `[names]`
+    NamesDraft {
+        /// The names that are asked.
+        window: Window,
+        /// The zone that they are in.
+        zone: String,
+        /// TTL of all records, in seconds.
+        ttl: u32,
+        /// The DNS64 prefix.
+        prefix: Prefix,
+        /// Addresses of each name.
+        addresses: u16,
+        /// CNAME records before the addresses.
+        cname_depth: u16,
+        /// Seed of all that is drawn.
+        seed: u64,
+    }
+    /// `[grid]`
+    GridDraft {
+        /// Shares of names with AAAA records.
+        aaaa: Vec<f64>,
+        /// Shares of queries for cached names.
+        cached: Vec<f64>,
+    }
+    /// `[sweep]`
+    SweepDraft {
+        /// The parameter.
+        parameter: String,
+        /// Its values.
+        values: Vec<String>,
+    }
+    /// `[correctness]`
+    CorrectnessDraft {
+        /// Names asked.
+        names: u32,
+        /// A file of conformance cases.
+        conformance: String,
+    }
+    /// `[device]`
+    DeviceDraft {
+        /// The template.
+        template: String,
+        /// A command line with placeholders.
+        command: Vec<String>,
+        /// Where it listens.
+        address: SocketAddr,
+        /// Its process, if it runs already.
+        pid: u32,
+        /// Its cores.
+        cores: String,
+        /// Its threads.
+        workers: u16,
+        /// Lines appended to its configuration.
+        options: Vec<String>,
+        /// When it is started anew.
+        restart: Restart,
+        /// Reaches its host.
+        host: Vec<String>,
+    }
+    /// `[tester]`
+    TesterDraft {
+        /// Reaches its host.
+        host: Vec<String>,
+        /// Its cores.
+        cores: Vec<u16>,
+        /// Sending threads.
+        senders: u16,
+        /// Receiving threads.
+        receivers: u16,
+        /// Source ports of each sending thread.
+        ports: u16,
+        /// Source addresses.
+        sources: Vec<IpAddr>,
+        /// Consecutive queries that leave from one port.
+        group: u16,
+        /// Queries due at the same instant.
+        burst: u32,
+        /// Whether sending threads wait in a loop.
+        spin: bool,
+    }
+    /// `[authority]`
+    AuthorityDraft {
+        /// Reaches its host.
+        host: Vec<String>,
+        /// Where it listens.
+        address: SocketAddr,
+        /// Whether it runs already.
+        external: bool,
+        /// Its cores.
+        cores: Vec<u16>,
+    }
+}
+
+/// A plan as somebody wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Draft {
+    /// `rfc8219` or `quick`: where everything comes from that is not said.
+    pub profile: Option<String>,
+    /// Single trials.
+    pub trial: TrialDraft,
+    /// Searches.
+    pub search: SearchDraft,
+    /// Names and zone.
+    pub names: NamesDraft,
+    /// The grid.
+    pub grid: GridDraft,
+    /// A parameter of the device and its values.
+    pub sweep: SweepDraft,
+    /// The check before.
+    pub correctness: CorrectnessDraft,
+    /// The device under test.
+    pub device: DeviceDraft,
+    /// Who asks.
+    pub tester: TesterDraft,
+    /// Who answers the device.
+    pub authority: AuthorityDraft,
+}
+
+/// Why a plan cannot be carried out. The text says what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError(pub String);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+const fn seconds(seconds: u64) -> Option<Span> {
+    Some(Span(Duration::from_secs(seconds)))
+}
+
+const fn milliseconds(milliseconds: u64) -> Option<Span> {
+    Some(Span(Duration::from_millis(milliseconds)))
+}
+
+impl Draft {
+    /// The profile of RFC 8219 section 9.2: trials of 60 s, timeout 1 s, 20 repetitions. The pause of 10 s is that of the
+    /// papers, which found it enough for a server to come to rest.
+    pub fn rfc8219() -> Draft {
+        let mut draft = Draft { profile: Some("rfc8219".to_owned()), ..Draft::default() };
+        draft.trial = TrialDraft {
+            duration: seconds(60),
+            timeout: seconds(1),
+            pause: seconds(10),
+            warm_up: seconds(0),
+        };
+        draft.search.repetitions = Some(20);
+        draft.search.precision = Some(0.01);
+        draft.search.confirm = Some(true);
+        draft.search.curve = Some(vec![0.5, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0]);
+        draft.correctness.names = Some(500);
+        draft
+    }
+
+    /// Seconds instead of hours, and not compliant: trials of 1.5 s, 3 repetitions. The start at 2,000 queries a second and
+    /// the precision of 5 % keep the number of trials small.
+    pub fn quick() -> Draft {
+        let mut draft = Draft { profile: Some("quick".to_owned()), ..Draft::default() };
+        draft.trial = TrialDraft {
+            duration: milliseconds(1500),
+            timeout: seconds(1),
+            pause: milliseconds(300),
+            warm_up: seconds(0),
+        };
+        draft.search.repetitions = Some(3);
+        draft.search.start = Some(2_000.0);
+        draft.search.precision = Some(0.05);
+        draft.search.confirm = Some(true);
+        draft.search.curve = Some(vec![0.5, 0.9, 1.1, 1.5]);
+        draft.correctness.names = Some(200);
+        draft
+    }
+
+    /// Reads a plan file. The error names line and column and shows the place.
+    pub fn parse(text: &str) -> Result<Draft, PlanError> {
+        toml::from_str(text).map_err(|error| PlanError(error.to_string().trim_end().to_owned()))
+    }
+
+    /// This one where it says something, `below` where it does not.
+    pub fn over(self, below: Draft) -> Draft {
+        Draft {
+            profile: self.profile.or(below.profile),
+            trial: self.trial.over(below.trial),
+            search: self.search.over(below.search),
+            names: self.names.over(below.names),
+            grid: self.grid.over(below.grid),
+            sweep: self.sweep.over(below.sweep),
+            correctness: self.correctness.over(below.correctness),
+            device: self.device.over(below.device),
+            tester: self.tester.over(below.tester),
+            authority: self.authority.over(below.authority),
+        }
+    }
+
+    /// The whole plan. What contradicts itself is an error.
+    pub fn finish(self) -> Result<Plan, PlanError> {
+        let profile = self.profile.clone().unwrap_or_else(|| "rfc8219".to_owned());
+        let draft = match profile.as_str() {
+            "rfc8219" => self.over(Draft::rfc8219()),
+            "quick" => self.over(Draft::quick()),
+            other => return refuse(format!("profile \"{other}\" is unknown; rfc8219 and quick are there")),
+        };
+        let plan = Plan {
+            profile,
+            trial: Trial {
+                duration: draft.trial.duration.unwrap_or(Span(Duration::from_secs(60))),
+                timeout: draft.trial.timeout.unwrap_or(Span(Duration::from_secs(1))),
+                pause: draft.trial.pause.unwrap_or(Span(Duration::from_secs(10))),
+                warm_up: draft.trial.warm_up.unwrap_or(Span(Duration::ZERO)),
+            },
+            search: Search {
+                repetitions: draft.search.repetitions.unwrap_or(20),
+                start: draft.search.start.unwrap_or(1_000.0),
+                max: draft.search.max.unwrap_or(2_000_000.0),
+                precision: draft.search.precision.unwrap_or(0.01),
+                confirm: draft.search.confirm.unwrap_or(true),
+                curve: draft.search.curve.unwrap_or_default(),
+                delta: draft.search.delta.unwrap_or(0.1),
+            },
+            names: Names {
+                window: match draft.names.window {
+                    Some(window) => window,
+                    // No loopback, multicast or reserved addresses, which servers may leave out.
+                    None => Window::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
+                        .ok_or_else(|| PlanError("the window is empty".to_owned()))?,
+                },
+                zone: draft.names.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
+                ttl: draft.names.ttl.unwrap_or(3600),
+                // In the block of RFC 5180 section 8, which RFC 8219 section 14 names.
+                prefix: draft
+                    .names
+                    .prefix
+                    .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
+                addresses: draft.names.addresses.unwrap_or(1),
+                cname_depth: draft.names.cname_depth.unwrap_or(0),
+                seed: draft.names.seed.unwrap_or(1),
+            },
+            cells: cells(&draft.grid)?,
+            sweep: sweep(draft.sweep)?,
+            correctness: Correctness {
+                names: draft.correctness.names.unwrap_or(500),
+                conformance: draft.correctness.conformance.unwrap_or_default(),
+            },
+            device: Device {
+                template: draft.device.template.unwrap_or_default(),
+                command: draft.device.command.unwrap_or_default(),
+                address: draft.device.address,
+                pid: draft.device.pid,
+                cores: draft.device.cores.unwrap_or_default(),
+                workers: draft.device.workers.unwrap_or(1),
+                options: draft.device.options.unwrap_or_default(),
+                restart: draft.device.restart.unwrap_or_default(),
+                host: draft.device.host.unwrap_or_default(),
+            },
+            tester: Tester {
+                host: draft.tester.host.unwrap_or_default(),
+                cores: draft.tester.cores.unwrap_or_default(),
+                senders: draft.tester.senders.unwrap_or(0),
+                receivers: draft.tester.receivers,
+                ports: draft.tester.ports.unwrap_or(16),
+                sources: draft.tester.sources.unwrap_or_default(),
+                group: draft.tester.group.unwrap_or(1),
+                burst: draft.tester.burst.unwrap_or(1),
+                spin: draft.tester.spin.unwrap_or(false),
+            },
+            authority: Authority {
+                host: draft.authority.host.unwrap_or_default(),
+                address: draft.authority.address,
+                external: draft.authority.external.unwrap_or(false),
+                cores: draft.authority.cores.unwrap_or_default(),
+            },
+        };
+        check(&plan)?;
+        Ok(plan)
+    }
+}
+
+fn refuse<T>(text: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError(text.into()))
+}
+
+/// All combinations, the required one (RFC 8219 section 9.2: 0 % and 0 %) first. Where everything is cached the share of AAAA
+/// records makes no difference, so that row has one cell.
+fn cells(grid: &GridDraft) -> Result<Vec<Cell>, PlanError> {
+    let aaaa = grid.aaaa.clone().unwrap_or_else(|| vec![0.0]);
+    let cached = grid.cached.clone().unwrap_or_else(|| vec![0.0]);
+    if let Some(strange) = aaaa.iter().chain(&cached).find(|share| !(0.0..=1.0).contains(*share)) {
+        return refuse(format!("a share of {strange} in [grid] makes no sense; write numbers from 0 to 1"));
+    }
+    let mut cells = vec![Cell::default()];
+    // The authority changes with the share of AAAA records, so that is the outer loop.
+    for &aaaa_share in &aaaa {
+        for &cached_share in &cached {
+            let aaaa_share = if cached_share == 1.0 { 0.0 } else { aaaa_share };
+            let cell = Cell { aaaa_share, cached_share };
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn sweep(draft: SweepDraft) -> Result<Option<Sweep>, PlanError> {
+    match (draft.parameter, draft.values) {
+        (None, None) => Ok(None),
+        (Some(parameter), Some(values)) if !values.is_empty() && !parameter.is_empty() => {
+            Ok(Some(Sweep { parameter, values }))
+        }
+        _ => refuse(
+            "[sweep] needs a parameter and at least one value, like parameter = \"workers\", values = [\"1\", \"2\"]",
+        ),
+    }
+}
+
+fn check(plan: &Plan) -> Result<(), PlanError> {
+    let (trial, search) = (&plan.trial, &plan.search);
+    if !(100..=86_400_000).contains(&trial.duration.ms()) {
+        return refuse("trial.duration must be from 100ms to 24h");
+    }
+    if !(4..=60_000).contains(&trial.timeout.ms()) {
+        return refuse("trial.timeout must be from 4ms to 60s (RFC 8219 section 9.2: at most 1s)");
+    }
+    if !(1..=1000).contains(&search.repetitions) {
+        return refuse("search.repetitions must be from 1 to 1000");
+    }
+    if !(1.0..=1e8).contains(&search.start) || !(search.start..=1e8).contains(&search.max) {
+        return refuse(
+            "search.start must be at least 1 query a second, and search.max at least that and at most 100000000",
+        );
+    }
+    if !(0.0001..=0.5).contains(&search.precision) {
+        return refuse("search.precision must be from 0.0001 to 0.5");
+    }
+    if !(0.1..=10.0).contains(&search.delta) {
+        return refuse("search.delta must be from 0.1 (RFC 8219 section 9.2.1) to 10");
+    }
+    if search.curve.len() > 100 || search.curve.iter().any(|factor| !(0.01..=100.0).contains(factor)) {
+        return refuse("search.curve takes up to 100 multiples of the result, from 0.01 to 100");
+    }
+    if !(1..=100_000).contains(&plan.correctness.names) {
+        return refuse("correctness.names must be from 1 to 100000");
+    }
+    let ways = [
+        !plan.device.template.is_empty(),
+        !plan.device.command.is_empty(),
+        plan.device.template.is_empty() && plan.device.command.is_empty() && plan.device.address.is_some(),
+    ];
+    if ways.iter().filter(|way| **way).count() != 1 {
+        return refuse(
+            "which device? Name a template (--device unbound), a command line (device.command), or the address of one that runs \
+             already (--device-address); exactly one of them",
+        );
+    }
+    if plan.authority.external && plan.authority.address.is_none() {
+        return refuse(
+            "authority.external needs authority.address: where the authority that runs already listens",
+        );
+    }
+    if plan.sweep.is_some() && ways[2] {
+        return refuse("a device that runs already cannot be started with other values: leave [sweep] out");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Result<Plan, PlanError> {
+        Draft::parse(text)?.finish()
+    }
+
+    #[test]
+    fn a_profile_fills_what_is_not_said() {
+        let plan = plan("[device]\ntemplate = \"unbound\"\n").unwrap();
+        assert_eq!(
+            (plan.profile.as_str(), plan.trial.duration.ms(), plan.search.repetitions),
+            ("rfc8219", 60_000, 20)
+        );
+        assert_eq!(plan.trial.timeout.ms(), 1_000);
+        assert_eq!(plan.cells, [Cell::default()]);
+    }
+
+    #[test]
+    fn the_later_word_wins() {
+        let file =
+            Draft::parse("profile = \"quick\"\n[search]\nrepetitions = 5\n[device]\ntemplate = \"bind\"")
+                .unwrap();
+        let line = Draft::parse("[search]\nrepetitions = 7\n").unwrap();
+        let plan = line.over(file).finish().unwrap();
+        assert_eq!((plan.search.repetitions, plan.trial.duration.ms()), (7, 1_500));
+    }
+
+    #[test]
+    fn the_full_grid_has_31_cells_with_the_required_one_first() {
+        let shares = "[0, 0.2, 0.4, 0.6, 0.8, 1]";
+        let plan =
+            plan(&format!("[device]\ntemplate = \"bind\"\n[grid]\naaaa = {shares}\ncached = {shares}"))
+                .unwrap();
+        assert_eq!(plan.cells.len(), 31);
+        assert_eq!(plan.cells[0], Cell::default());
+        assert_eq!(plan.cells.iter().filter(|cell| cell.cached_share == 1.0).count(), 1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_remedy() {
+        for (text, word) in [
+            ("", "--device"),
+            ("profile = \"fast\"", "quick"),
+            ("[device]\ntemplate = \"a\"\ncommand = [\"b\"]", "exactly one"),
+            ("[device]\ntemplate = \"a\"\n[search]\nstart = 0", "search.start"),
+            ("[device]\ntemplate = \"a\"\n[search]\ndelta = 0.05", "0.1"),
+            ("[device]\ntemplate = \"a\"\n[grid]\naaaa = [2]", "0 to 1"),
+            ("[device]\ntemplate = \"a\"\n[trial]\nduration = \"5\"", "unit"),
+            ("[device]\ntemplate = \"a\"\n[names]\nprefix = \"2001:db8::1/96\"", "RFC 6052"),
+            ("[device]\ntemplate = \"a\"\n[names]\nprefix = \"2001:db8:0:0:ff00::/96\"", "bits 64 to 71"),
+            ("[device]\ntemplate = \"a\"\n[sweep]\nparameter = \"workers\"", "value"),
+            (
+                "[device]\naddress = \"[::1]:53\"\n[sweep]\nparameter = \"workers\"\nvalues = [\"1\"]",
+                "runs already",
+            ),
+            ("[devise]", "unknown field"),
+        ] {
+            let error = plan(text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}
