@@ -1,9 +1,8 @@
 //! The `sixfold-bench` binary: the laboratory for DNS64 servers. Each subcommand is a file in `cli`.
 #![forbid(unsafe_code)]
 
-mod cli;
-
 use clap::Parser;
+use sixfold_bench::cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,0 +1,4 @@
+//! The parts of the `sixfold-bench` binary, as a library so that its tests can drive them.
+#![forbid(unsafe_code)]
+
+pub mod cli;
