@@ -8,5 +8,8 @@ pub mod amount;
 pub mod order;
 pub mod outcome;
 pub mod plan;
+pub mod procedure;
 pub mod run;
+pub mod search;
+pub mod statistics;
 pub mod window;

@@ -102,7 +102,7 @@ pub enum Restart {
 }
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
     /// The profile that it began with.
@@ -128,7 +128,7 @@ pub struct Plan {
 }
 
 /// Single trials.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Trial {
     /// How long queries are sent.
@@ -142,7 +142,7 @@ pub struct Trial {
 }
 
 /// Searches.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
     /// Searches for each cell.
@@ -162,7 +162,7 @@ pub struct Search {
 }
 
 /// Names and zone.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Names {
     /// The names that are asked.
@@ -182,7 +182,7 @@ pub struct Names {
 }
 
 /// A parameter of the device, and the values that it is to have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sweep {
     /// `workers`, or a placeholder of the command line.
@@ -192,7 +192,7 @@ pub struct Sweep {
 }
 
 /// The check before any timing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Correctness {
     /// Names asked.
@@ -202,7 +202,7 @@ pub struct Correctness {
 }
 
 /// The device under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Device {
     /// The template, or empty.
@@ -226,7 +226,7 @@ pub struct Device {
 }
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tester {
     /// Reaches its host; empty: this host.
@@ -250,7 +250,7 @@ pub struct Tester {
 }
 
 /// Who answers the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Authority {
     /// Reaches its host; empty: the tester's.

@@ -1,0 +1,453 @@
+//! The procedure of a whole run as a state machine without I/O: it says what to do next, and is told how it went.
+//!
+//! 1. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
+//!    measured.
+//! 2. For each value of the sweep: a check that the answers are right; for each cell the repetitions, each a search for the
+//!    highest rate without loss; for the required cell the curve of loss against rate.
+//!
+//! What comes next depends on nothing but the plan and what was told, so a run that was interrupted goes on by
+//! telling a new procedure what the old one was told.
+
+use crate::outcome::Verdict;
+use crate::plan::{Plan, Restart};
+use crate::run::{Cell, CellResult, Correctness, Purpose, SelfTest, Trial};
+use crate::search::{Limits, Search, Step};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+mod results;
+#[cfg(test)]
+mod tests;
+
+/// How often a check that lost queries is done again before that counts.
+const CHECKS: u32 = 3;
+
+/// Steps that a search may take: doubling from 1 to 10^8 takes 27, bisecting to 0.01 % another 14, and as many again for
+/// confirmation and for repeating what a held-up tester spoiled.
+const STEPS_MAX: u32 = 120;
+
+/// Trials at a rate that must fail before a failure counts in the confirmed variant.
+const FAILURES: u32 = 2;
+
+/// The self-test ends when its interval is at most this part of its upper end: the certificate is a bound, not a result.
+const SELF_TEST_PRECISION: f64 = 0.2;
+
+/// What must be running for an action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// The value of the swept parameter; empty: none. Nothing: no device takes part.
+    pub device: Option<String>,
+    /// Whether the device must be started anew although it runs.
+    pub fresh: bool,
+    /// The share of names with AAAA records that the authority shall serve.
+    pub aaaa_share: f64,
+}
+
+/// One load to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Why.
+    pub purpose: Purpose,
+    /// What must be running.
+    pub setup: Setup,
+    /// The cell.
+    pub cell: Cell,
+    /// The repetition, from 0.
+    pub repetition: u32,
+    /// The rate, queries a second.
+    pub rate_qps: f64,
+    /// The number of the first name in the window.
+    pub first_name: u64,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Run a load and tell its [`Trial`].
+    Trial(Task),
+    /// Ask some names at a gentle pace and tell the [`Correctness`].
+    Check(Setup, u64),
+    /// Nothing more: all is done.
+    Done,
+    /// Nothing more: it makes no sense to go on; why, and what to do about it.
+    Stop(String),
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all events are trials, and there are some hundred of them"
+)]
+pub enum Event {
+    /// A trial, the self-test's included.
+    Trial(Trial),
+    /// The check of the answers: what it found, and how many names it used.
+    Check {
+        /// What it found.
+        found: Correctness,
+        /// Names that were asked for the first time.
+        names_used: u64,
+    },
+}
+
+/// The search of one repetition, ended.
+#[derive(Clone, Debug)]
+struct Repetition {
+    sweep: usize,
+    cell: usize,
+    strict_qps: f64,
+    confirmed_qps: f64,
+    censored: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    SelfTest(Search),
+    Check { sweep: usize, tries: u32 },
+    Search { sweep: usize, cell: usize, repetition: u32, search: Search },
+    Curve { sweep: usize, point: usize },
+    Done,
+    Stopped(String),
+}
+
+/// A run, as far as it has come.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    plan: Plan,
+    stage: Stage,
+    /// The next name that was never asked.
+    next_name: u64,
+    /// How often the window began anew.
+    rounds: u32,
+    /// Whether the device must be started anew before the next trial.
+    stale: bool,
+    self_test: Option<SelfTest>,
+    correctness: Option<Correctness>,
+    trials: Vec<Trial>,
+    repetitions: Vec<Repetition>,
+}
+
+impl Procedure {
+    /// The beginning of a run.
+    pub fn new(plan: Plan) -> Procedure {
+        let mut procedure = Procedure {
+            plan,
+            stage: Stage::Done,
+            next_name: 0,
+            rounds: 0,
+            stale: false,
+            self_test: None,
+            correctness: None,
+            trials: Vec::new(),
+            repetitions: Vec::new(),
+        };
+        // Once is enough for a certificate: what the tester did, it can do.
+        procedure.stage = Stage::SelfTest(Search::confirmed(procedure.self_test_limits(), FAILURES));
+        procedure
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Every trial so far.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// The tester's certificate, once it has one.
+    pub fn self_test(&self) -> Option<&SelfTest> {
+        self.self_test.as_ref()
+    }
+
+    /// What the check of the answers found.
+    pub fn correctness(&self) -> Option<&Correctness> {
+        self.correctness.as_ref()
+    }
+
+    /// How often all names of the window were used up and it began anew.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// One result per value of the sweep and cell, of the repetitions that have ended.
+    pub fn results(&self) -> Vec<CellResult> {
+        results::results(self)
+    }
+
+    /// What to do next.
+    pub fn next(&self) -> Action {
+        match &self.stage {
+            Stage::SelfTest(search) => match search.next() {
+                Step::Try { rate_qps, .. } => Action::Trial(Task {
+                    purpose: Purpose::SelfTest,
+                    setup: Setup { device: None, fresh: false, aaaa_share: 1.0 },
+                    cell: Cell { aaaa_share: 1.0, cached_share: 0.0 },
+                    repetition: 0,
+                    rate_qps,
+                    first_name: self.next_name,
+                }),
+                Step::Done(_) => Action::Done,
+            },
+            Stage::Check { sweep, .. } => {
+                // Half of the names have AAAA records, so that both ways are checked.
+                let aaaa_share = if self.plan.authority.external { 0.0 } else { 0.5 };
+                Action::Check(self.setup(*sweep, aaaa_share), self.next_name)
+            }
+            Stage::Search { sweep, cell, repetition, search } => match search.next() {
+                Step::Try { rate_qps, purpose } => self.task(purpose, *sweep, *cell, *repetition, rate_qps),
+                Step::Done(_) => Action::Done,
+            },
+            Stage::Curve { sweep, point } => {
+                self.task(Purpose::Curve, *sweep, 0, 0, self.curve(*sweep)[*point])
+            }
+            Stage::Done => Action::Done,
+            Stage::Stopped(why) => Action::Stop(why.clone()),
+        }
+    }
+
+    /// Takes in what was done. The error says that it is not what was to be done.
+    pub fn record(&mut self, event: Event) -> Result<(), Unfit> {
+        match (self.next(), event) {
+            (Action::Trial(task), Event::Trial(trial)) => {
+                let fits = task.purpose == trial.purpose
+                    && task.rate_qps == trial.rate_qps
+                    && task.cell == trial.cell
+                    && task.repetition == trial.repetition
+                    && task.first_name == trial.first_name
+                    && task.setup.device.unwrap_or_default() == trial.sweep;
+                if !fits {
+                    return Err(Unfit);
+                }
+                self.use_names(trial.outcome.names_used);
+                let verdict = trial.outcome.verdict;
+                self.trials.push(trial);
+                self.advance(task.rate_qps, verdict);
+            }
+            (Action::Check(..), Event::Check { found, names_used }) => {
+                self.use_names(names_used);
+                self.checked(found);
+            }
+            _ => return Err(Unfit),
+        }
+        Ok(())
+    }
+
+    /// About how many trials are still to be done.
+    pub fn trials_left(&self) -> u32 {
+        results::trials_left(self)
+    }
+
+    /// About how long the rest takes.
+    pub fn time_left(&self) -> Duration {
+        let trial = &self.plan.trial;
+        // A trial that loses something waits for the timeout; about half of them do.
+        let one = trial.duration.0 + trial.warm_up.0 + trial.pause.0 + trial.timeout.0 / 2;
+        one * self.trials_left()
+    }
+
+    fn sweeps(&self) -> usize {
+        self.plan.sweep.as_ref().map_or(1, |sweep| sweep.values.len())
+    }
+
+    fn sweep_value(&self, sweep: usize) -> &str {
+        self.plan.sweep.as_ref().map_or("", |it| it.values[sweep].as_str())
+    }
+
+    fn setup(&self, sweep: usize, aaaa_share: f64) -> Setup {
+        Setup { device: Some(self.sweep_value(sweep).to_owned()), fresh: self.stale, aaaa_share }
+    }
+
+    fn task(&self, purpose: Purpose, sweep: usize, cell: usize, repetition: u32, rate_qps: f64) -> Action {
+        let cell = self.plan.cells[cell];
+        let setup = self.setup(sweep, cell.aaaa_share);
+        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name: self.next_name })
+    }
+
+    /// Moves the window on; at its end it begins anew.
+    fn use_names(&mut self, count: u64) {
+        self.next_name += count;
+        // The next trial must find enough names before the end; what one used, another may use.
+        if self.next_name + 2 * count > self.plan.names.window.names() {
+            self.next_name = 0;
+            self.rounds += 1;
+        }
+    }
+
+    /// The highest rate at which a device may be measured.
+    fn ceiling_qps(&self) -> f64 {
+        self.self_test.as_ref().map_or(0.0, |test| test.device_qps).min(self.plan.search.max)
+    }
+
+    /// How many queries a second the self-test asks for each of a device's (RFC 8219 section 9.2.1, where "2*(r+delta)" is
+    /// printed for 2 * (1 + delta) * r: a rate cannot be added to a number without unit).
+    fn factor(&self) -> f64 {
+        2.0 * (1.0 + self.plan.search.delta)
+    }
+
+    fn self_test_limits(&self) -> Limits {
+        Limits {
+            start_qps: self.plan.search.start * self.factor(),
+            max_qps: self.plan.search.max * self.factor(),
+            min_qps: self.factor(),
+            precision: SELF_TEST_PRECISION,
+            first_step: 1.0,
+            steps_max: STEPS_MAX,
+        }
+    }
+
+    fn search_limits(&self) -> Limits {
+        Limits {
+            start_qps: self.plan.search.start,
+            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.plan.search.max },
+            min_qps: 1.0,
+            precision: self.plan.search.precision,
+            first_step: 1.0,
+            steps_max: STEPS_MAX,
+        }
+    }
+
+    fn failures(&self) -> u32 {
+        if self.plan.search.confirm { FAILURES } else { 1 }
+    }
+
+    /// A search; near the rate that the last repetition found it needs fewer trials, and still finds results anywhere.
+    fn search(&self, near_qps: Option<f64>) -> Search {
+        let limits = self.search_limits();
+        let limits = near_qps.filter(|rate| *rate >= 1.0).map_or(limits, |rate| limits.near(rate));
+        Search::confirmed(limits, self.failures())
+    }
+
+    /// The rates of the curve: multiples of the result of the required cell, as far as the tester is certified.
+    fn curve(&self, sweep: usize) -> Vec<f64> {
+        let base = results::base_qps(self, sweep, 0);
+        let rates = self.plan.search.curve.iter().map(|factor| (base * factor).round());
+        rates.filter(|rate| *rate >= 1.0 && *rate <= self.ceiling_qps()).collect()
+    }
+
+    fn checked(&mut self, found: Correctness) {
+        let Stage::Check { sweep, tries } = self.stage else { return };
+        let wrong: u64 = found
+            .invalid
+            .iter()
+            .filter(|(reason, _)| !matches!(reason.as_str(), "lost" | "late"))
+            .map(|(_, n)| n)
+            .sum();
+        let complete = found.valid == found.names;
+        let enough = found.valid * 10 >= found.names * 9;
+        let reasons: Vec<String> =
+            found.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let summary =
+            format!("{} of {} answers are right ({})", found.valid, found.names, reasons.join(", "));
+        self.correctness = Some(found);
+        self.stage = if wrong == 0 && (complete || (tries + 1 >= CHECKS && enough)) {
+            Stage::Search { sweep, cell: 0, repetition: 0, search: self.search(None) }
+        } else if wrong == 0 && tries + 1 < CHECKS {
+            Stage::Check { sweep, tries: tries + 1 }
+        } else {
+            Stage::Stopped(format!(
+                "the device does not do what is to be measured: {summary}; see with dig what it answers, and that its prefix and \
+                 upstream are those of the plan"
+            ))
+        };
+        self.skip_what_is_over();
+    }
+
+    /// Goes on after a trial.
+    fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
+        self.stale = self.plan.device.restart == Restart::Trial;
+        match &mut self.stage {
+            Stage::SelfTest(search) | Stage::Search { search, .. } => {
+                let fits = search.record(rate_qps, verdict);
+                debug_assert!(fits, "the rate is the one that the search named");
+            }
+            Stage::Curve { point, .. } => *point += 1,
+            _ => {}
+        }
+        self.skip_what_is_over();
+    }
+
+    /// Leaves stages that have nothing more to do.
+    fn skip_what_is_over(&mut self) {
+        loop {
+            let next = match &self.stage {
+                Stage::SelfTest(search) => match search.next() {
+                    Step::Try { .. } => return,
+                    Step::Done(found) => {
+                        let factor = self.factor();
+                        let certified_qps = found.rate_qps;
+                        self.self_test = Some(SelfTest {
+                            certified_qps,
+                            device_qps: (certified_qps / factor).floor(),
+                            delta: self.plan.search.delta,
+                            timeout_ms: self.plan.trial.timeout.ms() / 4,
+                            sufficient: certified_qps >= factor,
+                        });
+                        if certified_qps < factor {
+                            Stage::Stopped(
+                                "the tester does not pass its self-test at any rate: see the reasons of its trials, and give it cores \
+                                 of its own"
+                                    .to_owned(),
+                            )
+                        } else {
+                            Stage::Check { sweep: 0, tries: 0 }
+                        }
+                    }
+                },
+                Stage::Search { sweep, cell, repetition, search } => match search.next() {
+                    Step::Try { .. } => return,
+                    Step::Done(found) => {
+                        let (sweep, cell, repetition) = (*sweep, *cell, *repetition);
+                        self.repetitions.push(Repetition {
+                            sweep,
+                            cell,
+                            strict_qps: search.strict_result().unwrap_or(found).rate_qps,
+                            confirmed_qps: found.rate_qps,
+                            censored: found.censored || found.tester_limited,
+                        });
+                        self.stale |= self.plan.device.restart == Restart::Repetition;
+                        self.after_search(sweep, cell, repetition)
+                    }
+                },
+                Stage::Curve { sweep, point } => {
+                    if *point < self.curve(*sweep).len() {
+                        return;
+                    }
+                    self.next_cell(*sweep, 0)
+                }
+                Stage::Check { .. } | Stage::Done | Stage::Stopped(_) => return,
+            };
+            self.stage = next;
+        }
+    }
+
+    fn after_search(&self, sweep: usize, cell: usize, repetition: u32) -> Stage {
+        if repetition + 1 < self.plan.search.repetitions {
+            let last = self.repetitions.last().map(|it| it.confirmed_qps);
+            return Stage::Search { sweep, cell, repetition: repetition + 1, search: self.search(last) };
+        }
+        if cell == 0 { Stage::Curve { sweep, point: 0 } } else { self.next_cell(sweep, cell) }
+    }
+
+    fn next_cell(&self, sweep: usize, cell: usize) -> Stage {
+        if cell + 1 < self.plan.cells.len() {
+            return Stage::Search { sweep, cell: cell + 1, repetition: 0, search: self.search(None) };
+        }
+        if sweep + 1 < self.sweeps() { Stage::Check { sweep: sweep + 1, tries: 0 } } else { Stage::Done }
+    }
+}
+
+/// An event that does not belong here: it was recorded with another plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfit;
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("what was recorded does not fit this plan: resume with the plan that the run began with, or begin a new one")
+    }
+}
+
+impl std::error::Error for Unfit {}

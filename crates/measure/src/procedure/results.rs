@@ -1,0 +1,194 @@
+//! What the repetitions and trials of a run add up to, and how much is still to be done.
+
+use super::{FAILURES, Procedure, Repetition, Stage};
+use crate::run::{CellResult, Purpose, Summary, Trial};
+
+/// Counters of the authority: questions for AAAA and for A records that it received.
+const AAAA_QUERIES: &str = "queries-aaaa";
+const A_QUERIES: &str = "queries-a";
+
+/// What is assumed for an estimate as long as nothing was measured: what one core of a server does, and what one core of
+/// a tester does. The number of trials follows the logarithm of these, so a factor of two is one trial.
+const TYPICAL_QPS: f64 = 20_000.0;
+const TYPICAL_CERTIFICATE_QPS: f64 = 250_000.0;
+
+/// Trials more in each search because real devices are not steady.
+const NOISE: f64 = 2.0;
+
+/// One result per value of the sweep and cell.
+pub(super) fn results(procedure: &Procedure) -> Vec<CellResult> {
+    let places = (0..procedure.sweeps())
+        .flat_map(|sweep| (0..procedure.plan.cells.len()).map(move |cell| (sweep, cell)));
+    places.filter_map(|(sweep, cell)| result(procedure, sweep, cell)).collect()
+}
+
+fn repetitions(procedure: &Procedure, sweep: usize, cell: usize) -> impl Iterator<Item = &Repetition> {
+    procedure.repetitions.iter().filter(move |it| it.sweep == sweep && it.cell == cell)
+}
+
+fn result(procedure: &Procedure, sweep: usize, cell: usize) -> Option<CellResult> {
+    let strict: Vec<f64> = repetitions(procedure, sweep, cell).map(|it| it.strict_qps).collect();
+    if strict.is_empty() {
+        return None;
+    }
+    let confirmed: Vec<f64> = if procedure.plan.search.confirm {
+        repetitions(procedure, sweep, cell).map(|it| it.confirmed_qps).collect()
+    } else {
+        Vec::new()
+    };
+    let best = best_trials(procedure, sweep, cell);
+    let shares = Shares::of(&best);
+    let mut costs: Vec<f64> =
+        best.iter().filter_map(|trial| trial.device.as_ref()).map(|used| used.cpu_us_per_query).collect();
+    costs.retain(|cost| cost.is_finite());
+    Some(CellResult {
+        sweep: procedure.sweep_value(sweep).to_owned(),
+        cell: procedure.plan.cells[cell],
+        summary: Summary::of(&strict),
+        confirmed_summary: Summary::of(&confirmed),
+        censored: repetitions(procedure, sweep, cell).any(|it| it.censored),
+        upstream_per_query: shares.upstream_per_query,
+        achieved_cached_share: shares.cached,
+        achieved_aaaa_share: shares.aaaa,
+        cpu_us_per_query: (!costs.is_empty()).then(|| Summary::of(&costs).median),
+        strict,
+        confirmed,
+    })
+}
+
+/// Of each repetition the trial with the highest rate that passed.
+fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> {
+    let (value, shares) = (procedure.sweep_value(sweep), procedure.plan.cells[cell]);
+    let mut best: Vec<Option<&Trial>> = vec![None; procedure.plan.search.repetitions as usize];
+    for trial in &procedure.trials {
+        let counts = matches!(trial.purpose, Purpose::Search | Purpose::Confirm)
+            && trial.sweep == value
+            && trial.cell == shares
+            && trial.passed();
+        if counts
+            && let Some(best) = best.get_mut(trial.repetition as usize)
+            && best.is_none_or(|best| best.rate_qps <= trial.rate_qps)
+        {
+            *best = Some(trial);
+        }
+    }
+    best.into_iter().flatten().collect()
+}
+
+/// What the authority's counters say about the shares that were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Shares {
+    upstream_per_query: f64,
+    cached: f64,
+    aaaa: f64,
+}
+
+impl Shares {
+    /// Every name that the device did not have cached comes to the authority as a question for AAAA, and once more for A
+    /// if it has no AAAA record. The counters include the warm-up, whose names are all new: these are subtracted.
+    fn of(trials: &[&Trial]) -> Shares {
+        let (mut sent, mut fresh, mut new, mut aaaa, mut a) = (0, 0, 0, 0, 0);
+        for trial in trials.iter().filter(|trial| !trial.authority.is_empty()) {
+            let outcome = &trial.outcome;
+            sent += outcome.sent;
+            fresh += outcome.sent.saturating_sub(outcome.asked_again);
+            new += outcome.names_used;
+            aaaa += trial.authority.get(AAAA_QUERIES).copied().unwrap_or(0);
+            a += trial.authority.get(A_QUERIES).copied().unwrap_or(0);
+        }
+        if sent == 0 || aaaa == 0 {
+            return Shares::default();
+        }
+        let before = new.saturating_sub(fresh);
+        let missed = aaaa.saturating_sub(before) as f64 / sent as f64;
+        let share = 1.0 - a as f64 / aaaa as f64;
+        Shares {
+            upstream_per_query: missed * (1.0 + a as f64 / aaaa as f64),
+            cached: (1.0 - missed).clamp(0.0, 1.0),
+            aaaa: share.clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// The rate that the curve's points are multiples of: the confirmed median, as a single lost datagram caps the strict one.
+pub(super) fn base_qps(procedure: &Procedure, sweep: usize, cell: usize) -> f64 {
+    let rates =
+        |of: fn(&Repetition) -> f64| -> Vec<f64> { repetitions(procedure, sweep, cell).map(of).collect() };
+    let strict = Summary::of(&rates(|it| it.strict_qps)).median;
+    if procedure.plan.search.confirm {
+        Summary::of(&rates(|it| it.confirmed_qps)).median.max(strict)
+    } else {
+        strict
+    }
+}
+
+/// About how many trials are still to be done: what is known counts, what is not is guessed from the plan.
+pub(super) fn trials_left(procedure: &Procedure) -> u32 {
+    let plan = &procedure.plan;
+    let cells = plan.cells.len();
+    let searches = plan.search.repetitions as usize * cells * procedure.sweeps();
+    let ended = procedure.repetitions.len();
+    let of_searches =
+        procedure.trials.iter().filter(|it| matches!(it.purpose, Purpose::Search | Purpose::Confirm));
+    // Once a search has ended, its kind tells what the others cost.
+    let per_search = if ended > 0 {
+        let trials = of_searches.clone().count() as f64;
+        trials / (ended as f64 + 0.5)
+    } else {
+        let first = f64::from(procedure.search_limits().trials(TYPICAL_QPS, procedure.failures()));
+        let near = procedure.search_limits().near(TYPICAL_QPS);
+        let further = f64::from(near.trials(0.99 * TYPICAL_QPS, procedure.failures())) + NOISE;
+        further + (first - further) / f64::from(plan.search.repetitions)
+    };
+    let points = plan.search.curve.len() * procedure.sweeps();
+    let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
+    let self_test = match &procedure.stage {
+        Stage::SelfTest(_) => {
+            let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
+            f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1))
+        }
+        _ => 0.0,
+    };
+    match procedure.stage {
+        Stage::Done | Stage::Stopped(_) => 0,
+        _ => {
+            let left = (searches - ended.min(searches)) as f64 * per_search;
+            (left + self_test + (points - shown.min(points)) as f64).ceil() as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+
+    fn trial(sent: u64, asked_again: u64, names_used: u64, aaaa: u64, a: u64) -> Trial {
+        let outcome = Outcome { sent, asked_again, names_used, ..Outcome::default() };
+        let authority = [(AAAA_QUERIES.to_owned(), aaaa), (A_QUERIES.to_owned(), a)].into();
+        Trial { outcome, authority, ..Trial::default() }
+    }
+
+    #[test]
+    fn the_required_cell_asks_two_questions_upstream_per_query() {
+        let shares = Shares::of(&[&trial(1_000, 0, 1_000, 1_000, 1_000)]);
+        assert_eq!(shares, Shares { upstream_per_query: 2.0, cached: 0.0, aaaa: 0.0 });
+    }
+
+    #[test]
+    fn shares_follow_from_the_authoritys_counters() {
+        // 400 of 1,000 asked again and found in the cache; 300 names were asked before the measured time; a fifth has AAAA.
+        let shares = Shares::of(&[&trial(1_000, 400, 900, 900, 720)]);
+        assert!((shares.cached - 0.4).abs() < 1e-9, "{shares:?}");
+        assert!((shares.aaaa - 0.2).abs() < 1e-9, "{shares:?}");
+        // (1 - 0.4) x (2 - 0.2)
+        assert!((shares.upstream_per_query - 1.08).abs() < 1e-9, "{shares:?}");
+    }
+
+    #[test]
+    fn without_counters_nothing_is_claimed() {
+        let mut silent = trial(10, 0, 10, 0, 0);
+        silent.authority.clear();
+        assert_eq!(Shares::of(&[&silent]), Shares::default());
+    }
+}

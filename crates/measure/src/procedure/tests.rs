@@ -1,0 +1,258 @@
+//! Whole runs against a device that is a formula: below its capacity everything is answered, beyond it half.
+
+use super::*;
+use crate::outcome::Outcome;
+use crate::plan::Draft;
+use std::collections::BTreeMap;
+
+const TEST_CAPACITY_QPS: f64 = 400_000.0;
+
+struct World {
+    /// By value of the sweep.
+    capacity_qps: fn(&str) -> f64,
+    tester_qps: f64,
+}
+
+impl World {
+    fn play(&self, task: &Task, duration_s: f64) -> Trial {
+        let capacity = match task.purpose {
+            Purpose::SelfTest => self.tester_qps,
+            _ => (self.capacity_qps)(task.setup.device.as_deref().unwrap()),
+        };
+        let sent = (task.rate_qps * duration_s) as u64;
+        let passes = task.rate_qps <= capacity;
+        let outcome = Outcome {
+            sent,
+            valid: if passes { sent } else { sent / 2 },
+            names_used: sent,
+            verdict: if passes { Verdict::Pass } else { Verdict::Fail },
+            ..Outcome::default()
+        };
+        Trial {
+            purpose: task.purpose,
+            sweep: task.setup.device.clone().unwrap_or_default(),
+            cell: task.cell,
+            repetition: task.repetition,
+            rate_qps: task.rate_qps,
+            first_name: task.first_name,
+            outcome,
+            authority: BTreeMap::from([("queries-aaaa".to_owned(), sent), ("queries-a".to_owned(), sent)]),
+            ..Trial::default()
+        }
+    }
+
+    /// Runs to the end and returns the events.
+    fn run(&self, procedure: &mut Procedure) -> Vec<Event> {
+        let mut events = Vec::new();
+        let duration_s = procedure.plan().trial.duration.0.as_secs_f64();
+        for _ in 0..20_000 {
+            let event = match procedure.next() {
+                Action::Trial(task) => Event::Trial(self.play(&task, duration_s)),
+                Action::Check(..) => {
+                    let names = u64::from(procedure.plan().correctness.names);
+                    let found = Correctness { names, valid: names, ..Correctness::default() };
+                    Event::Check { found, names_used: names }
+                }
+                Action::Done | Action::Stop(_) => return events,
+            };
+            procedure.record(event.clone()).unwrap();
+            events.push(event);
+        }
+        panic!("a run of this size ends");
+    }
+}
+
+fn world() -> World {
+    World { capacity_qps: |_| 23_456.0, tester_qps: TEST_CAPACITY_QPS }
+}
+
+fn procedure(text: &str) -> Procedure {
+    Procedure::new(Draft::parse(text).unwrap().finish().unwrap())
+}
+
+const QUICK: &str = "profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n";
+
+#[test]
+fn a_run_finds_the_capacity_in_every_repetition() {
+    let mut procedure = procedure(QUICK);
+    world().run(&mut procedure);
+    assert_eq!(procedure.next(), Action::Done);
+    let results = procedure.results();
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].strict.len(), 3);
+    for rate in results[0].strict.iter().chain(&results[0].confirmed) {
+        assert!((23_456.0 * 0.94..=23_456.0).contains(rate), "{rate}");
+    }
+    assert!((results[0].upstream_per_query - 2.0).abs() < 1e-9);
+    assert!(!results[0].censored);
+    let test = procedure.self_test().unwrap();
+    assert!(test.sufficient && (test.device_qps - test.certified_qps / 2.2).abs() <= 1.0, "{test:?}");
+    let curve = procedure.trials().iter().filter(|trial| trial.purpose == Purpose::Curve).count();
+    assert_eq!(curve, 4);
+    assert_eq!(procedure.trials_left(), 0);
+}
+
+#[test]
+fn no_device_is_measured_beyond_the_testers_certificate() {
+    let mut procedure = procedure(QUICK);
+    World { tester_qps: 30_000.0, ..world() }.run(&mut procedure);
+    let ceiling = procedure.self_test().unwrap().device_qps;
+    assert!((10_000.0..=30_000.0 / 2.2).contains(&ceiling), "{ceiling}");
+    assert!(
+        procedure
+            .trials()
+            .iter()
+            .all(|trial| trial.purpose == Purpose::SelfTest || trial.rate_qps <= ceiling)
+    );
+    let results = procedure.results();
+    assert!(results[0].censored);
+    assert!((results[0].summary.median - ceiling).abs() <= 0.01 * ceiling, "{results:?}");
+}
+
+#[test]
+fn a_tester_that_fails_everywhere_stops_the_run() {
+    let mut procedure = procedure(QUICK);
+    World { tester_qps: 0.0, ..world() }.run(&mut procedure);
+    assert!(matches!(procedure.next(), Action::Stop(why) if why.contains("self-test")));
+}
+
+#[test]
+fn every_name_is_asked_once_only() {
+    let mut procedure = procedure(QUICK);
+    let events = world().run(&mut procedure);
+    let mut end = 0;
+    for event in events {
+        match event {
+            Event::Trial(trial) => {
+                assert!(trial.first_name >= end);
+                end = trial.first_name + trial.outcome.names_used;
+            }
+            Event::Check { names_used, .. } => end += names_used,
+        }
+    }
+    assert_eq!(procedure.rounds(), 0);
+}
+
+#[test]
+fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
+    let mut procedure = procedure(&format!("{QUICK}[names]\nwindow = \"10.0.0.0/16\"\n"));
+    world().run(&mut procedure);
+    assert!(procedure.rounds() > 0);
+}
+
+#[test]
+fn a_run_that_is_told_what_another_did_goes_on_where_that_stopped() {
+    let mut whole = procedure(QUICK);
+    let events = world().run(&mut whole);
+    for cut in 0..=events.len() {
+        let mut resumed = procedure(QUICK);
+        for event in &events[..cut] {
+            resumed.record(event.clone()).unwrap();
+        }
+        if cut % 7 == 0 || cut == events.len() {
+            world().run(&mut resumed);
+            assert_eq!(resumed.results(), whole.results(), "after {cut} of {} events", events.len());
+        }
+    }
+}
+
+#[test]
+fn what_another_plan_recorded_is_refused() {
+    let mut whole = procedure(QUICK);
+    let events = world().run(&mut whole);
+    let mut other = procedure(&format!("{QUICK}[search]\nstart = 3000\n"));
+    let refused = events.into_iter().find_map(|event| other.record(event).err());
+    assert_eq!(refused, Some(Unfit));
+}
+
+#[test]
+fn every_value_of_the_sweep_and_every_cell_gets_a_result() {
+    let text = format!(
+        "{QUICK}[sweep]\nparameter = \"workers\"\nvalues = [\"1\", \"2\"]\n[grid]\naaaa = [0, 0.5]\ncached = [0, 1]\n"
+    );
+    let mut procedure = procedure(&text);
+    World { capacity_qps: |workers| 10_000.0 * workers.parse::<f64>().unwrap(), ..world() }
+        .run(&mut procedure);
+    let results = procedure.results();
+    assert_eq!(results.len(), 6);
+    for result in &results {
+        let capacity = 10_000.0 * result.sweep.parse::<f64>().unwrap();
+        assert!((capacity * 0.94..=capacity).contains(&result.summary.median), "{result:?}");
+    }
+}
+
+#[test]
+fn a_device_that_answers_wrongly_is_not_timed() {
+    let mut procedure = procedure(QUICK);
+    let duration_s = 1.5;
+    while let Action::Trial(task) = procedure.next() {
+        procedure.record(Event::Trial(world().play(&task, duration_s))).unwrap();
+    }
+    let found = Correctness {
+        names: 200,
+        valid: 199,
+        invalid: [("address".to_owned(), 1)].into(),
+        ..Correctness::default()
+    };
+    procedure.record(Event::Check { found, names_used: 200 }).unwrap();
+    assert!(matches!(procedure.next(), Action::Stop(why) if why.contains("1 address")));
+}
+
+#[test]
+fn a_check_that_lost_a_query_is_done_again() {
+    let mut procedure = procedure(QUICK);
+    while let Action::Trial(task) = procedure.next() {
+        procedure.record(Event::Trial(world().play(&task, 1.5))).unwrap();
+    }
+    let found = Correctness {
+        names: 200,
+        valid: 199,
+        invalid: [("lost".to_owned(), 1)].into(),
+        ..Correctness::default()
+    };
+    for _ in 0..2 {
+        procedure.record(Event::Check { found: found.clone(), names_used: 200 }).unwrap();
+        assert!(matches!(procedure.next(), Action::Check(..)));
+    }
+    procedure.record(Event::Check { found, names_used: 200 }).unwrap();
+    assert!(
+        matches!(procedure.next(), Action::Trial(_)),
+        "199 of 200 three times: a lossy way, not a wrong server"
+    );
+}
+
+#[test]
+fn restarts_come_as_often_as_planned() {
+    for (restart, expected) in [("never", 0), ("repetition", 3), ("trial", usize::MAX)] {
+        let mut procedure = procedure(&format!("{QUICK}restart = \"{restart}\"\n"));
+        let (mut fresh, mut trials) = (0, 0);
+        for _ in 0..1_000 {
+            match procedure.next() {
+                Action::Trial(task) => {
+                    if task.setup.device.is_some() {
+                        trials += 1;
+                        fresh += usize::from(task.setup.fresh);
+                    }
+                    procedure.record(Event::Trial(world().play(&task, 1.5))).unwrap();
+                }
+                Action::Check(..) => {
+                    let found = Correctness { names: 200, valid: 200, ..Correctness::default() };
+                    procedure.record(Event::Check { found, names_used: 200 }).unwrap();
+                }
+                _ => break,
+            }
+        }
+        // The first trial after the check runs on the device that was checked; with `trial`, all others are fresh.
+        let expected = if expected == usize::MAX { trials } else { expected };
+        assert!(fresh == expected || fresh + 1 == expected, "{restart}: {fresh} of {trials}");
+    }
+}
+
+#[test]
+fn the_estimate_is_near_what_was_needed() {
+    let mut procedure = procedure("profile = \"rfc8219\"\n[device]\ntemplate = \"sixfold\"\n");
+    let estimate = procedure.trials_left();
+    let events = world().run(&mut procedure);
+    let needed = events.iter().filter(|event| matches!(event, Event::Trial(_))).count() as u32;
+    assert!((needed / 2..=needed * 2).contains(&estimate), "{estimate} estimated, {needed} needed");
+}
