@@ -1,0 +1,230 @@
+//! The statistics that RFC 8219 section 12 asks for: the median, and the 1st and 99th percentile, "calculated" as RFC 2330
+//! section 11.3 says; beside them mean, deviation and a word about values that lie far off.
+//!
+//! RFC 2330 section 11.3 defines the percentile as "the smallest value of x for which F(x) >= a given percentage", F being
+//! the share of measurements that are <= x. Its example contradicts that in one place: of -5, -2, 4, 7, 7, 18 it calls the
+//! 15th percentile minus infinity, though F(-5) = 1/6 is above 15 %. The definition is followed here, as the papers on DNS64
+//! do when they say that of 20 results the 1st percentile is the smallest.
+
+use crate::run::Summary;
+
+impl Summary {
+    /// Sums values up. Without any, all fields are zero.
+    pub fn of(values: &[f64]) -> Summary {
+        let sorted = sorted(values);
+        let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Summary::default() };
+        let count = sorted.len() as f64;
+        // Rounding may put the mean of equal values a hair beside them.
+        let mean = (sorted.iter().sum::<f64>() / count).clamp(*min, *max);
+        let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
+        Summary {
+            count: sorted.len() as u32,
+            median: median(&sorted).unwrap_or_default(),
+            p1: percentile(&sorted, 1.0).unwrap_or_default(),
+            p99: percentile(&sorted, 99.0).unwrap_or_default(),
+            mean,
+            deviation: if sorted.len() < 2 { 0.0 } else { (squares / (count - 1.0)).sqrt() },
+            min: *min,
+            max: *max,
+        }
+    }
+}
+
+/// The values in ascending order.
+pub fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// The percentile (`percent` from 0 to 100) of values in ascending order: the smallest value x such that at least that part
+/// of all values is <= x (RFC 2330 section 11.3). At 0 that is minus infinity, as the RFC says. Nothing without values.
+pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
+    if percent <= 0.0 {
+        return sorted.first().map(|_| f64::NEG_INFINITY);
+    }
+    // The k-th smallest value has F >= k/n, so it is the smallest k with k/n >= percent/100. Multiplied before it is divided:
+    // whole percentages of whole numbers then come out exact.
+    let rank = (percent * sorted.len() as f64 / 100.0).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
+}
+
+/// The median of values in ascending order: the value in the middle, or the mean of the two there (RFC 2330 section 11.3).
+pub fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    match sorted.len() % 2 {
+        0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0),
+        _ => Some(upper),
+    }
+}
+
+/// Values so far from the median that something else than the device may have acted: more than 3.5 robust standard
+/// deviations (1.4826 times the median absolute deviation; the bound is that of Iglewicz and Hoaglin, 1993), and more than
+/// `resolution` times the median, below which a search cannot tell two rates apart.
+pub fn outliers(values: &[f64], resolution: f64) -> Vec<f64> {
+    let ordered = sorted(values);
+    let Some(middle) = median(&ordered) else { return Vec::new() };
+    let distances = sorted(&ordered.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>());
+    let spread = 1.4826 * median(&distances).unwrap_or_default();
+    let bound = (3.5 * spread).max(resolution * middle.abs());
+    ordered.into_iter().filter(|value| (value - middle).abs() > bound).collect()
+}
+
+/// A warning if there are [`outliers`], in words for a report.
+pub fn outlier_note(values: &[f64], resolution: f64) -> Option<String> {
+    let far = outliers(values, resolution);
+    let shown: Vec<String> = far.iter().take(5).map(|value| format!("{value:.0}")).collect();
+    let more = if far.len() > shown.len() { ", ..." } else { "" };
+    (!far.is_empty()).then(|| {
+        format!(
+            "{} of {} results lie far from the median ({}{more}): something else may have used the machine, or the device \
+             loses a query now and then at any rate; compare with the confirmed results",
+            far.len(),
+            values.len(),
+            shown.join(", "),
+        )
+    })
+}
+
+/// Seeded random numbers (SplitMix64, Steele, Lea and Flood, 2014), for resampling: the same seed gives the same interval in
+/// every report. Not for anything that must be hard to guess.
+#[derive(Clone, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// Begins at a seed.
+    pub fn new(seed: u64) -> Draws {
+        Draws(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to below 1.
+    pub fn unit(&mut self) -> f64 {
+        // 53 bits are what a double holds.
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number below `end`, which must not be 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        // The high half of the product: uneven by at most end / 2^64.
+        ((u128::from(self.bits()) * end as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 2330 section 11.3.
+    const EXAMPLE: [f64; 6] = [-2.0, 7.0, 7.0, 4.0, 18.0, -5.0];
+
+    /// The definition, word for word: the smallest measured x with F(x) >= p.
+    fn by_definition(values: &[f64], percent: f64) -> f64 {
+        let share = |x: f64| values.iter().filter(|value| **value <= x).count() as f64 * 100.0;
+        let reached =
+            values.iter().copied().filter(|x| share(*x) >= percent * values.len() as f64).reduce(f64::min);
+        reached.unwrap()
+    }
+
+    #[test]
+    fn the_example_of_rfc_2330_has_the_percentiles_that_it_says() {
+        let sorted = sorted(&EXAMPLE);
+        for (percent, value) in [(25.0, -2.0), (50.0, 4.0), (100.0, 18.0), (0.0, f64::NEG_INFINITY)] {
+            assert_eq!(percentile(&sorted, percent), Some(value), "{percent}");
+        }
+        // Even: the mean of the third and the fourth.
+        assert_eq!(median(&sorted), Some(5.5));
+    }
+
+    #[test]
+    fn where_the_rfc_s_example_contradicts_its_definition_the_definition_is_followed() {
+        assert_eq!(percentile(&sorted(&EXAMPLE), 15.0), Some(-5.0));
+        assert_eq!(by_definition(&EXAMPLE, 15.0), -5.0);
+    }
+
+    #[test]
+    fn of_20_results_the_outer_percentiles_are_the_smallest_and_the_largest() {
+        let values: Vec<f64> = (1..=20).map(f64::from).collect();
+        let summary = Summary::of(&values);
+        assert_eq!((summary.p1, summary.p99), (1.0, 20.0));
+        assert_eq!((summary.min, summary.max), (1.0, 20.0));
+        assert_eq!((summary.median, summary.mean, summary.count), (10.5, 10.5, 20));
+        // Sum of squares of -9.5..=9.5 is 665.
+        assert_eq!(summary.deviation, (665.0f64 / 19.0).sqrt());
+    }
+
+    #[test]
+    fn the_percentiles_leave_the_ends_where_the_number_of_values_allows_it() {
+        let values: Vec<f64> = (1..=200).map(f64::from).collect();
+        assert_eq!(percentile(&values, 1.0), Some(2.0));
+        assert_eq!(percentile(&values, 99.0), Some(198.0));
+        assert_eq!(percentile(&values[..100], 1.0), Some(1.0));
+        assert_eq!(percentile(&values[..100], 99.0), Some(99.0));
+        assert_eq!(percentile(&values[..101], 1.0), Some(2.0));
+    }
+
+    #[test]
+    fn nothing_and_a_single_value_are_summed_up_too() {
+        assert_eq!(Summary::of(&[]), Summary::default());
+        assert_eq!(percentile(&[], 50.0), None);
+        assert_eq!(median(&[]), None);
+        let one = Summary::of(&[7.0]);
+        assert_eq!((one.median, one.p1, one.p99, one.mean, one.deviation), (7.0, 7.0, 7.0, 7.0, 0.0));
+    }
+
+    #[test]
+    fn a_result_far_off_is_noted_and_the_grain_of_the_search_is_not() {
+        let mut values = vec![10_000.0; 18];
+        values.push(10_080.0);
+        assert_eq!(outlier_note(&values, 0.01), None);
+        values.push(5_119.0);
+        assert_eq!(outliers(&values, 0.01), [5_119.0]);
+        assert!(
+            outlier_note(&values, 0.01)
+                .unwrap()
+                .starts_with("1 of 20 results lie far from the median (5119)")
+        );
+    }
+
+    #[test]
+    fn draws_are_the_same_for_a_seed_and_fill_their_range() {
+        let (mut one, mut other) = (Draws::new(7), Draws::new(7));
+        let mut seen = [0u32; 6];
+        for _ in 0..6_000 {
+            let drawn = one.below(6);
+            assert_eq!(drawn, other.below(6));
+            seen[drawn] += 1;
+        }
+        // 1,000 each; the standard deviation is 29.
+        assert!(seen.iter().all(|count| (800..1_200).contains(count)), "{seen:?}");
+        // The first output for seed 0 that the generator's authors published.
+        assert_eq!(Draws::new(0).bits(), 0xe220_a839_7b1d_cdaf);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_what_the_definition_says(
+            values in prop::collection::vec(-1e6..1e6f64, 1..120), percent in 1u32..=100,
+        ) {
+            let percent = f64::from(percent);
+            prop_assert_eq!(percentile(&sorted(&values), percent), Some(by_definition(&values, percent)));
+        }
+
+        #[test]
+        fn a_summary_is_in_order(values in prop::collection::vec(-1e6..1e6f64, 1..120)) {
+            let s = Summary::of(&values);
+            prop_assert!(s.min <= s.p1 && s.p1 <= s.median && s.median <= s.p99 && s.p99 <= s.max);
+            prop_assert!(s.min <= s.mean && s.mean <= s.max && s.deviation >= 0.0);
+            let half = values.iter().filter(|value| **value <= s.median).count();
+            prop_assert!(2 * half >= values.len());
+        }
+    }
+}
