@@ -1,5 +1,5 @@
 //! Addresses in the kernel's form: socket addresses, and the control messages that say which local address a datagram
-//! was sent to (IP_PKTINFO, IPV6_PKTINFO) or how a send is cut into datagrams (UDP_SEGMENT).
+//! was sent to (IP_PKTINFO, IPV6_PKTINFO) or how a send is cut into datagrams (UDP_SEGMENT) or what was received was put together (UDP_GRO).
 
 use engine::{Carrier, Client};
 use std::mem::{size_of, zeroed};
@@ -28,7 +28,10 @@ const WORD: usize = size_of::<usize>();
 /// Where the data of a message begins.
 const DATA: usize = size_of::<libc::cmsghdr>().next_multiple_of(WORD);
 
-/// The longest: an in6_pktinfo (20 octets) and a segment size (2), each with its header and padded: 64 octets.
+/// Octets of the message that tells the size of datagrams handed over as one (UDP_GRO): an int, padded.
+const SIZE_MESSAGE: usize = DATA + size_of::<libc::c_int>().next_multiple_of(WORD);
+
+/// The longest: an in6_pktinfo (20 octets) and a segment size (2 or 4), each with its header and padded: 64 octets.
 const WORDS: usize = (2 * DATA + 24 + 8) / WORD;
 
 impl Name {
@@ -97,12 +100,29 @@ impl Controls {
     /// The local address that a datagram was sent to, and, if it is link-local, its interface (else 0). Unspecified if
     /// the first message does not tell or if it was a group: no answer can leave from there.
     pub(crate) fn local(&self, ipv6: bool) -> (Ipv6Addr, u32) {
+        self.local_at(0, ipv6)
+    }
+
+    /// What the kernel told of a datagram, or of several that it handed over as one, in so many octets of control messages:
+    /// the local address as [`Controls::local`] tells it, and the size of the datagrams if there are several.
+    pub(crate) fn told(&self, octets: usize, ipv6: bool) -> (Ipv6Addr, u32, Option<usize>) {
+        // The kernel writes the size first, if at all (udp_recvmsg, udpv6_recvmsg); its data is an int.
+        let size =
+            if octets >= DATA { self.at::<libc::c_int>(0, libc::SOL_UDP, libc::UDP_GRO) } else { None };
+        let next = if size.is_some() { SIZE_MESSAGE } else { 0 };
+        let (local, interface) =
+            if octets >= next + DATA { self.local_at(next, ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
+        (local, interface, size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0))
+    }
+
+    /// As [`Controls::local`], told by the message at `offset`.
+    fn local_at(&self, offset: usize, ipv6: bool) -> (Ipv6Addr, u32) {
         let (address, interface) = if ipv6 {
-            self.first(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
+            self.at(offset, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
                 .map(|info: libc::in6_pktinfo| (info.ipi6_addr.s6_addr.into(), info.ipi6_ifindex))
         } else {
             // Not where it was sent to but where an answer leaves from, which is no group.
-            self.first(libc::IPPROTO_IP, libc::IP_PKTINFO)
+            self.at(offset, libc::IPPROTO_IP, libc::IP_PKTINFO)
                 .map(|info: libc::in_pktinfo| (mapped(info.ipi_spec_dst), 0))
         }
         .unwrap_or((Ipv6Addr::UNSPECIFIED, 0));
@@ -152,9 +172,13 @@ impl Controls {
         self.length += DATA + size.next_multiple_of(WORD);
     }
 
-    fn first<T: Integers>(&self, level: libc::c_int, kind: libc::c_int) -> Option<T> {
-        let start = self.words.as_ptr();
-        // SAFETY: `words` is aligned for a header, larger than one, and initialized; all bit patterns are valid.
+    /// The data of the message that begins at `offset` (0 or [`SIZE_MESSAGE`]), if it is of this level, kind and size.
+    fn at<T: Integers>(&self, offset: usize, level: libc::c_int, kind: libc::c_int) -> Option<T> {
+        assert!(offset.is_multiple_of(WORD) && offset + DATA + size_of::<T>() <= Controls::SIZE);
+        // SAFETY: the offset lies in `words` (asserted).
+        let start = unsafe { self.words.as_ptr().cast::<u8>().add(offset) };
+        // SAFETY: `words` is aligned for a header and `offset` a multiple of its alignment; the header lies in `words`
+        // (asserted), which are initialized; all bit patterns are valid.
         let header = unsafe { &*start.cast::<libc::cmsghdr>() };
         if header.cmsg_level != level
             || header.cmsg_type != kind
@@ -162,8 +186,8 @@ impl Controls {
         {
             return None;
         }
-        // SAFETY: the largest T and a header fit in `words`; all bit patterns are valid for T.
-        Some(unsafe { start.cast::<u8>().add(DATA).cast::<T>().read_unaligned() })
+        // SAFETY: header and data lie in `words` (asserted); all bit patterns are valid for T.
+        Some(unsafe { start.add(DATA).cast::<T>().read_unaligned() })
     }
 }
 
@@ -175,6 +199,8 @@ impl Controls {
 unsafe trait Integers: Copy {}
 // SAFETY: two octets.
 unsafe impl Integers for u16 {}
+// SAFETY: four octets.
+unsafe impl Integers for libc::c_int {}
 // SAFETY: an int and two addresses of four octets: 12, without padding.
 unsafe impl Integers for libc::in_pktinfo {}
 // SAFETY: an address of 16 octets and an int: 20, without padding.
@@ -229,6 +255,22 @@ mod tests {
             libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: address.octets() }, ipi6_ifindex: 7 };
         controls.append(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info);
         controls
+    }
+
+    #[test]
+    fn the_size_of_datagrams_received_as_one_is_told_before_the_local_address() {
+        let mut controls = Controls::empty();
+        assert_eq!(controls.told(0, true), (Ipv6Addr::UNSPECIFIED, 0, None));
+        controls.append(libc::SOL_UDP, libc::UDP_GRO, 48 as libc::c_int);
+        assert_eq!(controls.told(controls.length(), true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
+        let mut client = Client::udp("[2001:db8::7]:53".parse().unwrap());
+        client.local = "2001:db8::5".parse().unwrap();
+        let size_alone = controls.length();
+        controls.leave_from(&client, true);
+        assert_eq!(controls.told(controls.length(), true), (client.local, 0, Some(48)));
+        // What an earlier datagram left behind does not count.
+        assert_eq!(controls.told(size_alone, true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
+        assert_eq!(told("fe80::5").told(Controls::SIZE, true), ("fe80::5".parse().unwrap(), 7, None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! for one client (a resolver behind us, a load generator) can leave in bulk; UDP keeps no order anyway.
 
 use crate::address::{Controls, Name};
-use crate::batch::{Fixed, stride};
+use crate::batch::{Fixed, LINE, stride};
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
 use crate::outgoing::{Envelope, Ledger, Outgoing};
@@ -16,13 +16,17 @@ const LEDGER: Ledger = Ledger {
     failed: Counter::SendFailed,
 };
 
-/// A queue of up to [`BATCH`] answers.
+/// A queue of answers.
 pub(crate) struct Answers {
     socket: RawFd,
     ipv6: bool,
     stride: usize,
+    /// Messages, one behind the other, so that short ones touch little memory.
     octets: Fixed<u8>,
+    /// Where the next message begins.
+    next: usize,
     clients: Vec<Client>,
+    starts: Vec<u32>,
     lengths: Vec<u16>,
     /// Sort keys of what is queued; the lowest octet is the slot.
     keys: Vec<u64>,
@@ -30,19 +34,33 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Answers of up to `size` octets, which leave through `socket`. `bulk`: the kernel cuts up large sends.
+    /// [`BATCH`] answers of up to `size` octets, which leave through `socket`. `bulk`: the kernel cuts up large sends.
     pub(crate) fn new(socket: RawFd, ipv6: bool, size: usize, bulk: bool) -> Answers {
+        Answers::with_capacity(socket, ipv6, size, bulk, BATCH)
+    }
+
+    /// As [`Answers::new`], for up to `capacity` answers (at most 256: a slot has eight bits in the sort keys).
+    pub(crate) fn with_capacity(
+        socket: RawFd,
+        ipv6: bool,
+        size: usize,
+        bulk: bool,
+        capacity: usize,
+    ) -> Answers {
         let stride = stride(size);
+        let capacity = capacity.clamp(1, 256);
         let nobody = Client::udp((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
         Answers {
             socket,
             ipv6,
             stride,
             octets: Fixed::new(0u8, stride * BATCH),
-            clients: vec![nobody; BATCH],
-            lengths: vec![0; BATCH],
-            keys: Vec::with_capacity(BATCH),
-            outgoing: Outgoing::new(BATCH, bulk),
+            next: 0,
+            clients: vec![nobody; capacity],
+            starts: vec![0; capacity],
+            lengths: vec![0; capacity],
+            keys: Vec::with_capacity(capacity),
+            outgoing: Outgoing::new(capacity, bulk),
         }
     }
 
@@ -59,15 +77,19 @@ impl Answers {
             counters.add(Counter::AnswerOversize, 1);
             return false;
         }
-        if self.keys.len() == BATCH {
+        // The octets are enough for BATCH of the longest messages, and so for any number of short ones that fits.
+        if self.keys.len() == self.clients.len() || self.next > (BATCH - 1) * self.stride {
             self.flush(counters);
         }
         let slot = self.keys.len();
-        let length = fill(self.octets.range_mut(slot * self.stride, self.stride)).min(self.stride);
+        let length = fill(self.octets.range_mut(self.next, self.stride)).min(self.stride);
         if length > 0 {
             self.clients[slot] = *to;
+            self.starts[slot] = self.next as u32;
             self.lengths[slot] = length as u16;
             self.keys.push(key(to, length, slot));
+            // Rounded up to cache lines, so that writing one message does not disturb another.
+            self.next += length.next_multiple_of(LINE);
         }
         true
     }
@@ -82,12 +104,13 @@ impl Answers {
         }
         for (index, key) in self.keys.iter().enumerate() {
             let slot = usize::from(*key as u8);
-            self.outgoing.set(index, self.octets.at(slot * self.stride), usize::from(self.lengths[slot]));
+            let start = self.starts[slot] as usize;
+            self.outgoing.set(index, self.octets.at(start), usize::from(self.lengths[slot]));
         }
         let (keys, clients, ipv6) = (&self.keys, &self.clients, self.ipv6);
         let client = |index: usize| &clients[usize::from(keys[index] as u8)];
-        // SAFETY: each message lies in a slot of `octets`, which lives as long as this object; a length is at most the
-        // stride.
+        // SAFETY: each message lies in `octets`, which live as long as this object: `push` takes the stride from where it
+        // begins, and a length is at most the stride.
         let _ = unsafe {
             self.outgoing.send(
                 self.socket,
@@ -99,6 +122,7 @@ impl Answers {
             )
         };
         self.keys.clear();
+        self.next = 0;
     }
 }
 

@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use std::ptr::NonNull;
 
 /// Octets of a cache line; buffers start at one.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// The size of a datagram buffer: whole cache lines, an odd number of them, so that the beginnings of the buffers
 /// (the part that small messages use) spread over all sets of the processor's caches.
@@ -105,19 +105,25 @@ pub(crate) struct Inbound {
     plain: Fixed<libc::mmsghdr>,
     /// Slots of `named` that the last receive used.
     used: usize,
+    slots: usize,
 }
 
 impl Inbound {
     /// A batch for messages of up to `size` octets.
     pub(crate) fn new(size: usize) -> Inbound {
+        Inbound::with_slots(size, BATCH)
+    }
+
+    /// A batch of so many slots, each for `size` octets: a datagram, or several that the kernel hands over as one.
+    pub(crate) fn with_slots(size: usize, slots: usize) -> Inbound {
         let stride = stride(size);
-        let octets = Fixed::new(0u8, stride * BATCH);
-        let names = Fixed::new(Name::empty(), BATCH);
-        let controls = Fixed::new(Controls::empty(), BATCH);
-        let mut vectors = Fixed::new(empty_vector(), BATCH);
-        let mut named = Fixed::new(empty_header(), BATCH);
-        let mut plain = Fixed::new(empty_header(), BATCH);
-        for slot in 0..BATCH {
+        let octets = Fixed::new(0u8, stride * slots);
+        let names = Fixed::new(Name::empty(), slots);
+        let controls = Fixed::new(Controls::empty(), slots);
+        let mut vectors = Fixed::new(empty_vector(), slots);
+        let mut named = Fixed::new(empty_header(), slots);
+        let mut plain = Fixed::new(empty_header(), slots);
+        for slot in 0..slots {
             *vectors.get_mut(slot) =
                 libc::iovec { iov_base: octets.at(slot * stride).cast(), iov_len: stride };
             let header = &mut named.get_mut(slot).msg_hdr;
@@ -131,10 +137,10 @@ impl Inbound {
             header.msg_iov = vectors.at(slot);
             header.msg_iovlen = 1;
         }
-        Inbound { stride, octets, names, controls, _vectors: vectors, named, plain, used: 0 }
+        Inbound { stride, octets, names, controls, _vectors: vectors, named, plain, used: 0, slots }
     }
 
-    /// Receives what waits at a listener, up to [`BATCH`] datagrams.
+    /// Receives what waits at a listener, as many datagrams as there are slots.
     pub(crate) fn receive_clients(&mut self, socket: RawFd) -> io::Result<usize> {
         for slot in 0..self.used {
             let header = &mut self.named.get_mut(slot).msg_hdr;
@@ -142,14 +148,14 @@ impl Inbound {
             header.msg_controllen = Controls::SIZE as _;
         }
         self.used = 0;
-        let received = receive(socket, &mut self.named)?;
+        let received = receive(socket, &mut self.named, self.slots)?;
         self.used = received;
         Ok(received)
     }
 
     /// Receives what waits at a link, up to [`BATCH`] datagrams.
     pub(crate) fn receive_link(&mut self, socket: RawFd) -> io::Result<usize> {
-        receive(socket, &mut self.plain)
+        receive(socket, &mut self.plain, self.slots)
     }
 
     /// A datagram that came from a client; nothing if it was cut off.
@@ -163,6 +169,30 @@ impl Inbound {
             if told { self.controls.get(slot).local(ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
         let message = self.octets.range(slot * self.stride, self.received(header));
         Some((self.names.get(slot).client(ipv6, listener, local, interface), message))
+    }
+
+    /// What came into a slot from a client, and the size of the datagrams in it: all but the last have it. Nothing if it was
+    /// cut off.
+    pub(crate) fn client_messages(
+        &self,
+        slot: usize,
+        ipv6: bool,
+        listener: u16,
+    ) -> Option<(Client, &[u8], usize)> {
+        let header = self.named.get(slot);
+        if is_cut(header) {
+            return None;
+        }
+        // With other C libraries than glibc it is no usize.
+        #[allow(clippy::unnecessary_cast)]
+        let told = header.msg_hdr.msg_controllen as usize;
+        let (local, interface, size) = match told {
+            0 => (Ipv6Addr::UNSPECIFIED, 0, None),
+            octets => self.controls.get(slot).told(octets, ipv6),
+        };
+        let octets = self.octets.range(slot * self.stride, self.received(header));
+        let client = self.names.get(slot).client(ipv6, listener, local, interface);
+        Some((client, octets, size.unwrap_or(octets.len())))
     }
 
     /// Whether a datagram that came over a link was cut off.
@@ -188,11 +218,18 @@ fn is_cut(header: &libc::mmsghdr) -> bool {
     header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0
 }
 
-fn receive(socket: RawFd, headers: &mut Fixed<libc::mmsghdr>) -> io::Result<usize> {
-    // SAFETY: the BATCH headers were made by `Inbound::new`; what they point at lives as long as they and is touched by
+fn receive(socket: RawFd, headers: &mut Fixed<libc::mmsghdr>, slots: usize) -> io::Result<usize> {
+    let headers = headers.range_mut(0, slots);
+    // SAFETY: the headers were made by `Inbound::with_slots`; what they point at lives as long as they and is touched by
     // nobody else during the call, since the caller holds the Inbound exclusively.
     let result = unsafe {
-        libc::recvmmsg(socket, headers.at(0), BATCH as u32, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
+        libc::recvmmsg(
+            socket,
+            headers.as_mut_ptr(),
+            headers.len() as u32,
+            libc::MSG_DONTWAIT as _,
+            std::ptr::null_mut(),
+        )
     };
     crate::kernel::check(result)
 }

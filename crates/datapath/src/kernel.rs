@@ -1,7 +1,7 @@
 //! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
 //! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
 
-use engine::Instant;
+use engine::{Instant, Span};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -97,6 +97,32 @@ pub(crate) fn take_error(socket: RawFd) -> Option<io::Error> {
     }
 }
 
+/// A descriptor that [`wait_readable`] waits for.
+pub(crate) fn readable(descriptor: RawFd) -> libc::pollfd {
+    libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }
+}
+
+/// Waits until one of a few descriptors is readable (their `revents` tell which), for `span` at most. Unlike
+/// [`Poll::wait`] to the nanosecond, as far as the kernel's timers go. An interrupted wait counts as one without events.
+pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
+    let span = libc::timespec {
+        tv_sec: (span.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (span.0 % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `descriptors` is a slice of that length, `span` lives through the call, and no signal mask is given.
+    let result = unsafe {
+        libc::ppoll(
+            descriptors.as_mut_ptr(),
+            descriptors.len() as libc::nfds_t,
+            &raw const span,
+            std::ptr::null(),
+        )
+    };
+    if result < 0 {
+        descriptors.iter_mut().for_each(|descriptor| descriptor.revents = 0);
+    }
+}
+
 /// A counter in the kernel whose increment wakes a sleeping worker.
 pub(crate) struct Bell(OwnedFd);
 
@@ -159,6 +185,32 @@ impl Poll {
                 timeout_ms,
             )
         };
+        self.ready = result.max(0) as usize;
+    }
+
+    /// Waits up to so many nanoseconds (0: not at all). An interrupted wait counts as one without events.
+    pub(crate) fn wait_nanoseconds(&mut self, nanoseconds: u64) {
+        let time = libc::timespec {
+            tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
+            tv_nsec: (nanoseconds % 1_000_000_000) as _,
+        };
+        // SAFETY: `events` has room for as many events as said; `time` lives through the call; no signal mask is given,
+        // so its size does not matter.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                self.events.len() as libc::c_int,
+                &raw const time,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+            // Before Linux 5.11: milliseconds. A wait that ends too early is repeated by the caller.
+            return self.wait((nanoseconds / 1_000_000).min(1000) as i32);
+        }
         self.ready = result.max(0) as usize;
     }
 

@@ -121,6 +121,22 @@ pub(crate) const REFLECTOR_LINKS: u16 = 64;
 /// Questions that wait for replies, by their IDs of 16 bits: 65,536 of some 320 octets, 20 MiB.
 pub(crate) const REFLECTOR_SLOTS: usize = 1 << 16;
 
+// The responder.
+
+/// Buffers of one receive of a responder. Each has [`RESPONDER_BUFFER`] octets of address space, 2.1 MiB in all, of
+/// which plain datagrams touch a page or two per buffer: 32 x 8 KiB = 256 KiB.
+pub(crate) const RESPONDER_SLOTS: usize = 32;
+
+/// Octets of one buffer: what the kernel hands over as one can have 65,535.
+pub(crate) const RESPONDER_BUFFER: usize = 65_535;
+
+/// Receives from one socket in a turn: 8 x 32 datagrams fill the queue of answers once.
+pub(crate) const RESPONDER_RECEIVES: usize = 8;
+
+/// Answers of a socket that wait to leave together; the more, the more of them go to the same client and leave in one large
+/// send. A slot has eight bits in the keys by which they are sorted.
+pub(crate) const RESPONDER_ANSWERS: usize = 256;
+
 // Start-up.
 
 /// Longest entry of the user database that is read, in octets. The C library suggests 1 KiB.

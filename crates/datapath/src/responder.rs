@@ -1,0 +1,167 @@
+//! The server side without a machine behind it: datagrams come in batches, a closure writes the answer to each, and the
+//! answers leave in batches. For servers that keep no state between question and answer, as an authority does.
+//!
+//! What a sender handed to its kernel as one large send arrives as one buffer (UDP GRO) with datagrams of equal size, of
+//! which the last may be shorter; answers to one client of equal length leave in bulk likewise. So a tester and this
+//! server on one machine exchange 64 messages for little more than the price of two.
+//!
+//! The owner drives it: [`Responder::turn`] never blocks, [`Responder::wait`] does. An answer may also come later, by
+//! [`Responder::answer`]. There is no thread, clock or timer here.
+
+use crate::answers::Answers;
+use crate::batch::Inbound;
+use crate::counters::{Counter, Counters};
+use crate::kernel::{readable, receive_drops, set_option, wait_readable};
+use crate::limits::{RESPONDER_ANSWERS, RESPONDER_BUFFER, RESPONDER_RECEIVES, RESPONDER_SLOTS};
+use crate::listener::UdpListener;
+use crate::outgoing::kernel_cuts;
+use engine::{Client, Span};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Some listening sockets, served by one thread.
+pub struct Responder {
+    listeners: Vec<UdpListener>,
+    /// The answers of each listener.
+    answers: Vec<Answers>,
+    inbound: Inbound,
+    /// What a wait waits for, in the order of the listeners.
+    polled: Vec<libc::pollfd>,
+    /// Drops of each listener that are already counted.
+    drops: Vec<u32>,
+    counters: Arc<Counters>,
+    size: usize,
+}
+
+impl Responder {
+    /// A responder for listeners, of which a group ([`UdpListener::bind_group`]) gives one to each responder. Answers have
+    /// up to `size` octets.
+    pub fn new(listeners: Vec<UdpListener>, size: usize) -> Responder {
+        let bulk = kernel_cuts();
+        for listener in &listeners {
+            // A kernel that does not know it hands over every datagram by itself.
+            let _ = set_option(listener.socket().as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        }
+        let raw = |listener: &UdpListener| listener.socket().as_raw_fd();
+        let answers = |listener: &UdpListener| {
+            Answers::with_capacity(raw(listener), listener.address().is_ipv6(), size, bulk, RESPONDER_ANSWERS)
+        };
+        Responder {
+            answers: listeners.iter().map(answers).collect(),
+            inbound: Inbound::with_slots(RESPONDER_BUFFER, RESPONDER_SLOTS),
+            polled: listeners.iter().map(|listener| readable(raw(listener))).collect(),
+            drops: vec![0; listeners.len()],
+            counters: Arc::default(),
+            listeners,
+            size,
+        }
+    }
+
+    /// The addresses that it listens on.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.listeners.iter().map(UdpListener::address)
+    }
+
+    /// What is readable when a turn has something to do, for owners that wait for other things too.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.listeners.iter().map(UdpListener::socket)
+    }
+
+    /// What it counts. Drops of the kernel are looked up by [`Responder::count_drops`].
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Receives what is there, at most 256 datagrams or bulks of them per listener, has `respond` write an answer to
+    /// each message into a frame, and sends the answers. Returns how many messages came.
+    ///
+    /// The frame has `size` octets. The closure returns how many of them it wrote: none if there is no answer, or none
+    /// yet ([`Responder::answer`]).
+    pub fn turn(&mut self, mut respond: impl FnMut(&Client, &[u8], &mut [u8]) -> usize) -> usize {
+        let mut messages = 0;
+        for number in 0..self.listeners.len() {
+            for _ in 0..RESPONDER_RECEIVES {
+                let (more, served) = self.serve(number, &mut respond);
+                messages += served;
+                if !more {
+                    break;
+                }
+            }
+        }
+        self.flush();
+        messages
+    }
+
+    /// Waits until something has come, for `span` at most; what may be there already ends the wait at once.
+    pub fn wait(&mut self, span: Span) {
+        wait_readable(&mut self.polled, span);
+    }
+
+    /// Queues an answer that was not ready when its question came. It leaves with the next [`Responder::flush`] or turn.
+    pub fn answer(&mut self, to: &Client, fill: impl FnOnce(&mut [u8]) -> usize) {
+        match self.answers.get_mut(usize::from(to.listener)) {
+            Some(answers) => {
+                answers.push(to, self.size, &self.counters, fill);
+            }
+            None => self.counters.add(Counter::SendFailed, 1),
+        }
+    }
+
+    /// Sends the answers that are queued.
+    pub fn flush(&mut self) {
+        for answers in &mut self.answers {
+            answers.flush(&self.counters);
+        }
+    }
+
+    /// Looks up how many datagrams the kernel dropped because a listener's queue was full. A system call per listener, so
+    /// not for every turn.
+    pub fn count_drops(&mut self) {
+        for (listener, counted) in self.listeners.iter().zip(&mut self.drops) {
+            let drops = receive_drops(listener.socket().as_raw_fd());
+            let new = drops.wrapping_sub(std::mem::replace(counted, drops));
+            self.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
+        }
+    }
+
+    /// Takes one receive's datagrams from a listener: whether there may be more, and how many they were.
+    fn serve(
+        &mut self,
+        number: usize,
+        respond: &mut impl FnMut(&Client, &[u8], &mut [u8]) -> usize,
+    ) -> (bool, usize) {
+        let listener = &self.listeners[number];
+        let ipv6 = listener.address().is_ipv6();
+        let Ok(slots) = self.inbound.receive_clients(listener.socket().as_raw_fd()) else {
+            return (false, 0);
+        };
+        let (answers, counters) = (&mut self.answers[number], &*self.counters);
+        let (mut messages, mut octets) = (0, 0);
+        for slot in 0..slots {
+            let Some((client, together, size)) = self.inbound.client_messages(slot, ipv6, number as u16)
+            else {
+                counters.add(Counter::Truncated, 1);
+                continue;
+            };
+            octets += together.len();
+            let mut take = |message: &[u8]| {
+                messages += 1;
+                answers.push(&client, self.size, counters, |frame| respond(&client, message, frame));
+            };
+            if together.len() <= size {
+                take(together);
+            } else {
+                together.chunks(size).for_each(take);
+            }
+        }
+        counters.add(Counter::ReceiveBatches, 1);
+        counters.add(Counter::ClientPacketsIn, messages as u64);
+        counters.add(Counter::ClientOctetsIn, octets as u64);
+        (slots == RESPONDER_SLOTS, messages)
+    }
+}
+
+#[cfg(test)]
+#[path = "responder_tests.rs"]
+mod tests;
