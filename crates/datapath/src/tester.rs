@@ -1,0 +1,254 @@
+//! The client side of a load: source ports that are not connected, so that a reply from a wrong address is seen, and
+//! sends of many queries at a time.
+//!
+//! What comes in is in [`inlet`](crate::tester_inlet), waiting and what a thread has used in
+//! [`thread`](crate::tester_thread). Nothing here knows DNS.
+
+use crate::address::Controls;
+use crate::kernel::{check, receive_buffer, receive_drops};
+use crate::limits::{BULK, SEGMENTS, TESTER_BUFFER};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::mem::zeroed;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// A socket address in the kernel's form, as octets: they are compared with those of each reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub(crate) struct Peer {
+    octets: [u8; Peer::SIZE],
+    /// Octets in use.
+    length: u32,
+    /// Octets that say who it is: family and port, then the address; what a scope or padding says is left out.
+    telling: u32,
+}
+
+impl Peer {
+    /// sockaddr_in6: family 2, port 2, flow information 4, address 16, scope 4.
+    pub(crate) const SIZE: usize = 28;
+
+    pub(crate) fn empty() -> Peer {
+        Peer { octets: [0; Peer::SIZE], length: 0, telling: 0 }
+    }
+
+    pub(crate) fn new(address: SocketAddr) -> Peer {
+        let mut peer = Peer::empty();
+        let octets = &mut peer.octets;
+        octets[2..4].copy_from_slice(&address.port().to_be_bytes());
+        let (family, length, telling) = match address {
+            SocketAddr::V4(v4) => {
+                octets[4..8].copy_from_slice(&v4.ip().octets());
+                (libc::AF_INET, 16, 8)
+            }
+            SocketAddr::V6(v6) => {
+                octets[8..24].copy_from_slice(&v6.ip().octets());
+                octets[24..].copy_from_slice(&v6.scope_id().to_ne_bytes());
+                (libc::AF_INET6, 28, 24)
+            }
+        };
+        octets[..2].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
+        (peer.length, peer.telling) = (length, telling);
+        peer
+    }
+
+    /// Whether a name that the kernel wrote is this address and port.
+    #[inline]
+    pub(crate) fn is(&self, other: &Peer) -> bool {
+        let telling = self.telling as usize;
+        self.octets[..telling] == other.octets[..telling]
+    }
+}
+
+/// One source port.
+#[derive(Debug)]
+pub struct Port(Socket);
+
+impl Port {
+    /// A port that the kernel chooses, at a source address (unspecified: the one that routing chooses).
+    pub fn bind(source: IpAddr) -> io::Result<Port> {
+        let address = SocketAddr::new(source, 0);
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.set_nonblocking(true)?;
+        receive_buffer(socket.as_raw_fd(), TESTER_BUFFER, true);
+        // The kernel cuts the size down to net.core.wmem_max; a smaller buffer is no error.
+        let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
+        socket.bind(&address.into())?;
+        // A kernel without it (before 5.0) hands over datagrams one by one.
+        let _ = crate::kernel::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        Ok(Port(socket))
+    }
+
+    /// Where replies to it go.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
+    }
+
+    /// Replies that were dropped because its queue was full (wraps around).
+    pub fn drops(&self) -> u32 {
+        receive_drops(self.0.as_raw_fd())
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sends messages of equal length to one server.
+#[derive(Debug)]
+pub struct Outlet {
+    server: Peer,
+    /// Whether the way out cuts large sends up (UDP GSO).
+    bulk: bool,
+}
+
+impl Outlet {
+    /// An outlet to `server`.
+    pub fn new(server: SocketAddr) -> Outlet {
+        Outlet { server: Peer::new(server), bulk: true }
+    }
+
+    /// Messages of `size` octets that may be given to [`Outlet::send`] at once.
+    pub fn most(size: usize) -> usize {
+        (BULK / size.max(1)).clamp(1, SEGMENTS)
+    }
+
+    /// Sends the messages of `size` octets that `octets` consists of, in one system call if the way out can cut it up.
+    /// At most [`Outlet::most`]. Returns how many the kernel took, and why it took no more.
+    pub fn send(&mut self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
+        assert!(size > 0 && octets.len() % size == 0 && octets.len() / size <= Outlet::most(size));
+        let count = octets.len() / size;
+        if count == 0 {
+            return (0, Ok(()));
+        }
+        if count > 1 && !self.bulk {
+            return self.send_each(port, octets, size);
+        }
+        match self.send_one(port, octets, if count > 1 { size } else { 0 }) {
+            Ok(()) => (count, Ok(())),
+            // EIO: the interface cannot; EINVAL: the kernel cannot, or a message is beyond the path's MTU.
+            Err(error) if count > 1 && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
+                self.bulk = false;
+                self.send_each(port, octets, size)
+            }
+            Err(error) => (0, Err(error)),
+        }
+    }
+
+    /// One send, cut into messages of `cut` octets (0: not at all).
+    fn send_one(&self, port: &Port, octets: &[u8], cut: usize) -> io::Result<()> {
+        let mut vector = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+        let mut controls = Controls::empty();
+        let mut header = self.header(&mut vector);
+        if cut > 0 {
+            controls.cut_into(cut as u16);
+            header.msg_control = (&raw mut controls).cast();
+            header.msg_controllen = controls.length() as _;
+        }
+        // SAFETY: the header points at the name in `self`, at `vector` (which points at `octets`) and at `controls`,
+        // whose words come first (repr(C)); all of them live through the call, which only reads them.
+        check(unsafe { libc::sendmsg(port.descriptor(), &header, libc::MSG_DONTWAIT) } as libc::c_int)
+            .map(|_| ())
+    }
+
+    fn send_each(&self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let mut vectors = [empty; SEGMENTS];
+        // SAFETY: mmsghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
+        let mut headers: [libc::mmsghdr; SEGMENTS] = unsafe { zeroed() };
+        let mut count = 0;
+        for (message, (vector, header)) in octets.chunks_exact(size).zip(vectors.iter_mut().zip(&mut headers))
+        {
+            *vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: size };
+            header.msg_hdr = self.header(vector);
+            count += 1;
+        }
+        let mut sent = 0;
+        while sent < count {
+            // SAFETY: the headers from `sent` to `count` point at the name in `self` and at `vectors`, which point at
+            // `octets`; all of them live through the call, which writes only the headers' lengths.
+            let result = check(unsafe {
+                libc::sendmmsg(
+                    port.descriptor(),
+                    headers[sent..].as_mut_ptr(),
+                    (count - sent) as u32,
+                    libc::MSG_DONTWAIT as _,
+                )
+            });
+            match result {
+                Ok(taken) if taken > 0 => sent += taken,
+                Ok(_) => return (sent, Err(io::ErrorKind::WriteZero.into())),
+                Err(error) => return (sent, Err(error)),
+            }
+        }
+        (sent, Ok(()))
+    }
+
+    fn header(&self, vector: &mut libc::iovec) -> libc::msghdr {
+        // SAFETY: msghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_name = self.server.octets.as_ptr().cast_mut().cast();
+        header.msg_namelen = self.server.length;
+        header.msg_iov = vector;
+        header.msg_iovlen = 1;
+        header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn messages_leave_together_or_one_by_one_and_arrive_cut() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let server = UdpSocket::bind(address).unwrap();
+            let server_address = server.local_addr().unwrap();
+            let port = Port::bind(server_address.ip()).unwrap();
+            for bulk in [true, false] {
+                let mut outlet = Outlet { server: Peer::new(server_address), bulk };
+                for count in [1u8, 3, 64] {
+                    let octets: Vec<u8> = (0..count).flat_map(|number| [number; 48]).collect();
+                    let (sent, outcome) = outlet.send(&port, &octets, 48);
+                    outcome.unwrap();
+                    assert_eq!(sent, usize::from(count));
+                    let mut buffer = [0; 512];
+                    for number in 0..count {
+                        let (length, from) = server.recv_from(&mut buffer).unwrap();
+                        assert_eq!(buffer[..length], [number; 48]);
+                        assert_eq!(from, port.address().unwrap());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_told() {
+        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let mut outlet = Outlet::new("127.0.0.1:0".parse().unwrap());
+        let (sent, outcome) = outlet.send(&port, &[0; 96], 48);
+        assert_eq!(sent, 0);
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn a_peer_is_known_by_address_and_port() {
+        let peer = |text: &str| Peer::new(text.parse().unwrap());
+        assert!(peer("192.0.2.1:53").is(&peer("192.0.2.1:53")));
+        assert!(!peer("192.0.2.1:53").is(&peer("192.0.2.1:54")));
+        assert!(!peer("192.0.2.1:53").is(&peer("192.0.2.2:53")));
+        assert!(peer("[2001:db8::1]:53").is(&peer("[2001:db8::1]:53")));
+        assert!(!peer("[2001:db8::1]:53").is(&peer("[2001:db8::2]:53")));
+    }
+}

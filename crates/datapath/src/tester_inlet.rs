@@ -1,0 +1,190 @@
+//! What comes to the ports of a load: many datagrams in one call, large ones that the kernel put together (UDP GRO) taken
+//! apart again, each with whether it came from the server that was asked.
+
+use crate::batch::{Fixed, empty_header, empty_vector};
+use crate::kernel::check;
+use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
+use crate::tester::{Peer, Port};
+use std::mem::{offset_of, size_of};
+use std::net::SocketAddr;
+
+/// Room for the one control message that may come: UDP_GRO, an int that says where the datagram is to be cut.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Cut {
+    header: libc::cmsghdr,
+    octets: libc::c_int,
+    padding: libc::c_int,
+}
+
+impl Cut {
+    fn empty() -> Cut {
+        Cut { header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 }, octets: 0, padding: 0 }
+    }
+
+    /// Octets of each message of a large datagram.
+    fn get(&self) -> Option<usize> {
+        let is = self.header.cmsg_level == libc::SOL_UDP
+            && self.header.cmsg_type == libc::UDP_GRO
+            && self.header.cmsg_len as usize >= offset_of!(Cut, padding);
+        usize::try_from(self.octets).ok().filter(|octets| is && *octets > 0)
+    }
+}
+
+/// A message that came to a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Its octets.
+    pub message: &'a [u8],
+    /// Whether it came from the address and port of the server.
+    pub from_server: bool,
+}
+
+/// The arrays for one receive.
+pub struct Inlet {
+    server: Peer,
+    octets: Fixed<u8>,
+    names: Fixed<Peer>,
+    cuts: Fixed<Cut>,
+    /// Keeps what the headers point at.
+    _vectors: Fixed<libc::iovec>,
+    headers: Fixed<libc::mmsghdr>,
+    /// Headers that the last receive filled.
+    filled: usize,
+}
+
+impl Inlet {
+    /// An inlet for replies of `server`.
+    pub fn new(server: SocketAddr) -> Inlet {
+        let octets = Fixed::new(0u8, TESTER_STRIDE * TESTER_BATCH);
+        let names = Fixed::new(Peer::empty(), TESTER_BATCH);
+        let cuts = Fixed::new(Cut::empty(), TESTER_BATCH);
+        let mut vectors = Fixed::new(empty_vector(), TESTER_BATCH);
+        let mut headers = Fixed::new(empty_header(), TESTER_BATCH);
+        for slot in 0..TESTER_BATCH {
+            *vectors.get_mut(slot) =
+                libc::iovec { iov_base: octets.at(slot * TESTER_STRIDE).cast(), iov_len: TESTER_STRIDE };
+            let header = &mut headers.get_mut(slot).msg_hdr;
+            header.msg_iov = vectors.at(slot);
+            header.msg_iovlen = 1;
+            // The octets of an address come first in a Peer (repr(C)).
+            header.msg_name = names.at(slot).cast();
+            header.msg_control = cuts.at(slot).cast();
+        }
+        let mut inlet = Inlet {
+            server: Peer::new(server),
+            octets,
+            names,
+            cuts,
+            _vectors: vectors,
+            headers,
+            filled: TESTER_BATCH,
+        };
+        inlet.reset();
+        inlet
+    }
+
+    /// Takes what waits at a port, as much as one call brings; returns whether that was all there was room for.
+    pub fn receive(&mut self, port: &Port) -> bool {
+        self.reset();
+        // SAFETY: the headers were made by `Inlet::new`; what they point at lives as long as they and is touched by
+        // nobody else during the call, since `&mut self` is exclusive. Names and controls have the room that is said.
+        let result = check(unsafe {
+            libc::recvmmsg(
+                port.descriptor(),
+                self.headers.at(0),
+                TESTER_BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        });
+        // An error (nothing there; an ICMP error of an earlier query) brings nothing.
+        self.filled = result.unwrap_or(0);
+        self.filled == TESTER_BATCH
+    }
+
+    /// Shows each message of the last receive; returns how many there were.
+    #[inline]
+    pub fn visit(&self, mut take: impl FnMut(Arrival<'_>)) -> usize {
+        let mut count = 0;
+        for slot in 0..self.filled {
+            let length = (self.headers.get(slot).msg_len as usize).min(TESTER_STRIDE);
+            let octets = self.octets.range(slot * TESTER_STRIDE, length);
+            let from_server = self.server.is(self.names.get(slot));
+            let told = self.headers.get(slot).msg_hdr.msg_controllen != 0;
+            match self.cuts.get(slot).get().filter(|size| told && *size < length) {
+                None => {
+                    take(Arrival { message: octets, from_server });
+                    count += 1;
+                }
+                Some(size) => {
+                    for message in octets.chunks(size) {
+                        take(Arrival { message, from_server });
+                        count += 1;
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// Gives the kernel the room for names and controls back that it cut down.
+    fn reset(&mut self) {
+        for slot in 0..self.filled {
+            let header = &mut self.headers.get_mut(slot).msg_hdr;
+            header.msg_namelen = Peer::SIZE as libc::socklen_t;
+            header.msg_controllen = size_of::<Cut>() as _;
+        }
+        self.filled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tester::Outlet;
+    use std::net::UdpSocket;
+
+    /// Receives until so many messages have come; a test that waits for more than were sent ends by its panic.
+    fn take(inlet: &mut Inlet, port: &Port, expected: usize) -> Vec<(Vec<u8>, bool)> {
+        let mut all = Vec::new();
+        for _ in 0..10_000 {
+            inlet.receive(port);
+            inlet.visit(|arrival| all.push((arrival.message.to_vec(), arrival.from_server)));
+            if all.len() >= expected {
+                return all;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("{} of {expected} messages", all.len());
+    }
+
+    #[test]
+    fn messages_come_one_by_one_whether_they_were_sent_in_bulk_or_not() {
+        for address in ["127.0.0.1", "::1"] {
+            let source: std::net::IpAddr = address.parse().unwrap();
+            let (port, server) = (Port::bind(source).unwrap(), Port::bind(source).unwrap());
+            let mut inlet = Inlet::new(server.address().unwrap());
+            let mut outlet = Outlet::new(port.address().unwrap());
+            for count in [1u8, 2, 63] {
+                let octets: Vec<u8> = (0..count).flat_map(|number| [number; 76]).collect();
+                assert_eq!(outlet.send(&server, &octets, 76).0, usize::from(count));
+                let expected: Vec<_> = (0..count).map(|number| (vec![number; 76], true)).collect();
+                assert_eq!(take(&mut inlet, &port, expected.len()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_from_another_port_is_not_from_the_server() {
+        let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
+        let (server, stranger) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let mut inlet = Inlet::new(server.local_addr().unwrap());
+        stranger.send_to(b"x", port.address().unwrap()).unwrap();
+        server.send_to(b"y", port.address().unwrap()).unwrap();
+        assert_eq!(take(&mut inlet, &port, 2), [(b"x".to_vec(), false), (b"y".to_vec(), true)]);
+        assert!(!inlet.receive(&port));
+        assert_eq!(inlet.visit(|_| ()), 0);
+    }
+}
