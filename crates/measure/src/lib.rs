@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod amount;
+#[cfg(test)]
+pub(crate) mod devices;
 pub mod order;
 pub mod outcome;
 pub mod plan;
