@@ -1,4 +1,9 @@
 //! The parts of the `sixfold-bench` binary, as a library so that its tests can drive them.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod cli;
+pub mod device;
+pub mod host;
+pub mod protocol;
+pub mod usage;

@@ -1,0 +1,58 @@
+//! BIND's `named`.
+
+use super::text::overlaid;
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "bind",
+    program: "named",
+    remedy: "install it with `apt-get install bind9`",
+    version: &["-v"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    let (listen, upstream) = (settings.listen, settings.upstream);
+    let (family, other) = if listen.is_ipv6() { ("-v6", "") } else { ("", "-v6") };
+    // Its empty zones (RFC 6303) would stand before the forwarder.
+    let ours = vec![
+        format!("directory \"{folder}\";"),
+        "pid-file none;".to_owned(),
+        "session-keyfile none;".to_owned(),
+        format!("listen-on{family} port {} {{ {}; }};", listen.port(), listen.ip()),
+        format!("listen-on{other} {{ none; }};"),
+        "allow-query { any; };".to_owned(),
+        "recursion yes;".to_owned(),
+        "allow-recursion { any; };".to_owned(),
+        "allow-query-cache { any; };".to_owned(),
+        "recursive-clients 10000;".to_owned(),
+        "forward only;".to_owned(),
+        format!("forwarders {{ {} port {}; }};", upstream.ip(), upstream.port()),
+        "dnssec-validation no;".to_owned(),
+        "empty-zones-enable no;".to_owned(),
+        "querylog no;".to_owned(),
+        format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
+    ];
+    let lines = overlaid(ours, &settings.options);
+    // Warnings and worse are kept: they say why it does not start.
+    let text = format!(
+        "options {{\n  {}\n}};\ncontrols {{ }};\n\
+         logging {{\n  channel errors {{ stderr; severity warning; }};\n  category default {{ errors; }};\n\
+         \x20 category lame-servers {{ null; }};\n  category unmatched {{ null; }};\n}};\n",
+        lines.join("\n  ")
+    );
+    Plan {
+        command: vec![
+            wanted.program.to_owned(),
+            "-f".to_owned(),
+            "-n".to_owned(),
+            settings.workers.to_string(),
+            "-c".to_owned(),
+            format!("{folder}/named.conf"),
+        ],
+        files: [("named.conf".to_owned(), text)].into(),
+        ..Plan::default()
+    }
+}

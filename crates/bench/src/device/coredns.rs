@@ -1,0 +1,41 @@
+//! CoreDNS.
+
+use super::text::overlaid;
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "coredns",
+    program: "coredns",
+    remedy: "install it with `go install github.com/coredns/coredns@latest`",
+    version: &["--version"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    // It has a cache only when told so, and synthesizes for clients over IPv4 only when told so. GOMAXPROCS bounds the
+    // threads that run Go code.
+    let ours = vec![
+        format!("bind {}", settings.listen.ip()),
+        format!("dns64 {{\n    prefix {prefix}/{length}\n    allow_ipv4\n  }}"),
+        "cache".to_owned(),
+        format!("forward . {}", settings.upstream),
+    ];
+    let text = format!(
+        ".:{} {{\n  {}\n}}\n",
+        settings.listen.port(),
+        overlaid(ours, &settings.options).join("\n  ")
+    );
+    Plan {
+        command: vec![
+            wanted.program.to_owned(),
+            "-quiet".to_owned(),
+            "-conf".to_owned(),
+            format!("{folder}/Corefile"),
+        ],
+        files: [("Corefile".to_owned(), text)].into(),
+        environment: [("GOMAXPROCS".to_owned(), settings.workers.to_string())].into(),
+        ..Plan::default()
+    }
+}

@@ -1,0 +1,34 @@
+//! AdGuard's dnsproxy.
+
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "dnsproxy",
+    program: "dnsproxy",
+    remedy: "install it with `go install github.com/AdguardTeam/dnsproxy@latest`",
+    version: &["--version"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let settings = wanted.settings;
+    let (prefix, length) = settings.prefix;
+    // It has a cache only when told so, and wants upstreams for the reverse names of the prefix. GOMAXPROCS bounds the
+    // threads that run Go code. Further options are arguments.
+    let mut command = vec![
+        wanted.program.to_owned(),
+        format!("--listen={}", settings.listen.ip()),
+        format!("--port={}", settings.listen.port()),
+        format!("--upstream={}", settings.upstream),
+        "--dns64".to_owned(),
+        format!("--dns64-prefix={prefix}/{length}"),
+        format!("--private-rdns-upstream={}", settings.upstream),
+        "--cache".to_owned(),
+    ];
+    command.extend(settings.options.iter().cloned());
+    Plan {
+        command,
+        environment: [("GOMAXPROCS".to_owned(), settings.workers.to_string())].into(),
+        ..Plan::default()
+    }
+}

@@ -1,0 +1,45 @@
+//! Knot Resolver's `kresd`.
+
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "knot-resolver",
+    program: "kresd",
+    remedy: "install it with `apt-get install knot-resolver`",
+    version: &["--version"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    // A rule for all names stands before its built-in ones, which deny `test.` (RFC 6761). Without trust anchors nothing
+    // is validated. It knows prefixes of 96 bits alone; a longer text than the address is the user's to see refused.
+    let prefix = if length == 96 { prefix.to_string() } else { format!("{prefix}/{length}") };
+    let mut text = format!(
+        "net.listen('{}', {}, {{ kind = 'dns' }})\n\
+         modules = {{ 'policy', 'dns64' }}\n\
+         trust_anchors.remove('.')\n\
+         dns64.config('{prefix}')\n\
+         policy.add(policy.all(policy.FORWARD({{'{}@{}'}})))\n\
+         log_level('warning')\n",
+        settings.listen.ip(),
+        settings.listen.port(),
+        settings.upstream.ip(),
+        settings.upstream.port(),
+    );
+    for option in &settings.options {
+        text.push_str(option);
+        text.push('\n');
+    }
+    // It has one thread; more workers are more processes, which share the port and the cache.
+    let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", wanted.program);
+    let command = if settings.workers <= 1 {
+        let config = format!("{folder}/kresd.conf");
+        [wanted.program, "-n", "-c", &config, &folder.to_string()].map(str::to_owned).to_vec()
+    } else {
+        let script = format!("for i in $(seq {}); do {kresd} & done; wait", settings.workers);
+        ["sh", "-c", &script].map(str::to_owned).to_vec()
+    };
+    Plan { command, files: [("kresd.conf".to_owned(), text)].into(), ..Plan::default() }
+}

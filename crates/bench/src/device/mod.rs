@@ -1,0 +1,234 @@
+//! Devices under test that we know how to configure, each from what a package or its own build tool installs: all are
+//! told the same task. DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of
+//! queries, room for many outstanding queries; caches as each has them by default; in the foreground, without control
+//! sockets, as the user who starts them.
+//!
+//! A template ([`Template`]) is pure text: settings in, files and a command line out. Looking for programs and asking for
+//! their version is in [`program`]; starting is the agent's part.
+
+mod bind;
+mod coredns;
+mod dnsproxy;
+mod knot_resolver;
+pub mod placeholder;
+mod powerdns;
+pub mod program;
+mod sixfold;
+mod text;
+mod unbound;
+
+pub use placeholder::{PLACEHOLDERS, PlaceholderError};
+pub use program::ProgramError;
+
+use crate::protocol::Recipe;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The names of the templates.
+pub const NAMES: [&str; 7] =
+    ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns", "dnsproxy"];
+
+/// What a device is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Where it is to listen, UDP and TCP; port 0: one that is free on its host.
+    pub listen: SocketAddr,
+    /// The authority, to which it forwards everything.
+    pub upstream: SocketAddr,
+    /// The DNS64 prefix and its length.
+    pub prefix: (Ipv6Addr, u8),
+    /// The zone that the names are in.
+    pub zone: String,
+    /// Threads, or processes where it has no threads.
+    pub workers: u16,
+    /// The value of the parameter that is swept; empty: none is.
+    pub value: String,
+    /// Further lines of its configuration, in its own syntax; placeholders are filled.
+    pub options: Vec<String>,
+}
+
+impl Settings {
+    /// Settings for tests and examples.
+    pub fn example() -> Settings {
+        Settings {
+            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 5301)),
+            upstream: SocketAddr::from((Ipv6Addr::LOCALHOST, 5302)),
+            prefix: (Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0), 96),
+            zone: "dns64perf.test".to_owned(),
+            workers: 1,
+            value: String::new(),
+            options: Vec::new(),
+        }
+    }
+}
+
+/// A device that can be configured.
+pub(crate) struct Template {
+    /// Its name, one of [`NAMES`].
+    pub(crate) name: &'static str,
+    /// The name of its program.
+    pub(crate) program: &'static str,
+    /// How to get it.
+    pub(crate) remedy: &'static str,
+    /// Arguments that make it print its version and end.
+    pub(crate) version: &'static [&'static str],
+    /// Files and command line.
+    pub(crate) plan: fn(&Wanted) -> Plan,
+}
+
+/// What a template is given.
+pub(crate) struct Wanted<'a> {
+    /// The settings, placeholders filled.
+    pub(crate) settings: &'a Settings,
+    /// The path of the program.
+    pub(crate) program: &'a str,
+    /// What the program says of its version.
+    pub(crate) version: &'a str,
+    /// The working folder, which will exist.
+    pub(crate) folder: &'a Path,
+}
+
+/// What is needed to start a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The command line.
+    pub command: Vec<String>,
+    /// Files for the working folder: name and text.
+    pub files: BTreeMap<String, String>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// What the program says of its version; empty for a command line of the user's.
+    pub version: String,
+}
+
+/// All templates.
+const TEMPLATES: [&Template; NAMES.len()] = [
+    &sixfold::TEMPLATE,
+    &unbound::TEMPLATE,
+    &bind::TEMPLATE,
+    &powerdns::TEMPLATE,
+    &knot_resolver::TEMPLATE,
+    &coredns::TEMPLATE,
+    &dnsproxy::TEMPLATE,
+];
+
+/// Turns a recipe into files and a command line for this host.
+pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Plan, DeviceError> {
+    let settings = placeholder::in_options(settings, folder)?;
+    match recipe {
+        Recipe::Template { name, program } => {
+            let template = TEMPLATES.into_iter().find(|template| template.name == name);
+            let template = template.ok_or_else(|| DeviceError::Unknown(name.clone()))?;
+            let program = program::find(template, program.as_deref())?;
+            let version = program::version(template, &program);
+            let program = program.display().to_string();
+            let wanted = Wanted { settings: &settings, program: &program, version: &version, folder };
+            Ok(Plan { version: version.clone(), ..(template.plan)(&wanted) })
+        }
+        Recipe::Custom { command, files } => {
+            let fill = |text: &String| placeholder::fill(text, &settings, folder);
+            let command = command.iter().map(fill).collect::<Result<_, PlaceholderError>>()?;
+            let file = |(name, text): (&String, &String)| Ok((name.clone(), fill(text)?));
+            let files = files.iter().map(file).collect::<Result<_, PlaceholderError>>()?;
+            let plan = Plan { command, files, ..Plan::default() };
+            if plan.command.is_empty() { Err(DeviceError::NoCommand) } else { Ok(plan) }
+        }
+    }
+}
+
+/// Why a device cannot be started.
+#[derive(Debug)]
+pub enum DeviceError {
+    /// No template has this name.
+    Unknown(String),
+    /// The command line is empty.
+    NoCommand,
+    /// The program is not there.
+    Program(ProgramError),
+    /// A placeholder is wrong.
+    Placeholder(PlaceholderError),
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceError::Unknown(name) => write!(
+                f,
+                "no device is called \"{name}\"; known are {}, and any other can be given as a command line",
+                NAMES.join(", ")
+            ),
+            DeviceError::NoCommand => write!(f, "the device's command line is empty"),
+            DeviceError::Program(error) => error.fmt(f),
+            DeviceError::Placeholder(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DeviceError {}
+
+impl From<ProgramError> for DeviceError {
+    fn from(error: ProgramError) -> DeviceError {
+        DeviceError::Program(error)
+    }
+}
+
+impl From<PlaceholderError> for DeviceError {
+    fn from(error: PlaceholderError) -> DeviceError {
+        DeviceError::Placeholder(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_is_known_by_its_name() {
+        assert_eq!(TEMPLATES.map(|template| template.name), NAMES);
+    }
+
+    #[test]
+    fn every_template_tells_the_same_task_and_takes_further_options() {
+        let further = "a-further-option = \"{value}\"";
+        let settings =
+            Settings { workers: 3, value: "17".into(), options: vec![further.into()], ..Settings::example() };
+        let folder = Path::new("/tmp/folder");
+        for listen in ["[::1]:5301", "127.0.0.1:5301"] {
+            let settings = Settings { listen: listen.parse().unwrap(), ..settings.clone() };
+            let settings = placeholder::in_options(&settings, folder).unwrap();
+            for template in TEMPLATES {
+                let wanted = Wanted { settings: &settings, program: "/bin/program", version: "", folder };
+                let plan = (template.plan)(&wanted);
+                let mut said: Vec<&str> = plan.command.iter().map(String::as_str).collect();
+                said.extend(plan.files.values().chain(plan.environment.values()).map(String::as_str));
+                let said = said.join("\n");
+                for needed in ["2001:db8:64::", "5301", "5302", "3", "/bin/program", "a-further-option", "17"]
+                {
+                    assert!(said.contains(needed), "{}: no {needed} in\n{said}", template.name);
+                }
+                assert!(said.contains(&settings.listen.ip().to_string()), "{}\n{said}", template.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_names_that_are_known() {
+        let recipe = Recipe::Template { name: "bnid".into(), program: None };
+        let error = plan(&recipe, &Settings::example(), Path::new("/x")).unwrap_err().to_string();
+        assert!(error.contains("\"bnid\"") && error.contains("knot-resolver"), "{error}");
+    }
+
+    #[test]
+    fn the_placeholders_of_a_command_line_and_its_files_are_filled() {
+        let recipe = Recipe::Custom {
+            command: vec!["x".into(), "{dir}/conf".into(), "--threads={workers}".into()],
+            files: [("conf".into(), "listen [{listen_address}]:{listen_port}".into())].into(),
+        };
+        let plan = plan(&recipe, &Settings::example(), Path::new("/tmp/d")).unwrap();
+        assert_eq!(plan.command, ["x", "/tmp/d/conf", "--threads=1"]);
+        assert_eq!(plan.files["conf"], "listen [::1]:5301");
+    }
+}

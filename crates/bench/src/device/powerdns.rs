@@ -1,0 +1,66 @@
+//! PowerDNS Recursor.
+
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "powerdns",
+    program: "pdns_recursor",
+    remedy: "install it with `apt-get install pdns-recursor`",
+    version: &["--version"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    // It does not ask private and loopback addresses by itself (`dont-query`). Its threads take queries from sockets of
+    // their own, as its performance guide advises. A thread holds `max-mthreads` outstanding queries.
+    let mut text = format!(
+        "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
+         local-address={}\nlocal-port={}\nallow-from=0.0.0.0/0,::/0\n\
+         forward-zones-recurse=.={}\ndont-query=\ndns64-prefix={prefix}/{length}\ndnssec=off\n\
+         threads={}\nreuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n\
+         serve-rfc1918=no\nexport-etc-hosts=no\nwebserver=no\nsecurity-poll-suffix=\n\
+         quiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n",
+        settings.listen.ip(),
+        settings.listen.port(),
+        settings.upstream,
+        settings.workers,
+    );
+    // Of a key given twice the last counts, so these take the place of ours.
+    for option in &settings.options {
+        text.push_str(option);
+        text.push('\n');
+    }
+    let mut command = vec![wanted.program.to_owned(), format!("--config-dir={folder}")];
+    if reads_yaml(wanted.version) {
+        command.push("--enable-old-settings".to_owned());
+    }
+    Plan { command, files: [("recursor.conf".to_owned(), text)].into(), ..Plan::default() }
+}
+
+/// Whether this version reads YAML unless it is told otherwise: since 5.2.
+fn reads_yaml(version: &str) -> bool {
+    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let number = version.split_once("Recursor ").map_or("", |(_, rest)| rest);
+    let mut parts = number.split('.').map(|part| digits(part).parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (5, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_read_yaml_are_told_not_to() {
+        for (version, yaml) in [
+            ("Nov 21 14:38:30 PowerDNS Recursor 4.8.8 (C) 2001-2022 PowerDNS.COM BV", false),
+            ("PowerDNS Recursor 5.1.9 (C)", false),
+            ("PowerDNS Recursor 5.2.0-rc1 (C)", true),
+            ("PowerDNS Recursor 10.0", true),
+            ("", false),
+        ] {
+            assert_eq!(reads_yaml(version), yaml, "{version}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a device's program is, and which version it is.
+
+use super::Template;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A program that is asked for its version gets so long to say it.
+const VERSION_WAIT: Duration = Duration::from_secs(5);
+
+/// A version is told in this many octets, or cut.
+const VERSION_LENGTH: usize = 200;
+
+/// A program that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramError {
+    program: String,
+    remedy: String,
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not on this host: {}", self.program, self.remedy)
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+/// Finds a template's program: the one that is given, or beside our own executable for what we build ourselves, in PATH,
+/// and where servers are installed, which is not in every user's PATH.
+pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, ProgramError> {
+    let missing =
+        |program: &str| ProgramError { program: program.to_owned(), remedy: template.remedy.to_owned() };
+    if let Some(given) = given {
+        let found = if given.contains('/') { Some(PathBuf::from(given)) } else { lookup(given) };
+        return found.filter(|path| path.is_file()).ok_or_else(|| missing(given));
+    }
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(template.program));
+    let beside = beside.filter(|path| template.program == "sixfold" && path.is_file());
+    beside.or_else(|| lookup(template.program)).ok_or_else(|| missing(template.program))
+}
+
+/// Finds a program by its name.
+pub fn lookup(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let go = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin"));
+    let others = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
+    let folders = std::env::split_paths(&path).chain(others).chain(go);
+    folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
+}
+
+/// What a program says of its version: the first line with a digit. Empty if it says nothing in time.
+pub(super) fn version(template: &Template, program: &Path) -> String {
+    let said = output(Command::new(program).args(template.version), VERSION_WAIT);
+    let line = said.lines().map(str::trim).find(|line| line.contains(|c: char| c.is_ascii_digit()));
+    line.unwrap_or_default().chars().take(VERSION_LENGTH).collect()
+}
+
+/// What a command writes to standard output and error, within a time; it is ended then.
+pub fn output(command: &mut Command, wait: Duration) -> String {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return String::new() };
+    let readers = [child.stdout.take().map(read), child.stderr.take().map(read)];
+    let end = Instant::now() + wait;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    readers.into_iter().flatten().filter_map(|reader| reader.recv_timeout(wait).ok()).collect()
+}
+
+/// Reads all of a pipe in a thread of its own, so that a full one never blocks who writes.
+fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let mut octets = Vec::new();
+        let _ = (&mut pipe).take(1 << 16).read_to_end(&mut octets);
+        let _ = sender.send(String::from_utf8_lossy(&octets).into_owned());
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(program: &'static str, version: &'static [&'static str]) -> Template {
+        Template {
+            name: "test",
+            program,
+            remedy: "apt-get install nothing",
+            version,
+            plan: |_| super::super::Plan::default(),
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_named_with_the_way_to_get_it() {
+        for given in [None, Some("nowhere-at-all"), Some("/nowhere/at-all")] {
+            let error = find(&template("nowhere-at-all", &[]), given).unwrap_err().to_string();
+            assert!(error.contains("at-all is not on this host: apt-get install nothing"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_the_first_line_with_a_digit() {
+        let shell =
+            find(&template("sh", &["-c", "echo hello; echo Version 1.2 >&2; sleep 0"]), None).unwrap();
+        let template = template("sh", &["-c", "echo hello; echo; echo ' Version 1.2 '; echo 3"]);
+        assert_eq!(version(&template, &shell), "Version 1.2");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let said =
+            output(Command::new("sh").args(["-c", "echo 1; exec sleep 60"]), Duration::from_millis(300));
+        assert_eq!(said.trim(), "1");
+    }
+}

@@ -1,0 +1,64 @@
+//! Sixfold itself.
+
+use super::{Plan, Template, Wanted};
+use std::collections::BTreeMap;
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "sixfold",
+    program: "sixfold",
+    remedy: "build it with `cargo build --release -p sixfold`, or say where it is",
+    version: &["--version"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    // The tester is one client network, so the bound for one must not be lower than that for all: no other server here
+    // has such a bound.
+    let defaults = [
+        ("server.listen", format!("[\"{}\"]", settings.listen)),
+        ("server.workers", settings.workers.to_string()),
+        ("upstream.forwarders", format!("[\"{}\"]", settings.upstream)),
+        ("dns64.prefixes", format!("[\"{prefix}/{length}\"]")),
+        ("limits.pending-per-client", "65536".to_owned()),
+        ("control.socket", format!("\"{folder}/control.sock\"")),
+        ("log.level", "\"error\"".to_owned()),
+    ];
+    let mut values: BTreeMap<String, String> =
+        defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    // Options are `section.key = value`. One without `=` is left as it is, for the server to complain about.
+    for option in &settings.options {
+        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+        values.insert(key.trim().to_owned(), value.trim().to_owned());
+    }
+    // Dotted keys need no table headers: TOML lets them be given in any order, each once.
+    let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    Plan {
+        command: vec![
+            wanted.program.to_owned(),
+            "serve".to_owned(),
+            "--config".to_owned(),
+            format!("{folder}/sixfold.toml"),
+        ],
+        files: [("sixfold.toml".to_owned(), text)].into(),
+        ..Plan::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Settings;
+
+    #[test]
+    fn a_user_s_option_takes_the_place_of_ours() {
+        let options = vec!["limits.pending-per-client=5".to_owned(), "cache.size = \"1MiB\"".to_owned()];
+        let settings = Settings { options, ..Settings::example() };
+        let wanted =
+            Wanted { settings: &settings, program: "p", version: "", folder: std::path::Path::new("/d") };
+        let text = &plan(&wanted).files["sixfold.toml"];
+        assert!(text.contains("limits.pending-per-client = 5\n") && !text.contains("65536"), "{text}");
+        assert!(text.contains("cache.size = \"1MiB\"\n"), "{text}");
+    }
+}

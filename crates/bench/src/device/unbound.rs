@@ -1,0 +1,51 @@
+//! Unbound.
+
+use super::{Plan, Template, Wanted};
+
+pub(super) const TEMPLATE: Template = Template {
+    name: "unbound",
+    program: "unbound",
+    remedy: "install it with `apt-get install unbound`",
+    version: &["-V"],
+    plan,
+};
+
+fn plan(wanted: &Wanted) -> Plan {
+    let (settings, folder) = (wanted.settings, wanted.folder.display());
+    let (prefix, length) = settings.prefix;
+    let (listen, upstream) = (settings.listen, settings.upstream);
+    // `test` is one of its built-in local zones (RFC 6761), which would answer NXDOMAIN; other such zones (of private
+    // reverse names) are not asked for. The authority may be on the loopback interface, which it does not ask by itself.
+    let mut text = format!(
+        "server:\n  interface: {}@{}\n  access-control: ::0/0 allow\n  access-control: 0.0.0.0/0 allow\n\
+         \x20 do-daemonize: no\n  username: \"\"\n  chroot: \"\"\n  directory: \"{folder}\"\n  pidfile: \"\"\n\
+         \x20 use-syslog: no\n  logfile: \"\"\n  verbosity: 0\n  log-queries: no\n\
+         \x20 num-threads: {}\n  so-reuseport: yes\n\
+         \x20 module-config: \"dns64 iterator\"\n  dns64-prefix: {prefix}/{length}\n\
+         \x20 do-not-query-localhost: no\n  local-zone: \"test.\" nodefault\n  local-zone: \"{}.\" nodefault\n\
+         \x20 outgoing-range: 8192\n  num-queries-per-thread: 4096\n",
+        listen.ip(),
+        listen.port(),
+        settings.workers,
+        settings.zone,
+    );
+    // Of a key given twice the last counts, so these take the place of ours.
+    for option in &settings.options {
+        text.push_str(&format!("  {option}\n"));
+    }
+    text.push_str(&format!(
+        "remote-control:\n  control-enable: no\nforward-zone:\n  name: \".\"\n  forward-addr: {}@{}\n",
+        upstream.ip(),
+        upstream.port()
+    ));
+    Plan {
+        command: vec![
+            wanted.program.to_owned(),
+            "-d".to_owned(),
+            "-c".to_owned(),
+            format!("{folder}/unbound.conf"),
+        ],
+        files: [("unbound.conf".to_owned(), text)].into(),
+        ..Plan::default()
+    }
+}

@@ -1,0 +1,265 @@
+//! What processes have used, from `/proc/PID/task/*` (proc(5)): CPU time by thread, memory, context switches. A device
+//! may have several processes, so all of a tree count.
+//!
+//! Readings are cumulative; the difference of two is what was used between them.
+
+use measure::run::DeviceUse;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Ticks a second of the times in `/proc/PID/stat`: USER_HZ, which is 100 on every Linux that Rust supports.
+const TICKS_PER_S: f64 = 100.0;
+
+/// What the processes of a device have used since they began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Its processes.
+    pub processes: Vec<Process>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, in ticks since the host did; with the number it says which process this is.
+    pub began: u64,
+    /// Resident memory, in octets.
+    pub resident: u64,
+    /// The highest resident memory so far, in octets.
+    pub resident_peak: u64,
+    /// CPU ticks in user mode and in the kernel, of all its threads, also of those that ended.
+    pub ticks: (u64, u64),
+    /// Its threads.
+    pub threads: Vec<Thread>,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// When it began, in ticks since the host did.
+    pub began: u64,
+    /// Its name.
+    pub name: String,
+    /// CPU time in nanoseconds, from the scheduler; 0 where the kernel does not say.
+    pub run_ns: u64,
+    /// CPU ticks in user mode and in the kernel.
+    pub ticks: (u64, u64),
+    /// Context switches that it asked for by waiting.
+    pub voluntary_switches: u64,
+    /// Context switches that it did not ask for.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// Reads what these processes have used. Those that are gone are left out.
+    pub fn read(pids: &[u32]) -> Usage {
+        Usage { processes: pids.iter().filter_map(|pid| Process::read(*pid)).collect() }
+    }
+
+    /// What was used after `earlier` was read, for `replies` valid replies.
+    pub fn since(&self, earlier: &Usage, replies: u64) -> DeviceUse {
+        let mut used = DeviceUse::default();
+        for process in &self.processes {
+            let key = |other: &&Process| (other.pid, other.began) == (process.pid, process.began);
+            let before = earlier.processes.iter().find(key).cloned().unwrap_or_default();
+            used.resident += process.resident;
+            used.resident_peak += process.resident_peak;
+            process.add(&before, &mut used);
+        }
+        used.user_s = used.threads.iter().map(|(_, user_s, _)| user_s).sum();
+        used.system_s = used.threads.iter().map(|(_, _, system_s)| system_s).sum();
+        if replies > 0 {
+            used.cpu_us_per_query = (used.user_s + used.system_s) * 1e6 / replies as f64;
+        }
+        used
+    }
+}
+
+impl Process {
+    fn read(pid: u32) -> Option<Process> {
+        let folder = format!("/proc/{pid}");
+        let stat = Stat::read(&folder)?;
+        let status = status(&folder);
+        let tasks = fs::read_dir(format!("{folder}/task")).into_iter().flatten().flatten();
+        Some(Process {
+            pid,
+            began: stat.began,
+            resident: status.get("VmRSS").map_or(0, |kib| kib * 1024),
+            resident_peak: status.get("VmHWM").map_or(0, |kib| kib * 1024),
+            ticks: stat.ticks,
+            threads: tasks.filter_map(|task| Thread::read(task.file_name().to_str()?, &folder)).collect(),
+        })
+    }
+
+    /// Adds what was used since `before`.
+    fn add(&self, before: &Process, used: &mut DeviceUse) {
+        let mut ticks_of_threads = 0;
+        for thread in &self.threads {
+            let key = |other: &&Thread| (other.tid, other.began) == (thread.tid, thread.began);
+            let was = before.threads.iter().find(key).cloned().unwrap_or_default();
+            let (user_s, system_s) = thread.seconds_since(&was);
+            if user_s + system_s > 0.0 {
+                used.threads.push((thread.name.clone(), user_s, system_s));
+            }
+            used.voluntary_switches += thread.voluntary_switches.saturating_sub(was.voluntary_switches);
+            used.involuntary_switches += thread.involuntary_switches.saturating_sub(was.involuntary_switches);
+            ticks_of_threads += difference(thread.ticks, was.ticks).0 + difference(thread.ticks, was.ticks).1;
+        }
+        // What the process has beyond its threads, threads took that ended meanwhile. Each figure is cut to whole ticks, so
+        // up to two ticks a thread are no sign of that.
+        let (user, system) = difference(self.ticks, before.ticks);
+        let beyond = (user + system).saturating_sub(ticks_of_threads);
+        if beyond > 2 * (self.threads.len() as u64 + 1) {
+            let part = beyond as f64 / (user + system) as f64 / TICKS_PER_S;
+            used.threads.push(("ended threads".into(), user as f64 * part, system as f64 * part));
+        }
+    }
+}
+
+impl Thread {
+    fn read(tid: &str, process: &str) -> Option<Thread> {
+        let folder = format!("{process}/task/{tid}");
+        let stat = Stat::read(&folder)?;
+        let status = status(&folder);
+        let schedule = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
+        Some(Thread {
+            tid: tid.parse().ok()?,
+            began: stat.began,
+            name: stat.name,
+            run_ns: schedule.split_ascii_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0),
+            ticks: stat.ticks,
+            voluntary_switches: status.get("voluntary_ctxt_switches").copied().unwrap_or(0),
+            involuntary_switches: status.get("nonvoluntary_ctxt_switches").copied().unwrap_or(0),
+        })
+    }
+
+    /// Seconds in user mode and in the kernel since `before`. The scheduler's time is exact but not divided; the ticks
+    /// are divided but coarse. So the ticks say how the time is divided.
+    fn seconds_since(&self, before: &Thread) -> (f64, f64) {
+        let (user, system) = difference(self.ticks, before.ticks);
+        let ticks = (user + system) as f64;
+        let run_s = self.run_ns.saturating_sub(before.run_ns) as f64 / 1e9;
+        if self.run_ns == 0 {
+            return (user as f64 / TICKS_PER_S, system as f64 / TICKS_PER_S);
+        }
+        // Less than a tick: as it was divided since the thread began.
+        let (user, ticks) = if ticks > 0.0 {
+            (user as f64, ticks)
+        } else {
+            (self.ticks.0 as f64, (self.ticks.0 + self.ticks.1) as f64)
+        };
+        let share = if ticks > 0.0 { user / ticks } else { 1.0 };
+        (run_s * share, run_s * (1.0 - share))
+    }
+}
+
+fn difference(now: (u64, u64), before: (u64, u64)) -> (u64, u64) {
+    (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
+}
+
+/// What we want of a `stat` file.
+pub(crate) struct Stat {
+    /// The command's name.
+    pub(crate) name: String,
+    /// The parent process.
+    pub(crate) parent: u32,
+    /// The process group.
+    pub(crate) group: u32,
+    /// CPU ticks in user mode and in the kernel.
+    ticks: (u64, u64),
+    /// The tick of its beginning.
+    began: u64,
+}
+
+impl Stat {
+    /// Reads `FOLDER/stat`. Nothing if the process is gone, or is a zombie.
+    pub(crate) fn read(folder: &str) -> Option<Stat> {
+        let text = fs::read_to_string(format!("{folder}/stat")).ok()?;
+        // proc_pid_stat(5): the name stands in parentheses and may hold both spaces and parentheses.
+        let (front, rest) = text.rsplit_once(") ")?;
+        let name = front.split_once(" (")?.1.to_owned();
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // The first field here is the third there (state); 4 ppid, 5 pgrp, 14 utime, 15 stime, 22 starttime.
+        let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<u64>().ok());
+        if matches!(fields.first(), Some(&"Z" | &"X")) {
+            return None;
+        }
+        Some(Stat {
+            name,
+            parent: field(4)? as u32,
+            group: field(5)? as u32,
+            ticks: (field(14)?, field(15)?),
+            began: field(22)?,
+        })
+    }
+}
+
+/// The numbers in a `status` file.
+fn status(folder: &str) -> BTreeMap<String, u64> {
+    let text = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
+    let line = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        Some((key.to_owned(), value.split_ascii_whitespace().next()?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work() {
+        let mut value = 1u64;
+        for step in 0..100_000_000u64 {
+            value = std::hint::black_box(value.wrapping_mul(step | 1));
+        }
+    }
+
+    #[test]
+    fn usage_grows_with_work_and_names_the_thread_that_did_it() {
+        let me = [std::process::id()];
+        let before = Usage::read(&me);
+        let (done, is_done) = std::sync::mpsc::channel();
+        let (go, may_go) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::Builder::new().name("the-worker".into()).spawn(move || {
+            work();
+            done.send(()).unwrap();
+            let _ = may_go.recv();
+        });
+        is_done.recv().unwrap();
+        let after = Usage::read(&me);
+        go.send(()).unwrap();
+        worker.unwrap().join().unwrap();
+        let used = after.since(&before, 1000);
+        let by_worker = used.threads.iter().find(|(name, ..)| name == "the-worker").unwrap();
+        assert!(by_worker.1 + by_worker.2 > 0.0);
+        assert!(used.resident > 0 && used.resident_peak >= used.resident);
+        assert!((used.cpu_us_per_query - (used.user_s + used.system_s) * 1000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_ended_threads_took_is_not_forgotten() {
+        let ended = Process { ticks: (300, 100), threads: vec![Thread::default()], ..Process::default() };
+        let mut used = DeviceUse::default();
+        ended.add(&Process::default(), &mut used);
+        assert_eq!(used.threads, [("ended threads".to_owned(), 3.0, 1.0)]);
+    }
+
+    #[test]
+    fn the_scheduler_s_time_is_divided_as_the_ticks_are() {
+        let before = Thread { run_ns: 1_000_000_000, ticks: (50, 50), ..Thread::default() };
+        let after = Thread { run_ns: 3_000_000_000, ticks: (200, 100), ..Thread::default() };
+        assert_eq!(after.seconds_since(&before), (1.5, 0.5));
+        let coarse = Thread { run_ns: 0, ..after };
+        assert_eq!(coarse.seconds_since(&before), (1.5, 0.5));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_left_out() {
+        assert_eq!(Usage::read(&[u32::MAX]), Usage::default());
+    }
+}
