@@ -1,0 +1,85 @@
+//! What was different between two runs besides the device: settings, hosts, the tool.
+
+use crate::run::Run;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Something that had another value in the other run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What: a setting, or a role and a fact of its host.
+    pub what: String,
+    /// Its value in the first run.
+    pub first: String,
+    /// Its value in the second run.
+    pub second: String,
+}
+
+/// Facts of a host that are never the same twice and say nothing of what it can do; a fact whose name contains one of these
+/// words is left out.
+const VOLATILE: [&str; 10] =
+    ["load", "uptime", "free", "available", "time", "date", "boot", "temperature", "pid", "host name"];
+
+/// Settings that do not change what is measured: where a search begins.
+const IDLE_SETTINGS: [&str; 1] = ["start_qps"];
+
+/// Everything of weight in which two runs differ.
+pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut note = |what: &str, one: &str, other: &str| {
+        if one != other {
+            let shown = |text: &str| if text.is_empty() { "not known".to_owned() } else { text.to_owned() };
+            found.push(Difference { what: what.to_owned(), first: shown(one), second: shown(other) });
+        }
+    };
+    note("profile", &first.profile, &second.profile);
+    note("version of the tool", &first.tool, &second.tool);
+    note("cores of the device", &first.device.cores, &second.device.cores);
+    let (one, other) = (settings(first), settings(second));
+    for name in keys(&one, &other).filter(|name| !IDLE_SETTINGS.contains(&name.as_str())) {
+        let value = |settings: &Map| settings.get(&name).map(text).unwrap_or_default();
+        note(&format!("setting {name}"), &value(&one), &value(&other));
+    }
+    let roles: BTreeSet<&String> = first.hosts.keys().chain(second.hosts.keys()).collect();
+    for role in roles {
+        let facts = |run: &Run| run.hosts.get(role).map(|host| host.facts.clone());
+        let (Some(one), Some(other)) = (facts(first), facts(second)) else {
+            let known = |run: &Run| if run.hosts.contains_key(role) { "known" } else { "" };
+            note(&format!("host of the {role}"), known(first), known(second));
+            continue;
+        };
+        let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        for name in names.into_iter().filter(|name| !is_volatile(name)) {
+            let value = |facts: &std::collections::BTreeMap<String, String>| {
+                facts.get(name).cloned().unwrap_or_default()
+            };
+            note(&format!("{role}: {name}"), &value(&one), &value(&other));
+        }
+    }
+    found
+}
+
+type Map = serde_json::Map<String, Value>;
+
+/// The settings by name: whatever fields they have or get.
+fn settings(run: &Run) -> Map {
+    match serde_json::to_value(&run.settings) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+fn keys(one: &Map, other: &Map) -> impl Iterator<Item = String> {
+    one.keys().chain(other.keys()).cloned().collect::<BTreeSet<_>>().into_iter()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn is_volatile(name: &str) -> bool {
+    let name = name.to_lowercase().replace(['-', '_'], " ");
+    name.split(' ').any(|word| VOLATILE.contains(&word))
+        || VOLATILE.iter().any(|it| it.contains(' ') && name.contains(it))
+}
