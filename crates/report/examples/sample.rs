@@ -1,0 +1,21 @@
+//! Prints the report of a run that was never measured, to look at while the report is being changed:
+//! `cargo run -p sixfold-report --features sample --example sample -- full > page.html`
+
+use report::sample::{Shape, run};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let shape = match arguments.first().map(String::as_str) {
+        Some("full") => Shape::full(),
+        Some("sweep") => Shape { cells: vec![(0.0, 0.0)], repetitions: 10, ..Shape::full() },
+        _ => Shape::quick(),
+    };
+    let run = run(&shape);
+    match arguments.get(1).map(String::as_str) {
+        Some("markdown") => print!("{}", report::markdown(&run)),
+        Some("latex") => print!("{}", report::latex(&run)),
+        Some("csv") => print!("{}", report::trials_csv(&run)),
+        Some("json") => println!("{}", serde_json::to_string(&run).unwrap_or_default()),
+        _ => print!("{}", report::html(&run)),
+    }
+}

@@ -1,0 +1,379 @@
+//! A plot: two axes and what is drawn between them. Values come in the units of the axes; the plot knows the pixels.
+
+use super::{Axis, text_width};
+use crate::escape::html;
+use crate::put;
+
+/// The shape of a point. Shapes differ where colours do, for those who see colours less well, and for print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A filled circle.
+    Dot,
+    /// A diagonal cross.
+    Cross,
+    /// A filled triangle.
+    Triangle,
+    /// A filled square.
+    Square,
+    /// A line, for legends.
+    Line,
+}
+
+impl Mark {
+    /// The shape around a point.
+    fn draw(self, x: f64, y: f64) -> String {
+        match self {
+            Mark::Dot => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" class=\"fill\"/>"),
+            Mark::Cross => {
+                let (a, b, c, d) = (x - 3.0, y - 3.0, x + 3.0, y + 3.0);
+                format!(
+                    "<path d=\"M{a:.1} {b:.1}L{c:.1} {d:.1}M{a:.1} {d:.1}L{c:.1} {b:.1}\" class=\"line\"/>"
+                )
+            }
+            Mark::Triangle => {
+                let (top, left, right, bottom) = (y - 4.2, x - 4.0, x + 4.0, y + 3.2);
+                format!(
+                    "<path d=\"M{x:.1} {top:.1}L{right:.1} {bottom:.1}L{left:.1} {bottom:.1}Z\" class=\"fill\"/>"
+                )
+            }
+            Mark::Square => {
+                let (left, top) = (x - 3.0, y - 3.0);
+                format!("<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"6\" height=\"6\" class=\"fill\"/>")
+            }
+            Mark::Line => {
+                let (left, right) = (x - 7.0, x + 7.0);
+                format!("<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"line\"/>")
+            }
+        }
+    }
+}
+
+/// A plot that is being drawn.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    id: String,
+    title: String,
+    description: String,
+    width: f64,
+    height: f64,
+    /// Pixels beside the drawing: left, right, top, bottom.
+    margin: [f64; 4],
+    x: Axis,
+    y: Axis,
+    body: String,
+    /// Labels to the right of the ends of lines: the line's height in pixels, the text, the colour's class.
+    ends: Vec<(f64, String, &'static str)>,
+}
+
+impl Plot {
+    /// An empty plot. The ID is unique in the page; title and description are for those who do not see it.
+    pub fn new(
+        id: &str,
+        title: &str,
+        description: &str,
+        (width, height): (f64, f64),
+        x: Axis,
+        y: Axis,
+    ) -> Plot {
+        let labels = y.ticks.iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max);
+        let left = labels + 14.0 + if y.label.is_empty() { 0.0 } else { 18.0 };
+        Plot {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            description: description.to_owned(),
+            width,
+            height,
+            margin: [left, 18.0, 12.0, if x.label.is_empty() { 26.0 } else { 46.0 }],
+            x,
+            y,
+            body: String::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// Keeps so much space free at the right, for labels of lines.
+    pub fn space_at_right(mut self, pixels: f64) -> Plot {
+        self.margin[1] = pixels;
+        self
+    }
+
+    fn at_x(&self, value: f64) -> f64 {
+        self.margin[0] + self.x.scale.place(value) * (self.width - self.margin[0] - self.margin[1])
+    }
+
+    fn at_y(&self, value: f64) -> f64 {
+        let height = self.height - self.margin[2] - self.margin[3];
+        self.margin[2] + (1.0 - self.y.scale.place(value)) * height
+    }
+
+    fn path(&self, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        for (at, (x, y)) in points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()).enumerate() {
+            put!(path, "{}{:.1} {:.1}", if at == 0 { "M" } else { "L" }, self.at_x(*x), self.at_y(*y));
+        }
+        path
+    }
+
+    /// A line through the points. `style` may add `thin`, `dashed` or `faint` to the colour's class.
+    pub fn line(&mut self, points: &[(f64, f64)], style: &str) {
+        let path = self.path(points);
+        if !path.is_empty() {
+            put!(self.body, "<path d=\"{path}\" class=\"line {style}\"/>");
+        }
+    }
+
+    /// The space between a line and the start of the vertical axis, lightly.
+    pub fn area(&mut self, points: &[(f64, f64)], class: &str) {
+        if let (Some(first), Some(last)) = (points.first(), points.last()) {
+            let (path, floor) = (self.path(points), self.height - self.margin[3]);
+            let (from, to) = (self.at_x(first.0), self.at_x(last.0));
+            put!(
+                self.body,
+                "<path d=\"{path}L{to:.1} {floor:.1}L{from:.1} {floor:.1}Z\" class=\"area {class}\"/>"
+            );
+        }
+    }
+
+    /// A label at the right, at the height of a line's end. Labels that would cover each other move apart.
+    pub fn end_label(&mut self, y: f64, text: &str, class: &'static str) {
+        self.ends.push((self.at_y(y), text.to_owned(), class));
+    }
+
+    /// A point; the tip is what is shown when it is pointed at.
+    pub fn mark(&mut self, mark: Mark, (x, y): (f64, f64), class: &str, tip: &str) {
+        if x.is_finite() && y.is_finite() {
+            let shape = mark.draw(self.at_x(x), self.at_y(y));
+            put!(self.body, "<g class=\"mark {class}\"><title>{}</title>{shape}</g>", html(tip));
+        }
+    }
+
+    /// A filled rectangle between two values of each axis.
+    pub fn bar(&mut self, x: (f64, f64), y: (f64, f64), class: &str, tip: &str) {
+        let (x0, x1) = (self.at_x(x.0), self.at_x(x.1));
+        let (y0, y1) = (self.at_y(y.1), self.at_y(y.0));
+        let (width, height) = ((x1 - x0).max(0.0), (y1 - y0).max(0.0));
+        put!(
+            self.body,
+            "<g class=\"mark {class}\"><title>{}</title><rect x=\"{x0:.1}\" y=\"{y0:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" class=\"fill\"/></g>",
+            html(tip)
+        );
+    }
+
+    /// A vertical line with ends, from the low to the high value.
+    pub fn error_bar(&mut self, x: f64, (low, high): (f64, f64)) {
+        let (x, y0, y1) = (self.at_x(x), self.at_y(high), self.at_y(low));
+        let (left, right) = (x - 5.0, x + 5.0);
+        put!(
+            self.body,
+            "<path d=\"M{left:.1} {y0:.1}H{right:.1}M{x:.1} {y0:.1}V{y1:.1}M{left:.1} {y1:.1}H{right:.1}\" class=\"line ink\"/>"
+        );
+    }
+
+    /// A horizontal line with ends, from the low to the high value, and a taller stroke at the middle.
+    pub fn span(&mut self, y: f64, (low, middle, high): (f64, f64, f64), class: &str, tip: &str) {
+        let (y, x0, x, x1) = (self.at_y(y), self.at_x(low), self.at_x(middle), self.at_x(high));
+        let (up, down, top, bottom) = (y - 5.0, y + 5.0, y - 10.0, y + 10.0);
+        put!(
+            self.body,
+            "<g class=\"mark {class}\"><title>{}</title><path d=\"M{x0:.1} {up:.1}V{down:.1}M{x0:.1} {y:.1}H{x1:.1}M{x1:.1} {up:.1}V{down:.1}\" class=\"line\"/><path d=\"M{x:.1} {top:.1}V{bottom:.1}\" class=\"line thick\"/></g>",
+            html(tip)
+        );
+    }
+
+    /// A line across the plot at a value of the horizontal axis, with a label at its top.
+    pub fn rule_x(&mut self, value: f64, label: &str) {
+        let (x, top, bottom) = (self.at_x(value), self.margin[2], self.height - self.margin[3]);
+        // The label stands on the side where there is more room.
+        let right = x < (self.margin[0] + self.width - self.margin[1]) / 2.0;
+        let (place, anchor) = if right { (x + 5.0, "start") } else { (x - 5.0, "end") };
+        put!(
+            self.body,
+            "<path d=\"M{x:.1} {top:.1}V{bottom:.1}\" class=\"line ink dashed\"/><text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            top + 10.0,
+            html(label)
+        );
+    }
+
+    /// A line across the plot at a value of the vertical axis, with a label at its left end.
+    pub fn rule_y(&mut self, value: f64, label: &str) {
+        let (y, left, right) = (self.at_y(value), self.margin[0], self.width - self.margin[1]);
+        put!(
+            self.body,
+            "<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"line ink dashed\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            left + 6.0,
+            if y - self.margin[2] < 16.0 { y + 13.0 } else { y - 5.0 },
+            html(label)
+        );
+    }
+
+    /// A text at a place, moved by pixels; `anchor` as SVG names it: `start`, `middle` or `end`.
+    pub fn text(&mut self, (x, y): (f64, f64), (right, down): (f64, f64), anchor: &str, text: &str) {
+        let (x, y) = (self.at_x(x) + right, self.at_y(y) + down);
+        put!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", html(text));
+    }
+
+    /// The whole plot as an SVG element.
+    pub fn svg(mut self) -> String {
+        let ends = self.spread_ends();
+        let (id, width, height) = (html(&self.id), self.width, self.height);
+        let mut out = format!(
+            "<svg class=\"plot\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
+            html(&self.title),
+            html(&self.description)
+        );
+        self.draw_x(&mut out);
+        self.draw_y(&mut out);
+        out.push_str(&self.body);
+        out.push_str(&ends);
+        out.push_str("</svg>");
+        out
+    }
+
+    fn draw_x(&self, out: &mut String) {
+        let (left, right) = (self.margin[0], self.width - self.margin[1]);
+        let (top, floor) = (self.margin[2], self.height - self.margin[3]);
+        put!(out, "<path d=\"M{left:.1} {floor:.1}H{right:.1}\" class=\"axis\"/>");
+        let mut free = f64::MIN;
+        for (value, label) in &self.x.ticks {
+            let (x, half) = (self.at_x(*value), text_width(label) / 2.0);
+            if self.x.grid {
+                put!(out, "<path d=\"M{x:.1} {top:.1}V{floor:.1}\" class=\"grid\"/>");
+            }
+            // Labels that would run into the one before are left out; the line of the tick remains.
+            if x - half > free {
+                put!(
+                    out,
+                    "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                    floor + 17.0,
+                    html(label)
+                );
+                free = x + half + 6.0;
+            }
+        }
+        if !self.x.label.is_empty() {
+            put!(
+                out,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" class=\"name\">{}</text>",
+                (left + right) / 2.0,
+                self.height - 8.0,
+                html(&self.x.label)
+            );
+        }
+    }
+
+    fn draw_y(&self, out: &mut String) {
+        let (left, right) = (self.margin[0], self.width - self.margin[1]);
+        for (value, label) in &self.y.ticks {
+            let y = self.at_y(*value);
+            if self.y.grid {
+                put!(out, "<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"grid\"/>");
+            }
+            put!(
+                out,
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                left - 7.0,
+                y + 4.0,
+                html(label)
+            );
+        }
+        if !self.y.label.is_empty() {
+            let middle = (self.margin[2] + self.height - self.margin[3]) / 2.0;
+            put!(
+                out,
+                "<text transform=\"translate(13 {middle:.1}) rotate(-90)\" text-anchor=\"middle\" class=\"name\">{}</text>",
+                html(&self.y.label)
+            );
+        }
+    }
+
+    /// The labels at the right, at least a line of text apart.
+    fn spread_ends(&mut self) -> String {
+        const LINE: f64 = 15.0;
+        self.ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut above = f64::MIN;
+        for end in &mut self.ends {
+            end.0 = end.0.max(above + LINE);
+            above = end.0;
+        }
+        let mut below = self.height - self.margin[3] + LINE;
+        for end in self.ends.iter_mut().rev() {
+            end.0 = end.0.min(below - LINE);
+            below = end.0;
+        }
+        let x = self.width - self.margin[1] + 7.0;
+        let mut out = String::new();
+        for (y, text, class) in &self.ends {
+            put!(out, "<text x=\"{x:.1}\" y=\"{:.1}\" class=\"end {class}\">{}</text>", y + 4.0, html(text));
+        }
+        out
+    }
+}
+
+/// What the marks of a plot mean, in a line below it.
+pub fn legend(entries: &[(Mark, &str, &str)]) -> String {
+    let mut out = String::from("<ul class=\"legend\">");
+    for (mark, class, text) in entries {
+        let (base, style) = class.split_once(' ').unwrap_or((class, ""));
+        put!(
+            out,
+            "<li><svg class=\"plot key\" viewBox=\"0 0 18 12\" width=\"18\" height=\"12\" aria-hidden=\"true\"><g class=\"{base} {style}\">{}</g></svg>{}</li>",
+            mark.draw(9.0, 6.0),
+            html(text)
+        );
+    }
+    out.push_str("</ul>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scale;
+    use super::*;
+    use crate::number;
+
+    fn plot() -> Plot {
+        let x = Axis::new(Scale::Linear { low: 0.0, high: 10.0 }, "x", 5, number::tick);
+        let y = Axis::new(Scale::Linear { low: 0.0, high: 1.0 }, "y", 2, number::tick);
+        Plot::new("p", "A <title>", "What it shows", (200.0, 100.0), x, y)
+    }
+
+    #[test]
+    fn a_plot_has_a_name_and_a_description_for_those_who_do_not_see_it() {
+        let svg = plot().svg();
+        assert!(svg.contains("role=\"img\" aria-labelledby=\"p-t p-d\""), "{svg}");
+        assert!(
+            svg.contains("<title id=\"p-t\">A &lt;title&gt;</title><desc id=\"p-d\">What it shows</desc>"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn a_mark_lies_at_its_values() {
+        let mut plot = plot();
+        plot.margin = [20.0, 20.0, 10.0, 30.0];
+        // 160 pixels are 10 in width, 60 are 1 in height, downwards.
+        assert_eq!((plot.at_x(5.0), plot.at_y(0.25)), (100.0, 55.0));
+        plot.mark(Mark::Dot, (5.0, 0.25), "c1", "<tip>");
+        assert!(plot.svg().contains("<title>&lt;tip&gt;</title><circle cx=\"100.0\" cy=\"55.0\""));
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_are_not_drawn() {
+        let mut plot = plot();
+        plot.mark(Mark::Dot, (f64::NAN, 0.5), "c1", "");
+        plot.line(&[(f64::INFINITY, 0.1)], "c1");
+        assert!(!plot.body.contains("NaN") && plot.body.is_empty());
+    }
+
+    #[test]
+    fn labels_of_lines_that_end_together_do_not_cover_each_other() {
+        let mut plot = plot();
+        for text in ["a", "b", "c"] {
+            plot.end_label(0.0, text, "c1");
+        }
+        plot.spread_ends();
+        let heights: Vec<f64> = plot.ends.iter().map(|end| end.0).collect();
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 14.9), "{heights:?}");
+        assert!(heights.iter().all(|y| *y <= plot.height - plot.margin[3]), "{heights:?}");
+    }
+}

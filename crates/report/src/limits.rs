@@ -1,0 +1,18 @@
+//! How large a page may grow.
+
+/// The run is embedded in the page whole up to this size; beyond it first without histograms, then without trials. Browsers
+/// read 4 MiB of JSON in some 50 ms, and a page of this size still goes by mail.
+pub const EMBEDDED_OCTETS: usize = 4 << 20;
+
+/// Rows of the table behind a chart. Twenty searches of at most 22 steps, each failure confirmed, are some 660 trials.
+pub const TABLE_ROWS: usize = 700;
+
+/// Trials of a run up to which every result has its own chart of searches. A mark and its row take some 300 octets, so
+/// the charts stay below 3 MB; beyond, only the principal result is drawn.
+pub const DRAWN_TRIALS: usize = 10_000;
+
+/// Points of a line: more than there are pixels to show them.
+pub const LINE_POINTS: usize = 400;
+
+/// Points of a chart that shows every trial of a result.
+pub const CHART_POINTS: usize = 2_000;

@@ -1,0 +1,142 @@
+//! What became of the queries: reasons of invalid answers, and the questions that reached the authority.
+
+use super::{Figure, View, absent, scroll};
+use crate::chart::{Axis, Plot, Scale};
+use crate::groups::Group;
+use crate::number;
+use crate::table::Table;
+use measure::run::Purpose;
+use std::collections::BTreeMap;
+
+/// Counters of the authority: questions for AAAA and for A records that it received.
+const AAAA_QUERIES: &str = "queries-aaaa";
+const A_QUERIES: &str = "queries-a";
+
+/// The section.
+pub(super) fn section(view: &View) -> String {
+    reasons(view) + &upstream(view)
+}
+
+/// Queries without a valid reply in time, by reason, over all trials but those of the self-test.
+fn reasons(view: &View) -> String {
+    let title = "Queries without a valid reply in time, by reason";
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut beside: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut sent = 0;
+    for trial in view.run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+        let outcome = &trial.outcome;
+        sent += outcome.sent;
+        *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
+        *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
+        for (reason, many) in &outcome.invalid {
+            *counts.entry(format!("invalid: {reason}")).or_default() += many;
+        }
+        for (name, many) in [
+            ("duplicates", outcome.duplicates),
+            ("unsolicited", outcome.unsolicited),
+            ("from a wrong source", outcome.wrong_source),
+        ] {
+            *beside.entry(name).or_default() += many;
+        }
+    }
+    let beside: Vec<String> =
+        beside.iter().map(|(name, many)| format!("{} {name}", number::count(*many))).collect();
+    let say = format!(
+        "Over all trials beside the self-test, {} queries; most come from trials that were meant to fail. Messages counted apart: {}.",
+        number::count(sent),
+        beside.join(", ")
+    );
+    counts.retain(|_, many| *many > 0);
+    if counts.is_empty() {
+        return absent(title, &format!("Every query got a valid reply in time. {say}"));
+    }
+    let mut rows: Vec<(String, u64)> = counts.into_iter().collect();
+    rows.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
+    let mut plot = Plot::new(
+        "reasons-plot",
+        title,
+        "A bar for each reason: the number of queries.",
+        (860.0, 60.0 + rows.len() as f64 * 30.0),
+        Axis::new(Scale::from_zero(rows.iter().map(|(_, many)| *many as f64)), "queries", 5, number::tick),
+        Axis::rows(&names),
+    )
+    .space_at_right(110.0);
+    let mut table = Table::new(title, 1, &["Reason", "Queries", "Of all"]);
+    for (at, (name, many)) in rows.iter().enumerate() {
+        let middle = Axis::row(at, rows.len());
+        let text = number::count(*many);
+        plot.bar((0.0, *many as f64), (middle - 0.32, middle + 0.32), "c2", &format!("{name}: {text}"));
+        plot.text((*many as f64, middle), (6.0, 4.0), "start", &text);
+        table.row([name.clone(), text, number::measured_percent(*many as f64 / sent.max(1) as f64)]);
+    }
+    Figure {
+        id: "reasons",
+        title,
+        say,
+        picture: scroll(&plot.svg()),
+        legend: String::new(),
+        tables: vec![table],
+    }
+    .html()
+}
+
+/// What reached the authority in the trials that passed, and the shares that follow from it.
+fn upstream(view: &View) -> String {
+    let title = "What reached the authority";
+    let head = [
+        "Result",
+        "Queries sent",
+        "AAAA questions",
+        "A questions",
+        "Upstream/query",
+        "expected",
+        "AAAA share",
+        "asked",
+        "Cached share",
+        "asked",
+    ];
+    let mut table =
+        Table::new("Questions to the authority in the trials that passed", 1, &head).id("upstream-table");
+    for group in view.groups {
+        let Some((sent, aaaa, a)) = questions(group) else { continue };
+        let (result, cell) = (group.result, group.result.cell);
+        table.row([
+            group.name.clone(),
+            number::count(sent),
+            number::count(aaaa),
+            number::count(a),
+            number::fixed(result.upstream_per_query, 3),
+            number::fixed((1.0 - cell.cached_share) * (2.0 - cell.aaaa_share), 3),
+            // With nothing but cached names no question arrives from which the share could be told.
+            if aaaa == 0 {
+                number::NONE.to_owned()
+            } else {
+                number::measured_percent(result.achieved_aaaa_share)
+            },
+            number::percent(cell.aaaa_share),
+            number::measured_percent(result.achieved_cached_share),
+            number::percent(cell.cached_share),
+        ]);
+    }
+    if table.rows.is_empty() {
+        return absent(
+            title,
+            "The authority's counters are not known, so the achieved shares cannot be told.",
+        );
+    }
+    format!(
+        "<h3>{title}</h3><p class=\"say\">With an AAAA share p and a cached share c a device without further optimizations asks (1−c)(2−p) questions for each query: one for AAAA, and one for A where there is none. The shares are those that follow from the authority's counters at the highest rates that passed, beside those that were asked for.</p>{}",
+        table.html()
+    )
+}
+
+/// Queries sent, and AAAA and A questions at the authority, in all trials of a result that passed.
+fn questions(group: &Group) -> Option<(u64, u64, u64)> {
+    let known = group.trials.iter().filter(|trial| trial.passed() && !trial.authority.is_empty());
+    known.fold(None, |sum, trial| {
+        let (sent, aaaa, a) = sum.unwrap_or_default();
+        let of = |kind: &str| trial.authority.get(kind).copied().unwrap_or(0);
+        Some((sent + trial.outcome.sent, aaaa + of(AAAA_QUERIES), a + of(A_QUERIES)))
+    })
+}

@@ -1,0 +1,236 @@
+//! Latency by percentile, and throughput second by second.
+
+use super::{Figure, View, absent, scroll, thinned};
+use crate::chart::{Axis, Mark, Plot, Scale, legend};
+use crate::groups::{Group, verdict_name};
+use crate::limits;
+use crate::number;
+use crate::table::Table;
+use measure::outcome::Latency;
+use measure::run::Trial;
+
+/// Colours of the loads, lightest first.
+const CLASSES: [&str; 4] = ["c3", "c6", "c1", "c2"];
+
+/// The section.
+pub(super) fn section(view: &View) -> String {
+    let Some(group) = view.principal else {
+        return "<p>There is no result yet: no search has ended.</p>".to_owned();
+    };
+    percentiles(view, group) + &seconds(group)
+}
+
+/// How a load is called: its rate, and what part of the result that is.
+fn load_name(trial: &Trial, part: f64) -> String {
+    format!("{} ({})", number::rate(trial.rate_qps), number::percent((part * 100.0).round() / 100.0))
+}
+
+/// Latency over the slowest part of queries, both logarithmic, so that each nine has the same width.
+fn percentiles(view: &View, group: &Group) -> String {
+    let title = format!("Latency by percentile: {}", group.name);
+    let mut loads = group.loads();
+    loads.retain(|(trial, _)| trial.outcome.latency_us.intended.count > 0);
+    if loads.is_empty() {
+        return absent(&title, "No latencies were recorded.");
+    }
+    let curves: Vec<Vec<(f64, f64)>> =
+        loads.iter().map(|(trial, _)| curve(&trial.outcome.latency_us.intended)).collect();
+    let points = || curves.iter().flatten();
+    let mut x =
+        Axis::new(Scale::decades(points().map(|(x, _)| *x)), "slowest part of the queries", 9, number::tick);
+    for (value, label) in &mut x.ticks {
+        *label = number::percent(1.0 / *value);
+    }
+    let y = Axis::new(Scale::near(points().map(|(_, y)| *y)), "latency", 8, number::tick_microseconds);
+    let mut plot = Plot::new(
+        "percentiles-plot",
+        &title,
+        "Latency from the intended send time over the slowest part of queries, both axes logarithmic, a line for each load.",
+        (860.0, 380.0),
+        x,
+        y,
+    )
+    .space_at_right(124.0);
+    let timeout_us = view.run.settings.timeout_ms as f64 * 1000.0;
+    if points().any(|(_, y)| *y >= timeout_us) {
+        plot.rule_y(timeout_us, "timeout");
+    }
+    for ((curve, (trial, part)), class) in curves.iter().zip(&loads).zip(CLASSES) {
+        plot.line(curve, class);
+        if let Some(last) = curve.last() {
+            plot.end_label(last.1, &load_name(trial, *part), class);
+        }
+    }
+    Figure {
+        id: "percentiles",
+        title: &title,
+        say: "At 1 % the line shows what 99 of 100 queries stay below. Latency counts from when a query was due, so a stall of the tester does not hide one of the device. At the right of each line its rate in queries/s, and that as part of the result.".to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: String::new(),
+        tables: vec![
+            latencies("Latency from the intended send time", &loads, |trial| &trial.outcome.latency_us.intended),
+            latencies("Latency from the actual send time", &loads, |trial| &trial.outcome.latency_us.actual),
+        ],
+    }
+    .html()
+}
+
+/// The points of a distribution: the reciprocal of the part of queries that took at least this long, and how long.
+fn curve(latency: &Latency) -> Vec<(f64, f64)> {
+    let total: u64 = latency.histogram.iter().map(|(_, count)| count).sum();
+    if total == 0 {
+        let all = latency.count.max(1000) as f64;
+        let known = [
+            (1.0, latency.min),
+            (2.0, latency.p50),
+            (10.0, latency.p90),
+            (100.0, latency.p99),
+            (1000.0, latency.p999),
+            (all, latency.max),
+        ];
+        return known.into_iter().filter(|(x, y)| *x <= all && *y > 0.0).collect();
+    }
+    let mut below = 0;
+    let mut points = Vec::with_capacity(latency.histogram.len());
+    for (upper_ns, count) in latency.histogram.iter().filter(|(_, count)| *count > 0) {
+        points.push((total as f64 / (total - below) as f64, *upper_ns as f64 / 1e3));
+        below += count;
+    }
+    thinned(&points, limits::LINE_POINTS)
+}
+
+fn latencies(caption: &str, loads: &[(&Trial, f64)], of: fn(&Trial) -> &Latency) -> Table {
+    let head = [
+        "Load (queries/s)",
+        "Verdict",
+        "Replies",
+        "Shortest",
+        "Mean",
+        "50 %",
+        "90 %",
+        "99 %",
+        "99.9 %",
+        "Longest",
+    ];
+    let mut table = Table::new(caption, 2, &head);
+    for (trial, part) in loads {
+        let latency = of(trial);
+        let mut row = vec![
+            load_name(trial, *part),
+            verdict_name(trial.outcome.verdict).to_owned(),
+            number::count(latency.count),
+        ];
+        row.extend(
+            [latency.min, latency.mean, latency.p50, latency.p90, latency.p99, latency.p999, latency.max]
+                .map(number::microseconds),
+        );
+        table.row(row);
+    }
+    table
+}
+
+/// Sent and valid second by second, of the highest trial that passed and of one in overload.
+fn seconds(group: &Group) -> String {
+    let title = format!("Throughput by second: {}", group.name);
+    let trials = [("The highest rate that passed", group.best()), ("Overload", group.overload())];
+    let trials: Vec<(&str, &Trial)> = trials
+        .into_iter()
+        .filter_map(|(name, trial)| Some((name, trial?)))
+        .filter(|(_, trial)| !trial.outcome.per_second.is_empty())
+        .collect();
+    if trials.is_empty() {
+        return absent(&title, "No trial has figures for each second.");
+    }
+    let mut picture = String::from("<div class=\"pair\">");
+    let mut tables = Vec::new();
+    for (at, (name, trial)) in trials.iter().enumerate() {
+        let name = format!("{name}: {} queries/s", number::rate(trial.rate_qps));
+        picture.push_str(&format!("<div><h4>{name}</h4>{}</div>", scroll(&second_plot(at, &name, trial))));
+        let mut table = Table::new(name, 0, &["Second", "Sent", "Valid", "Invalid", "Late"]);
+        for (second, counts) in trial.outcome.per_second.iter().enumerate() {
+            let row = [counts.sent, counts.valid, counts.invalid, counts.late].map(number::count);
+            table.row([(second + 1).to_string()].into_iter().chain(row));
+        }
+        tables.push(table);
+    }
+    picture.push_str("</div>");
+    Figure {
+        id: "seconds",
+        title: &title,
+        say: "By the time when the queries were due. Where the lines of sent and valid part, queries got no valid reply in time.".to_owned(),
+        picture,
+        legend: legend(&[
+            (Mark::Line, "muted dashed", "sent"),
+            (Mark::Line, "c1", "valid in time"),
+            (Mark::Line, "c2", "late"),
+            (Mark::Line, "c4", "invalid"),
+        ]),
+        tables,
+    }
+    .html()
+}
+
+fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
+    let seconds = &trial.outcome.per_second;
+    let highest = seconds.iter().map(|second| second.sent.max(second.valid) as f64 * 1.02);
+    let mut plot = Plot::new(
+        &format!("seconds-{at}-plot"),
+        name,
+        "Queries sent, valid replies, late and invalid replies for each second of the trial.",
+        (520.0, 280.0),
+        Axis::new(
+            Scale::Linear { low: 0.0, high: seconds.len().max(2) as f64 },
+            "second of the trial",
+            6,
+            number::tick,
+        ),
+        Axis::new(Scale::from_zero(highest), "per second", 5, number::tick),
+    );
+    let line = |of: fn(&measure::outcome::Second) -> u64| -> Vec<(f64, f64)> {
+        let points: Vec<(f64, f64)> =
+            seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect();
+        thinned(&points, limits::LINE_POINTS)
+    };
+    let valid = line(|second| second.valid);
+    plot.area(&valid, "c1");
+    for (points, style, needed) in [
+        (line(|second| second.late), "c2", trial.outcome.late > 0),
+        (line(|second| second.invalid), "c4", trial.outcome.invalid_total() > 0),
+        (valid, "c1", true),
+        (line(|second| second.sent), "muted dashed", true),
+    ] {
+        if needed {
+            plot.line(&points, style);
+        }
+    }
+    plot.svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_stands_where_the_slowest_part_begins() {
+        let latency = Latency { histogram: vec![(1_000, 90), (2_000, 9), (50_000, 1)], ..Latency::default() };
+        let curve = curve(&latency);
+        let expected = [(1.0, 1.0), (10.0, 2.0), (100.0, 50.0)];
+        assert_eq!(curve, expected);
+    }
+
+    #[test]
+    fn without_a_histogram_the_percentiles_make_the_line() {
+        let latency = Latency {
+            count: 5_000,
+            min: 1.0,
+            p50: 2.0,
+            p90: 3.0,
+            p99: 4.0,
+            p999: 5.0,
+            max: 9.0,
+            ..Latency::default()
+        };
+        assert_eq!(curve(&latency).last(), Some(&(5_000.0, 9.0)));
+        assert_eq!(curve(&latency).len(), 6);
+    }
+}

@@ -1,0 +1,179 @@
+//! The report as one HTML page that needs nothing from elsewhere: style, script, charts and the run itself are inside, and a
+//! content security policy forbids the browser to fetch anything. It reads in full without JavaScript.
+
+mod accounting;
+mod environment;
+mod latency;
+mod resources;
+mod results;
+mod rules;
+mod searches;
+mod top;
+
+use crate::escape;
+use crate::groups::{Group, groups, principal};
+use crate::limits;
+use crate::put;
+use crate::table::Table;
+use crate::verdict;
+use measure::run::Run;
+
+/// The whole page.
+pub fn html(run: &Run) -> String {
+    let groups = groups(run);
+    let view = View { run, principal: principal(&groups), groups: &groups };
+    let sections = [
+        ("rules", "The rules of RFC 8219", rules::checklist(&view)),
+        ("certificate", "Is the tester fast enough, and the device right?", rules::certificate(&view)),
+        ("results", "Results", results::section(&view)),
+        ("searches", "How the results were found", searches::section(&view)),
+        ("latency", "Latency and throughput over time", latency::section(&view)),
+        ("resources", "What it cost", resources::section(&view)),
+        ("accounting", "Where the queries went", accounting::section(&view)),
+        ("environment", "Environment, command lines, configuration", environment::section(&view)),
+    ];
+    let title = escape::html(&format!("{}: DNS64 benchmark by RFC 8219", verdict::device_name(run)));
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n",
+        include_str!("style.css")
+    );
+    out.push_str(&top::header(&view));
+    out.push_str("<nav aria-label=\"Sections\"><ul>");
+    for (id, title, _) in &sections {
+        put!(out, "<li><a href=\"#{id}\">{title}</a></li>");
+    }
+    out.push_str("</ul></nav>\n<main id=\"main\">\n");
+    for (id, title, body) in &sections {
+        put!(
+            out,
+            "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{body}</section>\n"
+        );
+    }
+    put!(
+        out,
+        "</main>\n<footer><p>Made by {}. Schema {} of <code>run.json</code>, from which this page can be made again. {}</p></footer>\n",
+        escape::html(&run.tool),
+        run.schema,
+        embedded_note(run)
+    );
+    put!(out, "<script type=\"application/json\" id=\"run\">{}</script>\n", embedded(run).0);
+    put!(out, "<script>\n{}</script>\n</body>\n</html>\n", include_str!("script.js"));
+    out
+}
+
+/// What the sections are made of.
+struct View<'a> {
+    run: &'a Run,
+    groups: &'a [Group<'a>],
+    principal: Option<&'a Group<'a>>,
+}
+
+impl<'a> View<'a> {
+    /// The results beside the principal one, with an index that is unique in the page.
+    fn others(&self) -> impl Iterator<Item = (usize, &'a Group<'a>)> {
+        let principal = self.principal.map(|group| std::ptr::from_ref(group.result));
+        self.groups.iter().enumerate().filter(move |(_, it)| Some(std::ptr::from_ref(it.result)) != principal)
+    }
+}
+
+/// The run as JSON for a script element, and what was left out of it.
+fn embedded(run: &Run) -> (String, &'static str) {
+    let json = |run: &Run| escape::script(&serde_json::to_string(run).unwrap_or_default());
+    let whole = json(run);
+    if whole.len() <= limits::EMBEDDED_OCTETS {
+        return (whole, "");
+    }
+    let mut smaller = run.clone();
+    for trial in &mut smaller.trials {
+        trial.outcome.latency_us.intended.histogram.clear();
+        trial.outcome.latency_us.actual.histogram.clear();
+        trial.outcome.per_second.clear();
+    }
+    let without_histograms = json(&smaller);
+    if without_histograms.len() <= limits::EMBEDDED_OCTETS {
+        return (without_histograms, "histograms and seconds of the trials");
+    }
+    smaller.trials.clear();
+    (json(&smaller), "trials")
+}
+
+fn embedded_note(run: &Run) -> String {
+    match embedded(run).1 {
+        "" => "The whole run is embedded in this page as JSON, in the element <code>#run</code>.".to_owned(),
+        left_out => format!(
+            "The run is embedded in this page as JSON, in the element <code>#run</code>, without the {left_out}, which would make it too large."
+        ),
+    }
+}
+
+/// A chart with what it says, its legend, and the tables behind it.
+struct Figure<'a> {
+    id: &'a str,
+    title: &'a str,
+    /// A sentence on how to read it.
+    say: String,
+    /// SVG or other HTML.
+    picture: String,
+    /// HTML.
+    legend: String,
+    tables: Vec<Table>,
+}
+
+impl Figure<'_> {
+    fn html(self) -> String {
+        let id = escape::html(self.id);
+        let mut out = format!(
+            "<figure id=\"{id}\" aria-labelledby=\"{id}-h\"><h3 id=\"{id}-h\">{}</h3><p class=\"say\">{}</p>{}{}",
+            escape::html(self.title),
+            escape::html(&self.say),
+            self.picture,
+            self.legend
+        );
+        let rows: usize = self.tables.iter().map(|table| table.rows.len()).sum();
+        if rows > 0 {
+            out.push_str("<details class=\"data\"><summary>The figures as a table</summary>");
+            for mut table in self.tables {
+                let all = table.rows.len();
+                table.rows.truncate(limits::TABLE_ROWS);
+                out.push_str(&table.html());
+                if table.rows.len() < all {
+                    put!(
+                        out,
+                        "<p>The first {} of {all} rows; all are in <code>trials.csv</code>.</p>",
+                        table.rows.len()
+                    );
+                }
+            }
+            out.push_str("</details>");
+        }
+        out.push_str("</figure>\n");
+        out
+    }
+}
+
+/// A picture that scrolls sideways on a narrow screen instead of becoming too small to read.
+fn scroll(svg: &str) -> String {
+    format!("<div class=\"scroll\" tabindex=\"0\">{svg}</div>")
+}
+
+/// A heading without a chart, and why there is none.
+fn absent(title: &str, why: &str) -> String {
+    format!("<div class=\"absent\"><h3>{}</h3><p>{}</p></div>\n", escape::html(title), escape::html(why))
+}
+
+/// At most so many of many, evenly chosen, the last among them.
+fn thinned<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+    let every = all.len().div_ceil(most.max(1)).max(1);
+    let mut kept: Vec<T> = all.iter().step_by(every).copied().collect();
+    if let Some(last) = all.last().filter(|_| !(all.len() - 1).is_multiple_of(every)) {
+        kept.push(*last);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! The results: a table, the spread of the repetitions, the grid, the scaling over the values of a sweep.
+
+use super::{Figure, View, absent, scroll};
+use crate::chart::{Axis, HeatCell, Mark, Plot, Scale, heat_table, legend};
+use crate::grid::grids_of;
+use crate::groups::{Group, sweep_parameter};
+use crate::number;
+use crate::table::Table;
+use crate::verdict::at_least;
+use measure::run::{CellResult, Summary};
+
+/// The section.
+pub(super) fn section(view: &View) -> String {
+    if view.groups.is_empty() {
+        return "<p>There is no result yet: no search has ended.</p>".to_owned();
+    }
+    let mut out = String::from(
+        "<p>The highest rates at which every query got a valid answer in time. Percentiles are those of RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. Strict is what RFC 8219 asks for; in a confirmed result a failure counts only if a second trial at that rate fails too, which is beyond the RFC.</p>",
+    );
+    out.push_str(&table(view).html());
+    out.push_str(&spread(view));
+    out.push_str(&grids(view));
+    out.push_str(&scaling(view));
+    out
+}
+
+/// The results as a table.
+fn table(view: &View) -> Table {
+    let head = [
+        "Result",
+        "",
+        "Repetitions",
+        "Median",
+        "1st pct.",
+        "99th pct.",
+        "Mean",
+        "Deviation",
+        "Min.",
+        "Max.",
+        "CPU µs/query",
+    ];
+    let mut table = Table::new("Queries per second without loss", 2, &head).id("results-table");
+    for group in view.groups {
+        let result = group.result;
+        let cpu = result.cpu_us_per_query.map_or(number::NONE.to_owned(), number::brief);
+        table.row(fields(&group.name, "strict", result, &result.summary, cpu));
+        if result.confirmed_summary.count > 0 {
+            table.row(fields(&group.name, "confirmed", result, &result.confirmed_summary, String::new()));
+        }
+    }
+    table
+}
+
+fn fields(name: &str, kind: &str, result: &CellResult, summary: &Summary, cpu: String) -> Vec<String> {
+    let mut fields = vec![
+        name.to_owned(),
+        kind.to_owned(),
+        summary.count.to_string(),
+        at_least(result, number::rate(summary.median)),
+        number::rate(summary.p1),
+        number::rate(summary.p99),
+        number::rate(summary.mean),
+        number::fixed(summary.deviation, 1),
+        number::rate(summary.min),
+        number::rate(summary.max),
+    ];
+    fields.push(cpu);
+    fields
+}
+
+/// All repetitions with median and percentiles. One result is shown in queries per second, several as deviations from
+/// their strict medians, since otherwise the slower ones would be points.
+fn spread(view: &View) -> String {
+    let groups: Vec<&Group> = view.groups.iter().filter(|group| group.result.summary.count > 0).collect();
+    let absolute = groups.len() == 1;
+    let base = |group: &Group| group.result.summary.median;
+    let shown =
+        |group: &Group, value: f64| if absolute { value } else { (value / base(group) - 1.0) * 100.0 };
+    let groups: Vec<&Group> = groups.into_iter().filter(|group| base(group) > 0.0).collect();
+    if groups.is_empty() {
+        return absent("Spread of the repetitions", "No repetition ended above zero.");
+    }
+    let values = groups.iter().flat_map(|group| {
+        let result = group.result;
+        result.strict.iter().chain(&result.confirmed).map(|value| shown(group, *value))
+    });
+    let values: Vec<f64> = values.collect();
+    let margin = 0.03
+        * (values.iter().copied().fold(f64::MIN, f64::max) - values.iter().copied().fold(f64::MAX, f64::min));
+    let scale = Scale::around(values.iter().flat_map(|value| [value - margin, value + margin]));
+    let (label, show): (_, fn(f64) -> String) = if absolute {
+        ("queries/s", number::tick)
+    } else {
+        ("deviation from the strict median (%)", |value| {
+            format!("{}{}", if value > 0.0 { "+" } else { "" }, number::tick(value))
+        })
+    };
+    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+    let height = 64.0 + groups.len() as f64 * 50.0;
+    let mut plot = Plot::new(
+        "spread-plot",
+        "Spread of the repetitions",
+        "For each result the rates of all repetitions as points, the median as a tall stroke, the 1st and 99th percentile as the ends of a line.",
+        (860.0, height),
+        Axis::new(scale, label, 6, show),
+        Axis::rows(&names),
+    )
+    .space_at_right(92.0);
+    for (at, group) in groups.iter().enumerate() {
+        let row = Axis::row(at, groups.len());
+        let result = group.result;
+        let kinds = [
+            ("strict", &result.strict, &result.summary, "c1", 0.2),
+            ("confirmed", &result.confirmed, &result.confirmed_summary, "c4", -0.2),
+        ];
+        for (kind, values, summary, class, up) in
+            kinds.into_iter().filter(|(_, values, ..)| !values.is_empty())
+        {
+            let ends = [summary.p1, summary.median, summary.p99];
+            let tip = format!(
+                "{}, {kind}: median {}, p1 {}, p99 {}",
+                group.name,
+                number::rate(ends[1]),
+                number::rate(ends[0]),
+                number::rate(ends[2])
+            );
+            let [low, middle, high] = ends.map(|value| shown(group, value));
+            plot.span(row + up, (low, middle, high), class, &tip);
+            for (repetition, value) in values.iter().enumerate() {
+                // Points at the same rate stay apart: three lines beside each other in the row.
+                let aside = ((repetition % 3) as f64 - 1.0) * 0.06;
+                let tip =
+                    format!("{kind}, repetition {}: {} queries/s", repetition + 1, number::rate(*value));
+                plot.mark(
+                    Mark::Dot,
+                    (shown(group, *value), row + up + aside),
+                    &format!("{class} faint"),
+                    &tip,
+                );
+            }
+        }
+        plot.end_label(row + 0.2, &at_least(result, number::rate(base(group))), "c1");
+    }
+    Figure {
+        id: "spread",
+        title: "Spread of the repetitions",
+        say: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. At the right the strict median in queries/s.".to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[(Mark::Dot, "c1", "strict, by RFC 8219"), (Mark::Dot, "c4", "failures confirmed by a second trial")]),
+        tables: vec![repetitions(&groups)],
+    }
+    .html()
+}
+
+fn repetitions(groups: &[&Group]) -> Table {
+    let mut table =
+        Table::new("Rates of the repetitions, queries per second", 2, &["Result", "", "Repetition", "Rate"]);
+    for group in groups {
+        for (kind, values) in [("strict", &group.result.strict), ("confirmed", &group.result.confirmed)] {
+            for (at, value) in values.iter().enumerate() {
+                table.row([group.name.clone(), kind.to_owned(), (at + 1).to_string(), number::rate(*value)]);
+            }
+        }
+    }
+    table
+}
+
+/// The grid as a heat table for each value of the sweep.
+fn grids(view: &View) -> String {
+    let title = "Grid of AAAA and cached shares";
+    let grids = grids_of(view.run);
+    if grids.is_empty() {
+        let why = "Only one combination of AAAA share and cached share was measured. RFC 8219 requires the one without either; the others are optional.";
+        return absent(title, why);
+    }
+    let mut picture = String::new();
+    for grid in &grids {
+        let caption = match grid.sweep {
+            "" => "Median, and 1st to 99th percentile, in queries/s".to_owned(),
+            value => format!(
+                "{} = {value}: median, and 1st to 99th percentile, in queries/s",
+                sweep_parameter(view.run)
+            ),
+        };
+        let columns: Vec<String> =
+            grid.cached.iter().map(|share| format!("{} cached", number::percent(*share))).collect();
+        let cell = |result: &&CellResult| HeatCell {
+            value: result.summary.median,
+            text: at_least(result, number::rate(result.summary.median)),
+            detail: format!("{}–{}", number::rate(result.summary.p1), number::rate(result.summary.p99)),
+        };
+        let rows: Vec<(String, Vec<Option<HeatCell>>)> = grid
+            .rows
+            .iter()
+            .map(|(share, results)| {
+                (
+                    format!("{} AAAA", number::percent(*share)),
+                    results.iter().map(|it| it.as_ref().map(cell)).collect(),
+                )
+            })
+            .collect();
+        picture.push_str(&heat_table(&caption, "", &columns, &rows));
+    }
+    Figure {
+        id: "grid",
+        title,
+        say: "Darker is faster. At 100 % cached the AAAA share is of no consequence, so those cells need not be measured one by one.".to_owned(),
+        picture: format!("<div class=\"grids\">{picture}</div>"),
+        legend: String::new(),
+        tables: Vec::new(),
+    }
+    .html()
+}
+
+/// Medians over the values of the sweep, for the cell of the principal result, and their efficiency when the values are
+/// numbers.
+fn scaling(view: &View) -> String {
+    let title = "Scaling";
+    let Some(cell) = view.principal.map(|group| group.result.cell) else { return String::new() };
+    let results: Vec<&CellResult> = view.run.results.iter().filter(|result| result.cell == cell).collect();
+    if results.len() < 2 || results.iter().any(|result| result.sweep.is_empty()) {
+        return absent(title, "No parameter of the device was swept, so there is nothing to scale over.");
+    }
+    let parameter = sweep_parameter(view.run);
+    let names: Vec<String> = results.iter().map(|result| result.sweep.clone()).collect();
+    let highest = results.iter().map(|result| result.summary.p99.max(result.summary.median));
+    let mut plot = Plot::new(
+        "scaling-plot",
+        "Median rate over the sweep",
+        "A bar for each value of the sweep: the median rate without loss, with the 1st and 99th percentile as error bars.",
+        (520.0, 300.0),
+        Axis::names(&names, parameter),
+        Axis::new(Scale::from_zero(highest.map(|value| value * 1.06)), "queries/s", 5, number::tick),
+    );
+    for (at, result) in results.iter().enumerate() {
+        let (middle, summary) = (at as f64 + 0.5, &result.summary);
+        let tip = format!(
+            "{parameter} = {}: median {}, p1 {}, p99 {}",
+            result.sweep,
+            number::rate(summary.median),
+            number::rate(summary.p1),
+            number::rate(summary.p99)
+        );
+        plot.bar((middle - 0.32, middle + 0.32), (0.0, summary.median), "c1", &tip);
+        plot.error_bar(middle, (summary.p1, summary.p99));
+        plot.text(
+            (middle, summary.p99),
+            (0.0, -6.0),
+            "middle",
+            &at_least(result, number::rate(summary.median)),
+        );
+    }
+    let mut table = Table::new(
+        "Scaling",
+        1,
+        &[parameter, "Median (queries/s)", "1st pct.", "99th pct.", "Per unit", "Efficiency"],
+    );
+    let efficiency = efficiencies(&results);
+    for (at, result) in results.iter().enumerate() {
+        let of = efficiency.get(at);
+        let mut row = vec![result.sweep.clone()];
+        row.extend([result.summary.median, result.summary.p1, result.summary.p99].map(number::rate));
+        row.push(of.map_or(number::NONE.to_owned(), |(per_unit, _)| number::rate(*per_unit)));
+        row.push(of.map_or(number::NONE.to_owned(), |(_, part)| number::measured_percent(*part)));
+        table.row(row);
+    }
+    let second = efficiency_plot(parameter, &names, &efficiency);
+    Figure {
+        id: "scaling",
+        title,
+        say: format!(
+            "Bars are medians with the 1st and 99th percentile, over {parameter}, for {}.{}",
+            crate::groups::cell_name(cell),
+            if second.is_empty() {
+                ""
+            } else {
+                " Efficiency is the rate for each unit of the value, compared with the first one."
+            }
+        ),
+        picture: format!("<div class=\"pair\">{}{second}</div>", scroll(&plot.svg())),
+        legend: String::new(),
+        tables: vec![table],
+    }
+    .html()
+}
+
+/// For numeric values of the sweep: the rate per unit, and that as part of the first one.
+fn efficiencies(results: &[&CellResult]) -> Vec<(f64, f64)> {
+    let per_unit: Option<Vec<f64>> = results
+        .iter()
+        .map(|result| match result.sweep.trim().parse::<f64>() {
+            Ok(units) if units > 0.0 && units.is_finite() => Some(result.summary.median / units),
+            _ => None,
+        })
+        .collect();
+    match per_unit {
+        Some(rates) if rates[0] > 0.0 => rates.iter().map(|rate| (*rate, rate / rates[0])).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn efficiency_plot(parameter: &str, names: &[String], efficiency: &[(f64, f64)]) -> String {
+    if efficiency.is_empty() {
+        return String::new();
+    }
+    let mut plot = Plot::new(
+        "efficiency-plot",
+        "Efficiency over the sweep",
+        "The median rate for each unit of the value, as a part of that of the first value.",
+        (520.0, 300.0),
+        Axis::names(names, parameter),
+        Axis::new(
+            Scale::from_zero(efficiency.iter().map(|(_, part)| part * 100.0).chain([100.0])),
+            "efficiency (%)",
+            5,
+            number::tick,
+        ),
+    );
+    let points: Vec<(f64, f64)> =
+        efficiency.iter().enumerate().map(|(at, (_, part))| (at as f64 + 0.5, part * 100.0)).collect();
+    plot.line(&points, "c3");
+    for (point, (per_unit, part)) in points.iter().zip(efficiency) {
+        let tip = format!("{} queries/s for each", number::rate(*per_unit));
+        plot.mark(Mark::Dot, *point, "c3", &tip);
+        let below = if point.1 > 90.0 { 18.0 } else { -9.0 };
+        plot.text(*point, (0.0, below), "middle", &number::measured_percent(*part));
+    }
+    scroll(&plot.svg())
+}

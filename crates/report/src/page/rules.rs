@@ -1,0 +1,127 @@
+//! The checklist of the RFC's rules, the tester's certificate, and the check of correctness.
+
+use super::View;
+use crate::escape::html;
+use crate::groups::verdict_name;
+use crate::number;
+use crate::put;
+use crate::table::Table;
+use measure::run::{Kept, Purpose};
+
+/// The checklist.
+pub(super) fn checklist(view: &View) -> String {
+    let rules = &view.run.checklist;
+    if rules.is_empty() {
+        return "<p>The run has no checklist.</p>".to_owned();
+    }
+    let many = |state| rules.iter().filter(|rule| rule.state == state).count();
+    let mut out = format!(
+        "<p>{} kept, {} not kept, {} not applicable.</p><div class=\"scroll\"><table id=\"checklist\"><caption>Rules of RFC 8219</caption><thead><tr><th scope=\"col\">Section</th><th scope=\"col\">Rule</th><th scope=\"col\">Level</th><th scope=\"col\">State</th><th scope=\"col\">Because</th></tr></thead><tbody>",
+        many(Kept::Kept),
+        many(Kept::NotKept),
+        many(Kept::NotApplicable)
+    );
+    for rule in rules {
+        // Sign and words, as colour alone would not do.
+        let (class, state) = match rule.state {
+            Kept::Kept => ("yes", "✔ kept"),
+            Kept::NotKept => ("no", "✘ not kept"),
+            Kept::NotApplicable => ("muted", "– not applicable"),
+        };
+        put!(
+            out,
+            "<tr><td>{}</td><td class=\"wide\">{}</td><td>{}</td><td class=\"state {class}\">{state}</td><td class=\"wide\">{}</td></tr>",
+            html(&rule.section),
+            html(&rule.rule),
+            html(&rule.level),
+            html(&rule.because)
+        );
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+/// The self-test and the check before any timing.
+pub(super) fn certificate(view: &View) -> String {
+    let mut out = String::from("<h3>The tester's certificate</h3>");
+    match &view.run.self_test {
+        Some(test) => {
+            put!(
+                out,
+                "<p>Without a device between them, tester and authority exchanged <strong>{} queries/s</strong>, every reply valid and within {}, a quarter of the timeout. With a margin δ of {} this certifies measurements of devices up to <strong>{} queries/s</strong>; every rate that counts in a result {}.</p>",
+                number::rate(test.certified_qps),
+                number::milliseconds(test.timeout_ms),
+                number::tick(test.delta),
+                number::rate(test.device_qps),
+                if test.sufficient {
+                    "lies at or below that"
+                } else {
+                    "does <strong>not</strong> lie at or below that"
+                }
+            );
+            out.push_str(
+                "<p class=\"say\">RFC 8219 section 9.2.1 prints the rate of the self-test as “2*(r+delta)”. What is meant is 2(1+δ)r, as δ is a share of the rate r: a device asks the authority up to two questions for each of its client's, and it is to have half of the timeout for itself. This program tests at 2(1+δ)r.</p>",
+            );
+            out.push_str(&self_test_table(view));
+        }
+        None => out
+            .push_str("<p>There was no self-test: nothing shows that the limits found are the device's.</p>"),
+    }
+    out.push_str(&correctness(view));
+    out
+}
+
+fn self_test_table(view: &View) -> String {
+    let head = ["Verdict", "Rate (queries/s)", "Sent", "Valid", "99 of 100 within", "Longest", "Reason"];
+    let mut table = Table::new("Trials of the self-test", 1, &head);
+    for trial in view.run.trials.iter().filter(|trial| trial.purpose == Purpose::SelfTest) {
+        let outcome = &trial.outcome;
+        table.row([
+            verdict_name(outcome.verdict).to_owned(),
+            number::rate(trial.rate_qps),
+            number::count(outcome.sent),
+            number::count(outcome.valid),
+            number::microseconds(outcome.latency_us.intended.p99),
+            number::microseconds(outcome.latency_us.intended.max),
+            outcome.reason.clone(),
+        ]);
+    }
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<details class=\"data\"><summary>The trials of the self-test</summary>{}</details>",
+        table.html()
+    )
+}
+
+fn correctness(view: &View) -> String {
+    let mut out = String::from("<h3>Correctness before any timing</h3>");
+    let Some(check) = &view.run.correctness else {
+        out.push_str("<p>It was not checked.</p>");
+        return out;
+    };
+    put!(
+        out,
+        "<p>{} of {} names were answered rightly: response code, flags, question, prefix, embedded address, number of records and TTL.</p>",
+        number::count(check.valid),
+        number::count(check.names)
+    );
+    if !check.invalid.is_empty() {
+        let mut table = Table::new("Wrong answers", 1, &["Reason", "Answers"]);
+        for (reason, many) in &check.invalid {
+            table.row([reason.clone(), number::count(*many)]);
+        }
+        out.push_str(&table.html());
+    }
+    if let Some((passed, failed, skipped)) = check.conformance {
+        put!(out, "<p>Conformance cases: {passed} passed, {failed} failed, {skipped} skipped.");
+        if !check.failed_cases.is_empty() {
+            let cases: Vec<String> =
+                check.failed_cases.iter().map(|case| format!("<code>{}</code>", html(case))).collect();
+            put!(out, " Failed: {}.", cases.join(", "));
+        }
+        out.push_str("</p>");
+    }
+    out
+}

@@ -1,0 +1,288 @@
+//! The search traces, and loss and goodput against the rate.
+
+use super::{Figure, View, absent, scroll, thinned};
+use crate::chart::{Axis, Mark, Plot, Scale, legend};
+use crate::groups::{Group, purpose_name, verdict_name};
+use crate::limits;
+use crate::number;
+use crate::put;
+use crate::table::Table;
+use measure::outcome::Verdict;
+use measure::run::{Purpose, Trial};
+
+/// The section.
+pub(super) fn section(view: &View) -> String {
+    let Some(principal) = view.principal else {
+        return "<p>There is no result yet: no search has ended.</p>".to_owned();
+    };
+    let mut out = trace(principal, "trace");
+    out.push_str(&loss(principal, "loss"));
+    out.push_str(&goodput(principal, "goodput"));
+    let others: Vec<_> = view.others().collect();
+    if others.is_empty() {
+        return out;
+    }
+    if view.run.trials.len() > limits::DRAWN_TRIALS {
+        put!(
+            out,
+            "<p>The searches of the other {} results are not drawn, as the run has {} trials; all are in <code>trials.csv</code>.</p>",
+            others.len(),
+            number::count(view.run.trials.len() as u64)
+        );
+        return out;
+    }
+    put!(out, "<details class=\"more\"><summary>The same for the other results ({})</summary>", others.len());
+    for (at, group) in others {
+        out.push_str(&trace(group, &format!("trace-{at}")));
+        out.push_str(&loss(group, &format!("loss-{at}")));
+    }
+    out.push_str("</details>");
+    out
+}
+
+/// The sign of a verdict.
+fn sign(verdict: Verdict) -> (Mark, &'static str) {
+    match verdict {
+        Verdict::Pass => (Mark::Dot, "c1"),
+        Verdict::Fail => (Mark::Cross, "c2"),
+        Verdict::TesterLimited => (Mark::Triangle, "c5"),
+    }
+}
+
+/// What is shown when a trial is pointed at.
+fn tip(trial: &Trial) -> String {
+    let outcome = &trial.outcome;
+    let mut tip = format!(
+        "Trial {} ({}, repetition {}): {} queries/s {}, {} of {} valid",
+        trial.number,
+        purpose_name(trial.purpose),
+        trial.repetition + 1,
+        number::rate(trial.rate_qps),
+        verdict_name(outcome.verdict),
+        number::count(outcome.valid),
+        number::count(outcome.sent)
+    );
+    if !outcome.reason.is_empty() {
+        put!(tip, ": {}", outcome.reason);
+    }
+    tip
+}
+
+/// Rate against step, a line for each repetition.
+fn trace(group: &Group, id: &str) -> String {
+    let title = format!("Search traces: {}", group.name);
+    let searches = group.searches();
+    let steps = searches.values().map(Vec::len).max().unwrap_or(0);
+    if steps == 0 {
+        return absent(&title, "No trial of a search is recorded.");
+    }
+    let rates = searches.values().flatten().map(|trial| trial.rate_qps);
+    let mut plot = Plot::new(
+        &format!("{id}-plot"),
+        &title,
+        "The rate of each trial over the steps of the search, a line for each repetition, marked by verdict.",
+        (860.0, 340.0),
+        Axis::new(
+            Scale::Linear { low: 0.0, high: steps as f64 + 0.5 },
+            "step of the search",
+            10,
+            number::tick,
+        ),
+        Axis::new(Scale::from_zero(rates), "queries/s", 5, number::tick),
+    )
+    .space_at_right(96.0);
+    let median = group.result.summary.median;
+    for trials in searches.values() {
+        let points: Vec<(f64, f64)> =
+            trials.iter().enumerate().map(|(at, trial)| (at as f64 + 1.0, trial.rate_qps)).collect();
+        plot.line(&points, "muted thin");
+    }
+    for trials in searches.values() {
+        for (at, trial) in trials.iter().enumerate() {
+            let (mark, class) = sign(trial.outcome.verdict);
+            plot.mark(mark, (at as f64 + 1.0, trial.rate_qps), class, &tip(trial));
+        }
+    }
+    plot.end_label(median, &format!("{} median", number::rate(median)), "ink");
+    let mut table = Table::new(
+        format!("Trials of the searches: {}", group.name),
+        2,
+        &["Trial", "Verdict", "Repetition", "Step", "Rate (queries/s)", "Sent", "Valid", "Loss", "Purpose"],
+    );
+    for (repetition, trials) in &searches {
+        for (at, trial) in trials.iter().enumerate() {
+            table.row([
+                trial.number.to_string(),
+                verdict_name(trial.outcome.verdict).to_owned(),
+                (repetition + 1).to_string(),
+                (at + 1).to_string(),
+                number::rate(trial.rate_qps),
+                number::count(trial.outcome.sent),
+                number::count(trial.outcome.valid),
+                number::measured_percent(trial.outcome.loss()),
+                purpose_name(trial.purpose).to_owned(),
+            ]);
+        }
+    }
+    Figure {
+        id,
+        title: &title,
+        say: format!(
+            "Every trial of {} searches in order. A failed trial is followed by its confirmation at the same rate, where that was asked for.",
+            searches.len()
+        ),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[
+            (Mark::Dot, "c1", "passed"),
+            (Mark::Cross, "c2", "failed"),
+            (Mark::Triangle, "c5", "tester-limited: says nothing of the device"),
+            (Mark::Line, "muted thin", "one repetition"),
+        ]),
+        tables: vec![table],
+    }
+    .html()
+}
+
+/// Loss against rate, logarithmic, all trials of the result. Trials without loss lie on a floor of their own.
+fn loss(group: &Group, id: &str) -> String {
+    let title = format!("Loss against rate: {}", group.name);
+    let trials: Vec<&Trial> = group.trials.iter().filter(|trial| trial.outcome.sent > 0).copied().collect();
+    if trials.is_empty() {
+        return absent(&title, "No trial is recorded.");
+    }
+    let losses = trials.iter().map(|trial| trial.outcome.loss());
+    let (low, high) = match Scale::decades(losses.chain([1.0])) {
+        Scale::Log { low, high } | Scale::Linear { low, high } => (low, high),
+    };
+    // The decade below the smallest loss is the floor for no loss at all, which a logarithm has no place for.
+    let floor = low / 10.0;
+    let mut y = Axis::new(
+        Scale::Log { low: floor, high },
+        "queries without a valid reply in time",
+        9,
+        number::percent,
+    );
+    y.ticks.retain(|(value, _)| *value >= low * 0.99);
+    y.ticks.push((floor, "none".to_owned()));
+    let mut plot = Plot::new(
+        &format!("{id}-plot"),
+        &title,
+        "The part of queries without a valid reply in time over the rate, on a logarithmic scale; trials without loss at the bottom.",
+        (860.0, 340.0),
+        Axis::new(Scale::from_zero(trials.iter().map(|trial| trial.rate_qps)), "queries/s", 8, number::tick),
+        y,
+    );
+    let median = group.result.summary.median;
+    plot.rule_x(median, &format!("strict median {}", number::rate(median)));
+    for trial in thinned(&trials, limits::CHART_POINTS) {
+        let (mark, class) = match trial.purpose {
+            Purpose::Curve if trial.outcome.verdict != Verdict::TesterLimited => (Mark::Square, "c4"),
+            _ => sign(trial.outcome.verdict),
+        };
+        let shown = if trial.outcome.loss() > 0.0 { trial.outcome.loss() } else { floor };
+        plot.mark(mark, (trial.rate_qps, shown), class, &tip(trial));
+    }
+    Figure {
+        id,
+        title: &title,
+        say: "A single lost query fails a trial. Isolated crosses at low rates are accidents that cap a strict search; the wall at the right is the device's limit.".to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[
+            (Mark::Dot, "c1", "search: no loss"),
+            (Mark::Cross, "c2", "search: loss"),
+            (Mark::Square, "c4", "curve"),
+            (Mark::Triangle, "c5", "tester-limited"),
+        ]),
+        tables: vec![rates_table(group, &trials)],
+    }
+    .html()
+}
+
+fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
+    let mut sorted = trials.to_vec();
+    sorted.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+    let mut table = Table::new(
+        format!("Loss by rate: {}", group.name),
+        1,
+        &["Purpose", "Rate (queries/s)", "Sent", "Valid", "Invalid", "Late", "Lost", "Loss"],
+    );
+    for trial in sorted {
+        let outcome = &trial.outcome;
+        table.row([
+            purpose_name(trial.purpose).to_owned(),
+            number::rate(trial.rate_qps),
+            number::count(outcome.sent),
+            number::count(outcome.valid),
+            number::count(outcome.invalid_total()),
+            number::count(outcome.late),
+            number::count(outcome.lost),
+            number::measured_percent(outcome.loss()),
+        ]);
+    }
+    table
+}
+
+/// Valid replies a second against queries a second: how the device bears more than it can.
+fn goodput(group: &Group, id: &str) -> String {
+    let title = format!("Valid replies against rate: {}", group.name);
+    let mut curve: Vec<&Trial> =
+        group.trials.iter().filter(|trial| trial.purpose == Purpose::Curve).copied().collect();
+    if curve.len() < 2 {
+        return absent(
+            &title,
+            "No curve was measured, so there is too little to show what happens beyond the limit.",
+        );
+    }
+    curve.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
+    let highest = curve.iter().map(|trial| trial.rate_qps).fold(0.0, f64::max);
+    let scale = Scale::from_zero([highest]);
+    let mut plot = Plot::new(
+        &format!("{id}-plot"),
+        &title,
+        "Valid replies in time per second over queries per second, beside the line on which every query gets one.",
+        (860.0, 320.0),
+        Axis::new(scale, "queries/s asked", 8, number::tick),
+        Axis::new(scale, "valid replies/s", 5, number::tick),
+    )
+    .space_at_right(100.0);
+    plot.line(&[(0.0, 0.0), (highest, highest)], "muted dashed");
+    plot.end_label(highest, "every query", "muted");
+    let points: Vec<(f64, f64)> =
+        curve.iter().map(|trial| (trial.rate_qps, trial.outcome.goodput_qps())).collect();
+    plot.line(&points, "c4");
+    for (trial, point) in curve.iter().zip(&points) {
+        plot.mark(
+            Mark::Square,
+            *point,
+            "c4",
+            &format!("{}; {} valid replies/s", tip(trial), number::rate(point.1)),
+        );
+    }
+    if let Some(last) = points.last() {
+        plot.end_label(last.1, "valid in time", "c4");
+    }
+    let mut table = Table::new(
+        "Valid replies by rate",
+        0,
+        &["Rate (queries/s)", "Valid replies/s", "Loss", "99 of 100 within"],
+    );
+    for trial in &curve {
+        table.row([
+            number::rate(trial.rate_qps),
+            number::rate(trial.outcome.goodput_qps()),
+            number::measured_percent(trial.outcome.loss()),
+            number::microseconds(trial.outcome.latency_us.intended.p99),
+        ]);
+    }
+    Figure {
+        id,
+        title: &title,
+        say:
+            "A device that degrades gracefully stays at its level beyond the limit; one that collapses falls."
+                .to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: String::new(),
+        tables: vec![table],
+    }
+    .html()
+}

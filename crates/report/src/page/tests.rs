@@ -1,0 +1,154 @@
+//! The page as text; a browser looks at it in the tests of the command line.
+
+use super::*;
+use crate::sample::{self, Shape};
+
+fn small() -> Run {
+    sample::run(&Shape { repetitions: 3, seconds: 2, ..Shape::full() })
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside_itself() {
+    let page = html(&small());
+    for forbidden in ["http://", "https://", " src=", "@import", "url(", "<iframe", "<object", "<base"] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    let links = page.match_indices("href=\"").map(|(at, _)| &page[at + 6..at + 12]);
+    assert!(links.into_iter().all(|target| target.starts_with('#') || target.starts_with("data:,")));
+}
+
+#[test]
+fn no_text_of_a_run_becomes_markup() {
+    let mut run = sample::run(&Shape {
+        sweep: vec!["1".into(), "2".into()],
+        repetitions: 3,
+        seconds: 2,
+        ..Shape::full()
+    });
+    let hostile = "</script><img src=x onerror=alert(1)>\"'&";
+    run.tool = hostile.into();
+    run.profile = hostile.into();
+    run.started = hostile.into();
+    run.settings.zone = hostile.into();
+    run.settings.names = hostile.into();
+    run.settings.prefix = hostile.into();
+    run.device.name = hostile.into();
+    run.device.version = hostile.into();
+    run.device.command = vec![hostile.into()];
+    run.device.address = hostile.into();
+    run.device.cores = hostile.into();
+    run.device.files = [(hostile.to_owned(), hostile.to_owned())].into();
+    run.device.sweep = Some((hostile.into(), vec![hostile.into()]));
+    run.warnings = vec![hostile.into()];
+    for host in run.hosts.values_mut() {
+        host.facts.insert(hostile.into(), hostile.into());
+        host.warnings.push(hostile.into());
+    }
+    let host = run.hosts.values().next().cloned().unwrap_or_default();
+    run.hosts.insert(hostile.into(), host);
+    for rule in &mut run.checklist {
+        rule.because = hostile.into();
+        rule.rule = hostile.into();
+        rule.level = hostile.into();
+        rule.section = hostile.into();
+    }
+    if let Some(check) = &mut run.correctness {
+        check.failed_cases = vec![hostile.into()];
+        check.invalid.insert(hostile.into(), 1);
+    }
+    for trial in &mut run.trials {
+        trial.started = hostile.into();
+        trial.sweep += if trial.sweep.is_empty() { "" } else { hostile };
+        trial.outcome.reason = hostile.into();
+        trial.outcome.invalid.insert(hostile.into(), 1);
+        trial.authority.insert(hostile.into(), 1);
+        for thread in trial.device.iter_mut().flat_map(|used| &mut used.threads) {
+            thread.0 = hostile.into();
+        }
+    }
+    for result in &mut run.results {
+        result.sweep += hostile;
+    }
+    let page = html(&run);
+    assert!(page.contains("&lt;img src=x onerror"), "the texts are in the page");
+    assert!(!page.contains("<img") && !page.contains("\"'&"), "and none as markup");
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+#[test]
+fn identifiers_are_unique() {
+    let page = html(&small());
+    let mut ids: Vec<&str> =
+        page.match_indices(" id=\"").filter_map(|(at, _)| page[at + 5..].split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn the_embedded_run_is_the_run() {
+    let run = sample::run(&Shape::quick());
+    let page = html(&run);
+    let json = page.split("id=\"run\">").nth(1).unwrap().split("</script>").next().unwrap();
+    // Not assert_eq: it would print megabytes.
+    assert!(serde_json::from_str::<Run>(json).unwrap() == run);
+}
+
+#[test]
+fn a_large_run_is_embedded_without_its_histograms() {
+    let run = sample::run(&Shape { repetitions: 5, seconds: 60, ..Shape::full() });
+    let (json, left_out) = embedded(&run);
+    assert!(json.len() <= limits::EMBEDDED_OCTETS, "{}", json.len());
+    assert_eq!(left_out, "histograms and seconds of the trials");
+    let read: Run = serde_json::from_str(&json).unwrap();
+    assert!(read.results == run.results);
+    assert_eq!(read.trials.len(), run.trials.len());
+}
+
+#[test]
+fn a_run_that_has_only_begun_is_a_page_too() {
+    for run in [Run::default(), Run { trials: small().trials[..9].to_vec(), ..Run::default() }] {
+        let page = html(&run);
+        assert!(page.contains("There is no result yet"));
+        assert!(page.contains("<strong>Incomplete.</strong>"));
+        assert!(!page.contains("NaN") && !page.contains("inf"), "no number is made of nothing");
+    }
+}
+
+#[test]
+fn charts_without_data_are_left_out_with_a_sentence() {
+    let mut run = sample::run(&Shape::quick());
+    run.trials.retain(|trial| trial.purpose != measure::run::Purpose::Curve);
+    for trial in &mut run.trials {
+        trial.device = None;
+        trial.authority.clear();
+        trial.outcome.per_second.clear();
+        trial.outcome.latency_us = Default::default();
+    }
+    let page = html(&run);
+    for sentence in [
+        "Only one combination of AAAA share and cached share was measured.",
+        "No parameter of the device was swept",
+        "No curve was measured",
+        "No latencies were recorded.",
+        "No trial has figures for each second.",
+        "Nothing is known of what the device took",
+        "counters are not known",
+    ] {
+        assert!(page.contains(sentence), "{sentence}");
+    }
+}
+
+#[test]
+fn the_quick_profile_is_labelled() {
+    let page = html(&sample::run(&Shape::quick()));
+    assert!(page.contains("profile quick: NOT compliant with RFC 8219"));
+}
+
+#[test]
+fn thinning_keeps_the_first_and_the_last() {
+    assert_eq!(thinned(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
+    assert_eq!(thinned(&[1, 2], 5), [1, 2]);
+    assert_eq!(thinned::<u8>(&[], 5), Vec::<u8>::new());
+}

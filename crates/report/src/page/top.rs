@@ -1,0 +1,104 @@
+//! The first screen: the verdict, what speaks against it, under which profile it was found.
+
+use super::View;
+use crate::escape::html;
+use crate::number;
+use crate::put;
+use crate::verdict::{self, Compliance};
+
+/// The header of the page.
+pub(super) fn header(view: &View) -> String {
+    let run = view.run;
+    let mut out = String::from("<header><p class=\"kind\">DNS64 benchmark by RFC 8219 section 9");
+    put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
+    put!(out, "<h1>{}</h1>", html(&verdict::device_name(run)));
+    if let Some(group) = view.principal {
+        let summary = &group.result.summary;
+        put!(
+            out,
+            "<p class=\"figure\"><strong id=\"median\">{}</strong> queries/s</p>",
+            html(&verdict::at_least(group.result, number::rate(summary.median)))
+        );
+    }
+    put!(out, "<p class=\"verdict\" id=\"verdict\">{}</p>", html(&verdict::sentence(run)));
+    out.push_str(&badges(view));
+    for (heading, text) in verdict::objections(run) {
+        put!(
+            out,
+            "<div class=\"banner\" role=\"note\"><strong>{}.</strong> {}</div>",
+            html(heading),
+            html(&text)
+        );
+    }
+    if view.principal.is_some_and(|group| group.result.censored) {
+        out.push_str(
+            "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest rate that was allowed, so the truth is the figure or more.</div>",
+        );
+    }
+    out.push_str(&warnings(view));
+    out.push_str("</header>\n");
+    out
+}
+
+fn badges(view: &View) -> String {
+    let run = view.run;
+    let mut badges: Vec<(&str, String)> = Vec::new();
+    badges.push(match &*run.profile {
+        "quick" => ("no", "profile quick: NOT compliant with RFC 8219".to_owned()),
+        "" => ("", "profile not named".to_owned()),
+        profile => ("", format!("profile {profile}")),
+    });
+    let compliance = verdict::compliance(run);
+    let class = if compliance == Compliance::Yes { "yes" } else { "no" };
+    badges.push((class, format!("RFC 8219 compliant: {}", compliance.words())));
+    match &run.self_test {
+        Some(test) if test.sufficient => {
+            badges
+                .push(("yes", format!("tester certified up to {} queries/s", number::rate(test.device_qps))));
+        }
+        Some(_) => badges.push(("no", "tester's certificate is not sufficient".to_owned())),
+        None => badges.push(("no", "tester not certified".to_owned())),
+    }
+    if let Some((passed, failed, skipped)) = run.correctness.as_ref().and_then(|check| check.conformance) {
+        let class = if failed == 0 { "yes" } else { "no" };
+        badges.push((class, format!("conformance: {passed} passed, {failed} failed, {skipped} skipped")));
+    }
+    let time = match &*run.ended {
+        "" => format!("begun {}", run.started),
+        ended => format!("{} to {ended}", run.started),
+    };
+    badges.push(("", time));
+    let mut out = String::from("<ul class=\"badges\">");
+    for (class, text) in badges {
+        put!(out, "<li class=\"{class}\">{}</li>", html(&text));
+    }
+    out.push_str("</ul>");
+    out
+}
+
+fn warnings(view: &View) -> String {
+    let of_hosts = view
+        .run
+        .hosts
+        .iter()
+        .flat_map(|(role, host)| host.warnings.iter().map(move |text| format!("{role}: {text}")));
+    let mut seen: Vec<String> = view.run.warnings.clone();
+    for text in of_hosts {
+        // The run's own list may repeat what the hosts said.
+        let bare = text.split_once(": ").map_or(&*text, |(_, bare)| bare);
+        if !seen.iter().any(|other| other.contains(bare)) {
+            seen.push(text);
+        }
+    }
+    if seen.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<div class=\"warnings\" role=\"note\"><strong>To know before believing a number</strong><ul>",
+    );
+    for text in seen {
+        put!(out, "<li>{}</li>", html(&text));
+    }
+    out.push_str("</ul></div>");
+    out
+}

@@ -1,0 +1,214 @@
+//! The tables that papers print: median, average, deviation, percentiles and extremes per value of the sweep or cell, and the
+//! grid of RFC 8219 section 9.2, as Markdown and LaTeX.
+
+use crate::escape;
+use crate::grid::grids_of;
+use crate::groups::sweep_parameter;
+use crate::number;
+use crate::put;
+use crate::table::Table;
+use crate::verdict::{self, at_least};
+use measure::run::{CellResult, Run, Summary};
+
+/// The tables as Markdown, under the verdict.
+pub fn markdown(run: &Run) -> String {
+    let mut out = format!("{}\n\n", escape::markdown(&verdict::sentence(run)));
+    put!(out, "{}\n\n", escape::markdown(&conditions(run)));
+    for warning in &run.warnings {
+        put!(out, "- Warning: {}\n", escape::markdown(warning));
+    }
+    if !run.warnings.is_empty() {
+        out.push('\n');
+    }
+    for table in tables(run) {
+        out.push_str(&table.markdown());
+        out.push('\n');
+    }
+    out
+}
+
+/// The tables as LaTeX for the package `booktabs`.
+pub fn latex(run: &Run) -> String {
+    let comment = |text: &str| format!("% {}\n", text.replace(|c: char| c.is_control(), " "));
+    let mut out = comment(&verdict::sentence(run));
+    out.push_str(&comment(&conditions(run)));
+    for warning in &run.warnings {
+        out.push_str(&comment(&format!("Warning: {warning}")));
+    }
+    out.push_str("% Needs \\usepackage{booktabs} and a Unicode engine or \\usepackage[utf8]{inputenc}.\n");
+    for table in tables(run) {
+        out.push('\n');
+        out.push_str(&table.latex(&format!("tab:{}", table.id)));
+    }
+    out
+}
+
+/// What the figures depend on, in a sentence.
+fn conditions(run: &Run) -> String {
+    let settings = &run.settings;
+    format!(
+        "Trials of {}, timeout {}, {} repetitions, search to {} of the rate, prefix {}, zone {}; {}.",
+        number::milliseconds(settings.trial_ms),
+        number::milliseconds(settings.timeout_ms),
+        settings.repetitions,
+        number::percent(settings.precision),
+        settings.prefix,
+        settings.zone,
+        run.tool
+    )
+}
+
+/// All tables.
+fn tables(run: &Run) -> Vec<Table> {
+    let mut tables = vec![summaries(
+        run,
+        "results",
+        "Queries per second without loss, strictly by RFC 8219 section 9.2",
+        |result| &result.summary,
+    )];
+    if run.results.iter().any(|result| result.confirmed_summary.count > 0) {
+        tables.push(summaries(
+            run,
+            "confirmed",
+            "Queries per second without loss, failures confirmed by a second trial (beyond RFC 8219)",
+            |result| &result.confirmed_summary,
+        ));
+    }
+    tables.extend(grids(run));
+    tables
+}
+
+fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary) -> Table {
+    let head = [
+        sweep_parameter(run),
+        "AAAA",
+        "cached",
+        "repetitions",
+        "median",
+        "average",
+        "standard deviation",
+        "1st percentile",
+        "99th percentile",
+        "minimum",
+        "maximum",
+    ];
+    let mut table = Table::new(caption, 3, &head).id(id);
+    for result in &run.results {
+        let summary = of(result);
+        let mut row = vec![
+            result.sweep.clone(),
+            number::percent(result.cell.aaaa_share),
+            number::percent(result.cell.cached_share),
+            summary.count.to_string(),
+            at_least(result, number::rate(summary.median)),
+            number::rate(summary.mean),
+            number::fixed(summary.deviation, 1),
+        ];
+        row.extend([summary.p1, summary.p99, summary.min, summary.max].map(number::rate));
+        table.row(row);
+    }
+    let same = |column: usize| table.rows.windows(2).all(|pair| pair[0][column] == pair[1][column]);
+    // A paper with one cell does not repeat it in every row; the caption says it.
+    let unwanted: Vec<usize> = (0..3).filter(|column| same(*column) && table.rows.len() > 1).collect();
+    let unwanted = if run.device.sweep.is_none() && !unwanted.contains(&0) {
+        [vec![0], unwanted].concat()
+    } else {
+        unwanted
+    };
+    if let (Some(first), true) = (table.rows.first(), unwanted.contains(&1) && unwanted.contains(&2)) {
+        table.caption = format!("{}; {} AAAA, {} cached", table.caption, first[1], first[2]);
+    }
+    table.without_columns(&unwanted)
+}
+
+/// A grid for each value of the sweep, when there is more than one cell.
+fn grids(run: &Run) -> Vec<Table> {
+    let grids = grids_of(run);
+    let mut tables = Vec::new();
+    for (at, grid) in grids.iter().enumerate() {
+        let mut head = vec!["AAAA".to_owned()];
+        head.extend(grid.cached.iter().map(|share| format!("{} cached", number::percent(*share))));
+        let of = match grid.sweep {
+            "" => String::new(),
+            value => format!(", {} = {value}", sweep_parameter(run)),
+        };
+        let mut table = Table::new(
+            format!(
+                "Median (1st to 99th percentile) of queries per second by shares of AAAA and cached names{of}"
+            ),
+            1,
+            &[],
+        )
+        .id(&format!("grid-{at}"));
+        table.head = head;
+        for (share, results) in &grid.rows {
+            let mut row = vec![number::percent(*share)];
+            row.extend(results.iter().map(|result| match result {
+                Some(result) => {
+                    let summary = &result.summary;
+                    let median = at_least(result, number::rate(summary.median));
+                    format!("{median} ({}–{})", number::rate(summary.p1), number::rate(summary.p99))
+                }
+                None => number::NONE.to_owned(),
+            }));
+            table.row(row);
+        }
+        tables.push(table);
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{self, Shape};
+
+    fn swept() -> Run {
+        sample::run(&Shape { cells: vec![(0.0, 0.0)], repetitions: 3, seconds: 2, ..Shape::full() })
+    }
+
+    #[test]
+    fn a_sweep_gives_a_row_for_each_value_as_the_papers_have_it() {
+        let run = swept();
+        let text = markdown(&run);
+        assert!(text.contains("| threads | repetitions | median | average |"), "{text}");
+        for result in &run.results {
+            let start = format!(
+                "| {} | 3 | {} | {} |",
+                result.sweep,
+                number::rate(result.summary.median),
+                number::rate(result.summary.mean)
+            );
+            assert!(text.contains(&start), "{start}");
+        }
+        assert!(text.contains("; 0\u{a0}% AAAA, 0\u{a0}% cached"), "the cell is said");
+        assert!(!text.contains("by shares of AAAA"), "there is no grid");
+    }
+
+    #[test]
+    fn the_grid_has_the_percentages_as_headings() {
+        let run = sample::run(&Shape { sweep: vec![], repetitions: 3, seconds: 2, ..Shape::full() });
+        let text = latex(&run);
+        assert!(text.contains("AAAA & 0\\,\\% cached & 40\\,\\% cached & 100\\,\\% cached \\\\"), "{text}");
+        assert!(text.contains("20\\,\\% & "), "{text}");
+        assert_eq!(text.matches("\\begin{tabular}").count(), text.matches("\\end{tabular}").count());
+    }
+
+    #[test]
+    fn latex_keeps_hostile_texts_as_text_and_comments_on_their_line() {
+        let mut run = swept();
+        run.device.sweep = Some(("a_b}%\\input{x}".to_owned(), vec![]));
+        run.warnings = vec!["line\n\\input{/etc/passwd}".to_owned()];
+        let text = latex(&run);
+        assert!(text.contains("a\\_b\\}\\%\\textbackslash{}input\\{x\\} & repetitions"), "{text}");
+        assert!(text.lines().all(|line| line.starts_with('%') || !line.contains("\\input")), "{text}");
+    }
+
+    #[test]
+    fn a_result_at_the_highest_rate_allowed_is_a_lower_bound() {
+        let mut run = swept();
+        run.results[0].censored = true;
+        assert!(markdown(&run).contains("≥ "));
+        assert!(latex(&run).contains("$\\geq$ "));
+    }
+}

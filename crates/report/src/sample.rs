@@ -1,0 +1,513 @@
+//! Runs that were never measured: made by formulas and a seed, as rich as measured ones, for tests and for looking at a
+//! report while it is being changed.
+//!
+//! The device is a queue: up to its capacity it answers everything, beyond that it answers as much as its capacity is.
+//! Now and then it loses a query for no reason, as real ones do.
+
+use measure::outcome::{Deviation, Latencies, Latency, Outcome, PacingError, Second, Tester, Verdict};
+use measure::run::{
+    Cell, CellResult, Correctness, Device, DeviceUse, Environment, Kept, Purpose, Rule, Run, SCHEMA,
+    SelfTest, Settings, Summary, Trial,
+};
+use std::collections::BTreeMap;
+
+/// What a sample consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// The profile that it says.
+    pub profile: String,
+    /// Values of the sweep; empty: none.
+    pub sweep: Vec<String>,
+    /// Cells, as AAAA share and cached share.
+    pub cells: Vec<(f64, f64)>,
+    /// Searches for each result.
+    pub repetitions: u32,
+    /// Length of a trial in seconds.
+    pub seconds: u64,
+    /// The seed of all that is drawn.
+    pub seed: u64,
+}
+
+impl Shape {
+    /// A run of the quick profile: one cell, three repetitions.
+    pub fn quick() -> Shape {
+        Shape {
+            profile: "quick".to_owned(),
+            sweep: Vec::new(),
+            cells: vec![(0.0, 0.0)],
+            repetitions: 3,
+            seconds: 3,
+            seed: 7,
+        }
+    }
+
+    /// A run by RFC 8219 with a grid and a sweep of threads.
+    pub fn full() -> Shape {
+        Shape {
+            profile: "rfc8219".to_owned(),
+            sweep: ["1", "2", "4", "8"].map(str::to_owned).into(),
+            cells: vec![(0.0, 0.0), (0.2, 0.0), (1.0, 0.0), (0.0, 0.4), (0.2, 0.4), (0.0, 1.0)],
+            repetitions: 20,
+            seconds: 60,
+            seed: 8219,
+        }
+    }
+}
+
+/// A generator of numbers that look random: SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// About normal, mean 0, deviation 1: the sum of twelve uniform numbers less six.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
+    }
+}
+
+/// The run that a shape describes.
+pub fn run(shape: &Shape) -> Run {
+    let mut maker = Maker { shape, random: Random(shape.seed), trials: Vec::new(), first_name: 0 };
+    let results = maker.results();
+    let trials = maker.trials;
+    let best = results.iter().map(|result| result.summary.max).fold(0.0, f64::max);
+    Run {
+        schema: SCHEMA,
+        tool: "sixfold-bench 0.1.0 (sample)".to_owned(),
+        profile: shape.profile.clone(),
+        started: "2026-03-01T08:00:00Z".to_owned(),
+        ended: "2026-03-01T19:42:10Z".to_owned(),
+        complete: true,
+        settings: Settings {
+            trial_ms: shape.seconds * 1000,
+            timeout_ms: 1000,
+            pause_ms: 2000,
+            repetitions: shape.repetitions,
+            precision: 0.01,
+            start_qps: 1000.0,
+            max_qps: 400_000.0,
+            delta: 0.1,
+            names: "10.0.0.0/8".to_owned(),
+            zone: "dns64perf.test".to_owned(),
+            prefix: "2001:2:0:64::/96".to_owned(),
+            ttl: 3600,
+            confirm: true,
+        },
+        device: device(shape),
+        hosts: hosts(),
+        correctness: Some(Correctness {
+            names: 300,
+            valid: 300,
+            invalid: BTreeMap::new(),
+            conformance: Some((141, 3, 12)),
+            failed_cases: ["rfc6147-5.1.2-timeout", "rfc6147-5.1.7-ttl", "rfc7050-local"]
+                .map(str::to_owned)
+                .into(),
+        }),
+        self_test: Some(SelfTest {
+            certified_qps: 460_000.0,
+            device_qps: 460_000.0 / 2.2,
+            delta: 0.1,
+            timeout_ms: 250,
+            sufficient: best <= 460_000.0 / 2.2,
+        }),
+        trials,
+        results,
+        checklist: checklist(shape),
+        warnings: vec![
+            "host tester: the processor's frequency is not fixed (governor schedutil)".to_owned(),
+            "tester, authority and device are on a single machine: indicative only".to_owned(),
+        ],
+    }
+}
+
+/// Makes trials.
+struct Maker<'a> {
+    shape: &'a Shape,
+    random: Random,
+    trials: Vec<Trial>,
+    first_name: u64,
+}
+
+impl Maker<'_> {
+    fn results(&mut self) -> Vec<CellResult> {
+        for rate in [115_000.0, 230_000.0, 460_000.0, 920_000.0] {
+            let outcome = self.outcome(rate, 500_000.0, 0.0);
+            self.record(Purpose::SelfTest, "", Cell { aaaa_share: 1.0, cached_share: 0.0 }, 0, outcome, None);
+        }
+        let mut values = self.shape.sweep.clone();
+        if values.is_empty() {
+            values.push(String::new());
+        }
+        let mut results = Vec::new();
+        for sweep in values {
+            for (aaaa_share, cached_share) in self.shape.cells.clone() {
+                results.push(self.result(&sweep, Cell { aaaa_share, cached_share }));
+            }
+        }
+        results
+    }
+
+    fn result(&mut self, sweep: &str, cell: Cell) -> CellResult {
+        let workers = sweep.parse().unwrap_or(1.0f64);
+        let work = (1.0 - cell.cached_share) * (1.0 - 0.35 * cell.aaaa_share) + 0.12 * cell.cached_share;
+        let capacity = 24_300.0 * workers.powf(0.86) / work;
+        let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
+        for repetition in 0..self.shape.repetitions {
+            let capacity = capacity * (1.0 + 0.008 * self.random.normal());
+            let (one, two) = self.search(sweep, cell, repetition, capacity, workers);
+            strict.push(one);
+            confirmed.push(two);
+        }
+        let summary = summary(&strict);
+        for part in [0.25, 0.5, 0.8, 0.95, 1.05, 1.25, 1.5, 2.0] {
+            let outcome = self.outcome(part * summary.median, capacity, cell.cached_share);
+            let used = self.device(&outcome, capacity, workers);
+            self.record(Purpose::Curve, sweep, cell, 0, outcome, Some(used));
+        }
+        CellResult {
+            sweep: sweep.to_owned(),
+            cell,
+            confirmed_summary: self::summary(&confirmed),
+            summary,
+            strict,
+            confirmed,
+            censored: false,
+            upstream_per_query: (1.0 - cell.cached_share) * (2.0 - cell.aaaa_share) * 1.0004,
+            achieved_cached_share: cell.cached_share * 0.998,
+            achieved_aaaa_share: cell.aaaa_share * 1.0007,
+            cpu_us_per_query: Some(0.93e6 * workers / capacity),
+        }
+    }
+
+    /// Doubles, then halves the interval. Returns the strict and the confirmed result.
+    fn search(
+        &mut self,
+        sweep: &str,
+        cell: Cell,
+        repetition: u32,
+        capacity: f64,
+        workers: f64,
+    ) -> (f64, f64) {
+        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let mut lowest_failed = f64::INFINITY;
+        let mut passed: Vec<f64> = vec![0.0];
+        let mut rate = if repetition == 0 { 1000.0 } else { (capacity * 0.97).round() };
+        while high.is_infinite() || high - low > 0.01 * high {
+            let mut ok = false;
+            for purpose in [Purpose::Search, Purpose::Confirm] {
+                let outcome = self.outcome(rate, capacity, cell.cached_share);
+                let used = self.device(&outcome, capacity, workers);
+                ok = outcome.verdict == Verdict::Pass;
+                self.record(purpose, sweep, cell, repetition, outcome, Some(used));
+                if ok {
+                    passed.push(rate);
+                    break;
+                }
+                lowest_failed = lowest_failed.min(rate);
+            }
+            if ok {
+                low = rate;
+            } else {
+                high = rate;
+            }
+            rate = if high.is_infinite() { rate * 2.0 } else { ((low + high) / 2.0).round() };
+        }
+        (passed.iter().copied().filter(|rate| *rate < lowest_failed).fold(0.0, f64::max), low)
+    }
+
+    fn record(
+        &mut self,
+        purpose: Purpose,
+        sweep: &str,
+        cell: Cell,
+        repetition: u32,
+        outcome: Outcome,
+        device: Option<DeviceUse>,
+    ) {
+        let number = self.trials.len() as u32;
+        let minutes = number as u64 * (self.shape.seconds + 2) / 60;
+        let new = outcome.sent - outcome.asked_again;
+        let authority = BTreeMap::from([
+            ("queries-aaaa".to_owned(), new),
+            ("queries-a".to_owned(), (new as f64 * (1.0 - cell.aaaa_share)) as u64),
+        ]);
+        self.trials.push(Trial {
+            number,
+            purpose,
+            sweep: sweep.to_owned(),
+            cell,
+            repetition,
+            rate_qps: outcome.rate_asked,
+            started: format!("2026-03-01T{:02}:{:02}:00Z", (8 + minutes / 60) % 24, minutes % 60),
+            first_name: self.first_name,
+            outcome,
+            authority: if purpose == Purpose::SelfTest { BTreeMap::new() } else { authority },
+            device,
+        });
+        self.first_name += new;
+    }
+
+    /// A load at a rate on a device of a capacity.
+    fn outcome(&mut self, rate: f64, capacity: f64, cached_share: f64) -> Outcome {
+        let sent = (rate * self.shape.seconds as f64).round() as u64;
+        let accident = if self.random.share() < 0.03 { 1 + self.random.next() % 3 } else { 0 };
+        let beyond = if rate > capacity { (sent as f64 * (1.0 - capacity / rate)) as u64 } else { 0 };
+        let failed = (beyond + accident).min(sent);
+        let (late, wrong) = (failed / 3, failed / 50);
+        let valid = sent - failed;
+        let intended = self.latency(valid, rate / capacity);
+        let actual = self.latency(valid, rate / capacity * 0.98);
+        let stalled = self.random.share() < 0.004;
+        let verdict = match () {
+            () if stalled => Verdict::TesterLimited,
+            () if failed == 0 => Verdict::Pass,
+            () => Verdict::Fail,
+        };
+        let each = sent / self.shape.seconds.max(1);
+        let per_second = (0..self.shape.seconds)
+            .map(|_| {
+                let missing =
+                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
+                let missing = (missing as u64).min(each);
+                Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
+            })
+            .collect();
+        let deviation = |max: f64, intervals: u64| Deviation {
+            max,
+            mean: max / 6.0,
+            beyond_1_percent: if max > 0.01 { 0.002 } else { 0.0 },
+            intervals,
+        };
+        let noise = 1.0 + self.random.share();
+        Outcome {
+            sent,
+            received: valid + late + wrong,
+            valid,
+            invalid: if wrong > 0 {
+                BTreeMap::from([
+                    ("servfail".to_owned(), wrong - wrong / 4),
+                    ("wrong-address".to_owned(), wrong / 4),
+                ])
+            } else {
+                BTreeMap::new()
+            },
+            late,
+            lost: failed - late - wrong,
+            duplicates: u64::from(self.random.share() < 0.02),
+            asked_again: (sent as f64 * cached_share) as u64,
+            names_used: sent - (sent as f64 * cached_share) as u64,
+            rate_asked: rate,
+            rate_achieved: rate * (1.0 - 2e-5),
+            seconds: self.shape.seconds as f64,
+            pacing_error: PacingError {
+                ms10: deviation(0.006 * noise, self.shape.seconds * 100),
+                ms100: deviation(0.0011 * noise, self.shape.seconds * 10),
+                s1: deviation(0.0002 * noise, self.shape.seconds),
+            },
+            lag_max_us: 180.0 * noise,
+            latency_us: Latencies { intended, actual },
+            per_second,
+            tester: Tester {
+                user_s: sent as f64 * 0.45e-6,
+                system_s: sent as f64 * 1.3e-6,
+                waited_s: 0.0004 * sent as f64 / 1e5,
+                socket_drops: if stalled { 12 } else { 0 },
+                ..Tester::default()
+            },
+            verdict,
+            reason: match verdict {
+                Verdict::Pass => String::new(),
+                Verdict::Fail => format!("{failed} of {sent} queries got no valid reply in time"),
+                Verdict::TesterLimited => {
+                    "12 replies were dropped in the tester's own socket queues".to_owned()
+                }
+            },
+            ..Outcome::default()
+        }
+    }
+
+    /// A distribution with a floor and a tail that grows with the load, in buckets that grow by a twelfth.
+    fn latency(&mut self, count: u64, load: f64) -> Latency {
+        let scale = if load < 1.0 { 45.0 + 25.0 / (1.02 - load) } else { 200_000.0 };
+        let below = |us: f64| 1.0 - (-((us - 85.0).max(0.0) / scale).powf(0.8)).exp();
+        let (mut histogram, mut done, mut upper) = (Vec::new(), 0, 85.0f64);
+        while done < count && upper < 2e6 {
+            upper *= 13.0 / 12.0;
+            let upto = (below(upper) * count as f64).round().min(count as f64) as u64;
+            if upto > done {
+                histogram.push(((upper * 1e3) as u64, upto - done));
+                done = upto;
+            }
+        }
+        let at = |share: f64| {
+            let mut seen = 0;
+            let wanted = (share * done as f64).ceil() as u64;
+            histogram
+                .iter()
+                .find(|(_, many)| {
+                    seen += many;
+                    seen >= wanted
+                })
+                .map_or(0.0, |(ns, _)| *ns as f64 / 1e3)
+        };
+        let total: f64 = histogram.iter().map(|(ns, many)| *ns as f64 / 1e3 * *many as f64).sum();
+        Latency {
+            count: done,
+            min: at(0.0).min(91.0),
+            mean: if done == 0 { 0.0 } else { total / done as f64 },
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: at(1.0),
+            histogram,
+        }
+    }
+
+    fn device(&mut self, outcome: &Outcome, capacity: f64, workers: f64) -> DeviceUse {
+        let load = (outcome.rate_asked / capacity).min(1.0);
+        let cost_us = 0.93e6 * workers / capacity * (1.0 + 0.35 * (-3.0 * load).exp());
+        let total_s = outcome.valid as f64 * cost_us / 1e6;
+        let threads = (0..workers as u32)
+            .map(|at| {
+                let part = total_s / workers * (1.0 + 0.03 * self.random.normal());
+                (format!("device/{at}"), part * 0.4, part * 0.6)
+            })
+            .collect();
+        DeviceUse {
+            user_s: total_s * 0.4,
+            system_s: total_s * 0.6,
+            threads,
+            resident: 48_000_000 + (workers * 9e6) as u64 + outcome.sent,
+            resident_peak: 52_000_000 + (workers * 9e6) as u64 + 2 * outcome.sent,
+            voluntary_switches: (outcome.sent as f64 * 0.7 * (1.0 - 0.8 * load)) as u64,
+            involuntary_switches: (outcome.sent as f64 * 0.01 * load) as u64,
+            cpu_us_per_query: cost_us,
+        }
+    }
+}
+
+/// The statistics, written here a second time so that tests of reports do not rest on the code that made the numbers.
+fn summary(values: &[f64]) -> Summary {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
+        return Summary::default();
+    };
+    let count = sorted.len() as f64;
+    let mean = sorted.iter().sum::<f64>() / count;
+    let square = sorted.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    let median = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    let deviation = if sorted.len() > 1 { (square / (count - 1.0)).sqrt() } else { 0.0 };
+    Summary { count: sorted.len() as u32, median, p1: min, p99: max, mean, deviation, min, max }
+}
+
+fn device(shape: &Shape) -> Device {
+    let configuration = "server:\n    module-config: \"dns64 iterator\"\n    dns64-prefix: 2001:2:0:64::/96\n    # <b> & \"quotes\" stay text\n";
+    Device {
+        name: "unbound".to_owned(),
+        version: "Unbound 1.22.0".to_owned(),
+        command: ["unbound", "-d", "-c", "/tmp/device/unbound.conf"].map(str::to_owned).into(),
+        address: "[::1]:5301".to_owned(),
+        cores: "0".to_owned(),
+        files: BTreeMap::from([("unbound.conf".to_owned(), configuration.to_owned())]),
+        sweep: (!shape.sweep.is_empty()).then(|| ("threads".to_owned(), shape.sweep.clone())),
+    }
+}
+
+fn hosts() -> BTreeMap<String, Environment> {
+    let host = |warnings: &[&str]| Environment {
+        facts: [
+            ("hostname", "laboratory"),
+            ("kernel", "6.12.0"),
+            ("processor", "An example of a processor, 3.0 GHz"),
+            ("cores", "16"),
+            ("memory", "64 GiB"),
+            ("governor", "schedutil"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+        warnings: warnings.iter().map(|text| (*text).to_owned()).collect(),
+    };
+    BTreeMap::from([
+        ("tester".to_owned(), host(&["the processor's frequency is not fixed (governor schedutil)"])),
+        ("authority".to_owned(), host(&[])),
+        ("device".to_owned(), host(&[])),
+    ])
+}
+
+fn checklist(shape: &Shape) -> Vec<Rule> {
+    let rule = |section: &str, level: &str, rule: &str, state: Kept, because: &str| Rule {
+        section: section.to_owned(),
+        rule: rule.to_owned(),
+        level: level.to_owned(),
+        state,
+        because: because.to_owned(),
+    };
+    let when = |kept: bool| if kept { Kept::Kept } else { Kept::NotKept };
+    vec![
+        rule(
+            "9.1",
+            "MUST",
+            "IPv6 between client and DNS64 server",
+            Kept::Kept,
+            "the device was asked at [::1]:5301",
+        ),
+        rule("9.2", "SHOULD", "The timeout is at most 1 second", Kept::Kept, "1 s"),
+        rule(
+            "9.2",
+            "SHOULD",
+            "A trial lasts at least 60 seconds",
+            when(shape.seconds >= 60),
+            &format!("{} s", shape.seconds),
+        ),
+        rule(
+            "9.2",
+            "SHOULD",
+            "At least 20 repetitions",
+            when(shape.repetitions >= 20),
+            &shape.repetitions.to_string(),
+        ),
+        rule(
+            "9.2",
+            "MUST",
+            "Domain names are all different first",
+            Kept::Kept,
+            "the window moves on between trials",
+        ),
+        rule(
+            "9.2.1",
+            "MUST",
+            "The tester passed the self-test",
+            Kept::Kept,
+            "certified at 460,000 queries/s",
+        ),
+        rule(
+            "10",
+            "SHOULD",
+            "Overload with n flows",
+            Kept::NotApplicable,
+            "defined for other tests of the RFC",
+        ),
+        rule(
+            "13",
+            "MUST NOT",
+            "The test network reaches no production network",
+            Kept::NotKept,
+            "one machine: the loopback interface is shared",
+        ),
+    ]
+}

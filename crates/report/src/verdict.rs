@@ -1,0 +1,251 @@
+//! What a run says in one sentence, and what forbids to take the sentence at its word.
+
+use crate::groups::{groups, principal, sweep_parameter};
+use crate::number;
+use measure::outcome::Verdict;
+use measure::run::{CellResult, Kept, Purpose, Run};
+
+/// Whether a run complies with RFC 8219.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compliance {
+    /// Every rule that concerns it was kept.
+    Yes,
+    /// So many were not.
+    No(usize),
+    /// It did not end.
+    Incomplete,
+    /// There is no checklist.
+    Unknown,
+}
+
+/// Whether the run complies with RFC 8219.
+pub fn compliance(run: &Run) -> Compliance {
+    let broken = run.checklist.iter().filter(|rule| rule.state == Kept::NotKept).count();
+    match () {
+        () if run.checklist.is_empty() => Compliance::Unknown,
+        () if broken > 0 => Compliance::No(broken),
+        () if !run.complete => Compliance::Incomplete,
+        () => Compliance::Yes,
+    }
+}
+
+impl Compliance {
+    /// The answer in words.
+    pub fn words(self) -> String {
+        match self {
+            Compliance::Yes => "yes".to_owned(),
+            Compliance::No(1) => "no (1 rule not kept)".to_owned(),
+            Compliance::No(rules) => format!("no ({rules} rules not kept)"),
+            Compliance::Incomplete => "no (the run is incomplete)".to_owned(),
+            Compliance::Unknown => "not judged".to_owned(),
+        }
+    }
+}
+
+/// The device by name and version, without saying the name twice.
+pub fn device_name(run: &Run) -> String {
+    let (name, version) = (run.device.name.trim(), run.device.version.trim());
+    match (name, version) {
+        ("", "") => "The device".to_owned(),
+        (name, "") => name.to_owned(),
+        (name, version) if version.to_lowercase().contains(&name.to_lowercase()) => version.to_owned(),
+        (name, version) => format!("{name} {version}"),
+    }
+}
+
+/// A bound from below is marked as such.
+pub fn at_least(result: &CellResult, text: String) -> String {
+    if result.censored { format!("≥ {text}") } else { text }
+}
+
+/// The conditions of a result in words: `no AAAA, nothing cached`.
+pub fn conditions(result: &CellResult) -> String {
+    let aaaa = match result.cell.aaaa_share {
+        0.0 => "no AAAA".to_owned(),
+        share => format!("{} AAAA", number::percent(share)),
+    };
+    let cached = match result.cell.cached_share {
+        0.0 => "nothing cached".to_owned(),
+        share => format!("{} cached", number::percent(share)),
+    };
+    format!("{aaaa}, {cached}")
+}
+
+/// The verdict: who, how fast, under which conditions, and whether by the rules.
+pub fn sentence(run: &Run) -> String {
+    let groups = groups(run);
+    let device = device_name(run);
+    let Some(group) = principal(&groups) else {
+        return format!("{device}: no result yet. RFC 8219 compliant: {}.", compliance(run).words());
+    };
+    let (result, summary) = (group.result, &group.result.summary);
+    let best = match &*result.sweep {
+        "" => String::new(),
+        value => format!(", {} = {value} (the fastest of {})", sweep_parameter(run), sweep_values(run)),
+    };
+    format!(
+        "{device}: {} queries/s (median of {}; p1 {}, p99 {}), {}{best}, {} trials, {} timeout. RFC 8219 compliant: {}.",
+        at_least(result, number::rate(summary.median)),
+        summary.count,
+        number::rate(summary.p1),
+        number::rate(summary.p99),
+        conditions(result),
+        number::milliseconds(run.settings.trial_ms),
+        number::milliseconds(run.settings.timeout_ms),
+        compliance(run).words()
+    )
+}
+
+fn sweep_values(run: &Run) -> usize {
+    let mut values: Vec<&str> = run.results.iter().map(|result| &*result.sweep).collect();
+    values.sort_unstable();
+    values.dedup();
+    values.len()
+}
+
+/// Reasons not to take the sentence at its word, gravest first, each a heading and an explanation.
+pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
+    let mut objections = Vec::new();
+    if !run.complete {
+        let done = format!(
+            "{} trials were done; what is missing may change every figure.",
+            number::count(run.trials.len() as u64)
+        );
+        objections.push(("Incomplete", format!("The run has not ended: {done}")));
+    }
+    if let Some(test) = run.self_test.as_ref().filter(|test| !test.sufficient) {
+        objections.push((
+            "The tester is not certified for these rates",
+            format!(
+                "It passed the self-test at {} queries/s, so a device may be measured up to {} queries/s, and a result lies above.",
+                number::rate(test.certified_qps),
+                number::rate(test.device_qps)
+            ),
+        ));
+    }
+    if run.self_test.is_none() {
+        objections.push((
+            "No self-test",
+            "Nothing shows that the tester and its authority are faster than the device.".to_owned(),
+        ));
+    }
+    if let Some(objection) = limited(run) {
+        objections.push(objection);
+    }
+    if let Some(check) = run.correctness.as_ref().filter(|check| check.valid < check.names) {
+        objections.push((
+            "Wrong answers before any load",
+            format!("{} of {} names were not answered rightly.", check.names - check.valid, check.names),
+        ));
+    }
+    if single_machine(run) {
+        objections.push((
+            "A single machine",
+            "Tester, authority and device share its cores, memory and kernel: the figures are indicative, and comparable only with others of this machine.".to_owned(),
+        ));
+    }
+    objections
+}
+
+/// Trials of which nothing can be said because the tester did not do its part.
+fn limited(run: &Run) -> Option<(&'static str, String)> {
+    let counting = run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest);
+    let mut limited = counting.filter(|trial| trial.outcome.verdict == Verdict::TesterLimited).peekable();
+    let first = limited.peek()?.number;
+    let reason = limited.peek()?.outcome.reason.clone();
+    let many = limited.count();
+    let trials =
+        if many == 1 { "1 trial".to_owned() } else { format!("{} trials", number::count(many as u64)) };
+    Some((
+        "Tester-limited",
+        format!("{trials} say nothing of the device; the first, trial {first}: {reason}"),
+    ))
+}
+
+/// Whether device and tester are the same host, or somebody said so.
+fn single_machine(run: &Run) -> bool {
+    let hostname = |role: &str| {
+        let facts = &run.hosts.get(role)?.facts;
+        facts.get("hostname").or_else(|| facts.get("host"))
+    };
+    let same = matches!((hostname("device"), hostname("tester")), (Some(a), Some(b)) if a == b);
+    let of_hosts = run.hosts.values().flat_map(|host| &host.warnings);
+    same || run.warnings.iter().chain(of_hosts).any(|text| {
+        let text = text.to_lowercase();
+        text.contains("single machine") || text.contains("one machine")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{self, Shape};
+
+    fn quick() -> Run {
+        let mut run = sample::run(&Shape::quick());
+        let result = &mut run.results[0];
+        result.summary.median = 24_300.0;
+        result.summary.p1 = 24_100.0;
+        result.summary.p99 = 24_500.0;
+        run
+    }
+
+    #[test]
+    fn the_sentence_says_the_result_and_its_conditions() {
+        assert_eq!(
+            sentence(&quick()),
+            "Unbound 1.22.0: 24,300 queries/s (median of 3; p1 24,100, p99 24,500), no AAAA, nothing cached, 3\u{a0}s trials, 1\u{a0}s timeout. RFC 8219 compliant: no (3 rules not kept)."
+        );
+    }
+
+    #[test]
+    fn a_result_that_ended_at_the_limit_is_at_least_that() {
+        let mut run = quick();
+        run.results[0].censored = true;
+        assert!(sentence(&run).contains("≥ 24,300 queries/s"));
+    }
+
+    #[test]
+    fn a_run_without_results_has_a_sentence_too() {
+        assert_eq!(sentence(&Run::default()), "The device: no result yet. RFC 8219 compliant: not judged.");
+    }
+
+    #[test]
+    fn each_objection_is_raised_by_its_cause_alone() {
+        let mut run = quick();
+        run.warnings.clear();
+        run.hosts.clear();
+        run.trials.retain(|trial| trial.outcome.verdict != Verdict::TesterLimited);
+        assert_eq!(objections(&run), []);
+        let raised = |change: fn(&mut Run)| {
+            let mut run = run.clone();
+            change(&mut run);
+            objections(&run).into_iter().map(|(heading, _)| heading).collect::<Vec<_>>()
+        };
+        assert_eq!(raised(|run| run.complete = false), ["Incomplete"]);
+        assert_eq!(raised(|run| run.self_test = None), ["No self-test"]);
+        assert_eq!(raised(|run| run.warnings.push("All on ONE machine".into())), ["A single machine"]);
+        assert_eq!(
+            raised(|run| run.trials.last_mut().unwrap().outcome.verdict = Verdict::TesterLimited),
+            ["Tester-limited"]
+        );
+        assert_eq!(
+            raised(|run| run.self_test.as_mut().unwrap().sufficient = false),
+            ["The tester is not certified for these rates"]
+        );
+        assert_eq!(
+            raised(|run| run.correctness.as_mut().unwrap().valid = 299),
+            ["Wrong answers before any load"]
+        );
+    }
+
+    #[test]
+    fn compliance_needs_every_rule_and_the_end_of_the_run() {
+        let mut run = quick();
+        assert_eq!(compliance(&run), Compliance::No(3));
+        run.checklist.retain(|rule| rule.state != Kept::NotKept);
+        assert_eq!(compliance(&run), Compliance::Yes);
+        run.complete = false;
+        assert_eq!(compliance(&run), Compliance::Incomplete);
+    }
+}
