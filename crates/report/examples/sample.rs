@@ -1,7 +1,7 @@
 //! Prints the report of a run that was never measured, to look at while the report is being changed:
 //! `cargo run -p sixfold-report --features sample --example sample -- full > page.html`
 
-use report::sample::{Shape, run};
+use sixfold_report::sample::{Shape, run};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -12,10 +12,10 @@ fn main() {
     };
     let run = run(&shape);
     match arguments.get(1).map(String::as_str) {
-        Some("markdown") => print!("{}", report::markdown(&run)),
-        Some("latex") => print!("{}", report::latex(&run)),
-        Some("csv") => print!("{}", report::trials_csv(&run)),
+        Some("markdown") => print!("{}", sixfold_report::markdown(&run)),
+        Some("latex") => print!("{}", sixfold_report::latex(&run)),
+        Some("csv") => print!("{}", sixfold_report::trials_csv(&run)),
         Some("json") => println!("{}", serde_json::to_string(&run).unwrap_or_default()),
-        _ => print!("{}", report::html(&run)),
+        _ => print!("{}", sixfold_report::html(&run)),
     }
 }
