@@ -4,6 +4,8 @@
 pub mod agent;
 pub mod cli;
 pub mod device;
+pub mod environment;
 pub mod host;
+pub mod process;
 pub mod protocol;
 pub mod usage;

@@ -1,3 +1,162 @@
 //! The far end of the protocol: `sixfold-bench agent` carries out the orders of a `run`, on this host or another.
+//!
+//! The main thread carries out one order after the other. A thread reads them, so that the end of a load can be ordered
+//! while it goes on, and the end of the input is seen whatever the main thread does.
 
+mod devices;
 pub mod limits;
+mod serving;
+
+use crate::environment;
+use crate::host::other_version;
+use crate::protocol::{Greeting, Order, Reply, VERSION};
+use devices::Devices;
+use serving::Serving;
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+/// An agent. What it started ends with it.
+#[derive(Debug)]
+pub struct Agent {
+    devices: Devices,
+    serving: Serving,
+    /// Ends the load that is going on.
+    abort: Arc<AtomicBool>,
+    is_greeted: bool,
+}
+
+impl Agent {
+    /// Carries out the orders on standard input until it ends.
+    pub fn run() -> ExitCode {
+        let abort = Arc::new(AtomicBool::new(false));
+        let orders = read_orders(Arc::clone(&abort));
+        let mut agent =
+            Agent { devices: Devices::default(), serving: Serving::default(), abort, is_greeted: false };
+        while let Ok(order) = orders.recv() {
+            let is_end = matches!(order, Ok(Order::Quit));
+            let reply = match order {
+                Ok(Order::Quit) => {
+                    agent.devices = Devices::default();
+                    Reply::Done
+                }
+                Ok(order) => agent.carry_out(order),
+                Err(why) => Reply::Refused { why },
+            };
+            if say(&reply).is_err() || is_end {
+                break;
+            }
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn carry_out(&mut self, order: Order) -> Reply {
+        if !self.is_greeted && !matches!(order, Order::Hello { .. }) {
+            return Reply::Refused { why: format!("\"hello\" comes first, not \"{}\"", order.name()) };
+        }
+        let refused = |error: &dyn std::fmt::Display| Reply::Refused { why: error.to_string() };
+        match order {
+            Order::Hello { protocol } => self.greet(protocol),
+            Order::Environment { addresses } => Reply::Environment(environment::read(&addresses)),
+            Order::Authority(order) => match self.serving.serve(order) {
+                Ok(addresses) => Reply::Serving { addresses },
+                Err(error) => refused(&error),
+            },
+            Order::StopAuthority => {
+                self.serving = Serving::default();
+                Reply::Done
+            }
+            Order::Counters => match self.serving.counters() {
+                Ok(counts) => Reply::Counters { counts },
+                Err(error) => refused(&error),
+            },
+            Order::Load(load) => {
+                self.abort.store(false, Ordering::Relaxed);
+                let abort = &self.abort;
+                let progress = |progress| {
+                    // Whoever does not listen any longer wants no result either.
+                    say(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
+                };
+                match self.serving.load(&load, progress) {
+                    Ok(_) if abort.load(Ordering::Relaxed) => Reply::Aborted,
+                    Ok(outcome) => Reply::Outcome(Box::new(outcome)),
+                    Err(error) => refused(&error),
+                }
+            }
+            Order::Start(start) => {
+                self.devices.start(start).map_or_else(|error| refused(&error), Reply::Started)
+            }
+            Order::Attach(target) => {
+                self.devices.attach(&target).map_or_else(|error| refused(&error), Reply::Attached)
+            }
+            Order::Usage { device } => {
+                self.devices.usage(device).map_or_else(|error| refused(&error), Reply::Usage)
+            }
+            Order::Log { device } => {
+                self.devices.log(device).map_or_else(|error| refused(&error), Reply::Log)
+            }
+            Order::Stop { device, grace_ms } => {
+                let grace = Duration::from_millis(grace_ms);
+                self.devices.stop(device, grace).map_or_else(|error| refused(&error), Reply::Log)
+            }
+            // Both are dealt with before: an end of a load by the thread that reads, the end of all by the loop.
+            Order::Abort | Order::Quit => Reply::Done,
+        }
+    }
+
+    fn greet(&mut self, protocol: u32) -> Reply {
+        if protocol != VERSION {
+            return Reply::Refused { why: other_version(protocol, "of the host that asks") };
+        }
+        self.is_greeted = true;
+        Reply::Hello(Greeting {
+            protocol: VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("SIXFOLD_COMMIT").to_owned(),
+            host: environment::host_name(),
+            cores: environment::cores() as u32,
+        })
+    }
+}
+
+/// Reads orders in a thread of their own. At the end of the input it waits for the agent to tidy up, and ends it when it
+/// takes too long; the keepers of its devices then do the rest.
+fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(limits::LINE).read_until(b'\n', &mut line);
+            if read.is_err() || line.last() != Some(&b'\n') {
+                break;
+            }
+            let order = serde_json::from_slice(&line).map_err(|error| format!("this is no order: {error}"));
+            match order {
+                Ok(Order::Abort) => abort.store(true, Ordering::Relaxed),
+                order => {
+                    if sender.send(order).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        abort.store(true, Ordering::Relaxed);
+        drop(sender);
+        thread::sleep(limits::STOP / 2);
+        std::process::exit(1);
+    });
+    receiver
+}
+
+/// Says it on standard output.
+fn say(reply: &Reply) -> io::Result<()> {
+    let line = serde_json::to_string(reply)?;
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
+}

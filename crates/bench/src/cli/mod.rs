@@ -1,5 +1,7 @@
 //! The command line of `sixfold-bench`.
 
+mod agent;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -14,9 +16,19 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Carries out the orders of a run.
+    #[command(hide = true)]
+    Agent,
+    /// Keeps a device for an agent.
+    #[command(hide = true)]
+    Keep,
+}
 
 /// Does it. The error is text for people: what, why, and the remedy. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
 pub fn run(command: Command) -> Result<ExitCode, String> {
-    match command {}
+    match command {
+        Command::Agent => Ok(agent::agent()),
+        Command::Keep => Ok(agent::keep()),
+    }
 }

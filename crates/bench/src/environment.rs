@@ -1,0 +1,434 @@
+//! The facts of a host that decide what a measurement on it is worth, and warnings where they make it doubtful.
+//!
+//! Read from `/proc` and `/sys` and a few commands, as whoever runs us: nothing is changed, nothing needs root.
+
+use crate::device::program::output;
+use measure::run::Environment;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// A command that says a fact gets so long.
+const COMMAND_WAIT: Duration = Duration::from_secs(5);
+
+/// Fewer cores than this: device, tester and authority cannot each have one.
+const CORES: usize = 3;
+
+/// Load of others above this part of the cores makes results doubtful.
+const IDLE_LOAD: f64 = 0.1;
+
+/// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of kernel
+/// memory each), 27 ms at 100,000 a second.
+const RECEIVE_BUFFER: u64 = 2 << 20;
+
+/// Kernel settings that bound what sockets hold.
+const SETTINGS: [&str; 6] = [
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/rmem_default",
+    "net/core/netdev_max_backlog",
+    "net/ipv4/udp_mem",
+    "net/ipv4/ip_local_port_range",
+];
+
+/// Words of the kernel's command line that concern measurements. The rest is nobody's business.
+const BOOT: [&str; 8] = [
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "mitigations",
+    "nosmt",
+    "idle",
+    "intel_idle.max_cstate",
+    "preempt",
+];
+
+/// The facts of this host. Interfaces that lead to `addresses` are described.
+pub fn read(addresses: &[IpAddr]) -> Environment {
+    let mut facts = Facts { root: PathBuf::from("/"), environment: Environment::default() };
+    facts.host();
+    facts.processor();
+    facts.power();
+    facts.kernel();
+    for address in addresses {
+        facts.interface(*address);
+    }
+    facts.environment
+}
+
+/// This host's name.
+pub fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// How many processors this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+struct Facts {
+    /// Where `/proc` and `/sys` are: elsewhere in tests.
+    root: PathBuf,
+    environment: Environment,
+}
+
+impl Facts {
+    fn text(&self, path: &str) -> Option<String> {
+        let text = fs::read_to_string(self.root.join(path)).ok()?;
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.environment.facts.insert(name.to_owned(), value.into());
+    }
+
+    fn warn(&mut self, warning: impl Into<String>) {
+        let warning = warning.into();
+        if !self.environment.warnings.contains(&warning) {
+            self.environment.warnings.push(warning);
+        }
+    }
+
+    /// Sets a fact to what a file says, if it is there.
+    fn copy(&mut self, name: &str, path: &str) {
+        if let Some(text) = self.text(path) {
+            self.set(name, text.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
+        }
+    }
+
+    /// Who it is, what runs on it.
+    fn host(&mut self) {
+        self.set("tool", concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")"));
+        self.copy("hostname", "proc/sys/kernel/hostname");
+        self.copy("kernel", "proc/sys/kernel/osrelease");
+        let release = self.text("etc/os-release").unwrap_or_default();
+        if let Some(name) = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")) {
+            self.set("distribution", name.trim_matches('"'));
+        }
+        let memory = self.text("proc/meminfo").unwrap_or_default();
+        let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+        let kib = total.and_then(|text| text.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        if let Some(kib) = kib {
+            self.set("memory", format!("{} MiB", kib / 1024));
+        }
+        let load = self.text("proc/loadavg").unwrap_or_default();
+        let loads: Vec<&str> = load.split_ascii_whitespace().take(3).collect();
+        if let Some(minute) = loads.first().and_then(|text| text.parse::<f64>().ok()) {
+            self.set("load average", loads.join(" "));
+            if minute > IDLE_LOAD * cores() as f64 {
+                self.warn(format!(
+                    "the host was not idle (load average {minute} over the last minute): stop what else runs on it"
+                ));
+            }
+        }
+    }
+
+    /// The processors.
+    fn processor(&mut self) {
+        let about = self.text("proc/cpuinfo").unwrap_or_default();
+        let field = |names: &[&str]| {
+            let lines = about.lines().filter_map(|line| line.split_once(':'));
+            lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| names.contains(key))
+        };
+        // What x86, and what others call it.
+        if let Some((_, model)) = field(&["model name", "Model", "cpu", "uarch", "CPU part"]) {
+            self.set("processor", model);
+        }
+        if let Some((_, microcode)) = field(&["microcode"]) {
+            self.set("microcode", microcode);
+        }
+        let is_guest =
+            field(&["flags"]).is_some_and(|(_, flags)| flags.split(' ').any(|flag| flag == "hypervisor"));
+        let online = self.text("sys/devices/system/cpu/online").unwrap_or_default();
+        self.set("cores", format!("{} usable, online {online}", cores()));
+        if cores() < CORES {
+            self.warn(format!(
+                "{} cores: device, tester and authority cannot have one each, and disturb each other; take a larger \
+                 host, or several",
+                cores()
+            ));
+        }
+        self.copy("numa nodes", "sys/devices/system/node/online");
+        self.copy("isolated cores", "sys/devices/system/cpu/isolated");
+        match self.text("sys/devices/system/cpu/smt/active").as_deref() {
+            Some("1") => {
+                self.set("smt", "on");
+                self.warn(
+                    "simultaneous multithreading is on: two workers may share a core; `echo off > \
+                     /sys/devices/system/cpu/smt/control`",
+                );
+            }
+            Some(_) => self.set("smt", "off"),
+            None => {}
+        }
+        self.virtualization(is_guest);
+        self.mitigations();
+    }
+
+    fn virtualization(&mut self, is_guest: bool) {
+        let said = output(&mut Command::new("systemd-detect-virt"), COMMAND_WAIT);
+        let kind = match said.lines().next().map(str::trim).unwrap_or_default() {
+            "" | "none" if is_guest || self.root.join("sys/hypervisor/type").exists() => "unknown hypervisor",
+            "" => "none found",
+            kind => kind,
+        };
+        // A container on a virtual machine is called by the container's name.
+        let kind = match (kind, is_guest) {
+            ("docker" | "podman" | "lxc" | "lxc-libvirt" | "systemd-nspawn" | "container-other", true) => {
+                format!("{kind} in a virtual machine")
+            }
+            _ => kind.to_owned(),
+        };
+        if is_guest {
+            self.warn(format!(
+                "a virtual machine ({kind}): its cores are taken away at times, so single losses may not be the \
+                 device's; RFC 8219 wants hardware of its own"
+            ));
+        }
+        self.set("virtualization", kind);
+    }
+
+    fn mitigations(&mut self) {
+        let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
+        let (mut mitigated, mut open) = (Vec::new(), Vec::new());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if text.starts_with("Mitigation") {
+                mitigated.push(name);
+            } else if text.starts_with("Vulnerable") {
+                open.push(name);
+            }
+        }
+        mitigated.sort();
+        open.sort();
+        let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        self.set("mitigations", format!("active: {}; vulnerable: {}", list(mitigated), list(open)));
+    }
+
+    /// Clock speed and what changes it.
+    fn power(&mut self) {
+        let cpus = fs::read_dir(self.root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
+        let governors: BTreeSet<String> = cpus
+            .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
+            .map(|text| text.trim().to_owned())
+            .collect();
+        if governors.is_empty() {
+            self.set("governor", "none: the kernel does not set the clock speed");
+        } else {
+            let names: Vec<String> = governors.into_iter().collect();
+            if names != ["performance"] {
+                self.warn(format!(
+                    "the clock speed follows the load (governor {}): `cpupower frequency-set -g performance`",
+                    names.join(", ")
+                ));
+            }
+            self.set("governor", names.join(", "));
+        }
+        let boost = self.text("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1");
+        let no_turbo = self.text("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "1");
+        match boost.or(no_turbo.map(|no| !no)) {
+            Some(true) => {
+                self.set("turbo", "on");
+                self.warn(
+                    "turbo is on: the clock speed depends on heat and on what the other cores do; switch it off for \
+                     results that repeat",
+                );
+            }
+            Some(false) => self.set("turbo", "off"),
+            None => {}
+        }
+        self.copy("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
+        let source = self.environment.facts.get("clock source").cloned();
+        if let Some(source) = source.filter(|source| source == "hpet" || source == "acpi_pm") {
+            self.warn(format!(
+                "the clock is read by a slow device ({source}): every time stamp costs microseconds"
+            ));
+        }
+    }
+
+    /// The kernel's settings.
+    fn kernel(&mut self) {
+        for path in SETTINGS {
+            self.copy(&path.replace('/', "."), &format!("proc/sys/{path}"));
+        }
+        let most = self.text("proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
+        if let Some(most) = most.filter(|most| *most < RECEIVE_BUFFER && !datapath::identity::is_root()) {
+            self.warn(format!(
+                "receive buffers are bounded at {most} octets: replies may be lost here, not at the device; run as \
+                 root, or `sysctl net.core.rmem_max={}`",
+                8 << 20
+            ));
+        }
+        let boot = self.text("proc/cmdline").unwrap_or_default();
+        let is_ours = |word: &&str| BOOT.contains(&word.split('=').next().unwrap_or_default());
+        let boot: Vec<&str> = boot.split_ascii_whitespace().filter(is_ours).collect();
+        if !boot.is_empty() {
+            self.set("boot parameters", boot.join(" "));
+        }
+        // The file is there whenever it is in the kernel; without rules that need it, it tracks nothing.
+        let tracked = self.text("proc/sys/net/netfilter/nf_conntrack_count");
+        match tracked.as_deref() {
+            None => self.set("connection tracking", "not loaded"),
+            Some("0") => self.set("connection tracking", "loaded, nothing tracked"),
+            Some(count) => {
+                self.set("connection tracking", format!("{count} connections"));
+                self.warn(
+                    "connections are tracked: every datagram costs a look-up, and the table may fill; remove the \
+                     firewall's rules that need it, or exempt the test's traffic (`notrack`)",
+                );
+            }
+        }
+    }
+
+    /// The interface that leads to an address.
+    fn interface(&mut self, address: IpAddr) {
+        let route =
+            output(Command::new("ip").args(["-o", "route", "get", &address.to_string()]), COMMAND_WAIT);
+        let mut words = route.split_ascii_whitespace().skip_while(|word| *word != "dev");
+        let name = words.nth(1).map(str::to_owned);
+        if address.is_loopback() || name.as_deref() == Some("lo") {
+            self.set(
+                &format!("interface to {address}"),
+                "loopback: no network card, no driver, no wire; the kernel hands datagrams over in the sender's time",
+            );
+            self.warn(
+                "the traffic stays on one host (loopback): RFC 8219 wants tester and device on hosts of their own",
+            );
+            return;
+        }
+        let Some(name) = name.filter(|name| !name.contains('/')) else { return };
+        let folder = format!("sys/class/net/{name}");
+        let mut parts = vec![name.clone()];
+        let driver = fs::read_link(self.root.join(&folder).join("device/driver"));
+        let driver = driver.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        parts.push(format!("driver {}", driver.as_deref().unwrap_or("none (a virtual interface)")));
+        if let Some(mtu) = self.text(&format!("{folder}/mtu")) {
+            parts.push(format!("MTU {mtu}"));
+        }
+        if let Some(speed) = self.text(&format!("{folder}/speed")).filter(|speed| !speed.starts_with('-')) {
+            parts.push(format!("{speed} Mbit/s"));
+        }
+        let queues = fs::read_dir(self.root.join(&folder).join("queues")).into_iter().flatten().flatten();
+        let queues: Vec<String> =
+            queues.map(|queue| queue.file_name().to_string_lossy().into_owned()).collect();
+        let count = |kind: &str| queues.iter().filter(|queue| queue.starts_with(kind)).count();
+        parts.push(format!("queues: {} receive, {} transmit", count("rx-"), count("tx-")));
+        self.set(&format!("interface to {address}"), parts.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    /// A host of files that a test lays down.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+            let root =
+                std::env::temp_dir().join(format!("sixfold-environment-{}-{name}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(root)
+        }
+
+        fn facts(&self) -> Facts {
+            Facts { root: self.0.clone(), environment: Environment::default() }
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn this_host_has_a_kernel_cores_and_memory() {
+        let environment = read(&[IpAddr::V4(Ipv4Addr::LOCALHOST)]);
+        for name in ["tool", "hostname", "kernel", "cores", "memory", "virtualization", "net.core.rmem_max"] {
+            assert!(
+                environment.facts.get(name).is_some_and(|value| !value.is_empty()),
+                "{name}: {environment:?}"
+            );
+        }
+        assert!(environment.facts["interface to 127.0.0.1"].starts_with("loopback"));
+        assert!(environment.warnings.iter().any(|warning| warning.contains("one host")));
+    }
+
+    #[test]
+    fn what_changes_the_clock_speed_is_warned_of() {
+        let cpu = "sys/devices/system/cpu";
+        let tree = Tree::new(
+            "power",
+            &[
+                (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave\n"),
+                (&format!("{cpu}/cpu1/cpufreq/scaling_governor"), "performance\n"),
+                (&format!("{cpu}/intel_pstate/no_turbo"), "0\n"),
+                ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+            ],
+        );
+        let mut facts = tree.facts();
+        facts.power();
+        assert_eq!(facts.environment.facts["governor"], "performance, powersave");
+        assert_eq!(facts.environment.facts["turbo"], "on");
+        assert_eq!(facts.environment.warnings.len(), 3, "{:?}", facts.environment.warnings);
+        fs::write(tree.0.join(format!("{cpu}/cpu0/cpufreq/scaling_governor")), "performance").unwrap();
+        fs::write(tree.0.join(format!("{cpu}/intel_pstate/no_turbo")), "1").unwrap();
+        fs::write(tree.0.join("sys/devices/system/clocksource/clocksource0/current_clocksource"), "tsc")
+            .unwrap();
+        let mut facts = tree.facts();
+        facts.power();
+        assert_eq!(facts.environment.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_the_boot_parameters_only_those_that_matter_are_told() {
+        let tree = Tree::new(
+            "boot",
+            &[
+                ("proc/cmdline", "root=/dev/secret isolcpus=2-3 mitigations=off token=abc\n"),
+                ("proc/sys/net/netfilter/nf_conntrack_count", "12\n"),
+            ],
+        );
+        let mut facts = tree.facts();
+        facts.kernel();
+        assert_eq!(facts.environment.facts["boot parameters"], "isolcpus=2-3 mitigations=off");
+        assert!(facts.environment.warnings.iter().any(|warning| warning.contains("tracked")));
+    }
+
+    #[test]
+    fn smt_and_open_vulnerabilities_are_told() {
+        let folder = "sys/devices/system/cpu/vulnerabilities";
+        let tree = Tree::new(
+            "processor",
+            &[
+                (
+                    "proc/cpuinfo",
+                    "processor\t: 0\nmodel name\t: Example 9000\nmicrocode\t: 0x2\nflags\t\t: fpu ht\n",
+                ),
+                ("sys/devices/system/cpu/smt/active", "1\n"),
+                (&format!("{folder}/meltdown"), "Mitigation: PTI\n"),
+                (&format!("{folder}/mds"), "Vulnerable\n"),
+                (&format!("{folder}/l1tf"), "Not affected\n"),
+            ],
+        );
+        let mut facts = tree.facts();
+        facts.processor();
+        let told = &facts.environment.facts;
+        assert_eq!((told["processor"].as_str(), told["smt"].as_str()), ("Example 9000", "on"));
+        assert_eq!(told["mitigations"], "active: meltdown; vulnerable: mds");
+        assert!(facts.environment.warnings.iter().any(|warning| warning.contains("multithreading")));
+        assert!(!facts.environment.warnings.iter().any(|warning| warning.contains("virtual machine")));
+    }
+}

@@ -1,0 +1,197 @@
+//! The process that stands between an agent and a device: `sixfold-bench keep`. It is told what to do in JSON lines on
+//! its standard input; when that ends, in order or because the agent was killed, so does the device.
+
+use super::tree;
+use crate::agent::limits;
+use crate::protocol::Log;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// What is to be started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The working folder, which is there and is removed at the end.
+    pub folder: PathBuf,
+    /// Files for it: name and text.
+    pub files: BTreeMap<String, String>,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Environment variables, beside our own.
+    pub environment: BTreeMap<String, String>,
+    /// Cores, as `taskset -c` takes them; empty: all.
+    pub cores: String,
+}
+
+/// What a keeper is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Told {
+    /// Start the device: first, and once.
+    Start(Job),
+    /// Say what it said last.
+    Log,
+    /// End it.
+    Stop {
+        /// Time between SIGTERM and SIGKILL, in milliseconds.
+        grace_ms: u64,
+    },
+}
+
+/// What a keeper says: one line for each that it is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Said {
+    /// The device was started.
+    Started {
+        /// Its first process.
+        pid: u32,
+    },
+    /// What the device said.
+    Log(Log),
+    /// It could not be started.
+    Failed {
+        /// Why, and the remedy.
+        why: String,
+    },
+}
+
+/// Keeps a device until the end of the input.
+pub fn keep() -> ExitCode {
+    let mut orders = io::stdin().lines();
+    let Some(Ok(first)) = orders.next() else { return ExitCode::SUCCESS };
+    let job: Job = match serde_json::from_str(&first) {
+        Ok(Told::Start(job)) => job,
+        _ => {
+            say(&Said::Failed { why: "the first order was not to start".to_owned() });
+            return ExitCode::FAILURE;
+        }
+    };
+    // From here on the folder goes, however this ends.
+    let mut device = match Device::start(&job) {
+        Ok(device) => device,
+        Err(why) => {
+            let _ = fs::remove_dir_all(&job.folder);
+            say(&Said::Failed { why });
+            return ExitCode::FAILURE;
+        }
+    };
+    say(&Said::Started { pid: device.child.id() });
+    // Who asked may be gone: the grace that everybody gets then.
+    let mut grace = limits::KILL_GRACE;
+    let mut is_stopped = false;
+    for line in orders {
+        match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+            Some(Told::Log) => say(&Said::Log(device.log())),
+            Some(Told::Stop { grace_ms }) => {
+                grace = Duration::from_millis(grace_ms);
+                is_stopped = true;
+                break;
+            }
+            Some(Told::Start(_)) | None => break,
+        }
+    }
+    device.end(grace);
+    let _ = fs::remove_dir_all(&job.folder);
+    if is_stopped {
+        say(&Said::Log(device.log()));
+    }
+    ExitCode::SUCCESS
+}
+
+/// A device as its keeper sees it.
+struct Device {
+    child: Child,
+    folder: PathBuf,
+    text: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Device {
+    /// Starts it. The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends: this is the keeper's
+    /// main thread, which lives as long as the keeper. `setpriv` and `taskset` of util-linux replace themselves by what
+    /// they start, so the child's number is the device's.
+    fn start(job: &Job) -> Result<Device, String> {
+        for (name, text) in &job.files {
+            let path = job.folder.join(name);
+            if Path::new(name).file_name() != Some(OsStr::new(name)) {
+                return Err(format!(
+                    "\"{name}\" is no plain file name; files lie in the device's own folder"
+                ));
+            }
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]);
+        if !job.cores.is_empty() {
+            command.args(["taskset", "-c", &job.cores]);
+        }
+        let (reader, writer) =
+            io::pipe().map_err(|error| format!("a pipe for the device's words: {error}"))?;
+        let errors = writer.try_clone().map_err(|error| format!("a pipe for the device's words: {error}"))?;
+        command
+            .args(&job.command)
+            .envs(&job.environment)
+            .env(tree::VARIABLE, &job.folder)
+            .current_dir(&job.folder)
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(errors)
+            .process_group(0);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("setpriv: {error}; install it with `apt-get install util-linux`"))?;
+        // The command holds our ends of the pipe, which would keep it open.
+        drop(command);
+        let text = Arc::default();
+        listen(reader, Arc::clone(&text));
+        Ok(Device { child, folder: job.folder.clone(), text })
+    }
+
+    fn log(&mut self) -> Log {
+        let ended = self.child.try_wait().ok().flatten().map(|status| status.to_string());
+        if ended.is_some() {
+            // Its last words may still be on their way.
+            thread::sleep(Duration::from_millis(20));
+        }
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        Log { ended, text: String::from_utf8_lossy(&text).into_owned() }
+    }
+
+    fn end(&mut self, grace: Duration) {
+        let root = [self.child.id()];
+        tree::end(grace, || {
+            // A child that has ended remains a zombie until it is waited for.
+            let _ = self.child.try_wait();
+            tree::members(&root, Some(&self.folder))
+        });
+        let _ = self.child.try_wait();
+    }
+}
+
+/// Keeps the end of what a device says, for as long as it says something.
+fn listen(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) {
+    thread::spawn(move || {
+        let mut octets = [0; 4096];
+        while let Ok(length @ 1..) = pipe.read(&mut octets) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(&octets[..length]);
+            let beyond = kept.len().saturating_sub(limits::LOG_LENGTH);
+            kept.drain(..beyond);
+        }
+    });
+}
+
+/// Says it. Whoever does not listen any longer has closed our input too.
+fn say(said: &Said) {
+    if let Ok(line) = serde_json::to_string(said) {
+        let _ = writeln!(io::stdout(), "{line}");
+    }
+}

@@ -1,0 +1,162 @@
+//! A device as processes: started, watched and ended so that nothing of it is left, whatever happens to us.
+//!
+//! Between agent and device stands a keeper ([`keeper`]), a process of its own that owns the working folder. It outlives an
+//! agent that is killed, sees the end of its input then, ends all processes of the device ([`tree`]) and removes the
+//! folder. Should the keeper be killed as well, the kernel kills the device (PR_SET_PDEATHSIG).
+
+pub mod keeper;
+pub mod tree;
+
+use crate::agent::limits;
+use crate::protocol::Log;
+use keeper::{Job, Said, Told};
+use std::fmt;
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A new, empty folder for a device's files. It goes with this value.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes one that only this user may look into.
+    pub fn new() -> Result<Folder, ProcessError> {
+        let base = std::env::temp_dir();
+        let mut number = 0u32;
+        loop {
+            let path = base.join(format!("sixfold-bench-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Folder(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+                Err(error) => return Err(ProcessError::Folder(path, error)),
+            }
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A device that we started. It ends with this value.
+#[derive(Debug)]
+pub struct Process {
+    keeper: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    pid: u32,
+    folder: Folder,
+}
+
+impl Process {
+    /// Starts what a job says, in `folder`, which becomes the device's.
+    pub fn start(job: Job, folder: Folder) -> Result<Process, ProcessError> {
+        let own = std::env::current_exe().map_err(ProcessError::Keeper)?;
+        let mut command = Command::new(own);
+        command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
+        // An interrupt from the keyboard must not end it before it has tidied up.
+        command.process_group(0);
+        let mut keeper = command.spawn().map_err(ProcessError::Keeper)?;
+        let (input, output) = (keeper.stdin.take(), keeper.stdout.take());
+        let output = output.ok_or_else(|| ProcessError::Keeper(io::ErrorKind::BrokenPipe.into()))?;
+        let mut process = Process { keeper, input, output: BufReader::new(output), pid: 0, folder };
+        match process.ask(&Told::Start(job))? {
+            Said::Started { pid } => {
+                process.pid = pid;
+                Ok(process)
+            }
+            Said::Failed { why } => Err(ProcessError::Failed(why)),
+            Said::Log(_) => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    /// The device's first process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// All its processes that run.
+    pub fn members(&self) -> Vec<u32> {
+        tree::members(&[self.pid], Some(self.folder.path()))
+    }
+
+    /// The last that it said, and how it ended if it did.
+    pub fn log(&mut self) -> Result<Log, ProcessError> {
+        self.ask_for_log(&Told::Log)
+    }
+
+    /// Ends it: SIGTERM, then SIGKILL for what is left after `grace`.
+    pub fn stop(mut self, grace: Duration) -> Result<Log, ProcessError> {
+        self.ask_for_log(&Told::Stop { grace_ms: grace.as_millis() as u64 })
+    }
+
+    fn ask_for_log(&mut self, told: &Told) -> Result<Log, ProcessError> {
+        match self.ask(told)? {
+            Said::Log(log) => Ok(log),
+            Said::Failed { why } => Err(ProcessError::Failed(why)),
+            Said::Started { .. } => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn ask(&mut self, told: &Told) -> Result<Said, ProcessError> {
+        let mut talk = || {
+            let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            writeln!(input, "{}", serde_json::to_string(told)?)?;
+            let mut line = String::new();
+            self.output.read_line(&mut line)?;
+            Ok(serde_json::from_str(&line)?)
+        };
+        talk().map_err(ProcessError::Keeper)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let end = Instant::now() + limits::STOP;
+        while matches!(self.keeper.try_wait(), Ok(None)) && Instant::now() < end {
+            thread::sleep(limits::LOOK);
+        }
+        // Only if it hangs. The kernel kills the device then.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Why a device cannot be started, or asked.
+#[derive(Debug)]
+pub enum ProcessError {
+    /// Its folder cannot be made.
+    Folder(PathBuf, io::Error),
+    /// Its keeper cannot be started, or has ended.
+    Keeper(io::Error),
+    /// The keeper could not do it.
+    Failed(String),
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessError::Folder(path, error) => {
+                write!(f, "{}: {error}; set TMPDIR to a folder that can be written", path.display())
+            }
+            ProcessError::Keeper(error) => write!(f, "the process that keeps the device: {error}"),
+            ProcessError::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ProcessError {}

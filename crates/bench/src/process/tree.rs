@@ -1,0 +1,141 @@
+//! Which processes a device consists of, and signals to them.
+//!
+//! A device may fork, change its group, even let its first process end. What we start carries the path of its folder in
+//! its environment, so its processes are known by any of three signs: group, parents, environment.
+
+use crate::agent::limits;
+use crate::usage::Stat;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The environment variable by which the processes of a device are known; its value is the device's folder.
+pub const VARIABLE: &str = "SIXFOLD_DEVICE";
+
+/// The processes that run: those of `roots`, of their groups, all that carry the folder, and what these started.
+pub fn members(roots: &[u32], folder: Option<&Path>) -> Vec<u32> {
+    let sign =
+        folder.map(|folder| [VARIABLE.as_bytes(), b"=", folder.as_os_str().as_bytes(), b"\0"].concat());
+    let own = std::process::id();
+    let all: Vec<(u32, Stat)> = running().filter(|(pid, _)| *pid != own).collect();
+    let is_seed = |pid: u32, stat: &Stat| {
+        roots.contains(&pid) || (folder.is_some() && roots.contains(&stat.group)) || {
+            let environment = sign.as_ref().and_then(|_| fs::read(format!("/proc/{pid}/environ")).ok());
+            let environment = environment.unwrap_or_default();
+            sign.as_ref().is_some_and(|sign| environment.windows(sign.len()).any(|part| part == sign))
+        }
+    };
+    let mut members: BTreeSet<u32> =
+        all.iter().filter(|(pid, stat)| is_seed(*pid, stat)).map(|(pid, _)| *pid).collect();
+    loop {
+        let before = members.len();
+        let children = all.iter().filter(|(_, stat)| members.contains(&stat.parent)).map(|(pid, _)| *pid);
+        members.extend(children.collect::<Vec<_>>());
+        if members.len() == before {
+            return members.into_iter().collect();
+        }
+    }
+}
+
+/// The processes with this name: as the kernel keeps it (15 octets), or the name of their program file.
+pub fn named(name: &str) -> Vec<u32> {
+    let is_named = |pid: &u32, stat: &Stat| {
+        let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
+        stat.name == name || program.as_deref().and_then(Path::file_name) == Some(OsStr::new(name))
+    };
+    let own = std::process::id();
+    running().filter(|(pid, stat)| *pid != own && is_named(pid, stat)).map(|(pid, _)| pid).collect()
+}
+
+/// The command line of a process.
+pub fn command(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = line.split(|octet| *octet == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Ends processes: SIGTERM, then SIGKILL for what is left after `grace`. `find` says which there are, and is asked again
+/// until there are none. What cannot be killed is given up after a while.
+pub fn end(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
+    let started = Instant::now();
+    if !grace.is_zero() {
+        signal("TERM", &find());
+        while !find().is_empty() && started.elapsed() < grace {
+            thread::sleep(limits::LOOK);
+        }
+    }
+    let limit = grace + limits::KILL_GRACE;
+    loop {
+        let left = find();
+        if left.is_empty() || started.elapsed() > limit {
+            return;
+        }
+        signal("KILL", &left);
+        thread::sleep(limits::LOOK);
+    }
+}
+
+/// Sends a signal. The system call is unsafe to Rust, and the shell has it built in.
+fn signal(name: &str, pids: &[u32]) {
+    if pids.is_empty() {
+        return;
+    }
+    let pids = pids.iter().map(u32::to_string);
+    let mut command = Command::new("sh");
+    command.args(["-c", "kill -s \"$0\" -- \"$@\"", name]).args(pids);
+    let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+fn running() -> impl Iterator<Item = (u32, Stat)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        Some((pid, Stat::read(&format!("/proc/{pid}"))?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+
+    #[test]
+    fn a_device_is_all_its_processes_even_those_that_left_its_group() {
+        let folder = Path::new("/nowhere/tree-test");
+        // One child in the group, one in a session of its own whose parent has ended.
+        let script = "sleep 61 & (setsid sleep 62 &); wait";
+        let mut shell =
+            Command::new("sh").args(["-c", script]).env(VARIABLE, folder).process_group(0).spawn().unwrap();
+        let root = [shell.id()];
+        let until = Instant::now() + Duration::from_secs(20);
+        let names = |pids: Vec<u32>| pids.into_iter().map(|pid| command(pid).join(" ")).collect::<Vec<_>>();
+        let wanted = ["sleep 61", "sleep 62"].map(str::to_owned);
+        while !wanted.iter().all(|name| names(members(&root, Some(folder))).contains(name)) {
+            assert!(Instant::now() < until, "{:?}", names(members(&root, Some(folder))));
+            thread::sleep(Duration::from_millis(5));
+        }
+        end(Duration::from_millis(1), || {
+            let _ = shell.try_wait();
+            members(&root, Some(folder))
+        });
+        assert_eq!(members(&root, Some(folder)), [0u32; 0]);
+        let _ = shell.wait();
+    }
+
+    #[test]
+    fn processes_are_found_by_name() {
+        let mut child = Command::new("sleep").arg("63").spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while !named("sleep").contains(&child.id()) {
+            assert!(Instant::now() < until);
+        }
+        assert!(!named("no-such-name").contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

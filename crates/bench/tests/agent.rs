@@ -1,0 +1,339 @@
+//! Agents behind pipes: their orders, and that nothing of what they start is left.
+
+mod laboratory;
+
+use laboratory::{authority, folder_of, gone, host, question, runs, script, until};
+use sixfold_bench::device::Settings;
+use sixfold_bench::host::{Host, HostError};
+use sixfold_bench::protocol::{Recipe, Start, Target, VERSION};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// An agent that is spoken to in lines of text.
+struct Raw {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Raw {
+    fn new() -> Raw {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
+        let mut child = command
+            .arg("agent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Raw { child, output }
+    }
+
+    fn ask(&mut self, line: &str) -> serde_json::Value {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut reply = String::new();
+        self.output.read_line(&mut reply).unwrap();
+        serde_json::from_str(&reply).unwrap()
+    }
+
+    fn greet(&mut self) {
+        let reply = self.ask(&format!("{{\"order\":\"hello\",\"protocol\":{VERSION}}}"));
+        assert_eq!(reply["reply"], "hello");
+    }
+
+    /// Starts a script; its process and its folder.
+    fn start(&mut self, text: &str) -> (u32, std::path::PathBuf) {
+        let order = sixfold_bench::protocol::Order::Start(script(text));
+        let reply = self.ask(&serde_json::to_string(&order).unwrap());
+        let started = serde_json::from_value(reply).unwrap();
+        (pid_of(&started), folder_of(&started))
+    }
+}
+
+fn pid_of(started: &sixfold_bench::protocol::Started) -> u32 {
+    started.pid
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_agent_says_who_and_where_it_is() {
+    let host = host("tester");
+    assert_eq!(host.greeting().version, env!("CARGO_PKG_VERSION"));
+    assert!(!host.greeting().host.is_empty() && host.greeting().cores > 0);
+    host.quit().unwrap();
+}
+
+#[test]
+fn another_version_of_the_protocol_is_refused_with_the_remedy() {
+    let mut agent = Raw::new();
+    let reply = agent.ask(r#"{"order":"hello","protocol":99}"#);
+    let why = reply["why"].as_str().unwrap();
+    assert_eq!(reply["reply"], "refused");
+    assert!(why.contains("version 99") && why.contains("install the same release"), "{why}");
+    // And it stays closed.
+    assert_eq!(agent.ask(r#"{"order":"counters"}"#)["reply"], "refused");
+}
+
+#[test]
+fn an_agent_of_another_version_is_refused_by_who_connects() {
+    let greeting = r#"read line; echo '{"reply":"hello","protocol":99,"version":"9.9","commit":"","host":"h","cores":1}'"#;
+    let prefix = ["sh", "-c", greeting].map(str::to_owned);
+    let error = Host::connect("authority", Some(&prefix)).unwrap_err().to_string();
+    assert!(error.contains("the authority") && error.contains("version 99"), "{error}");
+}
+
+#[test]
+fn the_greeting_comes_first() {
+    let why = Raw::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
+    assert!(why.contains("\"hello\" comes first, not \"counters\""), "{why}");
+}
+
+#[test]
+fn what_is_no_order_is_refused_and_the_agent_goes_on() {
+    let mut agent = Raw::new();
+    agent.greet();
+    for line in [
+        "",
+        "dance",
+        "{}",
+        r#"{"order":"dance"}"#,
+        r#"{"order":"usage"}"#,
+        r#"{"order":"stop","device":"x"}"#,
+    ] {
+        let reply = agent.ask(line);
+        assert_eq!(reply["reply"], "refused", "{line}");
+        assert!(reply["why"].as_str().unwrap().contains("no order"), "{line}: {reply}");
+    }
+    assert_eq!(agent.ask(r#"{"order":"usage","device":5}"#)["why"], "there is no device number 5 here");
+    agent.greet();
+}
+
+#[test]
+fn what_is_no_agent_is_told_from_one_that_has_ended() {
+    let connect = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Host::connect("device", Some(&words)).unwrap_err()
+    };
+    let error = connect(&["sh", "-c", "echo Welcome; read line"]);
+    assert!(matches!(error, HostError::Strange { .. }) && error.to_string().contains("Welcome"), "{error}");
+    let error = connect(&["sh", "-c", "echo no route to host >&2; exit 255"]);
+    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    assert!(
+        error.to_string().contains("the device") && error.to_string().contains("no route to host"),
+        "{error}"
+    );
+    assert!(matches!(connect(&["/nowhere/at-all"]), HostError::Start { .. }));
+    assert!(matches!(connect(&[]), HostError::Start { .. }));
+}
+
+#[test]
+fn everything_that_an_agent_started_ends_when_it_is_killed() {
+    let mut agent = Raw::new();
+    agent.greet();
+    // A device of two processes, one of which leaves the group and the session.
+    let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
+    let mut child = 0;
+    until("the second process", || {
+        let text = std::fs::read_to_string(folder.join("child")).unwrap_or_default();
+        child = text.trim().parse().unwrap_or(0);
+        child != 0 && runs(child)
+    });
+    agent.child.kill().unwrap();
+    until("the device's first process has ended", || !runs(pid));
+    until("its second too", || !runs(child));
+    until("its folder is gone", || gone(&folder));
+}
+
+#[test]
+fn everything_that_an_agent_started_ends_when_its_input_does() {
+    let mut agent = Raw::new();
+    agent.greet();
+    let (pid, folder) = agent.start("sleep 300 & sleep 300");
+    let (other, other_folder) = agent.start("trap '' TERM; sleep 300 & wait; sleep 300");
+    drop(agent.child.stdin.take());
+    assert!(agent.child.wait().unwrap().success());
+    for (pid, folder) in [(pid, folder), (other, other_folder)] {
+        assert!(!runs(pid), "{pid}");
+        assert!(gone(&folder), "{}", folder.display());
+    }
+}
+
+#[test]
+fn a_stopped_device_has_time_to_end_in_order_and_no_more() {
+    let mut host = host("device");
+    let polite = host
+        .start(&script("trap 'echo goodbye; exit 3' TERM; echo hello; while :; do sleep 0.05; done"))
+        .unwrap();
+    until("it says hello", || host.log(polite.device).unwrap().text.contains("hello"));
+    let log = host.stop(polite.device, Duration::from_secs(60)).unwrap();
+    assert!(log.text.starts_with("hello\n") && log.text.ends_with("goodbye\n"), "{log:?}");
+    assert_eq!(log.ended.as_deref(), Some("exit status: 3"));
+    let stubborn = host.start(&script("trap '' TERM; echo hello; while :; do sleep 0.05; done")).unwrap();
+    until("it says hello", || host.log(stubborn.device).unwrap().text.contains("hello"));
+    let log = host.stop(stubborn.device, Duration::from_millis(100)).unwrap();
+    assert!(log.ended.unwrap().contains("signal: 9"));
+    assert!(!runs(stubborn.pid));
+    let error = host.stop(stubborn.device, Duration::ZERO).unwrap_err();
+    assert!(matches!(error, HostError::Refused { .. }), "{error}");
+}
+
+#[test]
+fn usage_grows_with_work() {
+    let mut host = host("device");
+    // The work is in a child, which counts too.
+    let device = host.start(&script("(while :; do :; done) & wait")).unwrap().device;
+    let before = host.usage(device).unwrap();
+    let mut used = Default::default();
+    until("it works", || {
+        used = host.usage(device).unwrap().since(&before, 1000);
+        used.user_s + used.system_s > 0.2
+    });
+    assert!(
+        used.threads.iter().any(|(name, user_s, system_s)| name == "sh" && user_s + system_s > 0.1),
+        "{used:?}"
+    );
+    assert!(used.resident > 0 && used.resident_peak >= used.resident && used.cpu_us_per_query > 200.0);
+    let idle = host.start(&script("exec sleep 300")).unwrap().device;
+    let before = host.usage(idle).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let used = host.usage(idle).unwrap().since(&before, 0);
+    assert!(used.user_s + used.system_s < 0.1, "{used:?}");
+}
+
+#[test]
+fn a_device_that_does_not_start_gives_its_last_words() {
+    let mut host = host("device");
+    let device = host.start(&script("echo 'line 7: unknown option' >&2; exit 4")).unwrap().device;
+    until("it has ended", || host.log(device).unwrap().ended.is_some());
+    let log = host.log(device).unwrap();
+    assert_eq!((log.ended.as_deref(), log.text.trim()), (Some("exit status: 4"), "line 7: unknown option"));
+    // A program that is not there.
+    let mut order = script("");
+    order.recipe = Recipe::Custom { command: vec!["/nowhere/at-all".into()], files: Default::default() };
+    let device = host.start(&order).unwrap().device;
+    until("it has ended", || host.log(device).unwrap().ended.is_some());
+    assert!(host.log(device).unwrap().text.contains("/nowhere/at-all"));
+}
+
+#[test]
+fn a_device_that_says_much_is_kept_by_its_end() {
+    let mut host = host("device");
+    let text = "i=0; while [ $i -lt 20000 ]; do echo line $i of many; i=$((i+1)); done; echo the end";
+    let device = host.start(&script(text)).unwrap().device;
+    until("it has said all", || host.log(device).unwrap().text.ends_with("the end\n"));
+    let text = host.log(device).unwrap().text;
+    assert!(text.len() <= 65_536 && text.contains("line 19999 of many") && !text.contains("line 0 of many"));
+}
+
+#[test]
+fn a_command_line_gets_its_placeholders_files_cores_and_environment() {
+    let mut host = host("device");
+    let report = "cat {dir}/conf; echo port {listen_port} $COLOUR; taskset -pc $$; pwd";
+    let start = Start {
+        recipe: Recipe::Custom {
+            command: ["sh", "-c", report].map(str::to_owned).to_vec(),
+            files: [("conf".to_owned(), "up {upstream_address} {value}\n".to_owned())].into(),
+        },
+        settings: Settings {
+            listen: "[::1]:0".parse().unwrap(),
+            value: "many".into(),
+            ..Settings::example()
+        },
+        cores: "0".to_owned(),
+        environment: [("COLOUR".to_owned(), "green".to_owned())].into(),
+    };
+    let started = host.start(&start).unwrap();
+    assert_ne!(started.listen.port(), 0);
+    until("it has ended", || host.log(started.device).unwrap().ended.is_some());
+    let text = host.log(started.device).unwrap().text;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..2], ["up ::1 many".to_owned(), format!("port {} green", started.listen.port())]);
+    assert!(lines[2].ends_with(": 0"), "{text}");
+    assert_eq!(started.files["conf"], "up ::1 many\n");
+    let described = started.describe(&start, None);
+    assert_eq!((described.name.as_str(), described.cores.as_str()), ("custom", "0"));
+}
+
+#[test]
+fn files_stay_in_the_device_s_folder() {
+    let mut host = host("device");
+    for name in ["../x", "/tmp/x", "a/b", "..", ""] {
+        let mut start = script("exec sleep 300");
+        start.recipe = Recipe::Custom {
+            command: vec!["sleep".into(), "300".into()],
+            files: [(name.to_owned(), String::new())].into(),
+        };
+        let error = host.start(&start).unwrap_err().to_string();
+        assert!(error.contains("plain file name"), "{error}");
+    }
+}
+
+#[test]
+fn a_device_that_runs_already_is_read_and_left_alone() {
+    let mut theirs = Command::new("sleep").arg("299").spawn().unwrap();
+    let mut host = host("device");
+    let attached = host.attach(&Target::Pid { pid: theirs.id() }).unwrap();
+    until("it has become sleep", || {
+        host.attach(&Target::Pid { pid: theirs.id() }).unwrap().command == ["sleep", "299"]
+    });
+    assert!(host.usage(attached.device).unwrap().processes[0].resident > 0);
+    let by_name = host.attach(&Target::Name { name: "sleep".into() }).unwrap();
+    assert!(by_name.pids.contains(&theirs.id()));
+    host.stop(attached.device, Duration::ZERO).unwrap();
+    host.quit().unwrap();
+    assert!(theirs.try_wait().unwrap().is_none());
+    theirs.kill().unwrap();
+    theirs.wait().unwrap();
+}
+
+#[test]
+fn a_process_that_does_not_run_is_refused() {
+    let error =
+        host("device").attach(&Target::Name { name: "no-such-server".into() }).unwrap_err().to_string();
+    assert!(error.contains("no process with the name \"no-such-server\""), "{error}");
+}
+
+#[test]
+fn a_missing_program_is_refused_with_the_way_to_get_it() {
+    let mut order = script("");
+    order.recipe = Recipe::Template { name: "unbound".into(), program: Some("/nowhere/unbound".into()) };
+    let error = host("device").start(&order).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/unbound") && error.contains("apt-get install unbound"), "{error}");
+}
+
+#[test]
+fn the_facts_of_a_host_are_told() {
+    let environment = host("tester").environment(&["::1".parse().unwrap()]).unwrap();
+    assert!(environment.facts["interface to ::1"].starts_with("loopback"), "{environment:?}");
+    assert!(environment.facts["tool"].starts_with(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_authority_keeps_its_address_when_another_takes_its_place() {
+    let mut host = host("authority");
+    let error = host.counters().unwrap_err().to_string();
+    assert!(error.contains("no authority"), "{error}");
+    for threads in [1, 0] {
+        let order = measure::order::Authority { threads, ..authority("[::1]:0", 0.0) };
+        let address = host.authority(&order).unwrap()[0];
+        let name = question(7, [192, 0, 2, 1]);
+        let empty = laboratory::ask(address, &name).unwrap();
+        assert_eq!(empty[6..8], [0, 0], "no AAAA");
+        let order = measure::order::Authority { aaaa_share: 1.0, ..order };
+        assert_eq!(host.authority(&order).unwrap(), [address]);
+        let full = laboratory::ask(address, &name).unwrap();
+        assert_eq!(full[6..8], [0, 1], "one AAAA");
+        assert!(full.ends_with(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1]));
+        assert!(host.counters().unwrap().values().sum::<u64>() > 0);
+        host.stop_authority().unwrap();
+        assert_eq!(laboratory::ask(address, &name), None);
+    }
+}
