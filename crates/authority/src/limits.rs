@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-/// Addresses of one name. 2,000 AAAA records of 28 octets behind header, question and OPT record:
-/// 12 + 259 + 56,000 + 11 = 56,282 octets, which fits a stream.
+/// Addresses of one name. 2,000 AAAA records of 28 octets behind header, question, CNAME and OPT records:
+/// 12 + 259 + 64 x 17 + 56,000 + 11 = 57,370 octets, which fits a stream.
 pub const ADDRESSES: u16 = 2000;
 
-/// The longest zone name in wire form: 255 octets (RFC 1035 section 2.3.4) less the longest label of an address
-/// with its length octet, 16.
-pub const ZONE_NAME: usize = 239;
+/// CNAME records before the addresses: more than resolvers are willing to follow, so that their bounds can be tested. Two
+/// digits number them, and pointers reach the last of them: 12 + 259 + 64 x 17 is below 2^14.
+pub const CNAME_DEPTH: u8 = 64;
+
+/// The longest zone name in wire form: 255 octets (RFC 1035 section 2.3.4) less the longest label of an address and
+/// a number of two digits, both with their length octets: 16 + 3.
+pub const ZONE_NAME: usize = 236;
 
 /// The largest TTL (RFC 2181 section 8).
 pub const TTL_SECS: u32 = 0x7fff_ffff;
@@ -33,9 +37,23 @@ pub const WRITE: Duration = Duration::from_secs(2);
 /// How often a waiting thread looks whether it shall stop.
 pub const POLL: Duration = Duration::from_millis(100);
 
-/// Octets asked for as receive buffer of a UDP socket; the kernel may grant less. At 700 octets that it accounts for a
-/// small datagram, 4 MiB are 6,000 questions: 12 ms at 500,000 per second.
-pub const RECEIVE_BUFFER: usize = 4 << 20;
-
 /// Tries to find a port that is free for both UDP and TCP, when asked for port 0.
 pub const PORT_TRIES: usize = 32;
+
+/// Threads for datagrams.
+pub const THREADS: usize = 256;
+
+/// Failures that can be asked for: each of the six for five types.
+pub const FAILURES: usize = 30;
+
+/// The longest delay of an answer: far beyond any timeout of a resolver.
+pub const DELAY: Duration = Duration::from_secs(60);
+
+/// Queries that wait for their time, per thread: 65,536 last 0.65 s at 100,000 a second. Of 384 octets each (client, length,
+/// query), with their times and their free places: 65,536 x (384 + 16 + 4) = 25 MiB of address space when answers are
+/// delayed, touched as far as queries ever waited at a time.
+pub const DELAYED: usize = 65_536;
+
+/// Octets of a query that can wait: the longest name with an OPT record has 12 + 255 + 4 + 11 = 282; 38 are left for
+/// options.
+pub const DELAYED_QUERY: usize = 320;

@@ -1,15 +1,16 @@
 //! DNS over TCP (RFC 7766) with a thread per connection: questions may be pipelined, and the answers to all that came
-//! with one read leave in one write, in the order of the questions.
+//! with one read leave in one write, in the order of the questions. If answers are delayed, all of them are as late as the
+//! latest of them.
 
 use crate::counters::Counters;
+use crate::faults::Fate;
 use crate::limits;
-use crate::server::is_transient;
-use crate::zone::Zone;
-use std::io::{self, Read, Write};
+use crate::service::Service;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Octets of the largest message with its length.
 const FRAME: usize = 2 + limits::STREAM;
@@ -18,7 +19,7 @@ const FRAME: usize = 2 + limits::STREAM;
 #[derive(Clone, Copy)]
 pub(crate) struct Listener<'a> {
     pub socket: &'a TcpListener,
-    pub zone: &'a Zone,
+    pub service: &'a Service,
     pub counters: &'a Counters,
     pub stop: &'a AtomicBool,
 }
@@ -86,22 +87,59 @@ impl Listener<'_> {
     /// Answers the complete questions at the start of `input` and returns how many octets they took.
     fn answer_all(&self, input: &[u8], output: &mut [u8], stream: &mut impl Write) -> io::Result<usize> {
         let (mut used, mut written) = (0, 0);
+        if self.service.faults.may_delay() {
+            self.delay(input);
+        }
         while let Some(question) = first_frame(&input[used..]) {
             used += 2 + question.len();
             if output.len() - written < FRAME {
                 stream.write_all(&output[..written])?;
                 written = 0;
             }
-            let answer = self.zone.respond(question, limits::STREAM, &mut output[written + 2..]);
-            self.counters.count(answer.map(|answer| answer.kind));
-            if let Some(answer) = answer {
-                output[written..written + 2].copy_from_slice(&(answer.length as u16).to_be_bytes());
-                written += 2 + answer.length;
+            if let Fate::Never(kind, qtype) = self.fate(question) {
+                self.counters.count(kind, Some(qtype));
+                continue;
+            }
+            let length =
+                self.service.answer(question, limits::STREAM, &mut output[written + 2..], |kind, qtype| {
+                    self.counters.count(kind, qtype);
+                });
+            if length > 0 {
+                output[written..written + 2].copy_from_slice(&(length as u16).to_be_bytes());
+                written += 2 + length;
             }
         }
         stream.write_all(&output[..written])?;
         Ok(used)
     }
+
+    /// What is to happen to a question; a stream loses none.
+    fn fate(&self, question: &[u8]) -> Fate {
+        if self.service.faults.touch_time() { self.service.faults.fate(question, false) } else { Fate::Now }
+    }
+
+    /// Sleeps until all complete questions at the start of `input` are due.
+    fn delay(&self, input: &[u8]) {
+        let mut used = 0;
+        let mut longest = Duration::ZERO;
+        while let Some(question) = first_frame(&input[used..]) {
+            used += 2 + question.len();
+            if let Fate::Later(span) = self.fate(question) {
+                longest = longest.max(span);
+            }
+        }
+        let begin = Instant::now();
+        while !self.stop.load(Ordering::Relaxed)
+            && let Some(left) = longest.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+        {
+            thread::sleep(left.min(limits::POLL));
+        }
+    }
+}
+
+/// Whether a socket merely had nothing to give.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// The message in the frame at the start of `input`, if it is complete.

@@ -15,6 +15,7 @@ pub struct Zone {
     name: Box<[u8]>,
     pub(crate) ttl_secs: u32,
     pub(crate) addresses: u16,
+    pub(crate) cname_depth: u8,
     /// Names whose hash (32 bits) is below have AAAA records; 2^32 means all of them.
     aaaa_below: u64,
     seed: u64,
@@ -25,8 +26,8 @@ pub struct Zone {
 pub(crate) enum Place {
     /// The zone's own name.
     Apex,
-    /// A name that says an address.
-    Address([u8; 4]),
+    /// A name that says an address, so many CNAME records behind the name that is the address alone.
+    Address([u8; 4], u8),
     /// Another name in the zone: it does not exist.
     Nowhere,
     /// A name that is not in the zone.
@@ -37,7 +38,7 @@ impl Zone {
     /// A zone of the given name (with or without the dot at its end): TTL 3,600 s, one A record per name, no AAAA.
     pub fn new(name: &str) -> Result<Zone, ZoneError> {
         let name = wire_name(name)?;
-        Ok(Zone { name, ttl_secs: 3600, addresses: 1, aaaa_below: 0, seed: 0 })
+        Ok(Zone { name, ttl_secs: 3600, addresses: 1, cname_depth: 0, aaaa_below: 0, seed: 0 })
     }
 
     /// The TTL of all records in seconds, and the negative TTL. At most [`limits::TTL_SECS`].
@@ -50,6 +51,13 @@ impl Zone {
     /// that follow it.
     pub fn addresses(mut self, count: u16) -> Zone {
         self.addresses = count.clamp(1, limits::ADDRESSES);
+        self
+    }
+
+    /// How many CNAME records stand before the records of a name, up to [`limits::CNAME_DEPTH`]. With 2, `X.zone` leads to
+    /// `1.X.zone`, that to `2.X.zone`, which has the records; one answer has them all.
+    pub fn cname_depth(mut self, depth: u8) -> Zone {
+        self.cname_depth = depth.min(limits::CNAME_DEPTH);
         self
     }
 
@@ -91,14 +99,33 @@ impl Zone {
         // One label below the zone, or none: the end of the name begins where a label does.
         let address = match below {
             [] if wire::eq_ignore_case(end, &self.name) => return Place::Apex,
-            [length, label @ ..] if usize::from(*length) == label.len() => parse_address(label),
+            [length, label @ ..] if usize::from(*length) == label.len() => {
+                parse_address(label).map(|address| (address, 0))
+            }
+            [length, rest @ ..] if self.cname_depth > 0 => self.place_in_chain(usize::from(*length), rest),
             _ => None,
         };
         match address {
-            Some(address) if wire::eq_ignore_case(end, &self.name) => Place::Address(address),
+            Some((address, position)) if wire::eq_ignore_case(end, &self.name) => {
+                Place::Address(address, position)
+            }
             _ if wire::is_at_or_below(name, &self.name) => Place::Nowhere,
             _ => Place::Outside,
         }
+    }
+
+    /// The address and the position in its chain of CNAME records, if `rest` is a number of `digits` and one label more
+    /// that says an address.
+    fn place_in_chain(&self, digits: usize, rest: &[u8]) -> Option<([u8; 4], u8)> {
+        let (number, rest) = rest.split_at_checked(digits)?;
+        let (&length, label) = rest.split_first()?;
+        let position = match number {
+            [one @ b'1'..=b'9'] => one - b'0',
+            [ten @ b'1'..=b'9', one @ b'0'..=b'9'] => (ten - b'0') * 10 + one - b'0',
+            _ => return None,
+        };
+        let address = parse_address(label).filter(|_| usize::from(length) == label.len())?;
+        (position <= self.cname_depth).then_some((address, position))
     }
 }
 
@@ -171,7 +198,7 @@ impl fmt::Display for ZoneError {
             ZoneError::LabelTooLong => {
                 write!(f, "a label of the zone name is too long; use at most 63 characters")
             }
-            ZoneError::TooLong => write!(f, "the zone name is too long; use at most 237 characters"),
+            ZoneError::TooLong => write!(f, "the zone name is too long; use at most 234 characters"),
             ZoneError::Character(c) => {
                 write!(f, "the zone name contains {c:?}; use letters, digits, hyphens and underscores")
             }
@@ -198,14 +225,36 @@ mod tests {
 
     #[test]
     fn a_label_of_four_decimal_numbers_is_an_address() {
-        assert_eq!(place(b"198-51-100-7"), Place::Address([198, 51, 100, 7]));
-        assert_eq!(place(b"198-051-100-007"), Place::Address([198, 51, 100, 7]));
-        assert_eq!(place(b"0-00-000-0"), Place::Address([0; 4]));
-        assert_eq!(place(b"255-255-255-255"), Place::Address([255; 4]));
+        assert_eq!(place(b"198-51-100-7"), Place::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"198-051-100-007"), Place::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"0-00-000-0"), Place::Address([0; 4], 0));
+        assert_eq!(place(b"255-255-255-255"), Place::Address([255; 4], 0));
         for value in 0..=255u8 {
             let label = format!("{value:03}-{value}-{value:02}-{value}");
-            assert_eq!(place(label.as_bytes()), Place::Address([value; 4]));
+            assert_eq!(place(label.as_bytes()), Place::Address([value; 4], 0));
         }
+    }
+
+    #[test]
+    fn numbers_before_an_address_are_places_in_its_chain_up_to_the_depth() {
+        let zone = zone().cname_depth(12);
+        for (below, expected) in [
+            (&b"\x071-2-3-4"[..], Place::Address([1, 2, 3, 4], 0)),
+            (b"\x011\x071-2-3-4", Place::Address([1, 2, 3, 4], 1)),
+            (b"\x0212\x071-2-3-4", Place::Address([1, 2, 3, 4], 12)),
+            (b"\x0213\x071-2-3-4", Place::Nowhere),
+            (b"\x010\x071-2-3-4", Place::Nowhere),
+            (b"\x0201\x071-2-3-4", Place::Nowhere),
+            (b"\x03100\x071-2-3-4", Place::Nowhere),
+            (b"\x01x\x071-2-3-4", Place::Nowhere),
+            (b"\x011\x05x-2-3", Place::Nowhere),
+            (b"\x011\x011\x071-2-3-4", Place::Nowhere),
+            (b"\x011", Place::Nowhere),
+        ] {
+            let name = [below, zone.name()].concat();
+            assert_eq!(zone.place(&name), expected, "{below:?}");
+        }
+        assert_eq!(zone.cname_depth(200).cname_depth, limits::CNAME_DEPTH);
     }
 
     #[test]
@@ -279,8 +328,8 @@ mod tests {
         assert_eq!(Zone::new("a..b").unwrap_err(), ZoneError::EmptyLabel);
         assert_eq!(Zone::new(&"a".repeat(64)).unwrap_err(), ZoneError::LabelTooLong);
         assert_eq!(Zone::new("sp ace.test").unwrap_err(), ZoneError::Character(' '));
-        // 63 + 63 + 63 + 45 characters and three dots are 237.
-        let [long, short] = ["a".repeat(63), "b".repeat(45)];
+        // 63 + 63 + 63 + 42 characters and three dots are 234.
+        let [long, short] = ["a".repeat(63), "b".repeat(42)];
         assert!(Zone::new(&format!("{long}.{long}.{long}.{short}")).is_ok());
         assert_eq!(Zone::new(&format!("{long}.{long}.{long}.{short}b")).unwrap_err(), ZoneError::TooLong);
     }

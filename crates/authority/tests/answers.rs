@@ -350,16 +350,76 @@ fn an_answer_is_truncated_exactly_when_it_exceeds_what_the_client_takes() {
 #[test]
 fn the_largest_answer_of_the_longest_name_fits_a_stream() {
     let label = "a".repeat(63);
-    let name = format!("{label}.{label}.{label}.{}", "b".repeat(45));
+    let name = format!("{label}.{label}.{label}.{}", "b".repeat(42));
     let zone = Zone::new(&name).unwrap().addresses(u16::MAX).aaaa_share(1.0).ttl(u32::MAX);
     let query = query(&format!("255-255-255-255.{name}"), Type::AAAA).edns(512);
     let reply = ask_over(&zone, &query, limits::STREAM);
-    assert_eq!((reply.kind, reply.octets), (Kind::Address6, 56_282));
+    assert_eq!((reply.kind, reply.octets), (Kind::Address6, 12 + 256 + 2000 * 28 + 11));
     assert_eq!(reply.records[0].len(), 2000);
     assert!(reply.records[0][1999].contains(". 2147483647 IN AAAA 2001:db8::"), "{}", reply.records[0][1999]);
     expect(&ask(&zone, &query), Kind::Truncated, Rcode::NOERROR, &[], &[]);
-    let negative = ask(&zone, &Query { qtype: Type::TXT, ..query });
-    assert_eq!((negative.kind, negative.octets), (Kind::NoData, 12 + 259 + 57 + 11));
+    let negative = ask(&zone, &Query { qtype: Type::TXT, ..query.clone() });
+    assert_eq!((negative.kind, negative.octets), (Kind::NoData, 12 + 256 + 57 + 11));
+
+    // 64 CNAME records, of which those from 10 on have two digits.
+    let zone = zone.cname_depth(u8::MAX);
+    let reply = ask_over(&zone, &query, limits::STREAM);
+    assert_eq!(reply.octets, 12 + 256 + 9 * 16 + 55 * 17 + 2000 * 28 + 11);
+    assert!(reply.records[0][2063].starts_with("64.255-255-255-255.aaa"), "{}", reply.records[0][2063]);
+    let last = Query { name: format!("64.{}", query.name), ..query };
+    assert_eq!(ask_over(&zone, &last, limits::STREAM).octets, 12 + 259 + 2000 * 28 + 11);
+}
+
+#[test]
+fn a_name_at_a_depth_is_an_alias_whose_whole_chain_is_in_one_answer() {
+    let zone = zone().cname_depth(3).aaaa_share(1.0).addresses(2);
+    let name = "10-1-2-3.dns64perf.test";
+    let chain = [
+        "10-1-2-3.dns64perf.test. 3600 IN CNAME 1.10-1-2-3.dns64perf.test.",
+        "1.10-1-2-3.dns64perf.test. 3600 IN CNAME 2.10-1-2-3.dns64perf.test.",
+        "2.10-1-2-3.dns64perf.test. 3600 IN CNAME 3.10-1-2-3.dns64perf.test.",
+    ];
+    let addresses =
+        [3, 4].map(|last| format!("3.10-1-2-3.dns64perf.test. 3600 IN AAAA 2001:db8::a01:20{last}"));
+    let a = [3, 4].map(|last| format!("3.10-1-2-3.dns64perf.test. 3600 IN A 10.1.2.{last}"));
+    for (position, asked) in ["", "1.", "2.", "3."].into_iter().enumerate() {
+        let asked = format!("{asked}{name}");
+        for (qtype, kind, end) in [(Type::AAAA, Kind::Address6, &addresses), (Type::A, Kind::Address4, &a)] {
+            let expected: Vec<_> =
+                chain[position..].iter().map(|text| text.to_string()).chain(end.iter().cloned()).collect();
+            let reply = ask(&zone, &query(&asked, qtype));
+            assert_eq!((reply.kind, &reply.records[0]), (kind, &expected));
+        }
+        expect(
+            &ask(&zone, &query(&asked, Type::TXT)),
+            Kind::NoData,
+            Rcode::NOERROR,
+            &chain[position..],
+            &[SOA],
+        );
+        // A CNAME record that is asked for itself is not followed; the last name has none.
+        for qtype in [Type::CNAME, Type::ANY] {
+            let reply = ask(&zone, &query(&asked, qtype));
+            match chain.get(position) {
+                Some(record) => expect(&reply, Kind::Alias, Rcode::NOERROR, &[record], &[]),
+                None if qtype == Type::CNAME => expect(&reply, Kind::NoData, Rcode::NOERROR, &[], &[SOA]),
+                None => assert_eq!(reply.records[0], a),
+            }
+        }
+    }
+    for asked in ["4.10-1-2-3", "0.10-1-2-3", "1.1.10-1-2-3", "1.x", "1"] {
+        let reply = ask(&zone, &query(&format!("{asked}.dns64perf.test"), Type::A));
+        expect(&reply, Kind::NameError, Rcode::NXDOMAIN, &[], &[SOA]);
+    }
+}
+
+#[test]
+fn a_chain_with_its_negative_end_is_truncated_as_one() {
+    let zone = zone().cname_depth(64);
+    let query = query("10-1-2-3.dns64perf.test", Type::AAAA);
+    expect(&ask(&zone, &query), Kind::Truncated, Rcode::NOERROR, &[], &[]);
+    let whole = ask_over(&zone, &query, limits::STREAM);
+    assert_eq!((whole.kind, whole.records[0].len(), whole.records[1].len()), (Kind::NoData, 64, 1));
 }
 
 #[test]

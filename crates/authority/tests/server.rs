@@ -165,13 +165,13 @@ fn an_address_that_is_taken_is_an_error_that_names_it() {
     let zone = Zone::new("demo.test").unwrap();
     let error = Server::start(&[address], zone.clone(), 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
-    assert!(error.to_string().contains(&format!("{address} (tcp)")), "{error}");
+    assert!(error.to_string().contains(&format!("{address} (TCP)")), "{error}");
     drop(server);
 
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let error = Server::start(&[taken.local_addr().unwrap()], zone, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
-    assert!(error.to_string().contains("(udp)"), "{error}");
+    assert!(error.to_string().contains("(UDP)"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! What all threads of a server share: the content, the faults, and the counters of all.
+
+use crate::chaos;
+use crate::counters::{Counters, Kind, Ledger};
+use crate::faults::Faults;
+use crate::limits;
+use crate::reply::{self, Answer, Body};
+use crate::zone::Zone;
+use wire::{Class, Message};
+
+/// What is answered from.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A zone that computes its answers.
+    Computed(Zone),
+}
+
+impl From<Zone> for Content {
+    fn from(zone: Zone) -> Content {
+        Content::Computed(zone)
+    }
+}
+
+/// Turns queries into answers, and counts them.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub content: Content,
+    pub faults: Faults,
+    pub ledger: Ledger,
+}
+
+impl Service {
+    /// Writes the answer to a query and returns its length, 0 if there is none. `count` is called with what became of it.
+    #[inline]
+    pub fn answer(
+        &self,
+        query: &[u8],
+        size: usize,
+        out: &mut [u8],
+        count: impl FnOnce(Kind, Option<wire::Type>),
+    ) -> usize {
+        let answer = reply::respond(query, size, out, |asked, message| self.body(asked, size, message));
+        match answer {
+            Some(Answer { length, kind, qtype }) => {
+                count(kind, qtype);
+                length
+            }
+            None => {
+                count(Kind::Ignored, None);
+                0
+            }
+        }
+    }
+
+    /// Writes the answer to a query over UDP, counted as by the only thread that counts there.
+    #[inline]
+    pub fn answer_datagram(&self, query: &[u8], counters: &Counters, out: &mut [u8]) -> usize {
+        self.answer(query, limits::UDP_SIZE, out, |kind, qtype| counters.count_alone(kind, qtype))
+    }
+
+    #[inline]
+    fn body(&self, asked: &Message<'_>, size: usize, message: &mut [u8]) -> Option<Body> {
+        if asked.qclass() == Class::CH {
+            return chaos::body(&self.ledger, asked, message);
+        }
+        if self.faults.touch_answers()
+            && let Some((kind, rcode)) = self.faults.failure(asked, size < limits::STREAM)
+        {
+            return Some(Body::empty(kind, rcode, reply::start(asked)));
+        }
+        match &self.content {
+            Content::Computed(zone) => zone.body(asked, message),
+        }
+    }
+}

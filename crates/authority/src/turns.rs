@@ -1,0 +1,127 @@
+//! The server that is driven by turns: it has no thread for datagrams, so that whoever else works on a core (a tester)
+//! can share one thread with it. [`Server`](crate::Server) drives one on each of its threads.
+
+use crate::counters::{Kind, Ledger};
+use crate::delayed::Delayed;
+use crate::faults::Fate;
+use crate::limits;
+use crate::listen::{Bound, Settings, Streams};
+use crate::service::Service;
+use datapath::Responder;
+use engine::Instant;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// One thread's part of a server: the sockets for datagrams, and what waits to be answered later.
+pub(crate) struct Part {
+    responder: Responder,
+    service: Arc<Service>,
+    /// Which counters are its own.
+    index: usize,
+    delayed: Delayed,
+    /// When to look for drops again.
+    tick: Instant,
+}
+
+impl Part {
+    pub fn new(responder: Responder, service: Arc<Service>, index: usize) -> Part {
+        let waiting = if service.faults.may_delay() { limits::DELAYED } else { 0 };
+        Part { responder, service, index, delayed: Delayed::new(waiting), tick: Instant(0) }
+    }
+
+    /// Answers what is there and what is due; returns how many messages that were. Never blocks.
+    #[inline]
+    pub fn turn(&mut self) -> usize {
+        let now = datapath::now();
+        let Part { responder, service, index, delayed, tick } = self;
+        let service: &Service = service;
+        let counters = &service.ledger.threads[*index];
+        let handled = if service.faults.touch_time() {
+            responder.turn(|client, message, frame| match service.faults.fate(message, true) {
+                Fate::Now => service.answer_datagram(message, counters, frame),
+                Fate::Later(span) => {
+                    if delayed.push(now + span.into(), client, message) {
+                        counters.count_delayed();
+                    } else {
+                        counters.count_alone(Kind::DelayOverflow, None);
+                    }
+                    0
+                }
+                Fate::Never(kind, qtype) => {
+                    counters.count_alone(kind, Some(qtype));
+                    0
+                }
+            })
+        } else {
+            responder.turn(|_, message, frame| service.answer_datagram(message, counters, frame))
+        };
+        let mut late = 0;
+        while let Some(waiting) = delayed.take(now) {
+            late += 1;
+            responder
+                .answer(&waiting.client, |frame| service.answer_datagram(waiting.query(), counters, frame));
+        }
+        if late > 0 {
+            responder.flush();
+        }
+        if now >= *tick {
+            *tick = now + datapath::TICK;
+            responder.count_drops();
+        }
+        handled + late
+    }
+
+    /// Waits until there is something to do, for [`limits::POLL`] at most.
+    pub fn wait(&mut self) {
+        let mut span = limits::POLL.into();
+        if let Some(due) = self.delayed.deadline() {
+            span = (due - datapath::now()).min(span);
+        }
+        self.responder.wait(span);
+    }
+}
+
+/// A server whose datagrams are answered when its owner says so. TCP has threads of its own, which end when it is dropped.
+pub struct Turns {
+    part: Part,
+    addresses: Vec<SocketAddr>,
+    _streams: Streams,
+}
+
+impl Turns {
+    /// Listens on UDP and TCP of every address. Port 0 means any port that is free for both. The number of threads and their
+    /// cores in `settings` mean nothing here.
+    pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Turns> {
+        let Bound { addresses, mut parts, streams, .. } = Bound::new(listen, &settings.clone().threads(1))?;
+        let part = parts.pop().ok_or_else(|| io::Error::other("no thread to serve"))?;
+        Ok(Turns { part, addresses, _streams: streams })
+    }
+
+    /// Answers what has come, and what is due to be answered by now; returns how many messages that were. Never blocks.
+    #[inline]
+    pub fn turn(&mut self) -> usize {
+        self.part.turn()
+    }
+
+    /// What is readable when there is something to do for [`Turns::turn`].
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.part.responder.descriptors()
+    }
+
+    /// When the next delayed answer is due, by the clock of [`datapath::now`].
+    pub fn deadline(&self) -> Option<Instant> {
+        self.part.delayed.deadline()
+    }
+
+    /// The addresses served, in the order of `listen`, with the ports that were chosen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Ledger {
+        &self.part.service.ledger
+    }
+}
