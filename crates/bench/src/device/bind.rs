@@ -8,6 +8,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "named",
     remedy: "install it with `apt-get install bind9`",
     version: &["-v"],
+    title: "BIND",
     plan,
 };
 
@@ -47,6 +48,9 @@ fn plan(wanted: &Wanted) -> Plan {
         command: vec![
             wanted.program.to_owned(),
             "-f".to_owned(),
+            // Until it has read its configuration it would talk to the system's log.
+            "-L".to_owned(),
+            "/dev/stderr".to_owned(),
             "-n".to_owned(),
             settings.workers.to_string(),
             "-c".to_owned(),

@@ -8,6 +8,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "coredns",
     remedy: "install it with `go install github.com/coredns/coredns@latest`",
     version: &["--version"],
+    title: "CoreDNS",
     plan,
 };
 

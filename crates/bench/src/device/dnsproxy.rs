@@ -7,6 +7,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "dnsproxy",
     remedy: "install it with `go install github.com/AdguardTeam/dnsproxy@latest`",
     version: &["--version"],
+    title: "dnsproxy",
     plan,
 };
 

@@ -7,6 +7,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "kresd",
     remedy: "install it with `apt-get install knot-resolver`",
     version: &["--version"],
+    title: "Knot Resolver",
     plan,
 };
 
@@ -15,10 +16,13 @@ fn plan(wanted: &Wanted) -> Plan {
     let (prefix, length) = settings.prefix;
     // A rule for all names stands before its built-in ones, which deny `test.` (RFC 6761). Without trust anchors nothing
     // is validated. It knows prefixes of 96 bits alone; a longer text than the address is the user's to see refused.
+    // What it would ask the authority by itself (the root's servers, the time in signatures) is switched off.
     let prefix = if length == 96 { prefix.to_string() } else { format!("{prefix}/{length}") };
     let mut text = format!(
         "net.listen('{}', {}, {{ kind = 'dns' }})\n\
          modules = {{ 'policy', 'dns64' }}\n\
+         modules.unload('priming')\n\
+         modules.unload('detect_time_skew')\n\
          trust_anchors.remove('.')\n\
          dns64.config('{prefix}')\n\
          policy.add(policy.all(policy.FORWARD({{'{}@{}'}})))\n\

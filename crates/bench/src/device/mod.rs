@@ -75,6 +75,8 @@ pub(crate) struct Template {
     pub(crate) remedy: &'static str,
     /// Arguments that make it print its version and end.
     pub(crate) version: &'static [&'static str],
+    /// How its version begins.
+    pub(crate) title: &'static str,
     /// Files and command line.
     pub(crate) plan: fn(&Wanted) -> Plan,
 }

@@ -7,6 +7,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "pdns_recursor",
     remedy: "install it with `apt-get install pdns-recursor`",
     version: &["--version"],
+    title: "PowerDNS",
     plan,
 };
 

@@ -52,11 +52,14 @@ pub fn lookup(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// What a program says of its version: the first line with a digit. Empty if it says nothing in time.
+/// What a program says of its version: from where its title stands, the first line with a digit otherwise. Empty if it
+/// says nothing in time.
 pub(super) fn version(template: &Template, program: &Path) -> String {
     let said = output(Command::new(program).args(template.version), VERSION_WAIT);
-    let line = said.lines().map(str::trim).find(|line| line.contains(|c: char| c.is_ascii_digit()));
-    line.unwrap_or_default().chars().take(VERSION_LENGTH).collect()
+    let titled = |line| str::find(line, template.title).map(|at| &line[at..]);
+    let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
+    let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
+    line.unwrap_or_default().trim().chars().take(VERSION_LENGTH).collect()
 }
 
 /// What a command writes to standard output and error, within a time; it is ended then.
@@ -94,6 +97,7 @@ mod tests {
             program,
             remedy: "apt-get install nothing",
             version,
+            title: "Version",
             plan: |_| super::super::Plan::default(),
         }
     }

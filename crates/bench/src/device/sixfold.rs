@@ -8,6 +8,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "sixfold",
     remedy: "build it with `cargo build --release -p sixfold`, or say where it is",
     version: &["--version"],
+    title: "sixfold",
     plan,
 };
 

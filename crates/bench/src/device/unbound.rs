@@ -7,6 +7,7 @@ pub(super) const TEMPLATE: Template = Template {
     program: "unbound",
     remedy: "install it with `apt-get install unbound`",
     version: &["-V"],
+    title: "Version",
     plan,
 };
 

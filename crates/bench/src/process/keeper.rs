@@ -168,11 +168,13 @@ impl Device {
     fn end(&mut self, grace: Duration) {
         let root = [self.child.id()];
         tree::end(grace, || {
-            // A child that has ended remains a zombie until it is waited for.
-            let _ = self.child.try_wait();
-            tree::members(&root, Some(&self.folder))
+            let mut left = tree::members(&root, Some(&self.folder));
+            // Its first thread may be a zombie while others still run: it has ended when it can be waited for.
+            if matches!(self.child.try_wait(), Ok(None)) && !left.contains(&root[0]) {
+                left.extend(root);
+            }
+            left
         });
-        let _ = self.child.try_wait();
     }
 }
 
