@@ -144,6 +144,11 @@ impl Outlet {
         }
     }
 
+    /// Whether an error means that the way out is full for a moment.
+    pub fn is_full(error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
+    }
+
     /// One send, cut into messages of `cut` octets (0: not at all).
     fn send_one(&self, port: &Port, octets: &[u8], cut: usize) -> io::Result<()> {
         let mut vector = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };

@@ -1,0 +1,111 @@
+//! IPv4 addresses in IPv6 addresses: RFC 6052 section 2.2, written anew from the RFC's table, since this is the judge of
+//! those who have their own.
+//!
+//! ```text
+//!     octet   0...3   4   5   6   7   8   9  10  11  12  13  14  15
+//!     /32     prefix  v4----------->  u   suffix
+//!     /40     prefix----> v4------->  u   v4  suffix
+//!     /48     prefix--------> v4--->  u   v4---->  suffix
+//!     /56     prefix------------> v4  u   v4-------->  suffix
+//!     /64     prefix---------------->  u   v4----------->  suffix
+//!     /96     prefix------------------------------------>  v4----->
+//! ```
+//!
+//! `u` (octet 8) and the suffix are zero.
+
+use std::net::Ipv6Addr;
+
+/// A prefix, and where the four octets go behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    prefix: [u8; 16],
+    places: [usize; 4],
+}
+
+impl Embedding {
+    /// The embedding for a prefix; nothing if there is none: another length than 32, 40, 48, 56, 64 and 96, or bits beyond
+    /// the length or in octet 8.
+    pub fn new(prefix: Ipv6Addr, bits: u8) -> Option<Embedding> {
+        let places = match bits {
+            32 => [4, 5, 6, 7],
+            40 => [5, 6, 7, 9],
+            48 => [6, 7, 9, 10],
+            56 => [7, 9, 10, 11],
+            64 => [9, 10, 11, 12],
+            96 => [12, 13, 14, 15],
+            _ => return None,
+        };
+        let octets = prefix.octets();
+        let clear = octets[usize::from(bits) / 8..].iter().all(|octet| *octet == 0) && octets[8] == 0;
+        clear.then_some(Embedding { prefix: octets, places })
+    }
+
+    /// Where real AAAA records of the zone lie: `2001:db8::` with the address in the last 32 bits.
+    pub fn real() -> Embedding {
+        let prefix = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0).octets();
+        Embedding { prefix, places: [12, 13, 14, 15] }
+    }
+
+    /// The IPv6 address for an IPv4 address.
+    #[inline]
+    pub fn embed(&self, address: [u8; 4]) -> [u8; 16] {
+        let mut octets = self.prefix;
+        for (place, octet) in self.places.into_iter().zip(address) {
+            octets[place] = octet;
+        }
+        octets
+    }
+
+    /// The IPv4 address in an IPv6 address; nothing if the prefix or the suffix is another.
+    #[inline]
+    pub fn extract(&self, octets: [u8; 16]) -> Option<[u8; 4]> {
+        let address = self.places.map(|place| octets[place]);
+        (self.embed(address) == octets).then_some(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_rfc_6052_section_2_4() {
+        for (prefix, bits, expected) in [
+            ("2001:db8::", 32, "2001:db8:c000:221::"),
+            ("2001:db8:100::", 40, "2001:db8:1c0:2:21::"),
+            ("2001:db8:122::", 48, "2001:db8:122:c000:2:2100::"),
+            ("2001:db8:122:300::", 56, "2001:db8:122:3c0:0:221::"),
+            ("2001:db8:122:344::", 64, "2001:db8:122:344:c0:2:2100::"),
+            ("2001:db8:122:344::", 96, "2001:db8:122:344::192.0.2.33"),
+            ("64:ff9b::", 96, "64:ff9b::192.0.2.33"),
+        ] {
+            let embedding = Embedding::new(prefix.parse().unwrap(), bits).unwrap();
+            let expected: Ipv6Addr = expected.parse().unwrap();
+            assert_eq!(Ipv6Addr::from(embedding.embed([192, 0, 2, 33])), expected);
+            assert_eq!(embedding.extract(expected.octets()), Some([192, 0, 2, 33]));
+            // Any other octet of prefix, `u` or suffix makes it an address that the prefix does not make.
+            for at in (0..16).filter(|at| !embedding.places.contains(at)) {
+                let mut other = expected.octets();
+                other[at] ^= 1;
+                assert_eq!(embedding.extract(other), None, "{prefix} octet {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_prefix_is_refused() {
+        for (prefix, bits) in [
+            ("64:ff9b::", 95),
+            ("64:ff9b::1", 96),
+            ("2001:db8:1::", 32),
+            ("2001:db8::100:0:0", 96),
+            ("::", 0),
+        ] {
+            let octet_8 = prefix.parse::<Ipv6Addr>().unwrap().octets()[8];
+            let refused = Embedding::new(prefix.parse().unwrap(), bits).is_none();
+            assert!(refused || octet_8 == 0, "{prefix}/{bits}");
+        }
+        assert!(Embedding::new("2001:db8:0:0:100::".parse().unwrap(), 96).is_none());
+        assert!(Embedding::new("64:ff9b::1".parse().unwrap(), 96).is_none());
+    }
+}

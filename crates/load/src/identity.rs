@@ -1,0 +1,158 @@
+//! Which query an ID on a port belongs to, without a table.
+//!
+//! The queries of a thread leave in groups: `group` of them from one port, then as many from the next. So query k of the
+//! thread is query j of port p, by arithmetic, and back. The ID of query j of a port is a permutation, drawn for that
+//! port, of the lower 16 bits of j: no ID comes twice within 65,536 queries of a port, none can be guessed from the one
+//! before, and from an ID follows j modulo 65,536. The newest j below what was sent is the query that is meant; should a
+//! port have more than 65,536 outstanding, the ones before it are tried, too: the question tells.
+
+use crate::random::mix;
+
+/// A permutation of 16 bits that can be undone.
+#[derive(Clone, Copy, Debug)]
+struct Permutation {
+    factor: u16,
+    inverse: u16,
+    offset: u16,
+    mask: u16,
+}
+
+impl Permutation {
+    fn new(seed: u64) -> Permutation {
+        let draw = mix(seed);
+        let factor = draw as u16 | 1;
+        // Newton's iteration: each step doubles the number of right bits, and any odd number is right in three.
+        let inverse = (0..4)
+            .fold(factor, |inverse, _| inverse.wrapping_mul(2u16.wrapping_sub(factor.wrapping_mul(inverse))));
+        Permutation { factor, inverse, offset: (draw >> 16) as u16, mask: (draw >> 32) as u16 }
+    }
+
+    #[inline]
+    fn forward(&self, value: u16) -> u16 {
+        let value = value.wrapping_mul(self.factor).wrapping_add(self.offset);
+        // The upper half moves into the lower one, whose bits depend on lower bits alone so far.
+        (value ^ value >> 8).wrapping_mul(self.factor) ^ self.mask
+    }
+
+    #[inline]
+    fn backward(&self, value: u16) -> u16 {
+        let value = (value ^ self.mask).wrapping_mul(self.inverse);
+        (value ^ value >> 8).wrapping_sub(self.offset).wrapping_mul(self.inverse)
+    }
+}
+
+/// The numbering of one thread's queries.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    group: u64,
+    ports: Vec<Permutation>,
+}
+
+impl Identity {
+    /// A numbering for so many ports.
+    pub fn new(ports: usize, group: u16, seed: u64) -> Identity {
+        let permutation = |port| Permutation::new(mix(seed).wrapping_add(port));
+        Identity {
+            group: u64::from(group.max(1)),
+            ports: (0..ports.max(1) as u64).map(permutation).collect(),
+        }
+    }
+
+    /// The port of query `k`, its number there, and how many queries of the group are left, itself among them.
+    #[inline]
+    pub fn place(&self, k: u64) -> (usize, u64, u64) {
+        let (turn, within) = (k / self.group, k % self.group);
+        let ports = self.ports.len() as u64;
+        ((turn % ports) as usize, turn / ports * self.group + within, self.group - within)
+    }
+
+    /// The ID of query `j` of a port.
+    #[inline]
+    pub fn id(&self, port: usize, j: u64) -> u16 {
+        self.ports[port].forward(j as u16)
+    }
+
+    /// The queries of the thread that may have had an ID on a port, the newest first, when `sent` have been sent.
+    #[inline]
+    pub fn candidates(&self, port: usize, id: u16, sent: u64) -> impl Iterator<Item = u64> + '_ {
+        let low = u64::from(self.ports[port].backward(id));
+        let count = self.count(port, sent);
+        // The greatest j below `count` with these lower bits.
+        let newest = count.checked_sub(low + 1).map(|above| low + (above & !0xffff));
+        std::iter::successors(newest, |j| j.checked_sub(1 << 16)).map(move |j| self.number(port, j))
+    }
+
+    /// Queries of a port among the first `sent` of the thread.
+    #[inline]
+    fn count(&self, port: usize, sent: u64) -> u64 {
+        let round = self.group * self.ports.len() as u64;
+        let (full, rest) = (sent / round, sent % round);
+        full * self.group + rest.saturating_sub(port as u64 * self.group).min(self.group)
+    }
+
+    /// The number in the thread of query `j` of a port.
+    #[inline]
+    fn number(&self, port: usize, j: u64) -> u64 {
+        (j / self.group * self.ports.len() as u64 + port as u64) * self.group + j % self.group
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_hits_every_id_once_and_can_be_undone() {
+        for seed in 0..20 {
+            let permutation = Permutation::new(seed);
+            let mut seen = vec![false; 1 << 16];
+            for value in 0..=u16::MAX {
+                let id = permutation.forward(value);
+                assert!(!std::mem::replace(&mut seen[usize::from(id)], true));
+                assert_eq!(permutation.backward(id), value);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_go_from_port_to_port() {
+        let identity = Identity::new(3, 2, 1);
+        let ports: Vec<usize> = (0..8).map(|k| identity.place(k).0).collect();
+        assert_eq!(ports, [0, 0, 1, 1, 2, 2, 0, 0]);
+        assert_eq!(identity.place(7), (0, 3, 1));
+    }
+
+    #[test]
+    fn port_and_id_lead_back_to_the_query() {
+        for (ports, group) in [(1, 1), (3, 2), (16, 16), (5, 7), (1, 64)] {
+            let identity = Identity::new(ports, group, 7);
+            for sent in [1, 2, 33, 1000, 65_536, 200_000, 3_000_000] {
+                for k in [0, sent / 3, sent / 2, sent - 1] {
+                    let (port, j, _) = identity.place(k);
+                    let id = identity.id(port, j);
+                    let candidates: Vec<u64> = identity.candidates(port, id, sent).collect();
+                    assert!(candidates.contains(&k), "{ports} {group} {sent} {k}: {candidates:?}");
+                    assert!(candidates.iter().all(|candidate| *candidate < sent));
+                    assert!(candidates.is_sorted_by(|newer, older| newer > older));
+                    if sent - k < 65_536 * ports as u64 - u64::from(group) * ports as u64 {
+                        assert_eq!(candidates[0], k, "the newest");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_id_that_was_never_sent_has_no_candidate() {
+        let identity = Identity::new(2, 1, 3);
+        let (port, j, _) = identity.place(10);
+        assert_eq!(identity.candidates(port, identity.id(port, j), 10).count(), 0);
+        assert_eq!(identity.candidates(port, identity.id(port, j), 11).collect::<Vec<_>>(), [10]);
+    }
+
+    #[test]
+    fn other_seeds_give_other_ids() {
+        let ids = |seed| (0..64).map(|j| Identity::new(1, 1, seed).id(0, j)).collect::<Vec<_>>();
+        assert_ne!(ids(1), ids(2));
+    }
+}

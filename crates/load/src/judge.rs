@@ -1,0 +1,216 @@
+//! What a valid reply is. The question is known to be right when a message gets here (that is how its query was found);
+//! everything else is checked: flags, counts, every record of the answer, and that the message ends where its records do.
+//!
+//! One AAAA record behind a compressed owner and nothing else is what most replies are: that is compared in place. All other
+//! layouts are walked.
+
+use crate::embed::Embedding;
+use crate::limits;
+use crate::names::HEADER;
+use crate::random::bound;
+use crate::reason::Reason;
+use crate::walk::{Name, Record};
+use measure::order::Expectation;
+
+/// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).
+const CNAME: u16 = 5;
+const AAAA: u16 = 28;
+const IN: u16 = 1;
+
+/// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
+const SMALL: usize = 28;
+
+/// Words of a set of addresses.
+const WORDS: usize = limits::RECORDS.div_ceil(64);
+
+/// Judges replies by what is expected.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// Where the addresses of a name without AAAA records lie: one for each prefix.
+    prefixes: Vec<Embedding>,
+    /// Where those of a name with AAAA records lie.
+    real: [Embedding; 1],
+    addresses: u16,
+    depth: u16,
+    aaaa_below: u64,
+    aaaa_seed: u64,
+    ttl: (u32, u32),
+}
+
+impl Judge {
+    /// A judge for what is expected; nothing if a prefix is none (RFC 6052 section 2.2).
+    pub fn new(expect: &Expectation) -> Option<Judge> {
+        let prefixes = expect.prefixes.iter().map(|(prefix, bits)| Embedding::new(*prefix, *bits));
+        Some(Judge {
+            prefixes: prefixes.collect::<Option<_>>()?,
+            real: [Embedding::real()],
+            addresses: expect.addresses.max(1),
+            depth: expect.cname_depth,
+            aaaa_below: bound(expect.aaaa_share),
+            aaaa_seed: expect.aaaa_seed,
+            ttl: expect.ttl,
+        })
+    }
+
+    /// Records that the longest valid answer has.
+    pub fn most_records(&self) -> usize {
+        usize::from(self.depth) + usize::from(self.addresses) * self.prefixes.len().max(1)
+    }
+
+    /// Whether the name of an address has AAAA records of its own: the same function as the authority's, kept apart from it.
+    #[inline]
+    pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
+        let mut hash = self.aaaa_seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
+        hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash >> 32 < self.aaaa_below
+    }
+
+    /// Judges a reply to the question for an address, which ends at `end`.
+    #[inline]
+    pub fn judge(&self, message: &[u8], end: usize, address: [u8; 4]) -> Result<(), Reason> {
+        if message.len() < end || end < HEADER {
+            return Err(Reason::Header);
+        }
+        flags(message[2], message[3])?;
+        let has_aaaa = self.aaaa_below > 0 && self.has_aaaa(address);
+        let places: &[Embedding] = if has_aaaa { &self.real } else { &self.prefixes };
+        let records = places.len() * usize::from(self.addresses) + usize::from(self.depth);
+        match usize::from(u16::from_be_bytes([message[6], message[7]])) {
+            count if count == records => {}
+            0 => return Err(Reason::NoRecords),
+            count if count < records => return Err(Reason::MissingRecord),
+            _ => return Err(Reason::ExtraRecord),
+        }
+        // No authority or additional records, one answer record, and the length that this makes.
+        if message[6..12] == [0, 1, 0, 0, 0, 0]
+            && message.len() == end + SMALL
+            && self.depth == 0
+            && message[end..end + 6] == [0xc0, HEADER as u8, 0, AAAA as u8, 0, IN as u8]
+            && message[end + 10..end + 12] == [0, 16]
+            && message[end + 12..] == places[0].embed(address)
+        {
+            return self.ttl([message[end + 6], message[end + 7], message[end + 8], message[end + 9]]);
+        }
+        self.walk(message, end, address, places, records)
+    }
+
+    fn ttl(&self, octets: [u8; 4]) -> Result<(), Reason> {
+        let ttl = u32::from_be_bytes(octets);
+        if (self.ttl.0..=self.ttl.1).contains(&ttl) { Ok(()) } else { Err(Reason::Ttl) }
+    }
+
+    /// Checks record after record, in any order and layout.
+    #[cold]
+    fn walk(
+        &self,
+        message: &[u8],
+        end: usize,
+        address: [u8; 4],
+        places: &[Embedding],
+        records: usize,
+    ) -> Result<(), Reason> {
+        let (asked, _) = Name::read(message, HEADER).ok_or(Reason::Malformed)?;
+        let (mut found, mut links) = ([0u64; WORDS], 0u128);
+        let mut at = end;
+        for _ in 0..records {
+            let (owner, behind) = Name::read(message, at).ok_or(Reason::Malformed)?;
+            let record = Record::behind(message, behind).ok_or(Reason::Malformed)?;
+            at = record.end;
+            let link = link(owner.octets(), asked.octets()).ok_or(Reason::Owner)?;
+            if record.class != IN {
+                return Err(Reason::Class);
+            }
+            match record.kind {
+                AAAA if link != self.depth => return Err(Reason::Owner),
+                AAAA => {
+                    let data = message.get(record.data..record.end).and_then(|data| data.try_into().ok());
+                    mark(&mut found, self.index(data.ok_or(Reason::Length)?, address, places)?)?;
+                }
+                CNAME if link >= self.depth => return Err(Reason::Chain),
+                CNAME => {
+                    let (target, after) = Name::read(message, record.data).ok_or(Reason::Malformed)?;
+                    if after != record.end {
+                        return Err(Reason::Malformed);
+                    }
+                    if links >> link & 1 == 1 || self::link(target.octets(), asked.octets()) != Some(link + 1)
+                    {
+                        return Err(Reason::Chain);
+                    }
+                    links |= 1 << link;
+                }
+                _ => return Err(Reason::Type),
+            }
+            self.ttl(record.ttl.to_be_bytes())?;
+        }
+        let others = [8, 10].map(|at| usize::from(u16::from_be_bytes([message[at], message[at + 1]])));
+        for _ in 0..others[0] + others[1] {
+            at = Record::read(message, at).ok_or(Reason::Malformed)?.end;
+        }
+        if at == message.len() { Ok(()) } else { Err(Reason::Malformed) }
+    }
+
+    /// Which of the expected addresses this is.
+    fn index(&self, data: [u8; 16], address: [u8; 4], places: &[Embedding]) -> Result<usize, Reason> {
+        let mut reason = Reason::Prefix;
+        for (place, embedding) in places.iter().enumerate() {
+            let Some(embedded) = embedding.extract(data) else { continue };
+            let step = u32::from_be_bytes(embedded).wrapping_sub(u32::from_be_bytes(address));
+            if step < u32::from(self.addresses) {
+                return Ok(place * usize::from(self.addresses) + step as usize);
+            }
+            reason = Reason::Address;
+        }
+        Err(reason)
+    }
+}
+
+/// QR, opcode, TC and RCODE (RFC 1035 section 4.1.1).
+#[inline]
+fn flags(high: u8, low: u8) -> Result<(), Reason> {
+    if high & 0xfa == 0x80 && low & 0x0f == 0 {
+        return Ok(());
+    }
+    Err(match low & 0x0f {
+        _ if high & 0x80 == 0 => Reason::NotAResponse,
+        _ if high & 0x78 != 0 => Reason::Opcode,
+        0 => Reason::Truncated,
+        1 => Reason::FormErr,
+        2 => Reason::ServFail,
+        3 => Reason::NxDomain,
+        4 => Reason::NotImp,
+        5 => Reason::Refused,
+        _ => Reason::Rcode,
+    })
+}
+
+/// The place of a name in the chain: 0 for the name asked, k for `k.` before it.
+fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
+    let before = name.strip_suffix(asked)?;
+    let (length, digits) = match before {
+        [] => return Some(0),
+        [length, digits @ ..] => (*length, digits),
+    };
+    if usize::from(length) != digits.len() || digits.len() > 3 || digits[0] == b'0' {
+        return None;
+    }
+    digits
+        .iter()
+        .try_fold(0u16, |value, digit| digit.is_ascii_digit().then(|| value * 10 + u16::from(digit - b'0')))
+}
+
+/// Adds an index to a set.
+fn mark(set: &mut [u64; WORDS], index: usize) -> Result<(), Reason> {
+    let word = set.get_mut(index / 64).ok_or(Reason::ExtraRecord)?;
+    let bit = 1 << (index % 64);
+    if *word & bit != 0 {
+        return Err(Reason::Repeated);
+    }
+    *word |= bit;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

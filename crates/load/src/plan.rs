@@ -1,0 +1,268 @@
+//! An order, checked and worked out: everything that does not change while the load runs. All threads share it.
+
+use crate::error::{LoadError, rates, refuse};
+use crate::judge::Judge;
+use crate::limits;
+use crate::names::Template;
+use crate::random::bound;
+use crate::schedule::Schedule;
+use measure::order::{Load, Pace};
+use std::time::Duration;
+
+/// When queries are sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Timing {
+    /// On a schedule: so many queries before those that are measured, and so many in all.
+    Open { schedule: Schedule, warm: u64, total: u64 },
+    /// So many outstanding, over all threads.
+    Closed { outstanding: u64 },
+}
+
+/// What all threads of a load know. Instants are in nanoseconds since `origin`.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The order.
+    pub order: Load,
+    /// When queries are sent.
+    pub timing: Timing,
+    /// What they look like.
+    pub template: Template,
+    /// What their replies must look like.
+    pub judge: Judge,
+    /// Sending threads.
+    pub threads: u64,
+    /// Names of the window, from the first that is asked.
+    pub names_left: u64,
+    /// Replies later than this are late.
+    pub timeout: u64,
+    /// A draw of 32 bits below this asks a name again.
+    pub again_below: u64,
+    /// CLOCK_MONOTONIC when instants began.
+    pub origin: u64,
+    /// When the first query is due.
+    pub start: u64,
+    /// When the measured time begins.
+    pub measured: u64,
+    /// When it ends.
+    pub end: u64,
+    /// The shortest sleep.
+    pub nap: u64,
+}
+
+impl Plan {
+    /// Works an order out. Instants begin now.
+    pub fn new(order: &Load, companion: bool) -> Result<Plan, LoadError> {
+        check(order)?;
+        let lanes = &order.lanes;
+        if companion && (lanes.senders != 1 || lanes.receivers != 0) {
+            return Err(LoadError::Companion);
+        }
+        let expect = &order.expect;
+        let judge = match Judge::new(expect) {
+            Some(judge) => judge,
+            None => {
+                let wrong = expect
+                    .prefixes
+                    .iter()
+                    .find(|(prefix, bits)| crate::embed::Embedding::new(*prefix, *bits).is_none());
+                let (prefix, bits) = wrong.copied().unwrap_or((std::net::Ipv6Addr::UNSPECIFIED, 0));
+                return Err(LoadError::Prefix(prefix, bits));
+            }
+        };
+        let records = judge.most_records();
+        if records > limits::RECORDS {
+            return refuse(format!(
+                "an answer would have {records} records; at most {} are possible: ask for fewer addresses or prefixes",
+                limits::RECORDS
+            ));
+        }
+        // Header, question, and records of 28 octets with a compressed owner.
+        let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
+        let large = template.length() + 28 * records > 512;
+        let template = Template::new(&expect.zone, large).map_err(LoadError::Zone)?;
+
+        let (warm_up, duration) = (order.warm_up_ms * 1_000_000, order.duration_ms * 1_000_000);
+        let start = limits::LEAD.as_nanos() as u64;
+        let (timing, measured) = match order.pace {
+            Pace::Open { rate_qps, burst } => {
+                let schedule = Schedule::new(rate_qps, burst);
+                let queries = |ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
+                let warm = queries(order.warm_up_ms);
+                let total = warm + queries(order.duration_ms).max(1);
+                (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
+            }
+            Pace::Closed { outstanding } => {
+                (Timing::Closed { outstanding: u64::from(outstanding) }, start + warm_up)
+            }
+        };
+        let plan = Plan {
+            timing,
+            template,
+            judge,
+            threads: u64::from(lanes.senders),
+            names_left: order.names.names().saturating_sub(order.first_name),
+            timeout: order.timeout_ms * 1_000_000,
+            again_below: bound(order.cached_share),
+            origin: datapath::now().0,
+            start,
+            measured,
+            end: measured + duration,
+            nap: if companion { limits::NAP_COMPANION_NS } else { limits::NAP_NS },
+            order: order.clone(),
+        };
+        let needed = plan.names_needed();
+        if needed > plan.names_left {
+            return Err(LoadError::Names(needed, plan.names_left));
+        }
+        Ok(plan)
+    }
+
+    /// Nanoseconds since the origin.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        datapath::now().0.saturating_sub(self.origin)
+    }
+
+    /// The number, over all threads, of a thread's query.
+    #[inline]
+    pub fn number(&self, lane: u64, k: u64) -> u64 {
+        lane + k * self.threads
+    }
+
+    /// How many of the first `count` queries of all threads are a thread's.
+    pub fn part(&self, lane: u64, count: u64) -> u64 {
+        count.saturating_sub(lane).div_ceil(self.threads)
+    }
+
+    /// When a thread's query is meant to leave; in the closed loop: when it left.
+    #[inline]
+    pub fn intended(&self, lane: u64, k: u64, sent: u64) -> u64 {
+        match self.timing {
+            Timing::Open { schedule, .. } => self.start + schedule.due(self.number(lane, k)),
+            Timing::Closed { .. } => sent,
+        }
+    }
+
+    /// Entries of a table by seconds: one for each that begins in the measured time, one for a schedule that runs over.
+    pub fn seconds(&self) -> usize {
+        self.order.duration_ms.div_ceil(1000) as usize + 1
+    }
+
+    /// The second of the measured time that an instant is in.
+    #[inline]
+    pub fn second(&self, instant: u64) -> usize {
+        (instant.saturating_sub(self.measured) / 1_000_000_000) as usize
+    }
+
+    /// Slots of a thread: three timeouts at its rate.
+    pub fn slots(&self) -> Result<u64, LoadError> {
+        let Pace::Open { rate_qps, .. } = self.order.pace else { return Ok(limits::SLOTS_CLOSED) };
+        let rate = rate_qps / self.threads as f64;
+        let covered = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOTS_TIMEOUTS as f64;
+        if covered > limits::SLOTS_MOST as f64 {
+            return refuse(format!(
+                "{rate:.0} queries a second and thread within three timeouts are {covered:.0} to remember, and {} are possible; \
+                 use more threads (--threads) or a shorter timeout",
+                limits::SLOTS_MOST
+            ));
+        }
+        Ok((covered as u64 + limits::TURN as u64).max(limits::SLOTS_LEAST))
+    }
+
+    /// Places of a thread's pool of answered names: two timeouts at its rate, those that are drawn from, and an eighth
+    /// that is left alone.
+    pub fn pool(&self) -> u64 {
+        let Pace::Open { rate_qps, .. } = self.order.pace else { return limits::POOL_CLOSED };
+        let ripening = rate_qps / self.threads as f64 * self.order.timeout_ms as f64 / 1e3 * 2.0;
+        ((ripening as u64 + limits::POOL) * 8 / 7 + 8).min(limits::SLOTS_MOST)
+    }
+
+    /// Names that the load needs at least; in the closed loop nobody knows.
+    fn names_needed(&self) -> u64 {
+        let Timing::Open { warm, total, .. } = self.timing else { return 1 };
+        match self.order.cached_share {
+            0.0 => total,
+            // The warm-up asks fresh names alone, the measured time none.
+            1.0 => warm,
+            share => (total as f64 * (1.0 - share)) as u64,
+        }
+    }
+}
+
+/// Refuses what no load can be.
+fn check(order: &Load) -> Result<(), LoadError> {
+    let whole =
+        Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms));
+    if order.duration_ms == 0 || whole > limits::DURATION {
+        return refuse("the duration must be 1 ms to 30 days, warm-up included (--duration 60s)");
+    }
+    let timeout = Duration::from_millis(order.timeout_ms);
+    if timeout.is_zero() || timeout > limits::TIMEOUT {
+        return refuse("the timeout must be 1 ms to 60 s (--timeout 1s)");
+    }
+    match order.pace {
+        Pace::Open { rate_qps, .. } if !(limits::RATES_QPS.0..=limits::RATES_QPS.1).contains(&rate_qps) => {
+            return refuse(format!("{rate_qps} queries a second; {} (--rate)", rates()));
+        }
+        Pace::Open { burst: 0, .. } => return refuse("a burst has at least 1 query (--burst 1)"),
+        Pace::Closed { outstanding } if !(1..=limits::OUTSTANDING).contains(&outstanding) => {
+            return refuse(format!(
+                "{outstanding} queries outstanding; 1 to {} are possible (--outstanding)",
+                limits::OUTSTANDING
+            ));
+        }
+        _ => {}
+    }
+    let lanes = &order.lanes;
+    if !(1..=limits::THREADS).contains(&lanes.senders) || lanes.receivers > limits::THREADS {
+        return refuse(format!(
+            "{} sending and {} receiving threads; 1 to {} of the former and at most as many of the latter are possible",
+            lanes.senders,
+            lanes.receivers,
+            limits::THREADS
+        ));
+    }
+    if let Pace::Closed { outstanding } = order.pace
+        && outstanding < u32::from(lanes.senders)
+    {
+        return refuse(
+            "each sending thread needs at least one outstanding query; use fewer threads (--threads)",
+        );
+    }
+    let ports = usize::from(lanes.ports) * lanes.sources.len().max(1);
+    if !(1..=limits::PORTS).contains(&ports) {
+        return refuse(format!(
+            "{ports} ports for each thread (ports times sources); 1 to {} are possible (--ports)",
+            limits::PORTS
+        ));
+    }
+    if !(1..=limits::GROUP).contains(&lanes.group) {
+        return refuse(format!("a group of {}; 1 to {} are possible (--group)", lanes.group, limits::GROUP));
+    }
+    if let Some(source) = lanes.sources.iter().find(|source| source.is_ipv6() != order.server.is_ipv6()) {
+        return Err(LoadError::Family(*source));
+    }
+    for share in [order.cached_share, order.expect.aaaa_share] {
+        if !(0.0..=1.0).contains(&share) {
+            return refuse(format!("a share of {share}; 0 to 1 is possible"));
+        }
+    }
+    let expect = &order.expect;
+    if expect.addresses == 0 || expect.cname_depth > limits::CNAMES || expect.ttl.0 > expect.ttl.1 {
+        return refuse(format!(
+            "a name has at least 1 address and at most {} CNAME records before it, and the lowest TTL is not above the highest",
+            limits::CNAMES
+        ));
+    }
+    if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {
+        return refuse(
+            "to ask only names that were asked before, these must be answered first: take a warm-up of at least three timeouts \
+             (--warm-up 3s)",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,99 @@
+//! Orders that are worked out, and orders that are refused.
+
+use super::*;
+use measure::order::{Expectation, Lanes};
+
+/// An order of one thread without warm-up.
+pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
+    Load {
+        server: "127.0.0.1:53".parse().unwrap(),
+        pace: Pace::Open { rate_qps, burst: 1 },
+        duration_ms,
+        warm_up_ms: 0,
+        timeout_ms: 1000,
+        names: "10.0.0.0/8".parse().unwrap(),
+        first_name: 0,
+        expect: Expectation {
+            zone: "dns64perf.test".into(),
+            prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
+            addresses: 1,
+            cname_depth: 0,
+            aaaa_share: 0.0,
+            aaaa_seed: 0,
+            ttl: (0, u32::MAX),
+        },
+        cached_share: 0.0,
+        lanes: Lanes::default(),
+        seed: 1,
+    }
+}
+
+fn refusal(change: impl FnOnce(&mut Load)) -> String {
+    let mut order = order(1000.0, 1000);
+    change(&mut order);
+    Plan::new(&order, false).unwrap_err().to_string()
+}
+
+#[test]
+fn the_number_of_queries_is_rate_times_duration() {
+    let mut order = order(1000.0, 60_000);
+    order.warm_up_ms = 500;
+    let plan = Plan::new(&order, false).unwrap();
+    let Timing::Open { warm, total, .. } = plan.timing else { panic!() };
+    assert_eq!((warm, total - warm), (500, 60_000));
+    assert_eq!(plan.measured, plan.start + 500_000_000);
+}
+
+#[test]
+fn threads_share_the_queries_in_turn() {
+    let mut order = order(1000.0, 1000);
+    order.lanes.senders = 3;
+    let plan = Plan::new(&order, false).unwrap();
+    assert_eq!((0..3).map(|lane| plan.part(lane, 1000)).collect::<Vec<_>>(), [334, 333, 333]);
+    assert_eq!((plan.part(2, 2), plan.part(2, 3)), (0, 1));
+    assert_eq!(plan.number(2, 5), 17);
+    assert_eq!(plan.intended(2, 5, 0), plan.start + 17_000_000);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy() {
+    for (change, part) in [
+        ((|order| order.duration_ms = 0) as fn(&mut Load), "--duration"),
+        (|order| order.warm_up_ms = u64::MAX, "--duration"),
+        (|order| order.timeout_ms = 0, "--timeout"),
+        (|order| order.pace = Pace::Open { rate_qps: f64::NAN, burst: 1 }, "--rate"),
+        (|order| order.pace = Pace::Open { rate_qps: 1.0, burst: 0 }, "--burst"),
+        (|order| order.pace = Pace::Closed { outstanding: 0 }, "--outstanding"),
+        (|order| order.lanes.senders = 0, "threads"),
+        (|order| order.lanes.ports = 0, "--ports"),
+        (|order| order.lanes.group = 0, "--group"),
+        (|order| order.lanes.sources = vec!["::1".parse().unwrap()], "same family"),
+        (|order| order.cached_share = 1.5, "0 to 1"),
+        (|order| order.cached_share = 1.0, "--warm-up"),
+        (|order| order.expect.zone = "a..b".into(), "dns64perf.test"),
+        (|order| order.expect.prefixes[0].1 = 95, "RFC 6052"),
+        (|order| order.expect.addresses = 0, "at least 1 address"),
+        (|order| order.expect.addresses = 4000, "fewer addresses"),
+        (|order| order.names = "10.0.0.0/23".parse().unwrap(), "--names"),
+        (|order| order.first_name = (1 << 24) - 999, "--names"),
+    ] {
+        let text = refusal(change);
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_companion_needs_a_load_of_one_thread() {
+    let mut order = order(1000.0, 1000);
+    assert!(Plan::new(&order, true).is_ok());
+    order.lanes.receivers = 1;
+    assert!(matches!(Plan::new(&order, true), Err(LoadError::Companion)));
+}
+
+#[test]
+fn large_answers_are_asked_for_with_edns() {
+    let mut order = order(1000.0, 1000);
+    let plain = Plan::new(&order, false).unwrap().template.length();
+    order.expect.addresses = 17;
+    assert_eq!(Plan::new(&order, false).unwrap().template.length(), plain + 11);
+}

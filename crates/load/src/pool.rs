@@ -1,0 +1,122 @@
+//! Names that were answered, to be asked again: not before two timeouts have passed, so that the device's cache surely has
+//! them, and not too long after, so that it still has. A ring of one word per answer; whoever receives adds, the sender
+//! draws.
+
+use crate::limits;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The ring.
+pub struct Pool {
+    /// Address 32 bits, milliseconds of its answer 32 bits.
+    ring: Box<[AtomicU64]>,
+    mask: u64,
+    /// Answers added so far.
+    added: AtomicU64,
+    /// An answer may be asked for again after this, in milliseconds.
+    ripe_ms: u64,
+}
+
+impl Pool {
+    /// A pool that keeps the newest answers, at least so many.
+    pub fn new(least: u64, timeout_ms: u64) -> Pool {
+        let count = least.max(1).next_power_of_two();
+        let ring = (0..count).map(|_| AtomicU64::new(0)).collect();
+        Pool { ring, mask: count - 1, added: AtomicU64::new(0), ripe_ms: 2 * timeout_ms }
+    }
+
+    /// Adds a name that was answered validly. One thread only.
+    #[inline]
+    pub fn add(&self, address: [u8; 4], now_ns: u64) {
+        let at = self.added.load(Ordering::Relaxed);
+        // Rounded up: a name is never asked again too early.
+        let time = now_ns.div_ceil(1_000_000) & 0xffff_ffff;
+        let word = u64::from(u32::from_be_bytes(address)) << 32 | time;
+        self.ring[(at & self.mask) as usize].store(word, Ordering::Relaxed);
+        self.added.store(at + 1, Ordering::Release);
+    }
+
+    fn entry(&self, index: u64) -> ([u8; 4], u64) {
+        let word = self.ring[(index & self.mask) as usize].load(Ordering::Relaxed);
+        (((word >> 32) as u32).to_be_bytes(), word & 0xffff_ffff)
+    }
+}
+
+/// What the sender knows of its pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draw {
+    /// Answers before this are old enough.
+    ripe: u64,
+}
+
+impl Draw {
+    /// A name of the pool, by 64 random bits; nothing while there is none that may be asked.
+    #[inline]
+    pub fn draw(&mut self, pool: &Pool, now_ns: u64, random: u64) -> Option<[u8; 4]> {
+        let (added, now_ms) = (pool.added.load(Ordering::Acquire), now_ns / 1_000_000);
+        // What is about to be overwritten is left alone: an eighth of the ring.
+        let oldest = added.saturating_sub(pool.mask - pool.mask / 8);
+        self.ripe = self.ripe.max(oldest);
+        while self.ripe < added && pool.entry(self.ripe).1 + pool.ripe_ms <= now_ms {
+            self.ripe += 1;
+        }
+        let first = self.ripe.saturating_sub(limits::POOL).max(oldest);
+        let index = first + ((u128::from(random) * u128::from(self.ripe - first)) >> 64) as u64;
+        if index >= self.ripe {
+            return None;
+        }
+        let (address, time) = pool.entry(index);
+        (now_ms <= time + limits::POOL_AGE.as_millis() as u64).then_some(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_name_is_drawn_two_timeouts_after_its_answer_at_the_earliest() {
+        let pool = Pool::new(1000, 100);
+        let mut draw = Draw::default();
+        assert_eq!(draw.draw(&pool, 10_000 * MS, 5), None);
+        pool.add([1; 4], 1_000 * MS);
+        pool.add([2; 4], 1_100 * MS);
+        assert_eq!(draw.draw(&pool, 1_199 * MS, 0), None);
+        assert_eq!(draw.draw(&pool, 1_200 * MS, u64::MAX), Some([1; 4]));
+        assert_eq!(draw.draw(&pool, 1_300 * MS, u64::MAX), Some([2; 4]));
+        assert_eq!(draw.draw(&pool, 1_300 * MS, 0), Some([1; 4]));
+        let old = 1_101 * MS + limits::POOL_AGE.as_nanos() as u64;
+        assert_eq!(draw.draw(&pool, old, 0), None);
+    }
+
+    #[test]
+    fn draws_are_even_among_the_newest_that_are_ripe() {
+        let pool = Pool::new(4 * limits::POOL, 1);
+        for number in 0..3 * limits::POOL as u32 {
+            pool.add(number.to_be_bytes(), MS);
+        }
+        let mut draw = Draw::default();
+        let mut counts = [0u32; 4];
+        for step in 0..40_000u64 {
+            let address = draw.draw(&pool, 10 * MS, crate::random::mix(step)).unwrap();
+            let age = 3 * limits::POOL as u32 - 1 - u32::from_be_bytes(address);
+            counts[age as usize / (limits::POOL as usize / 4)] += 1;
+        }
+        // Five standard deviations of a binomial distribution (87) to each side.
+        assert!(counts.iter().all(|count| (9_560..=10_440).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_full_pool_draws_only_what_it_still_has() {
+        let pool = Pool::new(64, 1);
+        let mut draw = Draw::default();
+        for number in 0..1000u32 {
+            pool.add(number.to_be_bytes(), MS);
+        }
+        for step in 0..1000 {
+            let address = draw.draw(&pool, 10 * MS, crate::random::mix(step)).unwrap();
+            assert!(u32::from_be_bytes(address) >= 1000 - 64);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The receiving half: every message finds its query by socket, ID and question, and is judged in full.
+//!
+//! What does not end a query: a message from another address, one whose ID is not out, one with another question. The query
+//! goes on waiting, as a resolver would.
+
+use crate::lane::Lane;
+use crate::limits;
+use crate::names::HEADER;
+use crate::plan::Plan;
+use crate::reason::Reason;
+use crate::slots::{Slot, State};
+use crate::tally::Tally;
+use datapath::tester_inlet::{Arrival, Inlet};
+
+/// The receiving half of a thread.
+pub struct Receiver<'a> {
+    plan: &'a Plan,
+    inlet: Inlet,
+    /// What was counted.
+    pub tally: Tally,
+}
+
+/// A number of queries that ended, for the lane.
+#[derive(Default)]
+struct Ended {
+    in_time: u64,
+    late: u64,
+}
+
+impl<'a> Receiver<'a> {
+    /// A receiver for any of the load's lanes.
+    pub fn new(plan: &'a Plan) -> Receiver<'a> {
+        Receiver { plan, inlet: Inlet::new(plan.order.server), tally: Tally::new(plan) }
+    }
+
+    /// Takes what waits at a port; returns how many messages that were.
+    pub fn take(&mut self, lane: &Lane, port: usize) -> usize {
+        let mut count = 0;
+        let Some(socket) = lane.ports.get(port) else { return 0 };
+        for _ in 0..limits::DRAIN {
+            let more = self.inlet.receive(socket);
+            let (plan, tally) = (self.plan, &mut self.tally);
+            let (now, before) = (plan.now(), (tally.valid, tally.wrong));
+            // Read after the receive: a reply cannot come before its query was counted as sent.
+            let sent = lane.sent.get();
+            let mut ended = Ended::default();
+            count += self
+                .inlet
+                .visit(|arrival| Message { plan, lane, port, now, sent }.enter(arrival, tally, &mut ended));
+            lane.in_time.add(ended.in_time);
+            lane.late.add(ended.late);
+            lane.valid.add(self.tally.valid - before.0);
+            lane.invalid.add(self.tally.wrong - before.1);
+            if !more {
+                break;
+            }
+        }
+        count
+    }
+}
+
+/// Where and when a message came.
+struct Message<'a> {
+    plan: &'a Plan,
+    lane: &'a Lane,
+    port: usize,
+    now: u64,
+    sent: u64,
+}
+
+impl Message<'_> {
+    #[inline]
+    fn enter(&self, arrival: Arrival<'_>, tally: &mut Tally, ended: &mut Ended) {
+        if !arrival.from_server {
+            tally.wrong_source += 1;
+            return;
+        }
+        let message = arrival.message;
+        let Some((id, _)) = message.split_first_chunk::<2>() else {
+            tally.unsolicited += 1;
+            return;
+        };
+        let id = u16::from_be_bytes(*id);
+        let slots = &self.lane.slots;
+        let mut waiting = None;
+        let candidates = self.lane.identity.candidates(self.port, id, self.sent);
+        for k in candidates.take_while(|k| self.sent - k <= slots.capacity()) {
+            let Some(slot) = slots.get(k) else { continue };
+            if slot.state == State::Unsent {
+                continue;
+            }
+            if self.plan.template.asks(message, slot.address) {
+                return self.reply(k, slot, message, tally, ended);
+            }
+            if waiting.is_none() && slot.state == State::Out {
+                waiting = Some(k);
+            }
+        }
+        self.stray(message, waiting, tally);
+    }
+
+    /// A message with ID and question of query `k`.
+    #[inline]
+    fn reply(&self, k: u64, slot: Slot, message: &[u8], tally: &mut Tally, ended: &mut Ended) {
+        let measured = k >= self.lane.measured_from.get();
+        if slot.state != State::Out {
+            tally.duplicates += u64::from(measured);
+            return;
+        }
+        let actual = self.now.saturating_sub(slot.sent);
+        let is_late = actual > self.plan.timeout;
+        if !self.lane.slots.end(k, slot.sent, is_late) {
+            tally.unsolicited += 1;
+            return;
+        }
+        let verdict = self.plan.judge.judge(message, self.plan.template.end(), slot.address);
+        if is_late {
+            ended.late += 1;
+        } else {
+            ended.in_time += 1;
+            if let Some(pool) = &self.lane.pool
+                && !slot.again
+                && verdict.is_ok()
+            {
+                pool.add(slot.address, self.now);
+            }
+        }
+        if !measured {
+            return;
+        }
+        let intended = self.plan.intended(self.lane.index, k, slot.sent);
+        if verdict.is_ok() {
+            tally.latency(self.now.saturating_sub(intended), actual);
+        }
+        let second = self.plan.second(intended);
+        match verdict {
+            _ if is_late => {
+                tally.late += 1;
+                tally.second(second).late += 1;
+            }
+            Ok(()) => {
+                tally.valid += 1;
+                tally.second(second).valid += 1;
+            }
+            Err(reason) => {
+                tally.wrong += 1;
+                tally.invalid.count(reason);
+                tally.second(second).invalid += 1;
+            }
+        }
+    }
+
+    /// A message that ends no query. `waiting` is an outstanding query with its ID.
+    #[cold]
+    fn stray(&self, message: &[u8], waiting: Option<u64>, tally: &mut Tally) {
+        let reason = match waiting {
+            Some(k) if k < self.lane.measured_from.get() => return,
+            Some(_) if message.len() < HEADER => Reason::Header,
+            Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
+            Some(_) => Reason::Question,
+            None if self.is_out(message) => Reason::StaleId,
+            None => {
+                tally.unsolicited += 1;
+                return;
+            }
+        };
+        tally.invalid.count(reason);
+    }
+
+    /// Whether the question of a message is out at this port. Where names are asked again, their number does not tell
+    /// which query it was.
+    fn is_out(&self, message: &[u8]) -> bool {
+        let (plan, lane) = (self.plan, self.lane);
+        let Some(address) = plan.template.asked(message).filter(|_| lane.pool.is_none()) else {
+            return false;
+        };
+        let number = plan.order.names.number(address).and_then(|n| n.checked_sub(plan.order.first_name));
+        let Some(number) = number.filter(|n| n % plan.threads == lane.index) else { return false };
+        let k = number / plan.threads;
+        k < self.sent
+            && lane.identity.place(k).0 == self.port
+            && lane.slots.get(k).is_some_and(|slot| slot.state == State::Out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Template;
+    use crate::plan::tests::order;
+
+    const SENT_AT: u64 = 1_000;
+
+    /// A lane with one port and queries 0 to 9 out.
+    fn out() -> (Plan, Lane) {
+        let mut order = order(1000.0, 1000);
+        order.lanes.ports = 1;
+        let plan = Plan::new(&order, false).unwrap();
+        let lane = Lane::new(&plan, 0).unwrap();
+        (0..10).for_each(|k| lane.slots.put(k, SENT_AT, [10, 0, 0, k as u8], false));
+        lane.sent.set(10);
+        (plan, lane)
+    }
+
+    /// The right reply to a query, with the ID of another.
+    fn reply(plan: &Plan, lane: &Lane, k: u8, id_of: u64) -> Vec<u8> {
+        let mut message = vec![0; plan.template.length()];
+        plan.template.prepare(&mut message);
+        Template::patch(&mut message, lane.identity.id(0, id_of), [10, 0, 0, k]);
+        (message[2], message[7]) = (0x80, 1);
+        message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
+        message.extend([0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, k]);
+        message
+    }
+
+    fn enter(plan: &Plan, lane: &Lane, now: u64, messages: &[(&[u8], bool)]) -> (Tally, Ended) {
+        let (mut tally, mut ended) = (Tally::new(plan), Ended::default());
+        for (message, from_server) in messages {
+            let arrival = Arrival { message, from_server: *from_server };
+            Message { plan, lane, port: 0, now, sent: lane.sent.get() }
+                .enter(arrival, &mut tally, &mut ended);
+        }
+        (tally, ended)
+    }
+
+    fn named(tally: &Tally) -> Vec<(&'static str, u64)> {
+        tally.invalid.named().collect()
+    }
+
+    #[test]
+    fn a_right_reply_counts_once_and_then_as_duplicate() {
+        let (plan, lane) = out();
+        let right = reply(&plan, &lane, 3, 3);
+        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&right, true), (&right, true), (&right, true)]);
+        assert_eq!((tally.valid, tally.duplicates, ended.in_time), (1, 2, 1));
+        assert_eq!((tally.seconds[0].valid, named(&tally)), (1, vec![]));
+        assert_eq!(tally.latencies().actual.max, 1.0);
+    }
+
+    #[test]
+    fn a_reply_after_the_timeout_is_late_and_a_late_one_is_no_loss_of_order() {
+        let (plan, lane) = out();
+        let right = reply(&plan, &lane, 3, 3);
+        let (tally, ended) = enter(&plan, &lane, SENT_AT + plan.timeout + 1, &[(&right, true)]);
+        assert_eq!((tally.late, tally.valid, ended.late, tally.latencies().actual.count), (1, 0, 1, 1));
+        let other = reply(&plan, &lane, 4, 4);
+        let (tally, _) = enter(&plan, &lane, SENT_AT + plan.timeout, &[(&other, true), (&right, true)]);
+        assert_eq!((tally.valid, tally.duplicates), (1, 1));
+    }
+
+    #[test]
+    fn a_message_from_elsewhere_ends_nothing() {
+        let (plan, lane) = out();
+        let right = reply(&plan, &lane, 3, 3);
+        let (tally, _) = enter(&plan, &lane, 2_000, &[(&right, false), (&right, true)]);
+        assert_eq!((tally.wrong_source, tally.valid), (1, 1));
+    }
+
+    #[test]
+    fn another_question_under_an_outstanding_id_is_named_and_ends_nothing() {
+        let (plan, lane) = out();
+        let (mixed, right) = (reply(&plan, &lane, 4, 3), reply(&plan, &lane, 3, 3));
+        let mut two_questions = right.clone();
+        two_questions[5] = 2;
+        let messages: [(&[u8], bool); 4] =
+            [(&mixed, true), (&two_questions, true), (&right[..5], true), (&right, true)];
+        let (tally, ended) = enter(&plan, &lane, 2_000, &messages);
+        assert_eq!(named(&tally), [("header", 1), ("question-count", 1), ("question", 1)]);
+        assert_eq!((tally.valid, tally.wrong, ended.in_time), (1, 0, 1));
+    }
+
+    #[test]
+    fn an_outstanding_question_under_an_old_id_is_a_stale_id() {
+        let (plan, lane) = out();
+        let (right, stale) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 3));
+        let (tally, _) = enter(&plan, &lane, 2_000, &[(&right, true), (&stale, true)]);
+        assert_eq!((named(&tally), tally.unsolicited, tally.valid), (vec![("stale-id", 1)], 0, 1));
+    }
+
+    #[test]
+    fn what_was_never_asked_is_unsolicited() {
+        let (plan, lane) = out();
+        let future = reply(&plan, &lane, 11, 11);
+        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&future, true), (b"x", true), (b"", true)]);
+        assert_eq!((tally.unsolicited, ended.in_time, named(&tally)), (3, 0, vec![]));
+    }
+
+    #[test]
+    fn a_wrong_reply_ends_its_query_under_its_reason() {
+        let (plan, lane) = out();
+        let mut wrong = reply(&plan, &lane, 3, 3);
+        *wrong.last_mut().unwrap() = 9;
+        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&wrong, true)]);
+        assert_eq!((named(&tally), tally.wrong, ended.in_time), (vec![("address", 1)], 1, 1));
+        assert_eq!(tally.seconds[0].invalid, 1);
+    }
+
+    #[test]
+    fn queries_of_the_warm_up_are_ended_and_not_counted() {
+        let (plan, lane) = out();
+        lane.measured_from.set(4);
+        let (warm, measured) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 4));
+        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&warm, true), (&warm, true), (&measured, true)]);
+        assert_eq!((tally.valid, tally.duplicates, ended.in_time), (1, 0, 2));
+    }
+}

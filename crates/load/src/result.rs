@@ -1,0 +1,124 @@
+//! From what the threads leave behind to the outcome.
+
+use crate::lane::Lane;
+use crate::plan::{Plan, Timing};
+use crate::tally::Tally;
+use crate::timeline::Timeline;
+use crate::turn::Left;
+use crate::verdict::{Trouble, verdict};
+use datapath::tester_thread::Usage;
+use measure::outcome::{Outcome, Second, Tester};
+use std::time::Duration;
+
+/// The outcome of a load. `interface_drops`: what the host's interfaces dropped meanwhile.
+pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64) -> Outcome {
+    let (mut sent, mut received) = (Timeline::default(), Tally::new(plan));
+    let (mut usage, mut stall, mut names) = (Usage::default(), 0, 0);
+    // Senders come first, in the order of their lanes.
+    for (index, part) in left.iter().enumerate() {
+        if let Some(timeline) = &part.sent {
+            sent.add(timeline);
+            // Thread t of T takes the names t, t + T, t + 2T ...: beyond the last one of any thread all are new.
+            let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
+            names = names.max(last.unwrap_or(0));
+        }
+        if let Some(tally) = &part.received {
+            received.add(tally);
+        }
+        usage = usage.plus(part.usage);
+        stall = stall.max(part.stall);
+    }
+    let ended = lanes.iter().map(|lane| lane.ended.get()).max().unwrap_or(0);
+    let span = Span::new(plan, &sent, ended);
+    let pacing = sent.pacing(plan, span.until);
+    let ended_in_time = received.valid + received.wrong;
+    let mut outcome = Outcome {
+        sent: sent.sent,
+        received: ended_in_time + received.late,
+        valid: received.valid,
+        invalid: received.invalid.named().map(|(name, count)| (name.to_owned(), count)).collect(),
+        late: received.late,
+        lost: sent.sent.saturating_sub(ended_in_time + received.late),
+        duplicates: received.duplicates,
+        unsolicited: received.unsolicited,
+        wrong_source: received.wrong_source,
+        asked_again: sent.asked_again,
+        names_used: names,
+        rate_asked: span.rate_asked,
+        rate_achieved: if span.taken > 0.0 { sent.sent as f64 / span.taken } else { 0.0 },
+        seconds: span.seconds,
+        pacing_error: pacing.error,
+        lag_max_us: sent.lag_max as f64 / 1e3,
+        latency_us: received.latencies(),
+        per_second: per_second(&sent, &received),
+        tester: Tester {
+            user_s: usage.user.as_secs_f64(),
+            system_s: usage.system.as_secs_f64(),
+            waited_s: usage.waited.as_secs_f64(),
+            socket_drops: lanes.iter().flat_map(|lane| &lane.ports).map(|port| u64::from(port.drops())).sum(),
+            interface_drops,
+            send_errors: sent.send_errors,
+        },
+        ..Outcome::default()
+    };
+    let trouble = Trouble {
+        ended_early: span.early.map(|after| (after, sent.names_used_up)),
+        worst_second: pacing.worst_second,
+        stall: Duration::from_nanos(stall),
+    };
+    (outcome.verdict, outcome.reason) = verdict(&outcome, &trouble);
+    outcome
+}
+
+/// The time that a load was measured.
+struct Span {
+    rate_asked: f64,
+    /// From the first to the last intended query, in seconds.
+    seconds: f64,
+    /// The time in which they really left.
+    taken: f64,
+    /// How far the schedule can be compared, in nanoseconds of the measured time.
+    until: u64,
+    /// When it ended, if that was before its time.
+    early: Option<Duration>,
+}
+
+impl Span {
+    fn new(plan: &Plan, sent: &Timeline, ended: u64) -> Span {
+        let tried = sent.sent + sent.send_errors;
+        let measured_for = ended.saturating_sub(plan.measured);
+        match plan.timing {
+            Timing::Open { schedule, warm, total } => {
+                let is_early = tried < total - warm;
+                let until = schedule.due(total) - schedule.due(warm);
+                let seconds = schedule.seconds(tried);
+                // The last query takes its place in the schedule, too.
+                let taken = sent.last as f64 / 1e9 + schedule.seconds(1);
+                Span {
+                    rate_asked: 1.0 / schedule.seconds(1),
+                    seconds,
+                    taken: if tried > 0 { taken.max(seconds) } else { 0.0 },
+                    until: if is_early { until.min(measured_for) } else { until },
+                    early: is_early.then(|| Duration::from_nanos(measured_for)),
+                }
+            }
+            Timing::Closed { .. } => Span {
+                rate_asked: 0.0,
+                seconds: measured_for as f64 / 1e9,
+                taken: measured_for as f64 / 1e9,
+                until: 0,
+                early: (ended < plan.end).then(|| Duration::from_nanos(measured_for)),
+            },
+        }
+    }
+}
+
+/// What was sent and what came back, second by second; an empty entry at the end is left out.
+fn per_second(sent: &Timeline, received: &Tally) -> Vec<Second> {
+    let entry = |(sent, second): (&u64, &Second)| Second { sent: *sent, ..*second };
+    let mut all: Vec<Second> = sent.seconds.iter().zip(&received.seconds).map(entry).collect();
+    while all.last().is_some_and(|second| *second == Second::default()) {
+        all.pop();
+    }
+    all
+}

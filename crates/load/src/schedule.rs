@@ -1,0 +1,86 @@
+//! When query n is due: a pure function of n, from an absolute start, in nanoseconds. Nothing is added up, so nothing
+//! drifts: what is late now does not make later queries late.
+
+/// Bits behind the point of a period. The n-th query is off by n x 2^-29 ns at most: 2 ns after a billion queries.
+const FRACTION: u32 = 28;
+
+/// An even pace, or bursts at an even pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Nanoseconds between queries, times 2^[`FRACTION`].
+    period: u64,
+    /// So many queries are due together.
+    burst: u64,
+}
+
+impl Schedule {
+    /// A schedule for a rate within [`RATES_QPS`](crate::limits::RATES_QPS).
+    pub fn new(rate_qps: f64, burst: u32) -> Schedule {
+        let period = (1e9 * f64::from(1u32 << FRACTION) / rate_qps).round() as u64;
+        Schedule { period: period.max(1), burst: u64::from(burst.max(1)) }
+    }
+
+    /// When query `n` is due, in nanoseconds after the start.
+    #[inline]
+    pub fn due(&self, n: u64) -> u64 {
+        let first = if self.burst == 1 { n } else { n - n % self.burst };
+        ((u128::from(first) * u128::from(self.period)) >> FRACTION) as u64
+    }
+
+    /// How many queries are due before an instant, in nanoseconds after the start.
+    pub fn due_before(&self, instant: u64) -> u64 {
+        // The whole part of n x period is below the instant just when n x period is below instant x 2^FRACTION.
+        let first_after = (u128::from(instant) << FRACTION).div_ceil(u128::from(self.period)) as u64;
+        first_after.div_ceil(self.burst) * self.burst
+    }
+
+    /// How long `count` queries take, in seconds.
+    pub fn seconds(&self, count: u64) -> f64 {
+        (u128::from(count) * u128::from(self.period)) as f64 / f64::from(1u32 << FRACTION) / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_of_queries_is_exact_for_hours() {
+        let schedule = Schedule::new(100_000.0, 1);
+        for n in [0, 1, 7, 100_000, 360_000_000, 1 << 33] {
+            assert_eq!(schedule.due(n), n * 10_000);
+        }
+        // A third of a nanosecond does not add up to anything: 3 x 10^8 queries at 3 x 10^6 a second take 100 s.
+        let schedule = Schedule::new(3_000_000.0, 1);
+        assert!(schedule.due(300_000_000).abs_diff(100_000_000_000) <= 1);
+    }
+
+    #[test]
+    fn a_burst_is_due_together() {
+        let schedule = Schedule::new(1000.0, 4);
+        let due: Vec<u64> = (0..9).map(|n| schedule.due(n)).collect();
+        assert_eq!(due, [0, 0, 0, 0, 4_000_000, 4_000_000, 4_000_000, 4_000_000, 8_000_000]);
+    }
+
+    #[test]
+    fn what_is_due_before_an_instant_is_counted() {
+        for schedule in [
+            Schedule::new(1000.0, 1),
+            Schedule::new(333.3, 1),
+            Schedule::new(1000.0, 7),
+            Schedule::new(0.5, 3),
+            Schedule::new(7e6, 1),
+        ] {
+            for instant in [0, 1, 999_999, 1_000_000, 1_000_001, 6_999_999, 7_000_000, 10_000_000_000] {
+                let count = schedule.due_before(instant);
+                assert!(count == 0 || schedule.due(count - 1) < instant, "{schedule:?} {instant}");
+                assert!(schedule.due(count) >= instant, "{schedule:?} {instant}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_queries_takes_its_time() {
+        assert!((Schedule::new(100_000.0, 1).seconds(6_000_000) - 60.0).abs() < 1e-9);
+    }
+}

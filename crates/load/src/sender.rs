@@ -1,0 +1,241 @@
+//! The sending half of a thread. Each turn sends what is due: the queries of one port in one system call, stamped right before
+//! it. An open loop follows its schedule whatever comes back; what it did not send in time it sends at once.
+
+use crate::lane::Lane;
+use crate::limits;
+use crate::names::Template;
+use crate::plan::{Plan, Timing};
+use crate::pool::Draw;
+use crate::random::mix;
+use crate::slots::State;
+use crate::timeline::Timeline;
+use datapath::tester::Outlet;
+
+/// What a turn left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// More is due.
+    Busy,
+    /// Nothing before this instant, unless a reply comes.
+    Until(u64),
+    /// The load is over.
+    Done,
+}
+
+/// The sending half.
+pub struct Sender<'a> {
+    plan: &'a Plan,
+    lane: &'a Lane,
+    outlet: Outlet,
+    /// Room for as many prepared queries as leave at once, and what they ask.
+    queries: Vec<u8>,
+    asked: Vec<([u8; 4], bool)>,
+    /// The next query.
+    k: u64,
+    /// The next name that was not asked before, numbered within the thread.
+    fresh: u64,
+    draw: Draw,
+    seed: u64,
+    /// Closed loop: queries before this are over, and how many of them by time.
+    settled: u64,
+    expired: u64,
+    /// What was done.
+    pub timeline: Timeline,
+}
+
+impl<'a> Sender<'a> {
+    /// The sender of a lane.
+    pub fn new(plan: &'a Plan, lane: &'a Lane) -> Sender<'a> {
+        let size = plan.template.length();
+        let most = Outlet::most(size).min(usize::from(plan.order.lanes.group));
+        let mut queries = vec![0; size * most];
+        queries.chunks_exact_mut(size).for_each(|query| plan.template.prepare(query));
+        Sender {
+            plan,
+            lane,
+            outlet: Outlet::new(plan.order.server),
+            queries,
+            asked: Vec::with_capacity(most),
+            k: 0,
+            fresh: 0,
+            draw: Draw::default(),
+            seed: mix(plan.order.seed ^ 0xa5a5_5a5a),
+            settled: 0,
+            expired: 0,
+            timeline: Timeline::new(plan),
+        }
+    }
+
+    /// Sends what is due, up to [`limits::TURN`] queries.
+    pub fn turn(&mut self) -> Step {
+        let mut left = limits::TURN;
+        while left > 0 {
+            let now = self.plan.now();
+            match self.due(now, left) {
+                Err(Step::Done) => return self.end(now),
+                Err(step) => return step,
+                Ok(count) => {
+                    let count = self.write(count, now);
+                    if count == 0 {
+                        self.timeline.names_used_up = true;
+                        return self.end(now);
+                    }
+                    self.send(count);
+                    left -= count;
+                }
+            }
+        }
+        Step::Busy
+    }
+
+    /// No more is sent, whatever was planned.
+    pub fn end(&mut self, now: u64) -> Step {
+        if self.lane.ended.get() == u64::MAX {
+            self.timeline.fresh = self.fresh;
+            self.lane.ended.set(now);
+        }
+        Step::Done
+    }
+
+    /// How many queries may leave now from the port whose turn it is.
+    #[inline]
+    fn due(&mut self, now: u64, most: usize) -> Result<usize, Step> {
+        let (_, _, group) = self.lane.identity.place(self.k);
+        let most = (self.asked.capacity().min(most) as u64).min(group);
+        let count = match self.plan.timing {
+            Timing::Open { schedule, total, .. } => {
+                let (lane, start) = (self.lane.index, self.plan.start);
+                let due = |k| start + schedule.due(self.plan.number(lane, k));
+                let end = self.plan.part(lane, total);
+                if self.k >= end {
+                    return Err(Step::Done);
+                }
+                if due(self.k) > now {
+                    return Err(Step::Until(due(self.k)));
+                }
+                let most = most.min(end - self.k);
+                (1..most).find(|count| due(self.k + count) > now).unwrap_or(most)
+            }
+            Timing::Closed { outstanding } => {
+                if now >= self.plan.end {
+                    return Err(Step::Done);
+                }
+                if now < self.plan.start {
+                    return Err(Step::Until(self.plan.start));
+                }
+                if now >= self.plan.measured && self.lane.measured_from.get() == u64::MAX {
+                    self.lane.measured_from.set(self.k);
+                }
+                self.places(outstanding, now)?.min(most)
+            }
+        };
+        // What is measured and what is not do not leave together.
+        let measured = self.lane.measured_from.get();
+        Ok(if self.k < measured { count.min(measured - self.k) } else { count } as usize)
+    }
+
+    /// Closed loop: how many places are free. Nothing before the oldest query is over: until when that will be.
+    fn places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
+        // Thread t of T has every T-th place.
+        let places = self.plan.part(self.lane.index, outstanding);
+        let over = self.plan.timeout + limits::PLACE_GRACE_NS;
+        let mut oldest = None;
+        while self.settled < self.k {
+            match self.lane.slots.get(self.settled) {
+                Some(slot) if slot.state == State::Out && now <= slot.sent + over => {
+                    oldest = Some(slot.sent + over + 1);
+                    break;
+                }
+                Some(slot) if slot.state == State::InTime => {}
+                _ => self.expired += 1,
+            }
+            self.settled += 1;
+        }
+        // A slot is not reused while its query is out.
+        let room = self.lane.slots.capacity() - (self.k - self.settled);
+        let out = self.k.saturating_sub(self.lane.in_time.get() + self.expired);
+        match places.saturating_sub(out).min(room) {
+            0 => Err(Step::Until(oldest.unwrap_or(now).min(self.plan.end))),
+            free => Ok(free),
+        }
+    }
+
+    /// Writes the next queries and returns how many: fewer if the names are used up.
+    #[inline]
+    fn write(&mut self, count: usize, now: u64) -> usize {
+        self.asked.clear();
+        let (port, j, _) = self.lane.identity.place(self.k);
+        let size = self.plan.template.length();
+        for (step, query) in self.queries.chunks_exact_mut(size).take(count).enumerate() {
+            let k = self.k + step as u64;
+            let again = match &self.lane.pool {
+                None => None,
+                Some(pool) => {
+                    let random = mix(self.seed.wrapping_add(self.plan.number(self.lane.index, k)));
+                    // With all names to be asked again, the warm-up asks those that will be.
+                    let wanted = random >> 32 < self.plan.again_below
+                        && (self.plan.again_below < 1 << 32 || k >= self.lane.measured_from.get());
+                    if wanted { self.draw.draw(pool, now, mix(random)) } else { None }
+                }
+            };
+            let address = match again {
+                Some(address) => address,
+                None => {
+                    let number = self.plan.number(self.lane.index, self.fresh);
+                    if number >= self.plan.names_left {
+                        break;
+                    }
+                    self.fresh += 1;
+                    self.plan.order.names.address(self.plan.order.first_name + number)
+                }
+            };
+            Template::patch(query, self.lane.identity.id(port, j + step as u64), address);
+            self.asked.push((address, again.is_some()));
+        }
+        self.asked.len()
+    }
+
+    /// Sends what was written.
+    #[inline]
+    fn send(&mut self, count: usize) {
+        let (port, ..) = self.lane.identity.place(self.k);
+        let port = &self.lane.ports[port];
+        let size = self.plan.template.length();
+        let stamp = self.plan.now();
+        for (k, (address, again)) in (self.k..).zip(&self.asked) {
+            self.lane.slots.put(k, stamp, *address, *again);
+        }
+        // Whoever receives must know of a query before its reply can come.
+        self.lane.sent.set(self.k + count as u64);
+        let mut sent = 0;
+        for _ in 0..limits::SEND_TRIES {
+            let (taken, outcome) = self.outlet.send(port, &self.queries[sent * size..count * size], size);
+            sent += taken;
+            match outcome {
+                // The queue towards the interface is full: a moment later it is not.
+                Err(error) if Outlet::is_full(&error) => std::thread::yield_now(),
+                _ => break,
+            }
+        }
+        let left = sent as u64;
+        if sent < count {
+            (self.k + left..self.k + count as u64).for_each(|k| self.lane.slots.unsent(k));
+            self.lane.unsent.add(count as u64 - left);
+        }
+        if self.k >= self.lane.measured_from.get() {
+            self.record(stamp, sent, count);
+        }
+        self.k += count as u64;
+    }
+
+    /// Enters queries of the measured time into the timeline.
+    #[inline]
+    fn record(&mut self, stamp: u64, sent: usize, count: usize) {
+        let (plan, lane) = (self.plan, self.lane.index);
+        self.timeline.lag(stamp.saturating_sub(plan.intended(lane, self.k, stamp)));
+        self.timeline.left(stamp - plan.measured.min(stamp), sent, count);
+        for (k, (_, again)) in (self.k..).zip(&self.asked[..sent]) {
+            self.timeline.query(plan.second(plan.intended(lane, k, stamp)), *again);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is known of each query while its reply may come: a ring of slots, one for each of the last queries of a thread.
+//!
+//! The sender fills a slot before the query leaves, whoever receives ends it; both are lock-free, as a slot is two words and
+//! the second one is written last. A slot is overwritten when its query is three timeouts old.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How far a query is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The kernel did not take it.
+    Unsent,
+    /// Its reply has not come.
+    Out,
+    /// It has, in time.
+    InTime,
+    /// It has, too late.
+    Late,
+}
+
+/// A query of the last ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// How far it is.
+    pub state: State,
+    /// When it was sent, in nanoseconds.
+    pub sent: u64,
+    /// The address whose name it asks for.
+    pub address: [u8; 4],
+    /// Whether the name was asked before.
+    pub again: bool,
+}
+
+struct Words {
+    /// Address 32 bits, asked again 1 bit, the lower 31 bits of the query's number.
+    what: AtomicU64,
+    /// When it was sent 62 bits, state 2 bits.
+    when: AtomicU64,
+}
+
+const NUMBER: u64 = (1 << 31) - 1;
+
+/// The ring.
+pub struct Slots {
+    ring: Box<[Words]>,
+    mask: u64,
+}
+
+impl Slots {
+    /// A ring of at least so many slots.
+    pub fn new(least: u64) -> Slots {
+        let count = least.max(1).next_power_of_two();
+        let empty = || Words { what: AtomicU64::new(NUMBER), when: AtomicU64::new(0) };
+        Slots { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
+    }
+
+    /// How many queries back are remembered.
+    pub fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// A query is about to leave.
+    #[inline]
+    pub fn put(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
+        let words = &self.ring[(number & self.mask) as usize];
+        let address = u64::from(u32::from_be_bytes(address));
+        // While both words belong to different queries the slot must not be read as one of them.
+        words.when.store(0, Ordering::Release);
+        words.what.store(address << 32 | u64::from(again) << 31 | (number & NUMBER), Ordering::Release);
+        words.when.store(sent << 2 | 1, Ordering::Release);
+    }
+
+    /// A query did not leave.
+    pub fn unsent(&self, number: u64) {
+        self.ring[(number & self.mask) as usize].when.store(0, Ordering::Release);
+    }
+
+    /// The slot of a query, if it is still remembered.
+    #[inline]
+    pub fn get(&self, number: u64) -> Option<Slot> {
+        let words = &self.ring[(number & self.mask) as usize];
+        let when = words.when.load(Ordering::Acquire);
+        let what = words.what.load(Ordering::Acquire);
+        let state = match when & 3 {
+            0 => State::Unsent,
+            1 => State::Out,
+            2 => State::InTime,
+            _ => State::Late,
+        };
+        (what & NUMBER == number & NUMBER).then_some(Slot {
+            state,
+            sent: when >> 2,
+            address: ((what >> 32) as u32).to_be_bytes(),
+            again: what >> 31 & 1 == 1,
+        })
+    }
+
+    /// The reply to an outstanding query has come. False: the slot has changed meanwhile.
+    #[inline]
+    pub fn end(&self, number: u64, sent: u64, late: bool) -> bool {
+        let words = &self.ring[(number & self.mask) as usize];
+        let ended = sent << 2 | if late { 3 } else { 2 };
+        words.when.compare_exchange(sent << 2 | 1, ended, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_out_until_it_ends_once() {
+        let slots = Slots::new(100);
+        assert_eq!(slots.capacity(), 128);
+        assert!((0..200).all(|number| slots.get(number).is_none_or(|slot| slot.state == State::Unsent)));
+        slots.put(5, 1_000, [1, 2, 3, 255], true);
+        let slot = Slot { state: State::Out, sent: 1_000, address: [1, 2, 3, 255], again: true };
+        assert_eq!(slots.get(5), Some(slot));
+        assert!(slots.end(5, 1_000, true));
+        assert_eq!(slots.get(5), Some(Slot { state: State::Late, ..slot }));
+        assert!(!slots.end(5, 1_000, false));
+        slots.put(6, 1_001, [0; 4], false);
+        assert!(slots.end(6, 1_001, false));
+        assert_eq!(slots.get(6).unwrap().state, State::InTime);
+        slots.put(7, 1_002, [0; 4], false);
+        slots.unsent(7);
+        assert_eq!(slots.get(7).unwrap().state, State::Unsent);
+    }
+
+    #[test]
+    fn an_old_query_is_forgotten_when_its_slot_is_needed() {
+        let slots = Slots::new(4);
+        slots.put(1, 10, [9; 4], false);
+        slots.put(5, 20, [8; 4], false);
+        assert_eq!(slots.get(1), None);
+        assert_eq!(slots.get(5).unwrap().address, [8; 4]);
+        assert!(!slots.end(1, 10, false));
+    }
+}

@@ -1,0 +1,141 @@
+//! What one receiving thread has counted and measured.
+
+use crate::limits;
+use crate::plan::Plan;
+use crate::reason::Reasons;
+use hdrhistogram::Histogram;
+use measure::outcome::{Latencies, Latency, Second};
+
+/// Counts of queries of the measured time, and of messages that belong to none.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Right replies in time.
+    pub valid: u64,
+    /// What was wrong with others in time, and with messages that ended no query.
+    pub invalid: Reasons,
+    /// Replies in time that were wrong and ended their query.
+    pub wrong: u64,
+    /// Replies that came too late.
+    pub late: u64,
+    /// Further replies.
+    pub duplicates: u64,
+    /// Messages that belong to no query.
+    pub unsolicited: u64,
+    /// Messages from somewhere else.
+    pub wrong_source: u64,
+    /// Replies by the second for which their query was meant; `sent` is not counted here.
+    pub seconds: Vec<Second>,
+    /// Latencies of right replies, late ones among them, in nanoseconds.
+    intended: Histogram<u64>,
+    actual: Histogram<u64>,
+}
+
+impl Tally {
+    /// Nothing counted yet.
+    pub fn new(plan: &Plan) -> Tally {
+        // The bounds are constants that the library allows.
+        let histogram = Histogram::new_with_bounds(1, limits::LATENCY_NS, limits::LATENCY_DIGITS);
+        let histogram = histogram.unwrap_or_else(|_| unreachable!("bounds of the histogram"));
+        Tally {
+            valid: 0,
+            invalid: Reasons::default(),
+            wrong: 0,
+            late: 0,
+            duplicates: 0,
+            unsolicited: 0,
+            wrong_source: 0,
+            seconds: vec![Second::default(); plan.seconds()],
+            intended: histogram.clone(),
+            actual: histogram,
+        }
+    }
+
+    /// The entry of a second; what is beyond the table is in its last entry.
+    #[inline]
+    pub fn second(&mut self, second: usize) -> &mut Second {
+        let last = self.seconds.len() - 1;
+        &mut self.seconds[second.min(last)]
+    }
+
+    /// Enters a right reply, with its latencies in nanoseconds.
+    #[inline]
+    pub fn latency(&mut self, intended: u64, actual: u64) {
+        self.intended.saturating_record(intended.max(1));
+        self.actual.saturating_record(actual.max(1));
+    }
+
+    /// Adds what another thread has counted.
+    pub fn add(&mut self, other: &Tally) {
+        self.valid += other.valid;
+        self.invalid.add(&other.invalid);
+        self.wrong += other.wrong;
+        self.late += other.late;
+        self.duplicates += other.duplicates;
+        self.unsolicited += other.unsolicited;
+        self.wrong_source += other.wrong_source;
+        for (own, other) in self.seconds.iter_mut().zip(&other.seconds) {
+            own.valid += other.valid;
+            own.invalid += other.invalid;
+            own.late += other.late;
+        }
+        // Histograms of equal bounds can always be added.
+        let _ = self.intended.add(&other.intended);
+        let _ = self.actual.add(&other.actual);
+    }
+
+    /// The distributions.
+    pub fn latencies(&self) -> Latencies {
+        Latencies { intended: latency(&self.intended), actual: latency(&self.actual) }
+    }
+}
+
+fn latency(histogram: &Histogram<u64>) -> Latency {
+    if histogram.is_empty() {
+        return Latency::default();
+    }
+    let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+    let quantile = |quantile| us(histogram.value_at_quantile(quantile));
+    Latency {
+        count: histogram.len(),
+        min: us(histogram.min()),
+        mean: histogram.mean() / 1e3,
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max: us(histogram.max()),
+        histogram: histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::order;
+
+    #[test]
+    fn latencies_of_two_threads_are_one_distribution() {
+        let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
+        let (mut one, mut other) = (Tally::new(&plan), Tally::new(&plan));
+        (1..=500).for_each(|ms| one.latency(ms * 2_000_000, ms * 1_000_000));
+        (501..=1000).for_each(|ms| other.latency(ms * 2_000_000, ms * 1_000_000));
+        one.add(&other);
+        let Latencies { intended, actual } = one.latencies();
+        assert_eq!((actual.count, intended.count), (1000, 1000));
+        // Three digits: within 0.1 %.
+        for (measured, expected) in [
+            (actual.min, 1_000.0),
+            (actual.p50, 500_000.0),
+            (actual.p99, 990_000.0),
+            (actual.max, 1_000_000.0),
+            (intended.p90, 1_800_000.0),
+            (actual.mean, 500_500.0),
+        ] {
+            assert!((measured / expected - 1.0).abs() < 0.001, "{measured} {expected}");
+        }
+        assert_eq!(actual.histogram.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,173 @@
+//! When queries of the measured time left: counted in intervals of 10 ms, and compared with the schedule afterwards.
+
+use crate::plan::{Plan, Timing};
+use measure::outcome::{Deviation, PacingError};
+
+/// The shortest interval, in nanoseconds.
+const BIN: u64 = 10_000_000;
+
+/// What one thread sent in the measured time.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// Queries that left in each interval of 10 ms; what left later is in the last.
+    bins: Vec<u32>,
+    /// Queries sent, by the second for which they were meant.
+    pub seconds: Vec<u64>,
+    /// Queries that the kernel took.
+    pub sent: u64,
+    /// Of these, names asked before.
+    pub asked_again: u64,
+    /// Queries that the kernel did not take.
+    pub send_errors: u64,
+    /// How late a query left at worst, in nanoseconds.
+    pub lag_max: u64,
+    /// When the last one left, in nanoseconds of the measured time.
+    pub last: u64,
+    /// Names that the thread asked for the first time, before the measured time too.
+    pub fresh: u64,
+    /// The thread ended because no names were left.
+    pub names_used_up: bool,
+}
+
+impl Timeline {
+    /// An empty timeline for a load.
+    pub fn new(plan: &Plan) -> Timeline {
+        // A schedule ends with its duration; what is late by two seconds shares the last interval.
+        let bins = (plan.order.duration_ms / 10) as usize + 200;
+        Timeline { bins: vec![0; bins], seconds: vec![0; plan.seconds()], ..Timeline::default() }
+    }
+
+    /// The first of some queries left so late.
+    #[inline]
+    pub fn lag(&mut self, late: u64) {
+        self.lag_max = self.lag_max.max(late);
+    }
+
+    /// `sent` of `count` queries left at an instant of the measured time.
+    #[inline]
+    pub fn left(&mut self, instant: u64, sent: usize, count: usize) {
+        let last = self.bins.len() - 1;
+        self.bins[((instant / BIN) as usize).min(last)] += sent as u32;
+        self.sent += sent as u64;
+        self.send_errors += (count - sent) as u64;
+        self.last = instant;
+    }
+
+    /// One of them was meant for this second.
+    #[inline]
+    pub fn query(&mut self, second: usize, again: bool) {
+        let last = self.seconds.len() - 1;
+        self.seconds[second.min(last)] += 1;
+        self.asked_again += u64::from(again);
+    }
+
+    /// Adds what another thread sent.
+    pub fn add(&mut self, other: &Timeline) {
+        self.bins.resize(self.bins.len().max(other.bins.len()), 0);
+        self.bins.iter_mut().zip(&other.bins).for_each(|(own, other)| *own += other);
+        self.seconds.resize(self.seconds.len().max(other.seconds.len()), 0);
+        self.seconds.iter_mut().zip(&other.seconds).for_each(|(own, other)| *own += other);
+        self.sent += other.sent;
+        self.asked_again += other.asked_again;
+        self.send_errors += other.send_errors;
+        self.lag_max = self.lag_max.max(other.lag_max);
+        self.last = self.last.max(other.last);
+        self.names_used_up |= other.names_used_up;
+    }
+
+    /// How the numbers sent compare with the schedule, up to an instant of the measured time.
+    pub fn pacing(&self, plan: &Plan, until: u64) -> Pacing {
+        let Timing::Open { schedule, warm, .. } = plan.timing else { return Pacing::default() };
+        let bins = ((until / BIN) as usize).min(self.bins.len() - 1);
+        let offset = plan.measured - plan.start;
+        let asked: Vec<u64> = (0..=bins as u64)
+            .map(|bin| schedule.due_before(offset + bin * BIN).saturating_sub(warm))
+            .collect();
+        let asked: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let sent: Vec<u64> = self.bins[..bins].iter().map(|count| u64::from(*count)).collect();
+        let (s1, worst) = deviation(&sent, &asked, 100);
+        let error =
+            PacingError { ms10: deviation(&sent, &asked, 1).0, ms100: deviation(&sent, &asked, 10).0, s1 };
+        Pacing { error, worst_second: worst }
+    }
+}
+
+/// How well a schedule was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pacing {
+    /// Deviations by length of interval.
+    pub error: PacingError,
+    /// The second in which it was worst: sent, asked. Where one query more or less is all, this is none.
+    pub worst_second: Option<(u64, u64)>,
+}
+
+/// The relative deviation over whole intervals of so many bins, and the worst interval that is off by more than one query.
+fn deviation(sent: &[u64], asked: &[u64], bins: usize) -> (Deviation, Option<(u64, u64)>) {
+    let mut deviation = Deviation::default();
+    let (mut sum, mut beyond, mut worst) = (0.0, 0u64, None);
+    for (sent, asked) in sent.chunks_exact(bins).zip(asked.chunks_exact(bins)) {
+        let (sent, asked) = (sent.iter().sum::<u64>(), asked.iter().sum::<u64>());
+        // An interval in which none is asked for has no relative deviation.
+        if asked == 0 {
+            continue;
+        }
+        let relative = sent.abs_diff(asked) as f64 / asked as f64;
+        deviation.intervals += 1;
+        sum += relative;
+        beyond += u64::from(relative > 0.01);
+        deviation.max = deviation.max.max(relative);
+        let is_worse = |(other, of): (u64, u64)| relative > other.abs_diff(of) as f64 / of as f64;
+        if sent.abs_diff(asked) > 1 && worst.is_none_or(is_worse) {
+            worst = Some((sent, asked));
+        }
+    }
+    if deviation.intervals > 0 {
+        deviation.mean = sum / deviation.intervals as f64;
+        deviation.beyond_1_percent = beyond as f64 / deviation.intervals as f64;
+    }
+    (deviation, worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::order;
+
+    fn timeline(move_from_bin: Option<usize>) -> (Plan, Timeline) {
+        let plan = Plan::new(&order(1000.0, 2000), false).unwrap();
+        let mut timeline = Timeline::new(&plan);
+        for number in 0..2000u64 {
+            let due = number * 1_000_000;
+            let moved = move_from_bin.is_some_and(|bin| due / BIN == bin as u64);
+            timeline.left(if moved { due + BIN } else { due }, 1, 1);
+        }
+        (plan, timeline)
+    }
+
+    #[test]
+    fn a_schedule_that_is_kept_deviates_nowhere() {
+        let (plan, timeline) = timeline(None);
+        let pacing = timeline.pacing(&plan, 2_000_000_000);
+        assert_eq!(pacing.error.ms10, Deviation { intervals: 200, ..Deviation::default() });
+        assert_eq!((pacing.error.ms100.intervals, pacing.error.s1.intervals), (20, 2));
+        assert_eq!((pacing.error.s1.max, pacing.worst_second), (0.0, None));
+    }
+
+    #[test]
+    fn a_pause_of_10_ms_shows_in_short_intervals_alone() {
+        let (plan, timeline) = timeline(Some(33));
+        let error = timeline.pacing(&plan, 2_000_000_000).error;
+        assert_eq!(error.ms10.max, 1.0);
+        assert!((error.ms10.mean - 2.0 / 200.0).abs() < 1e-12);
+        assert!((error.ms10.beyond_1_percent - 0.01).abs() < 1e-12);
+        assert_eq!((error.ms100.max, error.s1.max), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_second_without_queries_is_the_worst() {
+        let plan = Plan::new(&order(1000.0, 2000), false).unwrap();
+        let mut timeline = Timeline::new(&plan);
+        timeline.left(0, 1000, 1000);
+        assert_eq!(timeline.pacing(&plan, 2_000_000_000).worst_second, Some((0, 1000)));
+    }
+}

@@ -1,0 +1,192 @@
+//! What a load means. Strict, as RFC 8219 section 9.2 asks: pass only if every query got a valid reply in time. But first:
+//! whether the tester did its part; if not, nothing is said of the server.
+
+use crate::limits;
+use measure::outcome::{Outcome, Verdict};
+use std::time::Duration;
+
+/// What the tester did wrong beside what an [`Outcome`] says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trouble {
+    /// The load ended before its time: after so long, and whether because no names were left.
+    pub ended_early: Option<(Duration, bool)>,
+    /// The worst second of the schedule: sent, asked.
+    pub worst_second: Option<(u64, u64)>,
+    /// The longest time that a thread stood still.
+    pub stall: Duration,
+}
+
+/// The verdict, and why in words.
+pub fn verdict(outcome: &Outcome, trouble: &Trouble) -> (Verdict, String) {
+    let limited = limited(outcome, trouble);
+    if !limited.is_empty() {
+        return (Verdict::TesterLimited, limited.join("; "));
+    }
+    match missing(outcome) {
+        Some(reason) => (Verdict::Fail, reason),
+        None => (Verdict::Pass, String::new()),
+    }
+}
+
+/// What the tester did not do.
+fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let lag = Duration::from_nanos((outcome.lag_max_us * 1e3) as u64);
+    if let Some((after, no_names)) = trouble.ended_early {
+        let why = if no_names { "no names were left (a larger --names)" } else { "it was stopped" };
+        reasons.push(format!("the load ended after {:.1} s: {why}", after.as_secs_f64()));
+    }
+    if outcome.tester.send_errors > 0 {
+        reasons.push(format!("the kernel did not take {} queries", grouped(outcome.tester.send_errors)));
+    }
+    if let Some((sent, asked)) = trouble.worst_second
+        && sent.abs_diff(asked) as f64 > limits::DEVIATION * asked as f64
+    {
+        reasons.push(format!(
+            "in one second the tester sent {} queries instead of {} (more than {:.0} % off)",
+            grouped(sent),
+            grouped(asked),
+            limits::DEVIATION * 100.0
+        ));
+    }
+    if lag > limits::LAG {
+        reasons.push(format!("a query left {} after it was due", milliseconds(lag)));
+    }
+    if trouble.stall > limits::LAG {
+        reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
+    }
+    // Drops matter only if something is missing.
+    if outcome.valid < outcome.sent {
+        let tester = &outcome.tester;
+        if tester.socket_drops > 0 {
+            reasons.push(format!(
+                "the tester's sockets dropped {} replies because their queues were full",
+                grouped(tester.socket_drops)
+            ));
+        }
+        if tester.interface_drops > 0 {
+            reasons.push(format!(
+                "network interfaces of the tester's host dropped {} packets",
+                grouped(tester.interface_drops)
+            ));
+        }
+    }
+    reasons
+}
+
+/// What the server did not do.
+fn missing(outcome: &Outcome) -> Option<String> {
+    if outcome.sent == 0 {
+        return Some("no query was sent".to_owned());
+    }
+    let missing = outcome.sent - outcome.valid.min(outcome.sent);
+    if missing == 0 {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if outcome.lost > 0 {
+        parts.push(format!("{} lost", grouped(outcome.lost)));
+    }
+    if outcome.late > 0 {
+        parts.push(format!("{} late", grouped(outcome.late)));
+    }
+    if outcome.invalid_total() > 0 {
+        let mut reasons: Vec<_> = outcome.invalid.iter().collect();
+        reasons.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+        let named: Vec<String> = match reasons[..] {
+            [(name, _)] => vec![name.clone()],
+            _ => reasons.iter().map(|(name, count)| format!("{name} {}", grouped(**count))).collect(),
+        };
+        parts.push(format!("{} invalid ({})", grouped(outcome.invalid_total()), named.join(", ")));
+    }
+    Some(format!(
+        "{} of {} queries got no valid reply in time: {}",
+        grouped(missing),
+        grouped(outcome.sent),
+        parts.join(", ")
+    ))
+}
+
+fn milliseconds(duration: Duration) -> String {
+    format!("{:.0} ms", duration.as_secs_f64() * 1e3)
+}
+
+/// A number with commas between groups of three digits.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(valid: u64, lost: u64) -> Outcome {
+        Outcome { sent: 10_000, valid, lost, received: 10_000 - lost, ..Outcome::default() }
+    }
+
+    #[test]
+    fn only_a_load_without_any_loss_passes() {
+        assert_eq!(verdict(&outcome(10_000, 0), &Trouble::default()), (Verdict::Pass, String::new()));
+        let mut failed = outcome(9_997, 2);
+        failed.invalid.insert("address".into(), 1);
+        let (verdict, reason) = verdict(&failed, &Trouble::default());
+        assert_eq!(verdict, Verdict::Fail);
+        assert_eq!(reason, "3 of 10,000 queries got no valid reply in time: 2 lost, 1 invalid (address)");
+    }
+
+    #[test]
+    fn several_reasons_are_counted_apart() {
+        let mut failed = outcome(9_990, 0);
+        failed.late = 3;
+        failed.invalid.extend([("address".into(), 2), ("servfail".into(), 5)]);
+        let (_, reason) = verdict(&failed, &Trouble::default());
+        let expected =
+            "10 of 10,000 queries got no valid reply in time: 3 late, 7 invalid (servfail 5, address 2)";
+        assert_eq!(reason, expected);
+    }
+
+    #[test]
+    fn a_tester_that_did_not_do_its_part_says_nothing_of_the_server() {
+        let limited = |change: &dyn Fn(&mut Outcome, &mut Trouble), part: &str| {
+            let (mut outcome, mut trouble) = (outcome(9_999, 1), Trouble::default());
+            change(&mut outcome, &mut trouble);
+            let (verdict, reason) = verdict(&outcome, &trouble);
+            assert_eq!(verdict, Verdict::TesterLimited);
+            assert!(reason.contains(part), "{reason}");
+        };
+        limited(&|outcome, _| outcome.tester.send_errors = 1, "did not take 1 queries");
+        limited(&|outcome, _| outcome.tester.socket_drops = 1, "sockets dropped 1");
+        limited(
+            &|outcome, _| outcome.tester.interface_drops = 1,
+            "interfaces of the tester's host dropped 1",
+        );
+        limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
+        limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stood still for 230 ms");
+        limited(&|_, trouble| trouble.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
+        limited(&|_, trouble| trouble.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
+    }
+
+    #[test]
+    fn small_deviations_and_drops_without_loss_do_not_matter() {
+        let mut outcome = outcome(10_000, 0);
+        outcome.tester.socket_drops = 5;
+        outcome.lag_max_us = 99_000.0;
+        let trouble = Trouble { worst_second: Some((951, 1000)), ..Trouble::default() };
+        assert_eq!(verdict(&outcome, &trouble).0, Verdict::Pass);
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_three() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
