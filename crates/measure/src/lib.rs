@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod amount;
+pub mod checklist;
 pub mod compare;
 #[cfg(test)]
 pub(crate) mod devices;

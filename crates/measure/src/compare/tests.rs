@@ -208,11 +208,16 @@ fn what_was_different_between_the_runs_is_listed_and_what_always_differs_is_not(
     assert_eq!(compare(&one, &other).differences, []);
     one.hosts.insert(
         "device".to_owned(),
-        host(&[("kernel", "6.1.0"), ("governor", "performance"), ("load", "0.10")]),
+        host(&[
+            ("kernel", "6.1.0"),
+            ("governor", "performance"),
+            ("load average", "0.10"),
+            ("boot parameters", "nosmt"),
+        ]),
     );
     other.hosts.insert(
         "device".to_owned(),
-        host(&[("kernel", "6.12.1"), ("governor", "performance"), ("load", "0.90")]),
+        host(&[("kernel", "6.12.1"), ("governor", "performance"), ("load average", "0.90")]),
     );
     other.hosts.insert("tester".to_owned(), host(&[]));
     other.settings.timeout_ms = 500;
@@ -230,6 +235,7 @@ fn what_was_different_between_the_runs_is_listed_and_what_always_differs_is_not(
             "version of the tool: not known / 0.2.0",
             "setting prefix: not known / 64:ff9b::/96",
             "setting timeout_ms: 0 / 500",
+            "device: boot parameters: nosmt / not known",
             "device: kernel: 6.1.0 / 6.12.1",
             "host of the tester: not known / known",
         ]

@@ -1,0 +1,292 @@
+//! RFC 8219 section 9.2: trials, repetitions, names, cells and what is reported.
+
+use super::{Judged, counted, passed, required, shown};
+use crate::run::{CellResult, Rule, Run, Trial};
+use crate::window::Window;
+
+/// RFC 8219 section 9.2.
+const TRIAL_MS: u64 = 60_000;
+const TIMEOUT_MS: u64 = 1_000;
+const REPETITIONS: usize = 20;
+
+/// The RFC names no tolerance for the rate. The scripts of the papers took runs that lasted up to 1 % too long.
+const RATE_TOLERANCE: f64 = 0.01;
+
+/// How far achieved shares may be from those asked for, in points of 1. The optional tests are 0.2 apart.
+const SHARE_TOLERANCE: f64 = 0.05;
+
+/// Section 9.2, "Benchmarking DNS Resolution Performance".
+pub(super) fn section_9_2(run: &Run) -> Vec<Rule> {
+    vec![
+        rate(run).rule("9.2", "described", "Queries are sent at a specific rate"),
+        all_valid(run).rule(
+            "9.2",
+            "described",
+            "A rate passes when valid replies in time are as many as queries",
+        ),
+        fastest(run).rule("9.2", "described", "The result is the fastest rate without loss"),
+        trial_length(run).rule("9.2", "SHOULD", "A trial lasts at least 60 s"),
+        timeout(run).rule("9.2", "SHOULD", "The timeout is at most 1 s"),
+        repetitions(run).rule("9.2", "SHOULD", "At least 20 repetitions"),
+        percentiles(run).rule("9.2", "SHOULD", "Median, 1st and 99th percentile are calculated"),
+        required_cell(run).rule("9.2", "REQUIRED", "0 % cached and 0 % with AAAA records is tested"),
+        different_names(run).rule("9.2 (1)", "MUST", "First, all names are different"),
+        cached(run).rule("9.2 (1)", "MAY", "Then 20, 40, 60, 80 and 100 % of the names are cached"),
+        late_and_early(run).rule(
+            "9.2 (1)",
+            "described",
+            "Names that shall be cached come again late enough and early enough",
+        ),
+        no_aaaa(run).rule(
+            "9.2 (2)",
+            "MUST",
+            "First, no name has an AAAA record, and each has exactly one A record",
+        ),
+        with_aaaa(run).rule("9.2 (2)", "MAY", "Then 20, 40, 60, 80 and 100 % of the names have AAAA records"),
+        shares(run).rule(
+            "9.2 (2)",
+            "described",
+            "The share of names with AAAA records is what it was meant to be",
+        ),
+        primary(run).rule(
+            "9.2",
+            "SHOULD",
+            "The median of the required test is complemented with the percentiles",
+        ),
+        fixed(run).rule("9.2", "MUST", "Excerpts of the grid state the share that is fixed"),
+    ]
+}
+
+fn rate(run: &Run) -> Judged {
+    let error = |trial: &Trial| (trial.outcome.rate_achieved / trial.rate_qps - 1.0).abs();
+    match passed(run).map(error).max_by(f64::total_cmp) {
+        None => Judged::not_kept("no trial passed"),
+        Some(worst) => Judged::when(
+            worst <= RATE_TOLERANCE,
+            format!(
+                "the rates of the trials that passed are at most {:.3} % from those asked for",
+                100.0 * worst
+            ),
+        ),
+    }
+}
+
+fn all_valid(run: &Run) -> Judged {
+    let wrong = passed(run).find(|trial| trial.outcome.sent == 0 || trial.outcome.valid < trial.outcome.sent);
+    match wrong {
+        Some(trial) => Judged::not_kept(format!(
+            "trial {} passed with {} valid replies to {} queries",
+            trial.number, trial.outcome.valid, trial.outcome.sent
+        )),
+        None if passed(run).next().is_none() => Judged::not_kept("no trial passed"),
+        None => Judged::kept(
+            "each query of a trial that passed has a reply in time with exactly the records expected, which is more than the RFC \
+             asks (\"contain a AAAA record\")",
+        ),
+    }
+}
+
+fn fastest(run: &Run) -> Judged {
+    if run.results.is_empty() {
+        return Judged::not_kept("there are no results");
+    }
+    for result in &run.results {
+        let shown_by = |rate: f64| {
+            passed(run).any(|trial| is_of(trial, result) && (trial.rate_qps - rate).abs() <= 1e-9 * rate)
+        };
+        if let Some(rate) = result.strict.iter().find(|rate| **rate > 0.0 && !shown_by(**rate)) {
+            return Judged::not_kept(format!("no trial at {rate} queries/s passed, though it is a result"));
+        }
+        if result.censored {
+            return Judged::not_kept(
+                "a search ended at the highest rate that was allowed, or that the tester could send: the fastest may be higher",
+            );
+        }
+    }
+    Judged::kept(format!(
+        "each result passed, and a rate at most {} % higher did not",
+        100.0 * run.settings.precision
+    ))
+}
+
+fn trial_length(run: &Run) -> Judged {
+    let planned = run.settings.trial_ms;
+    // The first query is sent at 0, so the last is due one interval before the end.
+    let short = passed(run).find(|trial| {
+        (trial.outcome.seconds + 1.0 / trial.rate_qps) * 1e3 < 0.99 * planned.min(TRIAL_MS) as f64
+    });
+    match short {
+        Some(trial) => {
+            Judged::not_kept(format!("trial {} lasted {:.1} s only", trial.number, trial.outcome.seconds))
+        }
+        None => Judged::when(planned >= TRIAL_MS, format!("trials of {}", shown(planned))),
+    }
+}
+
+fn timeout(run: &Run) -> Judged {
+    let timeout = run.settings.timeout_ms;
+    Judged::when((1..=TIMEOUT_MS).contains(&timeout), format!("timeout {}", shown(timeout)))
+}
+
+fn repetitions(run: &Run) -> Judged {
+    match run.results.iter().map(|result| result.strict.len()).min() {
+        Some(1) => Judged::not_kept("1 repetition"),
+        Some(fewest) => Judged::when(fewest >= REPETITIONS, format!("{fewest} repetitions")),
+        None => Judged::not_kept("there are no results"),
+    }
+}
+
+fn percentiles(run: &Run) -> Judged {
+    let missing = run.results.iter().any(|result| result.summary.count as usize != result.strict.len());
+    Judged::when(
+        !missing && !run.results.is_empty(),
+        if missing { "a result lacks them" } else { "all results have them" },
+    )
+}
+
+fn required_cell(run: &Run) -> Judged {
+    match required(run).count() {
+        0 => Judged::not_kept("it has no result"),
+        1 => Judged::kept("it has a result"),
+        many => Judged::kept(format!("it has a result for each of {many} values of the sweep")),
+    }
+}
+
+/// Names of one trial as ranges of numbers in the window; beyond its end the window begins anew.
+fn names(trial: &Trial, window: u64) -> [(u64, u64); 2] {
+    let first = trial.first_name % window.max(1);
+    let end = first.saturating_add(trial.outcome.names_used);
+    [(first, end.min(window)), (0, end.saturating_sub(window).min(window))]
+}
+
+fn overlap(one: [(u64, u64); 2], other: [(u64, u64); 2]) -> bool {
+    one.iter().any(|a| other.iter().any(|b| a.0.max(b.0) < a.1.min(b.1)))
+}
+
+/// A name that comes again after its TTL is no longer in any cache, so it counts as different.
+fn different_names(run: &Run) -> Judged {
+    let window = run.settings.names.parse::<Window>().map_or(u64::MAX, |window| window.names());
+    // All trials fill the device's cache, those of other cells and of the curve too; only the self-test leaves it out.
+    let at_device: Vec<&Trial> =
+        run.trials.iter().filter(|trial| trial.purpose != crate::run::Purpose::SelfTest).collect();
+    let ranges: Vec<_> = at_device.iter().map(|trial| names(trial, window)).collect();
+    let mut uncached = 0u64;
+    for (place, trial) in at_device.iter().enumerate().filter(|(_, trial)| trial.cell.cached_share == 0.0) {
+        uncached += 1;
+        if trial.outcome.asked_again > 0 || trial.outcome.names_used > window {
+            return Judged::not_kept(format!("trial {} asked names again", trial.number));
+        }
+        if let Some(before) = (0..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
+            let elapsed_ms = (place - before) as u64 * (run.settings.trial_ms + run.settings.pause_ms);
+            if elapsed_ms <= 1_000 * u64::from(run.settings.ttl) {
+                return Judged::not_kept(format!(
+                    "trial {} asked names of trial {} again, within their TTL of {} s; take a larger window of names",
+                    trial.number, at_device[before].number, run.settings.ttl
+                ));
+            }
+        }
+    }
+    match uncached {
+        0 => Judged::not_kept("no trial was without repeated names"),
+        trials => Judged::kept(format!(
+            "{trials} trials without a name that could be cached, out of {}",
+            run.settings.names
+        )),
+    }
+}
+
+fn cached(run: &Run) -> Judged {
+    optional(run.results.iter().map(|result| result.cell.cached_share))
+}
+
+fn with_aaaa(run: &Run) -> Judged {
+    optional(run.results.iter().map(|result| result.cell.aaaa_share))
+}
+
+/// Which of the shares that may be tested were.
+fn optional(tested: impl Iterator<Item = f64>) -> Judged {
+    let mut percent: Vec<u32> =
+        tested.filter(|share| *share > 0.0).map(|share| (100.0 * share).round() as u32).collect();
+    percent.sort_unstable();
+    percent.dedup();
+    if percent.is_empty() {
+        return Judged::not_applicable("optional, and not tested");
+    }
+    let list: Vec<String> = percent.iter().map(|it| it.to_string()).collect();
+    Judged::kept(format!("tested: {} %", list.join(", ")))
+}
+
+fn late_and_early(run: &Run) -> Judged {
+    share_judged(run, |result| (result.cell.cached_share, result.achieved_cached_share))
+}
+
+fn shares(run: &Run) -> Judged {
+    // Where nearly all is cached hardly any query reaches the authority, and its counters say nothing of names.
+    share_judged(run, |result| {
+        let tested = if result.cell.cached_share < 0.99 { result.cell.aaaa_share } else { 0.0 };
+        (tested, result.achieved_aaaa_share)
+    })
+}
+
+/// Whether the shares that the authority's counters show are those that were asked for.
+fn share_judged(run: &Run, shares: impl Fn(&CellResult) -> (f64, f64)) -> Judged {
+    let mut tested = run.results.iter().filter(|result| shares(result).0 > 0.0).peekable();
+    if tested.peek().is_none() {
+        return Judged::not_applicable("optional, and not tested");
+    }
+    // Without counters both the queries and the shares are zero.
+    let known = |result: &&CellResult| result.upstream_per_query > 0.0 || shares(result).1 > 0.0;
+    let worst = tested.filter(known).map(&shares).max_by(|one, other| {
+        let distance = |it: &(f64, f64)| (it.0 - it.1).abs();
+        distance(one).total_cmp(&distance(other))
+    });
+    match worst {
+        None => Judged::not_applicable("the authority's counters are missing, so it cannot be told"),
+        Some((asked, achieved)) => Judged::when(
+            (asked - achieved).abs() <= SHARE_TOLERANCE,
+            format!(
+                "by the authority's counters the furthest is {:.1} % where {:.0} % were asked for",
+                100.0 * achieved,
+                100.0 * asked
+            ),
+        ),
+    }
+}
+
+fn no_aaaa(run: &Run) -> Judged {
+    let with = required(run).map(|result| result.achieved_aaaa_share).fold(0.0, f64::max);
+    if required(run).next().is_none() {
+        return Judged::not_kept("the required cell has no result");
+    }
+    if with > SHARE_TOLERANCE {
+        return Judged::not_kept(format!("{:.1} % of the names had AAAA records", 100.0 * with));
+    }
+    Judged::kept(
+        "the names have none in this cell; a reply with more or fewer records than expected would not be valid",
+    )
+}
+
+fn primary(run: &Run) -> Judged {
+    let mut shown = required(run).map(|result| result.summary).filter(|summary| summary.count > 0).peekable();
+    let Some(first) = shown.peek() else { return Judged::not_kept("the required test has no result") };
+    Judged::kept(format!(
+        "median {:.0}, percentiles {:.0} and {:.0} queries/s",
+        first.median, first.p1, first.p99
+    ))
+}
+
+fn fixed(run: &Run) -> Judged {
+    match run.results.iter().any(|result| result.cell != Default::default()) {
+        true => Judged::kept("each result states both shares"),
+        false => Judged::not_applicable("only the required test was done"),
+    }
+}
+
+fn is_of(trial: &Trial, result: &CellResult) -> bool {
+    trial.sweep == result.sweep && trial.cell == result.cell
+}
+
+/// The highest rate at which the device was tested for a result.
+pub(super) fn highest_rate(run: &Run) -> f64 {
+    counted(run).map(|trial| trial.rate_qps).fold(0.0, f64::max)
+}

@@ -1,0 +1,170 @@
+//! RFC 8219 sections 9.1, 13 and 14: hosts, addresses, messages, and what the network is connected to.
+
+use super::{Judged, required};
+use crate::run::{Rule, Run};
+use std::net::{IpAddr, SocketAddr};
+
+/// How far the queries that the authority received per query may lie from two, relatively: a device repeats a query now and
+/// then, or asks for something of its own.
+const UPSTREAM_TOLERANCE: f64 = 0.05;
+
+/// Section 9.1, "Test and Traffic Setup".
+pub(super) fn section_9_1(run: &Run) -> Vec<Rule> {
+    vec![
+        apart(run).rule("9.1", "described", "Tester and device are apart (figure 3)"),
+        one_or_two(run).rule("9.1", "MAY", "The tester is one physical device, or two"),
+        six_messages(run).rule(
+            "9.1",
+            "SHOULD",
+            "Six messages: query, AAAA query, empty answer, A query, A record, synthesized AAAA record",
+        ),
+        ipv6(run).rule("9.1", "MUST", "IPv6 between the client and the DNS64 server"),
+    ]
+}
+
+/// Sections 13, "Security Considerations", and 14, "IANA Considerations".
+pub(super) fn sections_13_and_14(run: &Run) -> Vec<Rule> {
+    vec![
+        isolated(run).rule(
+            "13",
+            "MUST NOT",
+            "Connected to devices that may forward the traffic into a production or management network",
+        ),
+        Judged::kept("results come from the messages sent and received alone; CPU time and memory are only shown beside them")
+            .rule("13", "described", "Black box: what can be observed from outside the device"),
+        special(run).rule("13", "SHOULD NOT", "Special capabilities of the device for being measured"),
+        dedicated(run).rule(
+            "14",
+            "described",
+            "Dedicated addresses: 2001:2::/48 (RFC 5180) and 198.18.0.0/15 (RFC 6890) are reserved for this",
+        ),
+    ]
+}
+
+/// What is known of whether tester and device share a machine.
+fn share_a_machine(run: &Run) -> Option<bool> {
+    if address(run).is_some_and(|address| address.is_loopback()) {
+        return Some(true);
+    }
+    Some(host_name(run, "tester")? == host_name(run, "device")?)
+}
+
+fn host_name<'a>(run: &'a Run, role: &str) -> Option<&'a str> {
+    let facts = &run.hosts.get(role)?.facts;
+    facts.get("hostname").or_else(|| facts.get("host")).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// The device's address; with an IPv4-mapped one the packets are IPv4.
+fn address(run: &Run) -> Option<IpAddr> {
+    let text = run.device.address.trim();
+    let parsed = text.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| text.parse::<IpAddr>());
+    parsed.ok().map(|address| address.to_canonical())
+}
+
+fn apart(run: &Run) -> Judged {
+    match share_a_machine(run) {
+        Some(true) => Judged::not_kept(
+            "tester and device run on one machine and share its memory, caches and kernel: indicative only; measure from another \
+             host to compare with others' results",
+        ),
+        Some(false) => Judged::kept(format!(
+            "the device runs on {}, the tester on {}",
+            host_name(run, "device").unwrap_or_default(),
+            host_name(run, "tester").unwrap_or_default()
+        )),
+        None => Judged::not_applicable("it is not recorded on which host the device runs"),
+    }
+}
+
+fn one_or_two(run: &Run) -> Judged {
+    match (host_name(run, "tester"), host_name(run, "authority")) {
+        (Some(tester), Some(authority)) if tester == authority => Judged::kept(format!("one, {tester}")),
+        (Some(tester), Some(authority)) => {
+            Judged::kept(format!("two: {tester} asks, {authority} is the authority"))
+        }
+        _ => Judged::not_applicable("either is permitted, and which it was is not recorded"),
+    }
+}
+
+/// A device that asks less than two queries for a name that it cannot know did not do the six steps.
+fn six_messages(run: &Run) -> Judged {
+    let known: Vec<f64> =
+        required(run).map(|result| result.upstream_per_query).filter(|queries| *queries > 0.0).collect();
+    let far = known.iter().copied().max_by(|one, other| (one - 2.0).abs().total_cmp(&(other - 2.0).abs()));
+    match far {
+        None => Judged::not_applicable("the authority's counters are missing, so it cannot be told"),
+        Some(queries) => Judged::when(
+            (queries / 2.0 - 1.0).abs() <= UPSTREAM_TOLERANCE,
+            format!("the authority received {queries:.3} queries for each of the tester's; 2 are expected"),
+        ),
+    }
+}
+
+fn ipv6(run: &Run) -> Judged {
+    match address(run) {
+        Some(address) => Judged::when(address.is_ipv6(), format!("the device was asked at {address}")),
+        None => Judged::not_kept("it is not recorded at which address the device was asked"),
+    }
+}
+
+fn isolated(run: &Run) -> Judged {
+    match address(run) {
+        Some(address) if address.is_loopback() => {
+            Judged::kept("the queries went over the loopback interface, which leads nowhere else")
+        }
+        _ => Judged::not_applicable("no record shows where the cables lead; whoever measures must see to it"),
+    }
+}
+
+fn special(run: &Run) -> Judged {
+    let device = &run.device;
+    let how = if device.command.is_empty() {
+        "it ran already, and how it was started is not recorded".to_owned()
+    } else {
+        format!(
+            "started as: {}; {} configuration files are in the record",
+            device.command.join(" "),
+            device.files.len()
+        )
+    };
+    Judged::not_applicable(format!("cannot be seen from outside ({how})"))
+}
+
+fn dedicated(run: &Run) -> Judged {
+    let Some(address) = address(run) else {
+        return Judged::not_applicable("it is not recorded at which address the device was asked");
+    };
+    if address.is_loopback() {
+        Judged::not_applicable(format!("{address} never leaves the host"))
+    } else if is_for_benchmarks(address) {
+        Judged::kept(format!("the device was asked at {address}"))
+    } else if is_local(address) {
+        Judged::kept(format!("{address} is outside these blocks, but is no address of the Internet either"))
+    } else {
+        Judged::not_kept(format!(
+            "the device was asked at {address}; give it an address of these blocks for the measurement"
+        ))
+    }
+}
+
+fn is_for_benchmarks(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => u32::from(address) >> 17 == u32::from_be_bytes([198, 18, 0, 0]) >> 17,
+        IpAddr::V6(address) => address.segments()[..3] == [0x2001, 2, 0],
+    }
+}
+
+/// Private, link-local and documentation addresses, which nobody routes.
+fn is_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_private() || address.is_link_local() || address.is_documentation(),
+        IpAddr::V6(address) => {
+            let [first, second, ..] = address.segments();
+            // RFC 4193, RFC 4291, RFC 3849, RFC 9637.
+            first >> 9 == 0xfc00 >> 9
+                || first >> 6 == 0xfe80 >> 6
+                || (first, second) == (0x2001, 0x0db8)
+                || (first == 0x3fff && second >> 12 == 0)
+        }
+    }
+}
