@@ -57,8 +57,16 @@ pub fn sweep_parameter(run: &Run) -> &str {
 fn name(run: &Run, result: &CellResult) -> String {
     match &*result.sweep {
         "" => cell_name(result.cell),
+        // A sweep over a single cell: the cell is said once, where all results are shown.
+        value if common_cell(run).is_some() => format!("{} = {value}", sweep_parameter(run)),
         value => format!("{} = {value}, {}", sweep_parameter(run), cell_name(result.cell)),
     }
+}
+
+/// The cell of all results, if they share it.
+pub fn common_cell(run: &Run) -> Option<Cell> {
+    let first = run.results.first()?.cell;
+    run.results.iter().all(|result| result.cell == first).then_some(first)
 }
 
 /// How a verdict is called.

@@ -85,7 +85,7 @@ pub fn octets(value: u64) -> String {
 
 /// A share of 1 as a percentage, as it was asked for: `20 %`.
 pub fn percent(share: f64) -> String {
-    format!("{}\u{a0}%", tick((share * 1e6).round() / 1e4))
+    format!("{}\u{a0}%", tick((share * 1e11).round() / 1e9))
 }
 
 /// A measured share of 1 as a percentage: about three digits.
@@ -123,7 +123,10 @@ mod tests {
     fn units_follow_the_size() {
         assert_eq!([85.0, 1250.0, 1e6].map(microseconds), ["85.0\u{a0}µs", "1.25\u{a0}ms", "1.00\u{a0}s"]);
         assert_eq!([512, 17_196_646].map(octets), ["512\u{a0}octets", "16.4\u{a0}MiB"]);
-        assert_eq!([0.2, 1.0, 0.125].map(percent), ["20\u{a0}%", "100\u{a0}%", "12.5\u{a0}%"]);
+        assert_eq!(
+            [0.2, 1.0, 0.07, 1e-8].map(percent),
+            ["20\u{a0}%", "100\u{a0}%", "7\u{a0}%", "0.000001\u{a0}%"]
+        );
         assert_eq!([250, 60_000, 1_500].map(milliseconds), ["250\u{a0}ms", "60\u{a0}s", "1.5\u{a0}s"]);
     }
 

@@ -203,7 +203,6 @@ impl Maker<'_> {
     ) -> (f64, f64) {
         let (mut low, mut high) = (0.0, f64::INFINITY);
         let mut lowest_failed = f64::INFINITY;
-        let mut passed: Vec<f64> = vec![0.0];
         let mut rate = if repetition == 0 { 1000.0 } else { (capacity * 0.97).round() };
         while high.is_infinite() || high - low > 0.01 * high {
             let mut ok = false;
@@ -213,7 +212,6 @@ impl Maker<'_> {
                 ok = outcome.verdict == Verdict::Pass;
                 self.record(purpose, sweep, cell, repetition, outcome, Some(used));
                 if ok {
-                    passed.push(rate);
                     break;
                 }
                 lowest_failed = lowest_failed.min(rate);
@@ -225,7 +223,8 @@ impl Maker<'_> {
             }
             rate = if high.is_infinite() { rate * 2.0 } else { ((low + high) / 2.0).round() };
         }
-        (passed.iter().copied().filter(|rate| *rate < lowest_failed).fold(0.0, f64::max), low)
+        // A strict search ends just below the lowest rate that failed.
+        (if lowest_failed < low { (lowest_failed * 0.996).floor() } else { low }, low)
     }
 
     fn record(
@@ -263,7 +262,7 @@ impl Maker<'_> {
     /// A load at a rate on a device of a capacity.
     fn outcome(&mut self, rate: f64, capacity: f64, cached_share: f64) -> Outcome {
         let sent = (rate * self.shape.seconds as f64).round() as u64;
-        let accident = if self.random.share() < 0.03 { 1 + self.random.next() % 3 } else { 0 };
+        let accident = if self.random.share() < 0.008 { 1 + self.random.next() % 3 } else { 0 };
         let beyond = if rate > capacity { (sent as f64 * (1.0 - capacity / rate)) as u64 } else { 0 };
         let failed = (beyond + accident).min(sent);
         let (late, wrong) = (failed / 3, failed / 50);

@@ -83,7 +83,7 @@ impl Plot {
             description: description.to_owned(),
             width,
             height,
-            margin: [left, 18.0, 12.0, if x.label.is_empty() { 26.0 } else { 46.0 }],
+            margin: [left, 34.0, 12.0, if x.label.is_empty() { 26.0 } else { 46.0 }],
             x,
             y,
             body: String::new(),

@@ -8,6 +8,7 @@ mod resources;
 mod results;
 mod rules;
 mod searches;
+mod spread;
 mod top;
 
 use crate::escape;

@@ -18,7 +18,7 @@ pub(super) fn section(view: &View) -> String {
         let why = "Nothing is known of what the device took: it was not started by this program, or runs where its processes cannot be read.";
         return absent("CPU, memory and context switches of the device", why) + &tester(view);
     }
-    by_rate(group) + &by_result(view) + &by_thread(group) + &memory(view).html() + &tester(view)
+    by_rate(group) + &by_result(view) + &by_thread(group) + &memory(view) + &tester(view)
 }
 
 /// What the device took in the highest trial that passed.
@@ -219,7 +219,7 @@ fn by_thread(group: &Group) -> String {
 }
 
 /// Memory and context switches of each result.
-fn memory(view: &View) -> Table {
+fn memory(view: &View) -> String {
     let head = [
         "Result",
         "Resident",
@@ -228,7 +228,7 @@ fn memory(view: &View) -> Table {
         "Involuntary switches/s",
         "Switches/query",
     ];
-    let mut table = Table::new("Memory and context switches in the highest trials that passed", 1, &head);
+    let mut table = Table::new("In the highest trials that passed", 1, &head);
     for group in view.groups {
         let Some((trial, used)) = used(group) else { continue };
         let seconds = trial.outcome.seconds.max(1e-9);
@@ -242,7 +242,7 @@ fn memory(view: &View) -> Table {
             number::brief(switches / trial.outcome.valid.max(1) as f64),
         ]);
     }
-    table
+    format!("<h3>Memory and context switches</h3>{}", table.html())
 }
 
 /// How exactly the tester kept its times, and what it took itself.
@@ -303,7 +303,7 @@ fn tester(view: &View) -> String {
             name,
             number::fixed(tester.cpu_s() / outcome.seconds.max(1e-9), 2),
             number::brief(tester.cpu_s() * 1e6 / outcome.sent.max(1) as f64),
-            format!("{}\u{a0}s", number::brief(tester.waited_s)),
+            number::microseconds(tester.waited_s * 1e6),
             number::count(tester.socket_drops),
             number::count(tester.interface_drops),
             number::count(tester.send_errors),

@@ -1,9 +1,9 @@
-//! The results: a table, the spread of the repetitions, the grid, the scaling over the values of a sweep.
+//! The results: a table, the grid, the scaling over the values of a sweep.
 
 use super::{Figure, View, absent, scroll};
-use crate::chart::{Axis, HeatCell, Mark, Plot, Scale, heat_table, legend};
+use crate::chart::{Axis, HeatCell, Mark, Plot, Scale, heat_table};
 use crate::grid::grids_of;
-use crate::groups::{Group, sweep_parameter};
+use crate::groups::{cell_name, common_cell, sweep_parameter};
 use crate::number;
 use crate::table::Table;
 use crate::verdict::at_least;
@@ -18,7 +18,7 @@ pub(super) fn section(view: &View) -> String {
         "<p>The highest rates at which every query got a valid answer in time. Percentiles are those of RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. Strict is what RFC 8219 asks for; in a confirmed result a failure counts only if a second trial at that rate fails too, which is beyond the RFC.</p>",
     );
     out.push_str(&table(view).html());
-    out.push_str(&spread(view));
+    out.push_str(&super::spread::figure(view));
     out.push_str(&grids(view));
     out.push_str(&scaling(view));
     out
@@ -26,20 +26,13 @@ pub(super) fn section(view: &View) -> String {
 
 /// The results as a table.
 fn table(view: &View) -> Table {
-    let head = [
-        "Result",
-        "",
-        "Repetitions",
-        "Median",
-        "1st pct.",
-        "99th pct.",
-        "Mean",
-        "Deviation",
-        "Min.",
-        "Max.",
-        "CPU µs/query",
-    ];
-    let mut table = Table::new("Queries per second without loss", 2, &head).id("results-table");
+    let head =
+        ["Result", "", "Repetitions", "Median", "1st pct.", "99th pct.", "Mean", "Deviation", "CPU µs/query"];
+    let caption = match common_cell(view.run) {
+        Some(cell) => format!("Queries per second without loss, {}", cell_name(cell)),
+        None => "Queries per second without loss".to_owned(),
+    };
+    let mut table = Table::new(caption, 2, &head).id("results-table");
     for group in view.groups {
         let result = group.result;
         let cpu = result.cpu_us_per_query.map_or(number::NONE.to_owned(), number::brief);
@@ -52,7 +45,7 @@ fn table(view: &View) -> Table {
 }
 
 fn fields(name: &str, kind: &str, result: &CellResult, summary: &Summary, cpu: String) -> Vec<String> {
-    let mut fields = vec![
+    vec![
         name.to_owned(),
         kind.to_owned(),
         summary.count.to_string(),
@@ -61,108 +54,8 @@ fn fields(name: &str, kind: &str, result: &CellResult, summary: &Summary, cpu: S
         number::rate(summary.p99),
         number::rate(summary.mean),
         number::fixed(summary.deviation, 1),
-        number::rate(summary.min),
-        number::rate(summary.max),
-    ];
-    fields.push(cpu);
-    fields
-}
-
-/// All repetitions with median and percentiles. One result is shown in queries per second, several as deviations from
-/// their strict medians, since otherwise the slower ones would be points.
-fn spread(view: &View) -> String {
-    let groups: Vec<&Group> = view.groups.iter().filter(|group| group.result.summary.count > 0).collect();
-    let absolute = groups.len() == 1;
-    let base = |group: &Group| group.result.summary.median;
-    let shown =
-        |group: &Group, value: f64| if absolute { value } else { (value / base(group) - 1.0) * 100.0 };
-    let groups: Vec<&Group> = groups.into_iter().filter(|group| base(group) > 0.0).collect();
-    if groups.is_empty() {
-        return absent("Spread of the repetitions", "No repetition ended above zero.");
-    }
-    let values = groups.iter().flat_map(|group| {
-        let result = group.result;
-        result.strict.iter().chain(&result.confirmed).map(|value| shown(group, *value))
-    });
-    let values: Vec<f64> = values.collect();
-    let margin = 0.03
-        * (values.iter().copied().fold(f64::MIN, f64::max) - values.iter().copied().fold(f64::MAX, f64::min));
-    let scale = Scale::around(values.iter().flat_map(|value| [value - margin, value + margin]));
-    let (label, show): (_, fn(f64) -> String) = if absolute {
-        ("queries/s", number::tick)
-    } else {
-        ("deviation from the strict median (%)", |value| {
-            format!("{}{}", if value > 0.0 { "+" } else { "" }, number::tick(value))
-        })
-    };
-    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-    let height = 64.0 + groups.len() as f64 * 50.0;
-    let mut plot = Plot::new(
-        "spread-plot",
-        "Spread of the repetitions",
-        "For each result the rates of all repetitions as points, the median as a tall stroke, the 1st and 99th percentile as the ends of a line.",
-        (860.0, height),
-        Axis::new(scale, label, 6, show),
-        Axis::rows(&names),
-    )
-    .space_at_right(92.0);
-    for (at, group) in groups.iter().enumerate() {
-        let row = Axis::row(at, groups.len());
-        let result = group.result;
-        let kinds = [
-            ("strict", &result.strict, &result.summary, "c1", 0.2),
-            ("confirmed", &result.confirmed, &result.confirmed_summary, "c4", -0.2),
-        ];
-        for (kind, values, summary, class, up) in
-            kinds.into_iter().filter(|(_, values, ..)| !values.is_empty())
-        {
-            let ends = [summary.p1, summary.median, summary.p99];
-            let tip = format!(
-                "{}, {kind}: median {}, p1 {}, p99 {}",
-                group.name,
-                number::rate(ends[1]),
-                number::rate(ends[0]),
-                number::rate(ends[2])
-            );
-            let [low, middle, high] = ends.map(|value| shown(group, value));
-            plot.span(row + up, (low, middle, high), class, &tip);
-            for (repetition, value) in values.iter().enumerate() {
-                // Points at the same rate stay apart: three lines beside each other in the row.
-                let aside = ((repetition % 3) as f64 - 1.0) * 0.06;
-                let tip =
-                    format!("{kind}, repetition {}: {} queries/s", repetition + 1, number::rate(*value));
-                plot.mark(
-                    Mark::Dot,
-                    (shown(group, *value), row + up + aside),
-                    &format!("{class} faint"),
-                    &tip,
-                );
-            }
-        }
-        plot.end_label(row + 0.2, &at_least(result, number::rate(base(group))), "c1");
-    }
-    Figure {
-        id: "spread",
-        title: "Spread of the repetitions",
-        say: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. At the right the strict median in queries/s.".to_owned(),
-        picture: scroll(&plot.svg()),
-        legend: legend(&[(Mark::Dot, "c1", "strict, by RFC 8219"), (Mark::Dot, "c4", "failures confirmed by a second trial")]),
-        tables: vec![repetitions(&groups)],
-    }
-    .html()
-}
-
-fn repetitions(groups: &[&Group]) -> Table {
-    let mut table =
-        Table::new("Rates of the repetitions, queries per second", 2, &["Result", "", "Repetition", "Rate"]);
-    for group in groups {
-        for (kind, values) in [("strict", &group.result.strict), ("confirmed", &group.result.confirmed)] {
-            for (at, value) in values.iter().enumerate() {
-                table.row([group.name.clone(), kind.to_owned(), (at + 1).to_string(), number::rate(*value)]);
-            }
-        }
-    }
-    table
+        cpu,
+    ]
 }
 
 /// The grid as a heat table for each value of the sweep.
@@ -270,7 +163,7 @@ fn scaling(view: &View) -> String {
         title,
         say: format!(
             "Bars are medians with the 1st and 99th percentile, over {parameter}, for {}.{}",
-            crate::groups::cell_name(cell),
+            cell_name(cell),
             if second.is_empty() {
                 ""
             } else {

@@ -90,7 +90,7 @@ fn trace(group: &Group, id: &str) -> String {
         ),
         Axis::new(Scale::from_zero(rates), "queries/s", 5, number::tick),
     )
-    .space_at_right(96.0);
+    .space_at_right(128.0);
     let median = group.result.summary.median;
     for trials in searches.values() {
         let points: Vec<(f64, f64)> =
