@@ -1,8 +1,8 @@
 //! Two runs against each other: is the second device, version or setting faster, and how sure is that?
 //!
 //! For each cell that both measured: the ratio of the medians (second / first) of the strict rates, of the confirmed rates,
-//! and of the CPU time per query, each with an interval ([`interval`]). What else was different between the runs is listed
-//! ([`differences`]): a ratio says nothing of the device when the processor was another one.
+//! and of the CPU time per query, each with an interval ([`Ratio`]). What else was different between the runs is listed
+//! ([`Difference`]): a ratio says nothing of the device when the processor was another one.
 
 mod differences;
 mod interval;
