@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod bundle;
 pub mod cli;
+pub mod clock;
 pub mod device;
 pub mod environment;
 pub mod host;
 pub mod process;
 pub mod protocol;
+pub mod run;
+pub mod stop;
 pub mod usage;

@@ -69,6 +69,15 @@ pub struct Settings {
     pub prefix: String,
     /// TTL of the authority's records, in seconds.
     pub ttl: u32,
+    /// A records of each name without AAAA records, and AAAA records of each other.
+    pub addresses: u16,
+    /// CNAME records before the addresses.
+    pub cname_depth: u16,
+    /// Unmeasured load before each trial, in milliseconds.
+    pub warm_up_ms: u64,
+    /// Where the authority listens; empty: not known.
+    #[serde(default)]
+    pub authority: String,
     /// Whether failures were also confirmed by a second trial (beside the strict result).
     pub confirm: bool,
 }

@@ -103,7 +103,9 @@ pub fn run(shape: &Shape) -> Run {
             zone: "dns64perf.test".to_owned(),
             prefix: "2001:2:0:64::/96".to_owned(),
             ttl: 3600,
+            addresses: 1,
             confirm: true,
+            ..Settings::default()
         },
         device: device(shape),
         hosts: hosts(),

@@ -1,6 +1,7 @@
 //! The command line of `sixfold-bench`.
 
 mod agent;
+mod run;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measures a DNS64 server by RFC 8219 section 9 and writes a report.
+    Run(Box<run::RunArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -28,6 +31,7 @@ pub enum Command {
 /// Does it. The error is text for people: what, why, and the remedy. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
 pub fn run(command: Command) -> Result<ExitCode, String> {
     match command {
+        Command::Run(arguments) => arguments.run(),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::keep()),
     }

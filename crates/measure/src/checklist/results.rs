@@ -261,6 +261,12 @@ fn no_aaaa(run: &Run) -> Judged {
     if with > SHARE_TOLERANCE {
         return Judged::not_kept(format!("{:.1} % of the names had AAAA records", 100.0 * with));
     }
+    let (addresses, cnames) = (run.settings.addresses, run.settings.cname_depth);
+    if addresses > 1 || cnames > 0 {
+        return Judged::not_kept(format!(
+            "each name has {addresses} A records behind {cnames} CNAME records"
+        ));
+    }
     Judged::kept(
         "the names have none in this cell; a reply with more or fewer records than expected would not be valid",
     )

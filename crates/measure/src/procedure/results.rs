@@ -96,14 +96,16 @@ impl Shares {
             aaaa += trial.authority.get(AAAA_QUERIES).copied().unwrap_or(0);
             a += trial.authority.get(A_QUERIES).copied().unwrap_or(0);
         }
-        if sent == 0 || aaaa == 0 {
+        if sent == 0 {
             return Shares::default();
         }
         let before = new.saturating_sub(fresh);
         let missed = aaaa.saturating_sub(before) as f64 / sent as f64;
-        let share = 1.0 - a as f64 / aaaa as f64;
+        // Without a question upstream nothing tells which names have AAAA records.
+        let asked_a = if aaaa == 0 { 1.0 } else { a as f64 / aaaa as f64 };
+        let share = 1.0 - asked_a;
         Shares {
-            upstream_per_query: missed * (1.0 + a as f64 / aaaa as f64),
+            upstream_per_query: missed * (1.0 + asked_a),
             cached: (1.0 - missed).clamp(0.0, 1.0),
             aaaa: share.clamp(0.0, 1.0),
         }
@@ -183,6 +185,12 @@ mod tests {
         assert!((shares.aaaa - 0.2).abs() < 1e-9, "{shares:?}");
         // (1 - 0.4) x (2 - 0.2)
         assert!((shares.upstream_per_query - 1.08).abs() < 1e-9, "{shares:?}");
+    }
+
+    #[test]
+    fn a_cell_that_asks_nothing_upstream_is_cached_wholly() {
+        let shares = Shares::of(&[&trial(1_000, 1_000, 0, 0, 0)]);
+        assert_eq!(shares, Shares { upstream_per_query: 0.0, cached: 1.0, aaaa: 0.0 });
     }
 
     #[test]

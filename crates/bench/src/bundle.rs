@@ -1,0 +1,224 @@
+//! A run on disk: a folder with `run.json`, which holds everything, and what is made of it for people and other programs.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `run.json` | the record of the run |
+//! | `report.html` | the page |
+//! | `trials.csv` | one row per trial |
+//! | `hist/trial-00042.hgrm` | latencies of a trial from the intended send time, as HdrHistogram's plotters read them |
+//! | `environment.json` | settings, device and hosts alone |
+//! | `configs/` | the device's configuration files |
+//!
+//! Every file is written beside its place and then renamed, so whoever reads sees the old one or the new one, whole.
+
+use measure::run::{Device, Environment, Run, SCHEMA, Settings};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The record of a run in its folder.
+pub const RECORD: &str = "run.json";
+
+/// The page in the folder.
+pub const REPORT: &str = "report.html";
+
+/// Reads the record of a run from its folder. The error says which file, where in it, why and what to do.
+pub fn read(folder: &Path) -> Result<Run, String> {
+    /// What every version of the record has.
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+        #[serde(default)]
+        tool: String,
+    }
+    let path = folder.join(RECORD);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let remedy = if error.kind() == io::ErrorKind::NotFound {
+            "; name a folder that `sixfold-bench run --out` has written"
+        } else {
+            ""
+        };
+        format!("{}: {error}{remedy}", path.display())
+    })?;
+    let malformed = |error: serde_json::Error| {
+        // The error names line and column itself.
+        format!("{}: {error}; this is no record of a run, or it is damaged", path.display())
+    };
+    let head: Head = serde_json::from_str(&text).map_err(malformed)?;
+    if head.schema > SCHEMA {
+        let tool = if head.tool.is_empty() { "a newer program" } else { &head.tool };
+        return Err(format!(
+            "{}: its schema is {}, this program knows up to {SCHEMA}; use the program that wrote it ({tool}), or a newer one",
+            path.display(),
+            head.schema
+        ));
+    }
+    serde_json::from_str(&text).map_err(malformed)
+}
+
+/// Writes the whole folder, which is made if it is not there.
+pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let path = folder.join(RECORD);
+    let text = serde_json::to_string_pretty(run).map_err(|error| format!("{}: {error}", path.display()))?;
+    replace(&path, &(text + "\n"), true)?;
+    derive(folder, run)
+}
+
+/// Writes what can be made of the record again: everything but `run.json`.
+pub fn derive(folder: &Path, run: &Run) -> Result<(), String> {
+    replace(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
+    write_histograms(&folder.join("hist"), run)?;
+    let environment = Surroundings { settings: &run.settings, device: &run.device, hosts: &run.hosts };
+    let path = folder.join("environment.json");
+    let text =
+        serde_json::to_string_pretty(&environment).map_err(|error| format!("{}: {error}", path.display()))?;
+    replace(&path, &(text + "\n"), false)?;
+    write_configurations(&folder.join("configs"), &run.device.files)?;
+    replace(&folder.join(REPORT), &report::html(run), false)
+}
+
+/// What `environment.json` holds.
+#[derive(Serialize)]
+struct Surroundings<'a> {
+    settings: &'a Settings,
+    device: &'a Device,
+    hosts: &'a BTreeMap<String, Environment>,
+}
+
+/// One file for each trial that has latencies; those of an earlier record with the same numbers are replaced.
+fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
+    let measured = || run.trials.iter().filter(|trial| !trial.outcome.latency_us.intended.histogram.is_empty());
+    if measured().next().is_none() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for trial in measured() {
+        let path = folder.join(format!("trial-{:05}.hgrm", trial.number));
+        replace(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
+    }
+    Ok(())
+}
+
+fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), String> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut taken = BTreeSet::new();
+    for (name, text) in files {
+        let mut safe = file_name(name);
+        while !taken.insert(safe.clone()) {
+            safe.push('_');
+        }
+        replace(&folder.join(safe), text, false)?;
+    }
+    Ok(())
+}
+
+/// A name without folders and without characters that some file system or shell takes for something else. A record may come
+/// from elsewhere, and must not choose where files are written.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    // File systems hold names of 255 octets; the rest is for distinguishing and for the temporary name.
+    let name: String = name.chars().take(200).map(plain).collect();
+    match name.trim_start_matches(['.', '-']) {
+        "" => "unnamed".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Writes a file beside its place and renames it. With `durable` it is on the disk before that.
+fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
+    let tell = |error: io::Error| format!("{}: {error}", path.display());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let temporary: PathBuf = path.with_file_name(name);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        if durable { file.sync_all() } else { Ok(()) }
+    });
+    written.and_then(|()| fs::rename(&temporary, path)).map_err(|error| {
+        // What was begun is of no use; that it may not be there is no second error.
+        let _ = fs::remove_file(&temporary);
+        tell(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use report::sample::{self, Shape};
+
+    /// A folder of its own for each test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("sixfold-bundle-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_to_the_last_digit() {
+        let folder = Folder::new("again");
+        let run = sample::run(&Shape::quick());
+        write(&folder.0, &run).unwrap();
+        assert!(read(&folder.0).unwrap() == run);
+        for file in ["report.html", "trials.csv", "environment.json", "configs/unbound.conf", "hist/trial-00000.hgrm"] {
+            assert!(folder.0.join(file).is_file(), "{file}");
+        }
+        let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")), "nothing is left over");
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_by_name() {
+        let folder = Folder::new("newer");
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::write(folder.0.join(RECORD), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}").unwrap();
+        let error = read(&folder.0).unwrap_err();
+        assert!(error.contains("schema is 99") && error.contains("tool 7"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_with_its_place() {
+        let folder = Folder::new("damaged");
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::write(folder.0.join(RECORD), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
+        let error = read(&folder.0).unwrap_err();
+        assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
+        let error = read(&folder.0.join("absent")).unwrap_err();
+        assert!(error.contains("sixfold-bench run --out"), "{error}");
+    }
+
+    #[test]
+    fn a_record_does_not_choose_where_files_are_written() {
+        for (name, safe) in [
+            ("unbound.conf", "unbound.conf"),
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("/etc/x", "_etc_x"),
+            ("..", "unnamed"),
+            ("", "unnamed"),
+            (".ssh", "ssh"),
+        ] {
+            assert_eq!(file_name(name), safe);
+        }
+        let folder = Folder::new("escape");
+        let mut run = sample::run(&Shape::quick());
+        run.device.files = [("a/b", "1"), ("a_b", "2"), ("../c", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+        write(&folder.0, &run).unwrap();
+        let many = fs::read_dir(folder.0.join("configs")).unwrap().count();
+        assert_eq!(many, 3, "and none takes the place of another");
+    }
+}

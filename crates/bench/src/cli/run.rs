@@ -1,0 +1,219 @@
+//! `sixfold-bench run`.
+
+use crate::device;
+use crate::run::{self, Ended, thousands};
+use crate::stop;
+use clap::Args;
+use measure::plan::{Draft, Plan, Prefix, Span};
+use measure::run::Run;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The rfc8219 profile has trials of 60 s, a timeout of 1 s, 20 repetitions and the self-test; it takes hours, can be \
+interrupted anywhere, and goes on with --resume. The quick profile takes minutes and is labelled not compliant.
+
+Exit status: 0 done, 1 it could not be done or was interrupted.
+
+Example: the required test on Unbound from the distribution's package, in minutes:
+  sixfold-bench run --profile quick --device unbound --out /tmp/unbound";
+
+/// `sixfold-bench run`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct RunArguments {
+    /// Plan (TOML); the flags below take the place of what it says
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Where everything comes from that nobody says: rfc8219 or quick [default: rfc8219]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Folder for the bundle: journal, run.json, report.html and the rest
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Go on with the run in --out, with its own plan
+    #[arg(long, conflicts_with_all = ["plan", "profile", "device", "command", "device_address"])]
+    resume: bool,
+    /// Device under test: sixfold, unbound, bind, powerdns, knot-resolver, coredns or dnsproxy
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Device under test: any command line, in words separated by spaces; placeholders like {listen_address}, {listen_port},
+    /// {upstream_address}, {upstream_port}, {prefix}, {workers}, {value}, {dir}
+    #[arg(long, value_name = "COMMAND", conflicts_with = "device")]
+    command: Option<String>,
+    /// Address and port where the device listens or shall listen [default: a free port of ::1]
+    #[arg(long, value_name = "ADDR")]
+    device_address: Option<SocketAddr>,
+    /// Process ID of a device that runs already, to watch what it takes
+    #[arg(long, value_name = "PID")]
+    device_pid: Option<u32>,
+    /// A line for the device's configuration; may be repeated
+    #[arg(long, value_name = "LINE")]
+    device_option: Vec<String>,
+    /// Threads of the device [default: 1]
+    #[arg(long, value_name = "N")]
+    workers: Option<u16>,
+    /// Measure for each value of a parameter: workers=1,2,4, or any name; {value} stands for it in commands and options
+    #[arg(long, value_name = "NAME=V1,V2,...", value_parser = parse_sweep)]
+    sweep: Option<(String, Vec<String>)>,
+    /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names
+    #[arg(long)]
+    grid: bool,
+    /// Searches for each result
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+    /// Length of a trial, like 60s
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    trial: Option<Span>,
+    /// Timeout of a query, like 1s
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    timeout: Option<Span>,
+    /// First rate, queries a second
+    #[arg(long, value_name = "QPS")]
+    start: Option<f64>,
+    /// Highest rate, queries a second
+    #[arg(long, value_name = "QPS")]
+    max: Option<f64>,
+    /// DNS64 prefix [default: 2001:2:0:64::/96]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
+    prefix: Option<Prefix>,
+    /// Conformance cases (JSON lines) to play before
+    #[arg(long, value_name = "FILE")]
+    conformance: Option<PathBuf>,
+    /// Only the result on standard output
+    #[arg(long)]
+    quiet: bool,
+    /// Print the effective plan as JSON and the estimate of its time, and do nothing
+    #[arg(long)]
+    estimate: bool,
+}
+
+fn parse_span(text: &str) -> Result<Span, String> {
+    Span::try_from(text.to_owned())
+}
+
+fn parse_prefix(text: &str) -> Result<Prefix, String> {
+    Prefix::try_from(text.to_owned())
+}
+
+fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = text.split_once('=').ok_or("write NAME=V1,V2,..., like workers=1,2,4")?;
+    let values: Vec<String> =
+        values.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
+    if name.is_empty() || values.is_empty() {
+        return Err("write NAME=V1,V2,..., like workers=1,2,4".to_owned());
+    }
+    Ok((name.to_owned(), values))
+}
+
+impl RunArguments {
+    /// Carries the command out.
+    pub fn run(&self) -> Result<ExitCode, String> {
+        let stop = stop::flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let ended = if self.resume {
+            run::resume(&self.out, self.quiet, &stop)?
+        } else {
+            let plan = self.plan()?;
+            if self.estimate {
+                return show_estimate(plan);
+            }
+            run::begin(&plan, &self.out, self.quiet, &stop)?
+        };
+        match ended {
+            Ended::Complete(run) => {
+                print!("{}", summary(&run, &self.out));
+                Ok(ExitCode::SUCCESS)
+            }
+            Ended::Interrupted => {
+                let out = self.out.display();
+                eprintln!(
+                    "interrupted; so far: {out}/report.html; go on with: sixfold-bench run --resume --out {out}"
+                );
+                Ok(ExitCode::FAILURE)
+            }
+            Ended::Stopped(why) => Err(why),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan, String> {
+        let file = match &self.plan {
+            Some(path) => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Draft::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            None => Draft::default(),
+        };
+        let mut line = Draft { profile: self.profile.clone(), ..Draft::default() };
+        line.trial.duration = self.trial;
+        line.trial.timeout = self.timeout;
+        line.search.repetitions = self.repetitions;
+        line.search.start = self.start;
+        line.search.max = self.max;
+        line.names.prefix = self.prefix;
+        line.correctness.conformance = self.conformance.as_ref().map(|path| path.display().to_string());
+        if self.grid {
+            let shares = vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
+            line.grid.aaaa = Some(shares.clone());
+            line.grid.cached = Some(shares);
+        }
+        if let Some((parameter, values)) = self.sweep.clone() {
+            line.sweep.parameter = Some(parameter);
+            line.sweep.values = Some(values);
+        }
+        line.device.template = self.device.clone();
+        let words = |command: &String| command.split_whitespace().map(str::to_owned).collect();
+        line.device.command = self.command.as_ref().map(words);
+        line.device.address = self.device_address;
+        line.device.pid = self.device_pid;
+        line.device.workers = self.workers;
+        line.device.options = (!self.device_option.is_empty()).then(|| self.device_option.clone());
+        let plan = line.over(file).finish().map_err(|error| error.to_string())?;
+        if !plan.device.template.is_empty() && !device::NAMES.contains(&plan.device.template.as_str()) {
+            return Err(format!(
+                "no device is called \"{}\"; known are {}; any other can be given with --command",
+                plan.device.template,
+                device::NAMES.join(", ")
+            ));
+        }
+        Ok(plan)
+    }
+}
+
+fn show_estimate(plan: Plan) -> Result<ExitCode, String> {
+    println!("{}", serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?);
+    let procedure = measure::procedure::Procedure::new(plan);
+    eprintln!("about {} trials, {}", procedure.trials_left(), measure::amount::show(procedure.time_left()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The results in a few lines.
+fn summary(run: &Run, out: &Path) -> String {
+    let mut text = String::new();
+    for result in &run.results {
+        let sweep = if result.sweep.is_empty() { String::new() } else { format!(" [{}]", result.sweep) };
+        let (strict, confirmed) = (&result.summary, &result.confirmed_summary);
+        text += &format!(
+            "{}{sweep}, AAAA {:.0} %, cached {:.0} %: {}{} queries/s (median of {}; p1 {}, p99 {})",
+            run.device.name,
+            result.cell.aaaa_share * 100.0,
+            result.cell.cached_share * 100.0,
+            if result.censored { ">= " } else { "" },
+            thousands(strict.median),
+            strict.count,
+            thousands(strict.p1),
+            thousands(strict.p99)
+        );
+        if confirmed.count > 0 {
+            text += &format!("; failures confirmed: {}", thousands(confirmed.median));
+        }
+        if let Some(cost) = result.cpu_us_per_query {
+            text += &format!("; {cost:.1} us CPU per query");
+        }
+        text.push('\n');
+    }
+    let compliant = measure::checklist::is_compliant(&run.checklist);
+    text += &format!("RFC 8219 compliant: {}\n", if compliant { "yes" } else { "no (the report says why)" });
+    text + &format!("report: {}\n", out.join("report.html").display())
+}

@@ -1,0 +1,41 @@
+//! The conformance cases before any timing, where they were asked for.
+
+use super::progress::Display;
+use conform::{Outcome, Program, Runner};
+use measure::plan::Plan;
+use measure::run::{Correctness, Device};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only that device can play
+/// them yet; for others that is said.
+pub fn play(plan: &Plan, device: &Device, found: &mut Correctness, display: &Display) -> Result<(), String> {
+    let file = plan.correctness.conformance.as_str();
+    if file.is_empty() {
+        return Ok(());
+    }
+    if plan.device.template != "sixfold" || !plan.device.host.is_empty() {
+        display.say("conformance cases are left out: their configurations are those of Sixfold on this host");
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let cases = conform::case::Case::read_all(&text).map_err(|error| format!("{file}: {error}"))?;
+    let program = device.command.first().ok_or("the device was not started")?;
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let runner = Runner::new(Program::sixfold(Path::new(program)), threads)
+        .without_namespace("clients with addresses of their own need a network namespace".to_owned());
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for played in runner.run(&cases, |_| {}) {
+        match played.outcome {
+            Outcome::Passed => passed += 1,
+            Outcome::Failed { .. } => {
+                failed += 1;
+                found.failed_cases.push(played.id.clone());
+            }
+            Outcome::Skipped { .. } => skipped += 1,
+        }
+    }
+    display.say(&format!("conformance cases: {passed} passed, {failed} failed, {skipped} skipped"));
+    found.conformance = Some((passed, failed, skipped));
+    Ok(())
+}

@@ -1,0 +1,478 @@
+//! The laboratory: hosts, authority and device, in the state that a task needs.
+//!
+//! Tester and authority stay the same processes through the whole run, and the authority keeps its address when what it
+//! serves changes: a device that finds its upstream gone would not trust it again for minutes.
+
+use super::cores::{self, Cores, Hosts};
+use crate::clock;
+use crate::device::Settings;
+use crate::host::{Host, HostError};
+use crate::protocol::{Log, Progress, Recipe, Start, Started, Target};
+use measure::order::{Authority, Expectation, Lanes, Load, Pace};
+use measure::outcome::Outcome;
+use measure::plan::Plan;
+use measure::procedure::{Setup, Task};
+use measure::run::{Cell, Correctness, Device, Environment, Purpose, Trial};
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a device may take until its first right answer: a resolver with large tables needs some seconds.
+const READY: Duration = Duration::from_secs(30);
+
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Names of the check are asked at this rate, which every server bears.
+const CHECK_QPS: f64 = 200.0;
+
+/// Names of one question for readiness.
+const PROBE_NAMES: u64 = 5;
+
+/// A device that runs.
+struct Running {
+    sweep: String,
+    address: SocketAddr,
+    /// Its number at its host; nothing when nobody watches it.
+    number: Option<u32>,
+}
+
+/// Everything that a run needs of the world.
+pub struct Laboratory<'a> {
+    plan: &'a Plan,
+    cores: Cores,
+    tester: Host,
+    /// Nothing: the tester's.
+    authority: Option<Host>,
+    /// Nothing: the device is not ours to start or to watch.
+    device_host: Option<Host>,
+    /// What the authority serves now, and where.
+    serving: Option<(f64, SocketAddr)>,
+    running: Option<Running>,
+    described: Device,
+    /// Names at the end of the window that were used to find out whether the device answers.
+    probes: u64,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Laboratory<'a> {
+    /// Connects to the hosts. `stop` ends what is going on when it becomes true.
+    pub fn open(plan: &'a Plan, stop: &'a AtomicBool) -> Result<Laboratory<'a>, String> {
+        let connect = |role: &str, prefix: &Vec<String>| {
+            let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
+            Host::connect(role, prefix).map_err(|error| error.to_string())
+        };
+        let tester = connect("tester", &plan.tester.host)?;
+        let with_tester = plan.authority.host.is_empty() || plan.authority.host == plan.tester.host;
+        let authority = if plan.authority.external || with_tester {
+            None
+        } else {
+            Some(connect("authority", &plan.authority.host)?)
+        };
+        let ours = !plan.device.template.is_empty() || !plan.device.command.is_empty();
+        let device_host = if ours || plan.device.pid.is_some() {
+            Some(connect("device", &plan.device.host)?)
+        } else {
+            None
+        };
+        let count = |host: &Host| host.greeting().cores.min(u32::from(u16::MAX)) as u16;
+        let cores = cores::divide(
+            plan,
+            Hosts {
+                tester_cores: count(&tester),
+                authority_cores: authority.as_ref().map_or(count(&tester), count),
+                authority_with_tester: authority.is_none(),
+                device_with_tester: ours && plan.device.host == plan.tester.host,
+            },
+        );
+        let described = Device {
+            name: if plan.device.template.is_empty() {
+                "custom".into()
+            } else {
+                plan.device.template.clone()
+            },
+            cores: cores.device(plan.device.workers),
+            address: plan.device.address.map(|address| address.to_string()).unwrap_or_default(),
+            sweep: plan.sweep.as_ref().map(|sweep| (sweep.parameter.clone(), sweep.values.clone())),
+            ..Device::default()
+        };
+        Ok(Laboratory {
+            plan,
+            cores,
+            tester,
+            authority,
+            device_host,
+            serving: None,
+            running: None,
+            described,
+            probes: 0,
+            stop,
+        })
+    }
+
+    /// The device as it was last started.
+    pub fn device(&self) -> &Device {
+        &self.described
+    }
+
+    /// Where the authority listens, once it does.
+    pub fn authority(&self) -> Option<SocketAddr> {
+        self.serving.map(|(_, address)| address)
+    }
+
+    /// What a reader of the results should know about the hosts.
+    pub fn warnings(&self) -> &[String] {
+        &self.cores.warnings
+    }
+
+    /// The facts of all hosts, by role.
+    pub fn environments(&mut self) -> Result<BTreeMap<String, Environment>, String> {
+        let addresses: Vec<_> = [self.plan.device.address, self.plan.authority.address]
+            .iter()
+            .flatten()
+            .map(SocketAddr::ip)
+            .collect();
+        let addresses = if addresses.is_empty() { vec![Ipv6Addr::LOCALHOST.into()] } else { addresses };
+        let mut all = BTreeMap::new();
+        let hosts = [("authority", self.authority.as_mut()), ("device", self.device_host.as_mut())];
+        for (role, host) in [("tester", Some(&mut self.tester))].into_iter().chain(hosts) {
+            if let Some(host) = host {
+                all.insert(role.to_owned(), host.environment(&addresses).map_err(|error| error.to_string())?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs the load of a task; nothing when it was stopped.
+    pub fn trial(
+        &mut self,
+        task: &Task,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<Option<Trial>, String> {
+        self.prepare(&task.setup)?;
+        let started = clock::now_utc();
+        let load = self.load(task)?;
+        let counted = self.counters()?;
+        let used = self.usage()?;
+        let Some(outcome) = self.run_load(&load, &mut progress)? else { return Ok(None) };
+        let device = match (self.usage()?, used) {
+            (Some(after), Some(before)) => {
+                // What was answered before the measured time cost the device as much.
+                let before_window = outcome.names_used.saturating_sub(outcome.sent - outcome.asked_again);
+                Some(after.since(&before, outcome.valid + before_window))
+            }
+            _ => None,
+        };
+        let mut authority = self.counters()?;
+        authority
+            .iter_mut()
+            .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
+        self.rest();
+        Ok(Some(Trial {
+            number: 0,
+            purpose: task.purpose,
+            sweep: task.setup.device.clone().unwrap_or_default(),
+            cell: task.cell,
+            repetition: task.repetition,
+            rate_qps: task.rate_qps,
+            started,
+            first_name: task.first_name,
+            outcome,
+            authority,
+            device: if task.setup.device.is_some() { device } else { None },
+        }))
+    }
+
+    /// Asks some names at a gentle pace; nothing when it was stopped. The number is that of the names used.
+    pub fn check(&mut self, setup: &Setup, first_name: u64) -> Result<Option<(Correctness, u64)>, String> {
+        self.prepare(setup)?;
+        let names = f64::from(self.plan.correctness.names);
+        let cell = Cell { aaaa_share: setup.aaaa_share, cached_share: 0.0 };
+        let task = Task {
+            purpose: Purpose::Search,
+            setup: setup.clone(),
+            cell,
+            repetition: 0,
+            rate_qps: CHECK_QPS,
+            first_name,
+        };
+        let duration_ms = (names / CHECK_QPS * 1000.0).ceil() as u64;
+        let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
+        let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(None) };
+        let mut invalid = outcome.invalid.clone();
+        for (reason, count) in [("lost", outcome.lost), ("late", outcome.late)] {
+            if count > 0 {
+                invalid.insert(reason.to_owned(), count);
+            }
+        }
+        let found =
+            Correctness { names: outcome.sent, valid: outcome.valid, invalid, ..Correctness::default() };
+        Ok(Some((found, outcome.names_used)))
+    }
+
+    /// What the device last said, to explain a failure.
+    pub fn complaint(&mut self) -> String {
+        let number = self.running.as_ref().and_then(|running| running.number);
+        let log = match (self.device_host.as_mut(), number) {
+            (Some(host), Some(number)) => host.log(number).unwrap_or_default(),
+            _ => Log::default(),
+        };
+        match (log.ended, log.text.trim()) {
+            (Some(ended), text) => format!("it ended ({ended}): {text}"),
+            (None, "") => "it said nothing".to_owned(),
+            (None, text) => format!("it said: {text}"),
+        }
+    }
+
+    /// Ends the device.
+    pub fn close(mut self) {
+        self.stop_device();
+    }
+
+    /// Brings authority and device into the state that is needed.
+    fn prepare(&mut self, setup: &Setup) -> Result<(), String> {
+        self.serve(setup.aaaa_share)?;
+        if let Some(sweep) = &setup.device {
+            let there = self.running.as_ref().is_some_and(|running| running.sweep == *sweep);
+            if !there || setup.fresh {
+                self.start_device(sweep)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the authority serve this share of names with AAAA records.
+    fn serve(&mut self, aaaa_share: f64) -> Result<(), String> {
+        if self.plan.authority.external {
+            let address = self.plan.authority.address.ok_or("authority.address is missing")?;
+            self.serving = Some((aaaa_share, address));
+            return Ok(());
+        }
+        if self.serving.is_some_and(|(share, _)| share == aaaa_share) {
+            return Ok(());
+        }
+        let listen = match (self.serving, self.plan.authority.address) {
+            (Some((_, address)), _) | (None, Some(address)) => address,
+            (None, None) => SocketAddr::from((Ipv6Addr::LOCALHOST, 0)),
+        };
+        let names = &self.plan.names;
+        let order = Authority {
+            listen: vec![listen],
+            threads: self.cores.authority.len() as u16,
+            pins: self.cores.authority.clone(),
+            zone: names.zone.clone(),
+            aaaa_share,
+            seed: names.seed,
+            addresses: names.addresses,
+            cname_depth: names.cname_depth,
+            ttl: names.ttl,
+        };
+        let host = self.authority.as_mut().unwrap_or(&mut self.tester);
+        let addresses = host.authority(&order).map_err(|error| error.to_string())?;
+        let address = *addresses.first().ok_or("the authority listens nowhere")?;
+        self.serving = Some((aaaa_share, address));
+        Ok(())
+    }
+
+    fn start_device(&mut self, sweep: &str) -> Result<(), String> {
+        self.stop_device();
+        let plan = self.plan;
+        let (_, upstream) = self.serving.ok_or("the authority does not serve yet")?;
+        let Some(host) = self.device_host.as_mut() else {
+            let address = plan.device.address.ok_or("device.address is missing")?;
+            self.running = Some(Running { sweep: sweep.to_owned(), address, number: None });
+            return self.await_device();
+        };
+        if let (Some(pid), Some(address)) = (plan.device.pid, plan.device.address)
+            && plan.device.template.is_empty()
+            && plan.device.command.is_empty()
+        {
+            let attached = host.attach(&Target::Pid { pid }).map_err(|error| error.to_string())?;
+            self.described.command = attached.command;
+            self.running = Some(Running { sweep: sweep.to_owned(), address, number: Some(attached.device) });
+            return self.await_device();
+        }
+        let swept = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
+        let workers = match sweep.parse() {
+            Ok(workers) if swept => workers,
+            _ if swept => return Err(format!("sweep: \"{sweep}\" is no number of workers")),
+            _ => plan.device.workers,
+        };
+        let start = Start {
+            recipe: if plan.device.template.is_empty() {
+                Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
+            } else {
+                Recipe::Template { name: plan.device.template.clone(), program: None }
+            },
+            settings: Settings {
+                listen: plan.device.address.unwrap_or(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
+                upstream,
+                prefix: (plan.names.prefix.address, plan.names.prefix.length),
+                zone: plan.names.zone.clone(),
+                workers,
+                value: sweep.to_owned(),
+                options: plan.device.options.clone(),
+            },
+            cores: self.cores.device(workers),
+            environment: BTreeMap::new(),
+        };
+        let started: Started = host.start(&start).map_err(|error| error.to_string())?;
+        self.described.version = started.version;
+        self.described.command = started.command;
+        self.described.files = started.files;
+        self.described.cores = start.cores;
+        self.described.address = started.listen.to_string();
+        self.running =
+            Some(Running { sweep: sweep.to_owned(), address: started.listen, number: Some(started.device) });
+        self.await_device()
+    }
+
+    fn stop_device(&mut self) {
+        if let (Some(running), Some(host)) = (self.running.take(), self.device_host.as_mut())
+            && let Some(number) = running.number
+        {
+            // One that ended by itself is as good.
+            let _ = host.stop(number, GRACE);
+        }
+    }
+
+    /// Asks until some right answers come.
+    fn await_device(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        loop {
+            self.probes += PROBE_NAMES;
+            let names = self.plan.names.window.names();
+            let task = Task {
+                purpose: Purpose::Search,
+                setup: Setup {
+                    device: Some(String::new()),
+                    fresh: false,
+                    aaaa_share: self.serving.map_or(0.0, |(share, _)| share),
+                },
+                cell: Cell { aaaa_share: self.serving.map_or(0.0, |(share, _)| share), cached_share: 0.0 },
+                repetition: 0,
+                rate_qps: 100.0,
+                // From the end of the window, which the trials reach last.
+                first_name: names.saturating_sub(self.probes % names.max(1)),
+            };
+            let duration_ms = PROBE_NAMES * 10;
+            let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
+            let outcome = self.run_load(&load, &mut |_| {})?.ok_or("stopped")?;
+            if outcome.sent > 0 && outcome.valid == outcome.sent {
+                return Ok(());
+            }
+            let number = self.running.as_ref().and_then(|running| running.number);
+            let ended = match (self.device_host.as_mut(), number) {
+                (Some(host), Some(number)) => host.log(number).is_ok_and(|log| log.ended.is_some()),
+                _ => false,
+            };
+            if ended || began.elapsed() > READY {
+                let invalid: Vec<String> =
+                    outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+                return Err(format!(
+                    "the device gave no right answers within {} s ({} valid, {} lost{}{}); {}",
+                    began.elapsed().as_secs(),
+                    outcome.valid,
+                    outcome.lost,
+                    if invalid.is_empty() { "" } else { ", " },
+                    invalid.join(", "),
+                    self.complaint()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The load of a task.
+    fn load(&self, task: &Task) -> Result<Load, String> {
+        let (plan, names) = (self.plan, &self.plan.names);
+        let self_test = task.purpose == Purpose::SelfTest;
+        let server = match (&self.running, self_test) {
+            (_, true) => self.serving.map(|(_, address)| address),
+            (Some(running), false) => Some(running.address),
+            (None, false) => None,
+        };
+        // RFC 8219 section 9.2.1: a quarter of the timeout.
+        let timeout_ms =
+            if self_test { (plan.trial.timeout.ms() / 4).max(1) } else { plan.trial.timeout.ms() };
+        let prefixes = if self_test { Vec::new() } else { vec![(names.prefix.address, names.prefix.length)] };
+        Ok(Load {
+            server: server.ok_or("nothing listens yet")?,
+            pace: Pace::Open { rate_qps: task.rate_qps, burst: plan.tester.burst },
+            duration_ms: plan.trial.duration.ms(),
+            warm_up_ms: if self_test { 0 } else { plan.trial.warm_up.ms() },
+            timeout_ms,
+            names: names.window,
+            first_name: task.first_name,
+            expect: Expectation {
+                zone: names.zone.clone(),
+                prefixes,
+                addresses: names.addresses,
+                cname_depth: names.cname_depth,
+                aaaa_share: task.cell.aaaa_share,
+                aaaa_seed: names.seed,
+                ttl: (0, names.ttl),
+            },
+            cached_share: task.cell.cached_share,
+            lanes: Lanes {
+                senders: self.cores.senders,
+                receivers: self.cores.receivers,
+                ports: plan.tester.ports,
+                sources: plan.tester.sources.clone(),
+                group: plan.tester.group,
+                pins: self.cores.tester.clone(),
+                spin: plan.tester.spin,
+            },
+            seed: names.seed.wrapping_add(task.first_name),
+        })
+    }
+
+    fn run_load(
+        &mut self,
+        load: &Load,
+        progress: &mut impl FnMut(&Progress),
+    ) -> Result<Option<Outcome>, String> {
+        let stop = self.stop;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let outcome = self.tester.load(load, |now| {
+            progress(now);
+            !stop.load(Ordering::Relaxed)
+        });
+        match outcome {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(HostError::Aborted { .. }) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, String> {
+        if self.plan.authority.external {
+            return Ok(BTreeMap::new());
+        }
+        let host = self.authority.as_mut().unwrap_or(&mut self.tester);
+        host.counters().map_err(|error| error.to_string())
+    }
+
+    fn usage(&mut self) -> Result<Option<crate::usage::Usage>, String> {
+        let number = self.running.as_ref().and_then(|running| running.number);
+        match (self.device_host.as_mut(), number) {
+            (Some(host), Some(number)) => host.usage(number).map(Some).map_err(|error| error.to_string()),
+            _ => Ok(None),
+        }
+    }
+
+    /// Lets everybody come to rest.
+    fn rest(&self) {
+        let end = Instant::now() + self.plan.trial.pause.0;
+        while !self.stop.load(Ordering::Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}

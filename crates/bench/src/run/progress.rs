@@ -1,0 +1,143 @@
+//! What a run says while it goes on: a line per trial with what is left, and on a terminal the second within the trial.
+
+use measure::amount;
+use measure::outcome::{Outcome, Verdict};
+use measure::procedure::{Procedure, Task};
+use measure::run::Purpose;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// The display.
+pub struct Display {
+    quiet: bool,
+    terminal: bool,
+    began: Instant,
+    /// Trials that were done before, by a run that this one goes on with.
+    before: u32,
+}
+
+impl Display {
+    /// A display on standard error. `before`: trials that are not this program's.
+    pub fn new(quiet: bool, before: u32) -> Display {
+        Display { quiet, terminal: std::io::stderr().is_terminal(), began: Instant::now(), before }
+    }
+
+    /// A line of its own.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{}{text}", self.clear());
+        }
+    }
+
+    /// What is going on; overwritten by what comes next, and left out where that is not possible.
+    pub fn now(&self, text: &str) {
+        if !self.quiet && self.terminal {
+            let mut out = std::io::stderr().lock();
+            // A status that cannot be shown is no reason to stop.
+            let _ = write!(out, "{}{text}", self.clear()).and_then(|()| out.flush());
+        }
+    }
+
+    /// A trial has ended.
+    pub fn trial(&self, procedure: &Procedure, task: &Task, outcome: &Outcome) {
+        let done = procedure.trials().len() as u32;
+        self.say(&format!(
+            "{done:>4} of about {}, {} left: {}",
+            done + procedure.trials_left(),
+            amount::show(self.time_left(procedure)),
+            line(task, outcome)
+        ));
+    }
+
+    /// About how long the rest takes: by the clock as soon as that has shown how long a trial takes, before by the plan.
+    pub fn time_left(&self, procedure: &Procedure) -> Duration {
+        let mine = (procedure.trials().len() as u32).saturating_sub(self.before);
+        let left = if mine < 3 {
+            procedure.time_left()
+        } else {
+            self.began.elapsed() / mine * procedure.trials_left()
+        };
+        Duration::from_secs(left.as_secs())
+    }
+
+    fn clear(&self) -> &'static str {
+        // Back to the beginning of the line, and erase to its end.
+        if self.terminal { "\r\x1b[K" } else { "" }
+    }
+}
+
+/// A trial in one line.
+fn line(task: &Task, outcome: &Outcome) -> String {
+    let what = match task.purpose {
+        Purpose::SelfTest => "self-test".to_owned(),
+        Purpose::Curve => "curve".to_owned(),
+        Purpose::Search => format!("search {}", task.repetition + 1),
+        Purpose::Confirm => format!("search {}, again", task.repetition + 1),
+    };
+    let sweep = match task.setup.device.as_deref() {
+        None | Some("") => String::new(),
+        Some(value) => format!(" [{value}]"),
+    };
+    let cell = match task.purpose {
+        Purpose::SelfTest => String::new(),
+        _ => format!(
+            ", AAAA {} %, cached {} %",
+            percent(task.cell.aaaa_share),
+            percent(task.cell.cached_share)
+        ),
+    };
+    let verdict = match outcome.verdict {
+        Verdict::Pass => format!("pass, p99 {:.1} ms", outcome.latency_us.actual.p99 / 1000.0),
+        Verdict::Fail => format!("fail: {}", outcome.reason),
+        Verdict::TesterLimited => format!("tester limited: {}", outcome.reason),
+    };
+    format!("{what}{sweep}{cell}, {} q/s: {verdict}", thousands(task.rate_qps))
+}
+
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+/// A whole number with its digits in groups.
+pub fn thousands(number: f64) -> String {
+    let digits = format!("{:.0}", number.max(0.0));
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::procedure::Setup;
+    use measure::run::Cell;
+
+    #[test]
+    fn numbers_are_grouped_by_three_digits() {
+        for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567")] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+
+    #[test]
+    fn a_trial_says_what_it_was_and_how_it_ended() {
+        let task = Task {
+            purpose: Purpose::Confirm,
+            setup: Setup { device: Some("4".into()), fresh: false, aaaa_share: 0.2 },
+            cell: Cell { aaaa_share: 0.2, cached_share: 0.0 },
+            repetition: 1,
+            rate_qps: 17_400.0,
+            first_name: 0,
+        };
+        let outcome = Outcome { reason: "2 lost".into(), ..Outcome::default() };
+        assert_eq!(
+            line(&task, &outcome),
+            "search 2, again [4], AAAA 20 %, cached 0 %, 17,400 q/s: fail: 2 lost"
+        );
+    }
+}
