@@ -2,6 +2,7 @@
 //! accepts TCP connections.
 
 use crate::counters::{Kind, Ledger};
+use crate::limits;
 use crate::listen::{Bound, Settings, Streams};
 use crate::service::{Content, Service};
 use std::io;
@@ -34,7 +35,7 @@ impl Server {
             threads.spawn("authority-udp", move |stop| {
                 while !stop.load(Ordering::Relaxed) {
                     if part.turn() == 0 {
-                        part.wait();
+                        part.wait(limits::POLL);
                     }
                 }
             })?;

@@ -13,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One thread's part of a server: the sockets for datagrams, and what waits to be answered later.
 pub(crate) struct Part {
@@ -73,9 +74,9 @@ impl Part {
         handled + late
     }
 
-    /// Waits until there is something to do, for [`limits::POLL`] at most.
-    pub fn wait(&mut self) {
-        let mut span = limits::POLL.into();
+    /// Waits until there is something to do, for so long at most.
+    pub fn wait(&mut self, most: Duration) {
+        let mut span = most.into();
         if let Some(due) = self.delayed.deadline() {
             span = (due - datapath::now()).min(span);
         }
@@ -103,6 +104,11 @@ impl Turns {
     #[inline]
     pub fn turn(&mut self) -> usize {
         self.part.turn()
+    }
+
+    /// Waits until there is something to do for [`Turns::turn`], for so long at most. For owners that have nothing else to do.
+    pub fn wait(&mut self, most: Duration) {
+        self.part.wait(most);
     }
 
     /// What is readable when there is something to do for [`Turns::turn`].

@@ -3,6 +3,7 @@
 mod laboratory;
 
 use laboratory::{authority, folder_of, gone, host, question, runs, script, until};
+use measure::order::{Expectation, Lanes, Load, Pace};
 use sixfold_bench::device::Settings;
 use sixfold_bench::host::{Host, HostError};
 use sixfold_bench::protocol::{Recipe, Start, Target, VERSION};
@@ -10,6 +11,31 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+
+/// An order for a load on an authority, without a device between.
+fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
+    Load {
+        server,
+        pace: Pace::Open { rate_qps, burst: 1 },
+        duration_ms,
+        warm_up_ms: 0,
+        timeout_ms: 1000,
+        names: "20.0.0.0/8".parse().unwrap(),
+        first_name: 0,
+        expect: Expectation {
+            zone: "dns64perf.test".into(),
+            prefixes: Vec::new(),
+            addresses: 1,
+            cname_depth: 0,
+            aaaa_share: 1.0,
+            aaaa_seed: 7,
+            ttl: (0, 60),
+        },
+        cached_share: 0.0,
+        lanes: Lanes::default(),
+        seed: 1,
+    }
+}
 
 /// An agent that is spoken to in lines of text.
 struct Raw {
@@ -336,4 +362,70 @@ fn an_authority_keeps_its_address_when_another_takes_its_place() {
         host.stop_authority().unwrap();
         assert_eq!(laboratory::ask(address, &name), None);
     }
+}
+
+#[test]
+fn a_load_tells_how_it_goes_and_ends_with_an_outcome() {
+    // The authority has a thread of its own, or shares that of the load.
+    for threads in [1, 0] {
+        let mut host = host("tester");
+        let order = measure::order::Authority { threads, ..authority("[::1]:0", 1.0) };
+        let address = host.authority(&order).unwrap()[0];
+        let mut told = 0;
+        let outcome = host
+            .load(&load(address, 500.0, 2000), |progress| {
+                told += progress.counted.sent;
+                true
+            })
+            .unwrap();
+        assert_eq!((outcome.sent, outcome.valid), (1000, 1000), "{outcome:?}");
+        assert!(told > 0 && told <= 1000, "{told}");
+        assert_eq!(host.counters().unwrap()["address6"], 1000);
+        // And it answers on.
+        assert!(laboratory::ask(address, &question(7, [192, 0, 2, 1])).is_some());
+        assert_eq!(host.counters().unwrap()["address6"], 1001);
+    }
+}
+
+#[test]
+fn a_load_ends_when_it_is_not_wanted_any_longer_and_the_next_is_whole() {
+    let mut host = host("tester");
+    let order = measure::order::Authority { threads: 0, ..authority("[::1]:0", 1.0) };
+    let address = host.authority(&order).unwrap()[0];
+    let begun = std::time::Instant::now();
+    let error = host.load(&load(address, 100.0, 600_000), |_| false).unwrap_err();
+    assert!(matches!(error, HostError::Aborted { .. }), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(300), "it was to last 600 s");
+    let outcome = host.load(&load(address, 100.0, 500), |_| true).unwrap();
+    assert_eq!((outcome.sent, outcome.valid), (50, 50), "{outcome:?}");
+}
+
+#[test]
+fn a_load_that_cannot_be_is_refused() {
+    let mut host = host("tester");
+    let order = measure::order::Authority { threads: 0, ..authority("[::1]:0", 1.0) };
+    let address = host.authority(&order).unwrap()[0];
+    let several = Load { lanes: Lanes { senders: 2, ..Lanes::default() }, ..load(address, 100.0, 500) };
+    let error = host.load(&several, |_| true).unwrap_err();
+    assert!(
+        matches!(error, HostError::Refused { .. }) && error.to_string().contains("one thread"),
+        "{error}"
+    );
+    assert!(host.counters().is_ok());
+}
+
+#[test]
+fn an_agent_ends_in_the_middle_of_a_load_when_its_input_does() {
+    let mut agent = Raw::new();
+    agent.greet();
+    let order = sixfold_bench::protocol::Order::Authority(authority("[::1]:0", 1.0));
+    let serving = agent.ask(&serde_json::to_string(&order).unwrap());
+    let address = serving["addresses"][0].as_str().unwrap().parse().unwrap();
+    let (pid, folder) = agent.start("exec sleep 300");
+    let order = sixfold_bench::protocol::Order::Load(load(address, 100.0, 600_000));
+    assert_eq!(agent.ask(&serde_json::to_string(&order).unwrap())["reply"], "progress");
+    drop(agent.child.stdin.take());
+    until("the agent has ended", || agent.child.try_wait().unwrap().is_some());
+    until("its device too", || !runs(pid));
+    until("its folder is gone", || gone(&folder));
 }

@@ -21,7 +21,6 @@ use std::thread;
 use std::time::Duration;
 
 /// An agent. What it started ends with it.
-#[derive(Debug)]
 pub struct Agent {
     devices: Devices,
     serving: Serving,
