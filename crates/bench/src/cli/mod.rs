@@ -1,6 +1,7 @@
 //! The command line of `sixfold-bench`.
 
 mod agent;
+mod load;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +21,8 @@ pub struct Cli {
 pub enum Command {
     /// Measures a DNS64 server by RFC 8219 section 9 and writes a report.
     Run(Box<run::RunArguments>),
+    /// Sends a load to a server, checks every reply and times every query.
+    Load(Box<load::LoadArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -32,6 +35,7 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run(arguments) => arguments.run(),
+        Command::Load(arguments) => load::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::keep()),
     }

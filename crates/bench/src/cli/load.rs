@@ -1,0 +1,393 @@
+//! `sixfold-bench load`: one load on one server, from flags to summary.
+
+mod summary;
+
+use crate::stop;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use load::{LoadError, Nobody, Progress, grouped};
+use measure::amount;
+use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::outcome::{Outcome, Verdict};
+use measure::plan::Prefix;
+use measure::window::Window;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const HELP: &str = "\
+Queries leave on an absolute schedule, whatever comes back, and every reply is checked in full. With --outstanding instead \
+of --rate a query leaves whenever fewer than that many are unanswered.
+
+Exit status: 0 every query got a valid reply in time, 1 not so or the tester was the limit, 2 wrong usage.
+
+Example: a minute of 50,000 queries a second at a DNS64 server with the well-known prefix
+  sixfold-bench load --server [::1]:5364 --rate 50000 --prefix 64:ff9b::/96 --json result.json";
+
+/// `sixfold-bench load`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct LoadArguments {
+    /// Address of the server; port 53 unless said otherwise
+    #[arg(long, value_name = "ADDR", value_parser = server)]
+    server: SocketAddr,
+    /// Queries a second, over all threads
+    #[arg(long, value_name = "QPS", required_unless_present = "outstanding")]
+    rate: Option<f64>,
+    /// Closed loop: a query whenever fewer than N are unanswered, over all threads
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    outstanding: Option<u32>,
+    /// How long queries are sent and measured
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
+    duration: Duration,
+    /// How long queries are sent before that, unmeasured
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    warm_up: Duration,
+    /// A reply later than this after its query is late
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
+    timeout: Duration,
+    /// Names to ask, each at most once: a network, or the first and the last address
+    #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
+    names: Window,
+    /// Number of the first name in that range
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    first: u64,
+    /// Zone of the names
+    #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
+    zone_name: String,
+    /// DNS64 prefix of the server; may be repeated: then an address has one AAAA record for each
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    prefix: Vec<Prefix>,
+    /// No synthesis is expected: names have the AAAA records that the authority gives them
+    #[arg(long, visible_alias = "self-test", conflicts_with = "prefix")]
+    no_prefix: bool,
+    /// Addresses of each name
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    addresses: u16,
+    /// CNAME records before the addresses
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    cname_depth: u16,
+    /// Share of names, 0 to 1, that have AAAA records, as the authority was told
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    aaaa_share: f64,
+    /// Seed of the authority's choice of these names, and of all that is drawn here
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Lowest and highest TTL, in seconds, of a valid record
+    #[arg(long, value_name = "LOW-HIGH", default_value = "0-2147483647", value_parser = bounds)]
+    ttl: (u32, u32),
+    /// Share of queries, 0 to 1, that ask names which were answered at least two timeouts before
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    cached_share: f64,
+    /// Sending threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: u16,
+    /// Receiving threads; 0: the sending threads receive too
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    receivers: u16,
+    /// Source ports of each sending thread, for each source address
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    ports: u16,
+    /// Source addresses, separated by commas [default: the one that routing chooses]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    sources: Vec<IpAddr>,
+    /// Consecutive queries of a thread that leave from one port; those that are due together share a system call
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    group: u16,
+    /// Queries that are due at the same instant
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "outstanding")]
+    burst: u32,
+    /// Cores of the sending threads, then of the receiving ones, separated by commas
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pin: Vec<u16>,
+    /// Wait in a loop instead of asleep
+    #[arg(long)]
+    spin: bool,
+    /// Transport of the queries; only udp so far
+    #[arg(long, value_name = "NAME", default_value = "udp", value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
+    transport: String,
+    /// Write the outcome as JSON to this file (-: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write one line a second as CSV to this file (-: standard output)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// No progress and no summary
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs the load and shows what came of it.
+pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
+    if arguments.transport != "udp" {
+        eprintln!(
+            "sixfold-bench: load: transport {}: not supported yet; use --transport udp",
+            arguments.transport
+        );
+        return Ok(ExitCode::from(2));
+    }
+    let order = order(arguments);
+    let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
+    let display = Display::new(arguments.quiet);
+    let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
+        display.show(progress);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    display.end();
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error @ (LoadError::Bind(..) | LoadError::Pin(..) | LoadError::Kernel(..))) => {
+            return Err(format!("load: {error}"));
+        }
+        Err(error) => {
+            eprintln!("sixfold-bench: load: {error}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let is_output = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
+    if !arguments.quiet {
+        let text = summary::text(&order, &outcome);
+        if is_output(&arguments.json) || is_output(&arguments.csv) {
+            eprint!("{text}")
+        } else {
+            print!("{text}")
+        }
+    }
+    if let Some(file) = &arguments.json {
+        let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
+        write(file, &format!("{text}\n"))?;
+    }
+    if let Some(file) = &arguments.csv {
+        write(file, &csv(&outcome))?;
+    }
+    Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The order that the flags make.
+fn order(arguments: &LoadArguments) -> Load {
+    let prefixes = if arguments.no_prefix { &[][..] } else { &arguments.prefix };
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let pace = match (arguments.outstanding, arguments.rate) {
+        (Some(outstanding), _) => Pace::Closed { outstanding },
+        (None, rate) => Pace::Open { rate_qps: rate.unwrap_or(0.0), burst: arguments.burst },
+    };
+    Load {
+        server: arguments.server,
+        pace,
+        duration_ms: ms(arguments.duration),
+        warm_up_ms: ms(arguments.warm_up),
+        timeout_ms: ms(arguments.timeout),
+        names: arguments.names,
+        first_name: arguments.first,
+        expect: Expectation {
+            zone: arguments.zone_name.clone(),
+            prefixes: prefixes.iter().map(|prefix| (prefix.address, prefix.length)).collect(),
+            addresses: arguments.addresses,
+            cname_depth: arguments.cname_depth,
+            aaaa_share: arguments.aaaa_share,
+            aaaa_seed: arguments.seed,
+            ttl: arguments.ttl,
+        },
+        cached_share: arguments.cached_share,
+        lanes: Lanes {
+            senders: arguments.threads,
+            receivers: arguments.receivers,
+            ports: arguments.ports,
+            sources: arguments.sources.clone(),
+            group: arguments.group,
+            pins: arguments.pin.clone(),
+            spin: arguments.spin,
+        },
+        seed: arguments.seed,
+    }
+}
+
+/// Progress: a bar on a terminal, else a line a second.
+enum Display {
+    None,
+    Lines,
+    Bar(ProgressBar),
+}
+
+impl Display {
+    fn new(quiet: bool) -> Display {
+        if quiet {
+            return Display::None;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Display::Lines;
+        }
+        let bar = ProgressBar::new(0);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+            bar.set_style(style);
+        }
+        Display::Bar(bar)
+    }
+
+    fn show(&self, progress: &Progress) {
+        let text = line(progress);
+        match self {
+            Display::None => {}
+            Display::Lines => eprintln!("{text}"),
+            Display::Bar(bar) => {
+                bar.set_length(progress.whole.as_millis() as u64);
+                bar.set_position(progress.elapsed.as_millis() as u64);
+                bar.set_message(text);
+            }
+        }
+    }
+
+    fn end(&self) {
+        if let Display::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// How far a load is, in a line.
+fn line(progress: &Progress) -> String {
+    let (elapsed, whole) = (progress.elapsed.as_secs_f64(), progress.whole.as_secs_f64());
+    let mut text = format!("{elapsed:.0} of {whole:.0} s: ");
+    if progress.warm_up {
+        text.push_str("warming up");
+    } else {
+        let _ = write!(text, "{} sent, {} valid", grouped(progress.sent), grouped(progress.valid));
+    }
+    for (count, name) in [(progress.invalid, "invalid"), (progress.late, "late"), (progress.lost, "lost")] {
+        if count > 0 {
+            let _ = write!(text, ", {} {name}", grouped(count));
+        }
+    }
+    text
+}
+
+/// One line a second.
+fn csv(outcome: &Outcome) -> String {
+    let mut text = "second,sent,valid,invalid,late,lost\n".to_owned();
+    for (number, second) in outcome.per_second.iter().enumerate() {
+        let lost = second.sent.saturating_sub(second.valid + second.invalid + second.late);
+        let _ = writeln!(
+            text,
+            "{number},{},{},{},{},{lost}",
+            second.sent, second.valid, second.invalid, second.late
+        );
+    }
+    text
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    if file == Path::new("-") {
+        print!("{text}");
+        return Ok(());
+    }
+    fs::write(file, text)
+        .map_err(|error| format!("load: {}: {error}; choose a place that can be written", file.display()))
+}
+
+fn server(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    text.parse().or_else(|_| bare.parse().map(|address: IpAddr| SocketAddr::new(address, 53))).map_err(|_| {
+        format!("\"{text}\" is no address; write one like 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353")
+    })
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    Prefix::try_from(text.to_owned())
+}
+
+fn bounds(text: &str) -> Result<(u32, u32), String> {
+    let refused =
+        || format!("\"{text}\" are no bounds; write the lowest and the highest TTL in seconds, like 0-3600");
+    let (low, high) = text.split_once('-').ok_or_else(refused)?;
+    let (low, high) = (low.parse().map_err(|_| refused())?, high.parse().map_err(|_| refused())?);
+    if low <= high { Ok((low, high)) } else { Err(refused()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn parse(line: &str) -> Result<LoadArguments, String> {
+        let words = ["sixfold-bench", "load"].into_iter().chain(line.split_ascii_whitespace());
+        match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
+            Command::Load(arguments) => Ok(*arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_make_an_order() {
+        let arguments = parse(
+            "--server ::1 --rate 5000 --duration 2s --warm-up 500ms --names 1.0.0.0-1.0.255.255 --first 7 \
+             --prefix 2001:db8:64::/96 --prefix 2001:db8:1::/48 --threads 2 --sources ::1,::2 --pin 0,1 --ttl 1-60",
+        );
+        let order = order(&arguments.unwrap());
+        assert_eq!(order.server, "[::1]:53".parse().unwrap());
+        assert_eq!(order.pace, Pace::Open { rate_qps: 5000.0, burst: 1 });
+        assert_eq!((order.duration_ms, order.warm_up_ms, order.timeout_ms), (2000, 500, 1000));
+        assert_eq!((order.names.names(), order.first_name), (65_536, 7));
+        assert_eq!(order.expect.prefixes.len(), 2);
+        assert_eq!((order.lanes.senders, order.lanes.sources.len(), order.lanes.pins.len()), (2, 2, 2));
+        assert_eq!(order.expect.ttl, (1, 60));
+    }
+
+    #[test]
+    fn the_well_known_prefix_is_expected_unless_none_is() {
+        let prefixes = |line: &str| order(&parse(line).unwrap()).expect.prefixes;
+        assert_eq!(prefixes("--server 192.0.2.1 --rate 1"), [("64:ff9b::".parse().unwrap(), 96)]);
+        assert_eq!(prefixes("--server 192.0.2.1 --rate 1 --self-test"), []);
+    }
+
+    #[test]
+    fn a_load_has_a_rate_or_a_number_outstanding() {
+        assert!(parse("--server ::1").unwrap_err().contains("--rate"));
+        assert!(parse("--server ::1 --rate 1 --outstanding 5").is_err());
+        let closed = order(&parse("--server ::1 --outstanding 5").unwrap());
+        assert_eq!(closed.pace, Pace::Closed { outstanding: 5 });
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_the_right_ones() {
+        for (line, part) in [
+            ("--server nowhere --rate 1", "[2001:db8::53]:5353"),
+            ("--server ::1 --rate 1 --prefix 64:ff9b::/95", "RFC 6052"),
+            ("--server ::1 --rate 1 --ttl 9-1", "0-3600"),
+            ("--server ::1 --rate 1 --duration 5", "250ms"),
+            ("--server ::1 --rate 1 --transport smoke", "tcp-reuse"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn progress_names_only_what_happened() {
+        let mut progress = Progress {
+            elapsed: Duration::from_secs(3),
+            whole: Duration::from_secs(60),
+            sent: 150_000,
+            valid: 149_990,
+            ..Progress::default()
+        };
+        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
+        progress.lost = 10;
+        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
+        progress.warm_up = true;
+        assert_eq!(line(&progress), "3 of 60 s: warming up, 10 lost");
+    }
+
+    #[test]
+    fn each_second_is_a_line() {
+        let second = measure::outcome::Second { sent: 10, valid: 6, invalid: 1, late: 1 };
+        let outcome = Outcome { per_second: vec![second], ..Outcome::default() };
+        assert_eq!(csv(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
+    }
+}
