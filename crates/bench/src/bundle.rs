@@ -90,7 +90,8 @@ struct Surroundings<'a> {
 
 /// One file for each trial that has latencies; those of an earlier record with the same numbers are replaced.
 fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
-    let measured = || run.trials.iter().filter(|trial| !trial.outcome.latency_us.intended.histogram.is_empty());
+    let measured =
+        || run.trials.iter().filter(|trial| !trial.outcome.latency_us.intended.histogram.is_empty());
     if measured().next().is_none() {
         return Ok(());
     }
@@ -175,11 +176,16 @@ mod tests {
         let run = sample::run(&Shape::quick());
         write(&folder.0, &run).unwrap();
         assert!(read(&folder.0).unwrap() == run);
-        for file in ["report.html", "trials.csv", "environment.json", "configs/unbound.conf", "hist/trial-00000.hgrm"] {
+        for file in
+            ["report.html", "trials.csv", "environment.json", "configs/unbound.conf", "hist/trial-00000.hgrm"]
+        {
             assert!(folder.0.join(file).is_file(), "{file}");
         }
         let names = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name());
-        assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")), "nothing is left over");
+        assert!(
+            names.into_iter().all(|name| !name.to_string_lossy().ends_with(".new")),
+            "nothing is left over"
+        );
     }
 
     #[test]
@@ -216,7 +222,8 @@ mod tests {
         }
         let folder = Folder::new("escape");
         let mut run = sample::run(&Shape::quick());
-        run.device.files = [("a/b", "1"), ("a_b", "2"), ("../c", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+        run.device.files =
+            [("a/b", "1"), ("a_b", "2"), ("../c", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
         write(&folder.0, &run).unwrap();
         let many = fs::read_dir(folder.0.join("configs")).unwrap().count();
         assert_eq!(many, 3, "and none takes the place of another");

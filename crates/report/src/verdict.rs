@@ -4,6 +4,7 @@ use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
 use measure::outcome::Verdict;
 use measure::run::{CellResult, Kept, Purpose, Run};
+use std::net::{IpAddr, SocketAddr};
 
 /// Whether a run complies with RFC 8219.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,12 +155,11 @@ fn limited(run: &Run) -> Option<(&'static str, String)> {
     let first = limited.peek()?.number;
     let reason = limited.peek()?.outcome.reason.clone();
     let many = limited.count();
-    let trials =
-        if many == 1 { "1 trial".to_owned() } else { format!("{} trials", number::count(many as u64)) };
-    Some((
-        "Tester-limited",
-        format!("{trials} say nothing of the device; the first, trial {first}: {reason}"),
-    ))
+    let trials = match many {
+        1 => "1 trial says".to_owned(),
+        _ => format!("{} trials say", number::count(many as u64)),
+    };
+    Some(("Tester-limited", format!("{trials} nothing of the device; the first, trial {first}: {reason}.")))
 }
 
 /// Whether device and tester are the same host, or somebody said so.
@@ -168,7 +168,10 @@ fn single_machine(run: &Run) -> bool {
         let facts = &run.hosts.get(role)?.facts;
         facts.get("hostname").or_else(|| facts.get("host"))
     };
-    let same = matches!((hostname("device"), hostname("tester")), (Some(a), Some(b)) if a == b);
+    let address = run.device.address.trim();
+    let address = address.parse::<SocketAddr>().map(|it| it.ip()).or_else(|_| address.parse::<IpAddr>());
+    let same = matches!((hostname("device"), hostname("tester")), (Some(a), Some(b)) if a == b)
+        || address.is_ok_and(|address| address.to_canonical().is_loopback());
     let of_hosts = run.hosts.values().flat_map(|host| &host.warnings);
     same || run.warnings.iter().chain(of_hosts).any(|text| {
         let text = text.to_lowercase();
@@ -215,6 +218,7 @@ mod tests {
         let mut run = quick();
         run.warnings.clear();
         run.hosts.clear();
+        run.device.address = "[2001:2::53]:53".to_owned();
         run.trials.retain(|trial| trial.outcome.verdict != Verdict::TesterLimited);
         assert_eq!(objections(&run), []);
         let raised = |change: fn(&mut Run)| {
@@ -225,6 +229,7 @@ mod tests {
         assert_eq!(raised(|run| run.complete = false), ["Incomplete"]);
         assert_eq!(raised(|run| run.self_test = None), ["No self-test"]);
         assert_eq!(raised(|run| run.warnings.push("All on ONE machine".into())), ["A single machine"]);
+        assert_eq!(raised(|run| run.device.address = "[::1]:5301".into()), ["A single machine"]);
         assert_eq!(
             raised(|run| run.trials.last_mut().unwrap().outcome.verdict = Verdict::TesterLimited),
             ["Tester-limited"]

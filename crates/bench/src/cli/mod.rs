@@ -1,7 +1,9 @@
 //! The command line of `sixfold-bench`.
 
 mod agent;
+mod compare;
 mod load;
+mod report;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +23,10 @@ pub struct Cli {
 pub enum Command {
     /// Measures a DNS64 server by RFC 8219 section 9 and writes a report.
     Run(Box<run::RunArguments>),
+    /// Makes the report of a run again from its record.
+    Report(report::ReportArguments),
+    /// Compares two runs: is the second faster or slower?
+    Compare(compare::CompareArguments),
     /// Sends a load to a server, checks every reply and times every query.
     Load(Box<load::LoadArguments>),
     /// Carries out the orders of a run.
@@ -35,6 +41,8 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run(arguments) => arguments.run(),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::keep()),

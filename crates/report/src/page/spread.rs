@@ -36,7 +36,7 @@ pub(super) fn figure(view: &View) -> String {
         "spread-plot",
         TITLE,
         "For each result the rates of all repetitions as points, the median as a tall stroke, the 1st and 99th percentile as the ends of a line.",
-        (860.0, 64.0 + groups.len() as f64 * 50.0),
+        (860.0, 64.0 + groups.len() as f64 * if groups.len() > 8 { 36.0 } else { 50.0 }),
         axis,
         Axis::rows(&names),
     )
