@@ -4,7 +4,7 @@
 //!
 //! [`Zone`] turns a query into an answer: pure, without allocation, so that any datapath can call it. [`Server`] serves it
 //! with threads of its own, [`Turns`] on the thread of its owner; both move datagrams in batches. [`Faults`] make answers
-//! late, lost or wrong, reproducibly.
+//! late, lost or wrong, reproducibly. With the feature `zone-file`, `Records` are a zone from a master file instead.
 //!
 //! Not here: DNSSEC, zone transfers, cookies.
 #![forbid(unsafe_code)]
@@ -22,6 +22,8 @@ mod service;
 mod stream;
 mod turns;
 mod zone;
+#[cfg(feature = "zone-file")]
+mod zonefile;
 
 pub use chaos::read_counters;
 pub use counters::{Kind, Ledger};
@@ -33,3 +35,5 @@ pub use server::Server;
 pub use service::Content;
 pub use turns::Turns;
 pub use zone::{Zone, ZoneError};
+#[cfg(feature = "zone-file")]
+pub use zonefile::{LoadError, Records};

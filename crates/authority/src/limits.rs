@@ -57,3 +57,9 @@ pub const DELAYED: usize = 65_536;
 /// Octets of a query that can wait: the longest name with an OPT record has 12 + 255 + 4 + 11 = 282; 38 are left for
 /// options.
 pub const DELAYED_QUERY: usize = 320;
+
+/// Octets of a master file that are read at a time, and the longest entry in it.
+pub const ENTRY: usize = 1 << 20;
+
+/// CNAME records that an answer from a master file follows: more than servers usually do; a loop ends here.
+pub const CHAIN: usize = 16;

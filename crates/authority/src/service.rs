@@ -13,11 +13,21 @@ use wire::{Class, Message};
 pub enum Content {
     /// A zone that computes its answers.
     Computed(Zone),
+    /// A zone from a master file.
+    #[cfg(feature = "zone-file")]
+    File(std::sync::Arc<crate::Records>),
 }
 
 impl From<Zone> for Content {
     fn from(zone: Zone) -> Content {
         Content::Computed(zone)
+    }
+}
+
+#[cfg(feature = "zone-file")]
+impl From<crate::Records> for Content {
+    fn from(records: crate::Records) -> Content {
+        Content::File(std::sync::Arc::new(records))
     }
 }
 
@@ -70,6 +80,8 @@ impl Service {
         }
         match &self.content {
             Content::Computed(zone) => zone.body(asked, message),
+            #[cfg(feature = "zone-file")]
+            Content::File(records) => records.body(asked, message),
         }
     }
 }

@@ -1,0 +1,219 @@
+//! A master file in pieces: whole entries (RFC 1035 section 5.1), read in chunks, so that a file of any size takes little
+//! memory. Directives (`$ORIGIN` and the like) are pieces of their own, because some are expanded here and because an
+//! error in one then has its line.
+
+use crate::limits;
+use std::io::{self, Read};
+
+/// Some entries without a directive among them, or one directive.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    /// The text, up to and with the end of its last line.
+    pub text: &'a [u8],
+    /// The number of its first line.
+    pub line: u64,
+    /// Whether it is a directive.
+    pub is_directive: bool,
+}
+
+/// Why there is no next piece.
+#[derive(Debug)]
+pub(crate) enum EntriesError {
+    /// The file could not be read.
+    Read(io::Error),
+    /// The entry that begins at this line does not end within [`limits::ENTRY`] octets or the file.
+    Endless(u64),
+}
+
+/// The pieces of a file.
+pub(crate) struct Entries<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// Where the next piece begins in the buffer, and the number of its line.
+    start: usize,
+    line: u64,
+    has_ended: bool,
+}
+
+impl<R: Read> Entries<R> {
+    pub fn new(source: R) -> Entries<R> {
+        Entries { source, buffer: Vec::with_capacity(limits::ENTRY), start: 0, line: 1, has_ended: false }
+    }
+
+    /// The next piece; `None` at the end of the file.
+    pub fn next(&mut self) -> Result<Option<Piece<'_>>, EntriesError> {
+        loop {
+            let rest = &self.buffer[self.start..];
+            let (length, lines, is_directive) = first_piece(rest);
+            if length > 0 {
+                let (start, line) = (self.start, self.line);
+                self.start += length;
+                self.line += lines;
+                let text = &self.buffer[start..start + length];
+                return Ok(Some(Piece { text, line, is_directive }));
+            }
+            if self.has_ended {
+                return if rest.is_empty() { Ok(None) } else { Err(EntriesError::Endless(self.line)) };
+            }
+            if rest.len() >= limits::ENTRY {
+                return Err(EntriesError::Endless(self.line));
+            }
+            self.fill().map_err(EntriesError::Read)?;
+        }
+    }
+
+    /// Reads on, and ends the last line if the file does not.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let room = (limits::ENTRY - self.buffer.len()) as u64;
+        let read = self.source.by_ref().take(room).read_to_end(&mut self.buffer)? as u64;
+        if read < room {
+            self.has_ended = true;
+            if self.buffer.last().is_some_and(|last| *last != b'\n') {
+                self.buffer.push(b'\n');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Octets and lines of the first piece, and whether it is a directive. No octets: no entry is complete.
+fn first_piece(text: &[u8]) -> (usize, u64, bool) {
+    let is_directive = text.first() == Some(&b'$');
+    let (mut length, mut lines) = (0, 0);
+    while length < text.len() && (length == 0 || (!is_directive && text[length] != b'$')) {
+        let Some((octets, more)) = entry(&text[length..]) else { break };
+        length += octets;
+        lines += more;
+    }
+    (length, lines, is_directive)
+}
+
+/// The first entry of a text in octets and lines, if it is complete. An empty line and a comment are entries too.
+fn entry(text: &[u8]) -> Option<(usize, u64)> {
+    let (mut at, mut lines, mut depth) = (0, 0, 0u32);
+    let mut is_quoted = false;
+    while let Some(&octet) = text.get(at) {
+        at += 1;
+        match octet {
+            b'\n' => {
+                lines += 1;
+                if depth == 0 && !is_quoted {
+                    return Some((at, lines));
+                }
+            }
+            b'\\' => {
+                // An escaped line end still ends a line for whoever counts them.
+                if text.get(at) != Some(&b'\n') {
+                    at += 1;
+                }
+            }
+            b'"' => is_quoted = !is_quoted,
+            b'(' if !is_quoted => depth += 1,
+            b')' if !is_quoted => depth = depth.saturating_sub(1),
+            b';' if !is_quoted => at += text[at..].iter().position(|octet| *octet == b'\n')?,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The line on which the record stands that comes after `count` others in a piece which begins at `line`.
+pub(crate) fn line_of_record(piece: &[u8], line: u64, count: u64) -> u64 {
+    let (mut at, mut line, mut seen) = (0, line, 0);
+    while let Some((octets, lines)) = entry(&piece[at..]) {
+        if is_record(&piece[at..at + octets]) {
+            if seen == count {
+                break;
+            }
+            seen += 1;
+        }
+        at += octets;
+        line += lines;
+    }
+    line
+}
+
+/// Whether an entry is more than white space and a comment.
+fn is_record(entry: &[u8]) -> bool {
+    entry.iter().find(|octet| !octet.is_ascii_whitespace()).is_some_and(|octet| *octet != b';')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that gives a few octets at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(buffer.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    fn pieces(text: &str) -> Vec<(String, u64, bool)> {
+        let mut entries = Entries::new(Slow(text.as_bytes(), 7));
+        let mut all = Vec::new();
+        while let Some(piece) = entries.next().unwrap() {
+            all.push((String::from_utf8(piece.text.to_vec()).unwrap(), piece.line, piece.is_directive));
+        }
+        all
+    }
+
+    #[test]
+    fn directives_stand_alone_and_entries_keep_their_lines_together() {
+        let text = "$ORIGIN a.\nx A 1.2.3.4\n\n; $TTL\ny SOA a b ( 1 ; one )\n 2 3\n$4 5)\n$TTL 60\nz TXT \"$\n;\" \\\" \\(\n $x";
+        assert_eq!(
+            pieces(text),
+            [
+                ("$ORIGIN a.\n".into(), 1, true),
+                ("x A 1.2.3.4\n\n; $TTL\ny SOA a b ( 1 ; one )\n 2 3\n$4 5)\n".into(), 2, false),
+                ("$TTL 60\n".into(), 8, true),
+                ("z TXT \"$\n;\" \\\" \\(\n $x\n".into(), 9, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_file_has_no_pieces() {
+        assert_eq!(pieces(""), []);
+        assert_eq!(pieces("\n"), [("\n".into(), 1, false)]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_an_error_with_its_line() {
+        for text in ["a A 1.2.3.4\nx SOA (\n1 2", "a A 1.2.3.4\nx TXT \"abc\n"] {
+            let mut entries = Entries::new(text.as_bytes());
+            assert_eq!(entries.next().unwrap().unwrap().line, 1);
+            assert!(matches!(entries.next(), Err(EntriesError::Endless(2))));
+        }
+        let long = format!("x TXT ({}", "\n".repeat(2 * limits::ENTRY));
+        assert!(matches!(Entries::new(long.as_bytes()).next(), Err(EntriesError::Endless(1))));
+    }
+
+    #[test]
+    fn files_beyond_a_chunk_are_read_to_their_end() {
+        let text: String = (0..100_000).map(|n| format!("name-{n} 3600 IN A 192.0.2.1\n")).collect();
+        assert!(text.len() > 2 * limits::ENTRY);
+        let mut entries = Entries::new(text.as_bytes());
+        let (mut read, mut lines) = (String::new(), 1);
+        while let Some(piece) = entries.next().unwrap() {
+            assert_eq!(piece.line, lines);
+            lines += piece.text.iter().filter(|octet| **octet == b'\n').count() as u64;
+            read.push_str(std::str::from_utf8(piece.text).unwrap());
+        }
+        assert!(read == text);
+    }
+
+    #[test]
+    fn the_line_of_a_record_skips_what_is_none() {
+        let piece = b"\n; comment\na A 1.2.3.4\n b (\n c )\n\t \nd\n";
+        let lines: Vec<_> = (0..4).map(|count| line_of_record(piece, 10, count)).collect();
+        assert_eq!(lines, [12, 13, 16, 17]);
+    }
+}
