@@ -1,0 +1,175 @@
+//! A device whose faults are a script: a plain socket in a thread. What it does depends on the number of the name asked
+//! alone, so every load can be foretold.
+
+#![allow(dead_code)] // Each test program uses a part of it.
+
+use measure::order::{Expectation, Lanes, Load, Pace};
+use measure::outcome::{Outcome, Verdict};
+use socket2::SockRef;
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// 64:ff9b::/96.
+const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A query as the device sees it.
+pub struct Query<'a> {
+    /// Its name's number in 10.0.0.0/8.
+    pub number: u64,
+    /// The message.
+    pub message: &'a [u8],
+    /// The ID of the query that came before it from the same port.
+    pub earlier_id: Option<[u8; 2]>,
+    /// How often this name has been asked before.
+    pub asked_before: u64,
+}
+
+/// What the device does.
+pub struct Reply {
+    pub message: Vec<u8>,
+    pub after: Duration,
+    pub from_elsewhere: bool,
+}
+
+impl Reply {
+    pub fn now(message: Vec<u8>) -> Vec<Reply> {
+        vec![Reply { message, after: Duration::ZERO, from_elsewhere: false }]
+    }
+}
+
+impl Query<'_> {
+    /// The right reply.
+    pub fn right(&self) -> Vec<u8> {
+        self.with_record(&PREFIX, self.address(), 60)
+    }
+
+    pub fn address(&self) -> [u8; 4] {
+        (0x0a00_0000 + self.number as u32).to_be_bytes()
+    }
+
+    /// A reply with one AAAA record.
+    pub fn with_record(&self, prefix: &[u8; 12], address: [u8; 4], ttl: u32) -> Vec<u8> {
+        let mut message = self.message.to_vec();
+        (message[2], message[3], message[7]) = (0x81, 0x80, 1);
+        message.extend([0xc0, 12, 0, 28, 0, 1]);
+        message.extend(ttl.to_be_bytes());
+        message.extend([0, 16]);
+        message.extend(prefix);
+        message.extend(address);
+        message
+    }
+
+    /// The right reply with some octets changed.
+    pub fn patched(&self, octets: &[(usize, u8)]) -> Vec<u8> {
+        let mut message = self.right();
+        octets.iter().for_each(|(at, octet)| message[*at] = *octet);
+        message
+    }
+}
+
+/// A running device; it ends with this value.
+pub struct Device {
+    pub address: SocketAddr,
+    /// Queries that came.
+    pub received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Device {
+    pub fn start(address: &str, mut script: impl FnMut(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Device {
+        let (socket, elsewhere) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        // A pause of the machine must not look like a loss.
+        let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let device = (Arc::clone(&stop), Arc::clone(&received));
+        let address = socket.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut waiting: Vec<(Instant, Vec<u8>, SocketAddr)> = Vec::new();
+            let (mut ids, mut asked) = (HashMap::new(), HashMap::<u64, u64>::new());
+            let mut buffer = [0; 512];
+            while !device.0.load(Ordering::Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    device.1.fetch_add(1, Ordering::Relaxed);
+                    let message = &buffer[..length];
+                    let number = number(message);
+                    let asked_before = asked.entry(number).or_default();
+                    let earlier_id = ids.insert(from, [message[0], message[1]]);
+                    let query = Query { number, message, earlier_id, asked_before: *asked_before };
+                    *asked_before += 1;
+                    for reply in script(&query) {
+                        let socket = if reply.from_elsewhere { &elsewhere } else { &socket };
+                        if reply.after.is_zero() {
+                            socket.send_to(&reply.message, from).unwrap();
+                        } else {
+                            waiting.push((Instant::now() + reply.after, reply.message, from));
+                        }
+                    }
+                }
+                let now = Instant::now();
+                while let Some(due) = waiting.iter().position(|(time, ..)| *time <= now) {
+                    let (_, message, to) = waiting.swap_remove(due);
+                    socket.send_to(&message, to).unwrap();
+                }
+            }
+        });
+        Device { address, received, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let outcome = thread.join();
+            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
+        }
+    }
+}
+
+/// The number that a query's name says.
+pub fn number(message: &[u8]) -> u64 {
+    let octet = |at: usize| std::str::from_utf8(&message[at..at + 3]).unwrap().parse::<u64>().unwrap();
+    ((octet(13) - 10) << 24) + (octet(17) << 16) + (octet(21) << 8) + octet(25)
+}
+
+/// An order of one thread with a timeout that no pause of the machine exceeds.
+pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
+    Load {
+        server,
+        pace: Pace::Open { rate_qps, burst: 1 },
+        duration_ms,
+        warm_up_ms: 0,
+        timeout_ms: 2000,
+        names: "10.0.0.0/8".parse().unwrap(),
+        first_name: 0,
+        expect: Expectation {
+            zone: "dns64perf.test".into(),
+            prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
+            addresses: 1,
+            cname_depth: 0,
+            aaaa_share: 0.0,
+            aaaa_seed: 0,
+            ttl: (1, 3600),
+        },
+        cached_share: 0.0,
+        lanes: Lanes::default(),
+        seed: 42,
+    }
+}
+
+/// The verdict, unless a pause of the machine kept the tester from its part: the counters must be right all the same.
+pub fn assert_verdict(outcome: &Outcome, verdict: Verdict, reason: &str) {
+    match outcome.verdict {
+        Verdict::TesterLimited => eprintln!("the machine paused: {}", outcome.reason),
+        other => {
+            assert_eq!(other, verdict, "{outcome:?}");
+            assert!(outcome.reason.contains(reason), "{}", outcome.reason);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The truth of the instrument: each fault of a device is found, counted exactly, and named. So is a fault of the tester.
+
+mod device;
+
+use device::{Device, Query, Reply, assert_verdict, order};
+use measure::outcome::{Outcome, Verdict};
+use sixfold_load::{Companion, Nobody, run};
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// A load of 1,000 queries in a second on a device that answers every 100th wrongly, beginning with number 50.
+fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outcome {
+    let device = Device::start("127.0.0.1:0", move |query| {
+        if query.number % 100 == 50 { fault(query) } else { Reply::now(query.right()) }
+    });
+    let outcome =
+        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.sent, 1000);
+    let seconds = outcome.per_second.iter();
+    assert_eq!(seconds.map(|second| second.sent).sum::<u64>(), 1000);
+    outcome
+}
+
+/// What was counted: valid, late, lost, duplicates, unsolicited, wrong source, and the reasons.
+fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>) {
+    let o = outcome;
+    let reasons = o.invalid.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    ([o.valid, o.late, o.lost, o.duplicates, o.unsolicited, o.wrong_source], reasons)
+}
+
+/// A fault that ends its query under a reason.
+fn assert_named(reason: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
+    let outcome = with_fault(move |query| Reply::now(fault(query)));
+    assert_eq!(counts(&outcome), ([990, 0, 0, 0, 0, 0], vec![(reason, 10)]));
+    assert_eq!(outcome.received, 1000);
+    let text = format!("10 of 1,000 queries got no valid reply in time: 10 invalid ({reason})");
+    assert_verdict(&outcome, Verdict::Fail, &text);
+}
+
+#[test]
+fn a_device_without_fault_passes() {
+    let outcome = with_fault(|query| Reply::now(query.right()));
+    assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 0, 0], vec![]));
+    assert_verdict(&outcome, Verdict::Pass, "");
+    assert_eq!((outcome.names_used, outcome.asked_again), (1000, 0));
+    assert_eq!(outcome.latency_us.actual.count, 1000);
+    assert!((outcome.rate_asked - 1000.0).abs() < 1e-6 && (outcome.seconds - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn one_lost_query_in_ten_thousand_is_found() {
+    let device = Device::start("127.0.0.1:0", |query| {
+        if query.number % 10_000 == 9_999 { Vec::new() } else { Reply::now(query.right()) }
+    });
+    let outcome =
+        run(&order(device.address, 5000.0, 4000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.sent, outcome.lost, outcome.valid), (20_000, 2, 19_998));
+    assert!((outcome.loss() - 1e-4).abs() < 1e-12);
+    assert_verdict(&outcome, Verdict::Fail, "2 of 20,000 queries got no valid reply in time: 2 lost");
+}
+
+#[test]
+fn a_wrong_prefix_is_named() {
+    assert_named("prefix", |query| query.with_record(&[0x20; 12], query.address(), 60));
+}
+
+#[test]
+fn a_wrong_address_is_named() {
+    assert_named("address", |query| query.patched(&[(75, query.message[27] ^ 0x80)]));
+}
+
+#[test]
+fn an_extra_record_is_named() {
+    assert_named("extra-record", |query| {
+        let mut message = query.patched(&[(7, 2)]);
+        message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
+        message.extend([0x20; 16]);
+        message
+    });
+}
+
+#[test]
+fn a_truncated_reply_is_named() {
+    assert_named("truncated", |query| query.patched(&[(2, 0x83)]));
+}
+
+#[test]
+fn servfail_is_named() {
+    assert_named("servfail", |query| query.patched(&[(3, 0x82)]));
+}
+
+#[test]
+fn a_wrong_ttl_is_named() {
+    assert_named("ttl", |query| {
+        query.with_record(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], query.address(), 3601)
+    });
+}
+
+#[test]
+fn an_empty_answer_is_named() {
+    assert_named("no-records", |query| {
+        let mut message = query.message.to_vec();
+        message[2] = 0x81;
+        message
+    });
+}
+
+#[test]
+fn a_stale_id_is_named_and_does_not_answer() {
+    let outcome = with_fault(|query| {
+        let [high, low] = query.earlier_id.unwrap();
+        Reply::now(query.patched(&[(0, high), (1, low)]))
+    });
+    assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 0], vec![("stale-id", 10)]));
+    assert_verdict(&outcome, Verdict::Fail, "10 lost, 10 invalid (stale-id)");
+}
+
+#[test]
+fn a_wrong_question_is_named_and_does_not_answer() {
+    let outcome = with_fault(|query| {
+        let mut replies = Reply::now(query.patched(&[(13, b'2')]));
+        // The right reply follows for every other one: it still counts.
+        if query.number % 200 == 50 {
+            replies.extend(Reply::now(query.right()));
+        }
+        replies
+    });
+    assert_eq!(counts(&outcome), ([995, 0, 5, 0, 0, 0], vec![("question", 10)]));
+    assert_verdict(&outcome, Verdict::Fail, "5 lost, 10 invalid (question)");
+}
+
+#[test]
+fn a_duplicate_is_counted_apart() {
+    let outcome = with_fault(|query| {
+        let mut replies = Reply::now(query.right());
+        replies.extend(Reply::now(query.right()));
+        replies
+    });
+    assert_eq!(counts(&outcome), ([1000, 0, 0, 10, 0, 0], vec![]));
+    assert_eq!(outcome.received, 1000);
+    assert_verdict(&outcome, Verdict::Pass, "");
+}
+
+#[test]
+fn a_reply_from_another_port_is_counted_apart_and_does_not_answer() {
+    let outcome = with_fault(|query| {
+        vec![Reply { message: query.right(), after: Duration::ZERO, from_elsewhere: true }]
+    });
+    assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 10], vec![]));
+    assert_verdict(&outcome, Verdict::Fail, "10 lost");
+}
+
+#[test]
+fn an_unsolicited_reply_is_counted_apart() {
+    let outcome = with_fault(|query| {
+        let mut replies = Reply::now(query.right());
+        // A question of the load that was not asked at this port.
+        replies.extend(Reply::now(query.patched(&[(21, b'2')])));
+        replies
+    });
+    assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 10, 0], vec![]));
+}
+
+#[test]
+fn a_late_reply_is_late_and_not_lost() {
+    // 2 s of timeout and 3 s of delay, and the load goes on long enough to see it.
+    let device = Device::start("127.0.0.1:0", |query| {
+        let is_late = query.number < 1000 && query.number % 100 == 50;
+        let after = Duration::from_secs(if is_late { 3 } else { 0 });
+        vec![Reply { message: query.right(), after, from_elsewhere: false }]
+    });
+    let outcome =
+        run(&order(device.address, 1000.0, 5000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+    let outcome = outcome.unwrap();
+    assert_eq!(counts(&outcome), ([4990, 10, 0, 0, 0, 0], vec![]));
+    assert_eq!((outcome.received, outcome.per_second[0].late), (5000, 10));
+    assert!(outcome.latency_us.actual.max >= 3e6);
+    assert_verdict(&outcome, Verdict::Fail, "10 late");
+}
+
+/// Stands still once, as long as it is told.
+struct Sleeper {
+    turns: u32,
+    sleep: Duration,
+}
+
+impl Companion for Sleeper {
+    fn turn(&mut self) -> usize {
+        self.turns += 1;
+        if self.turns == 100 {
+            std::thread::sleep(self.sleep);
+        }
+        0
+    }
+
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    fn deadline_ns(&self) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
+    let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let mut sleeper = Sleeper { turns: 0, sleep: Duration::from_millis(400) };
+    let outcome =
+        run(&order(device.address, 1000.0, 1000), Some(&mut sleeper), |_| ControlFlow::Continue(()));
+    let outcome = outcome.unwrap();
+    // All is sent and counted in spite of it.
+    assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 0, 0], vec![]));
+    assert_eq!(outcome.verdict, Verdict::TesterLimited);
+    assert!(
+        outcome.reason.contains("stood still") && outcome.reason.contains("after it was due"),
+        "{}",
+        outcome.reason
+    );
+    assert!(outcome.lag_max_us > 350_000.0, "{}", outcome.lag_max_us);
+    // Who waited from when the query was due saw it; who waited from when it was sent did not.
+    assert!(outcome.latency_us.intended.max > 350_000.0);
+    assert!(outcome.latency_us.intended.p50 >= outcome.latency_us.actual.p50);
+    // 40 intervals of 10 ms without a query.
+    assert!(outcome.pacing_error.ms10.beyond_1_percent > 0.3, "{:?}", outcome.pacing_error);
+}
