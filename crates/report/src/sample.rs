@@ -242,8 +242,8 @@ impl Maker<'_> {
         let minutes = number as u64 * (self.shape.seconds + 2) / 60;
         let new = outcome.sent - outcome.asked_again;
         let authority = BTreeMap::from([
-            ("queries-aaaa".to_owned(), new),
-            ("queries-a".to_owned(), (new as f64 * (1.0 - cell.aaaa_share)) as u64),
+            (measure::run::ASKED_AAAA.to_owned(), new),
+            (measure::run::ASKED_A.to_owned(), (new as f64 * (1.0 - cell.aaaa_share)) as u64),
         ]);
         self.trials.push(Trial {
             number,

@@ -5,12 +5,8 @@ use crate::chart::{Axis, Plot, Scale};
 use crate::groups::Group;
 use crate::number;
 use crate::table::Table;
-use measure::run::Purpose;
+use measure::run::{ASKED_A, ASKED_AAAA, Purpose};
 use std::collections::BTreeMap;
-
-/// Counters of the authority: questions for AAAA and for A records that it received.
-const AAAA_QUERIES: &str = "queries-aaaa";
-const A_QUERIES: &str = "queries-a";
 
 /// The section.
 pub(super) fn section(view: &View) -> String {
@@ -137,6 +133,6 @@ fn questions(group: &Group) -> Option<(u64, u64, u64)> {
     known.fold(None, |sum, trial| {
         let (sent, aaaa, a) = sum.unwrap_or_default();
         let of = |kind: &str| trial.authority.get(kind).copied().unwrap_or(0);
-        Some((sent + trial.outcome.sent, aaaa + of(AAAA_QUERIES), a + of(A_QUERIES)))
+        Some((sent + trial.outcome.sent, aaaa + of(ASKED_AAAA), a + of(ASKED_A)))
     })
 }

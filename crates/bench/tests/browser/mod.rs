@@ -1,0 +1,189 @@
+//! Chromium without a window, driven by the DevTools protocol over two pipes: messages are JSON, each ended by a zero octet.
+//!
+//! The shell gives it its own standard input and output as descriptors 3 and 4, where Chromium expects the pipes.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// A browser that answers nothing for this long has failed; starting may take a while on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A browser with one page. It ends with its value.
+pub struct Browser {
+    process: Child,
+    orders: Option<ChildStdin>,
+    messages: Receiver<Value>,
+    session: String,
+    last: u64,
+    profile: PathBuf,
+    /// What the page did since it was opened: exceptions, complaints of the console, requests.
+    pub events: Vec<Value>,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// `screen` or `print`.
+    pub media: &'static str,
+    /// `light` or `dark`, as the system prefers.
+    pub scheme: &'static str,
+    /// Width of the window in CSS pixels.
+    pub width: u32,
+    /// Whether the page's script runs.
+    pub script: bool,
+}
+
+impl Browser {
+    /// Starts it, or says why there is none.
+    pub fn start(name: &str) -> Result<Browser, String> {
+        let program = ["chromium", "chromium-browser", "google-chrome"]
+            .into_iter()
+            .find(|program| on_path(program))
+            .ok_or("chromium is not installed")?;
+        let profile = std::env::temp_dir().join(format!("sixfold-browser-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&profile);
+        std::fs::create_dir_all(&profile).map_err(|error| error.to_string())?;
+        let script = "exec \"$0\" \"$@\" 3<&0 4>&1 >/dev/null";
+        let mut process = Command::new("sh")
+            .args(["-c", script, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"])
+            .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
+            .args([
+                "--disable-sync",
+                "--disable-dev-shm-usage",
+                "--hide-scrollbars",
+                "--remote-debugging-pipe",
+            ])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{program}: {error}"))?;
+        let orders = process.stdin.take();
+        let answers = process.stdout.take().ok_or("no pipe")?;
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            let mut answers = BufReader::new(answers);
+            let mut message = Vec::new();
+            while matches!(answers.read_until(0, &mut message), Ok(octets) if octets > 0) {
+                message.pop();
+                if serde_json::from_slice(&message).is_ok_and(|value| sender.send(value).is_err()) {
+                    return;
+                }
+                message.clear();
+            }
+        });
+        let mut browser = Browser {
+            process,
+            orders,
+            messages,
+            session: String::new(),
+            last: 0,
+            profile,
+            events: Vec::new(),
+        };
+        let target = browser.order("Target.createTarget", json!({"url": "about:blank"}))?;
+        let attached = browser
+            .order("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}))?;
+        browser.session = attached["sessionId"].as_str().unwrap_or_default().to_owned();
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.order(&format!("{domain}.enable"), json!({}))?;
+        }
+        Ok(browser)
+    }
+
+    /// Opens a file and waits until it is loaded.
+    pub fn open(&mut self, file: &Path, look: Look) -> Result<(), String> {
+        let features = json!([{"name": "prefers-color-scheme", "value": look.scheme}]);
+        self.order("Emulation.setEmulatedMedia", json!({"media": look.media, "features": features}))?;
+        self.order("Emulation.setScriptExecutionDisabled", json!({"value": !look.script}))?;
+        let size = json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.order("Emulation.setDeviceMetricsOverride", size)?;
+        self.events.clear();
+        self.order("Page.navigate", json!({"url": format!("file://{}", file.display())}))?;
+        let end = Instant::now() + PATIENCE;
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            let message = self.next(end)?;
+            self.events.push(message);
+        }
+        Ok(())
+    }
+
+    /// The value of an expression in the page.
+    pub fn value(&mut self, expression: &str) -> Result<Value, String> {
+        let answer =
+            self.order("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}))?;
+        match answer.get("exceptionDetails") {
+            Some(details) => Err(format!("{expression}: {details}")),
+            None => Ok(answer["result"]["value"].clone()),
+        }
+    }
+
+    /// The page on paper, as PDF in base64.
+    pub fn print(&mut self) -> Result<String, String> {
+        let answer =
+            self.order("Page.printToPDF", json!({"printBackground": true, "preferCSSPageSize": true}))?;
+        Ok(answer["data"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Sends an order and waits for its answer; events meanwhile are kept.
+    fn order(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
+        self.last += 1;
+        let mut message = json!({"id": self.last, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            message["sessionId"] = json!(self.session);
+        }
+        let mut octets = message.to_string().into_bytes();
+        octets.push(0);
+        let orders = self.orders.as_mut().ok_or("the browser is gone")?;
+        orders.write_all(&octets).map_err(|error| format!("{method}: {error}"))?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let message = self.next(end).map_err(|error| format!("{method}: {error}"))?;
+            match message.get("id").and_then(Value::as_u64) {
+                Some(id) if id == self.last => {
+                    return match message.get("error") {
+                        Some(error) => Err(format!("{method}: {error}")),
+                        None => Ok(message["result"].clone()),
+                    };
+                }
+                Some(_) => {}
+                None => self.events.push(message),
+            }
+        }
+    }
+
+    fn next(&mut self, end: Instant) -> Result<Value, String> {
+        self.messages.recv_timeout(end.saturating_duration_since(Instant::now())).map_err(|error| match error
+        {
+            RecvTimeoutError::Timeout => "the browser does not answer".to_owned(),
+            RecvTimeoutError::Disconnected => "the browser has ended".to_owned(),
+        })
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Asked to close it ends its own children too. It gets some seconds for that.
+        self.session.clear();
+        let _ = self.order("Browser.close", json!({}));
+        drop(self.orders.take());
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end && matches!(self.process.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,272 @@
+//! The report as a browser shows it, and the commands that make it and compare two runs.
+
+mod browser;
+
+use browser::{Browser, Look};
+use measure::run::{CellResult, Run, Summary};
+use report::sample::{self, Shape};
+use serde_json::Value;
+use sixfold_bench::bundle;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A folder with a run, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn with(name: &str, run: &Run) -> Folder {
+        let path = std::env::temp_dir().join(format!("sixfold-report-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        bundle::write(&path, run).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap()
+}
+
+fn rich() -> Run {
+    let mut run = sample::run(&Shape { repetitions: 4, seconds: 5, ..Shape::full() });
+    run.device.version = "<script>broken()</script> 1.0".to_owned();
+    run.results[3].censored = true;
+    run
+}
+
+const SCREEN: Look = Look { media: "screen", scheme: "light", width: 1200, script: true };
+
+const LOOKS: [Look; 5] = [
+    SCREEN,
+    Look { scheme: "dark", ..SCREEN },
+    Look { media: "print", ..SCREEN },
+    Look { width: 380, ..SCREEN },
+    Look { script: false, ..SCREEN },
+];
+
+/// Starts a browser, or says why the test is left out.
+fn browser(name: &str) -> Option<Browser> {
+    match Browser::start(name) {
+        Ok(browser) => Some(browser),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+#[test]
+fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
+    let Some(mut browser) = browser("numbers") else { return };
+    for (name, run) in [("rich", rich()), ("quick", sample::run(&Shape::quick()))] {
+        let folder = Folder::with(name, &run);
+        // The page of the command, not the one that came with the bundle.
+        std::fs::remove_file(folder.0.join("report.html")).unwrap();
+        assert!(bench(&["report", folder.path()]).status.success());
+        let record: Run =
+            serde_json::from_str(&std::fs::read_to_string(folder.0.join("run.json")).unwrap()).unwrap();
+        for look in LOOKS {
+            browser.open(&folder.0.join("report.html"), look).unwrap();
+            no_complaints(&browser.events, look);
+            if look.script {
+                assert_eq!(browser.value("document.documentElement.dataset.ready").unwrap(), "1", "{look:?}");
+                assert_eq!(browser.value("document.documentElement.dataset.errors").unwrap(), Value::Null);
+            }
+            same_numbers(&record, &rows(&mut browser), look);
+        }
+    }
+}
+
+/// No exception, nothing logged as an error or a warning, and no request beside the page itself.
+fn no_complaints(events: &[Value], look: Look) {
+    for event in events {
+        match event["method"].as_str().unwrap_or_default() {
+            "Runtime.exceptionThrown" | "Log.entryAdded" | "Network.loadingFailed" => {
+                panic!("{look:?}: {event}")
+            }
+            "Runtime.consoleAPICalled" => panic!("{look:?}: the page says something: {event}"),
+            "Network.requestWillBeSent" => {
+                let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
+                let own = url.starts_with("file://") && url.ends_with("/report.html");
+                assert!(own || url.starts_with("data:"), "{look:?}: {url}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The rows of the table of results, as they are shown.
+fn rows(browser: &mut Browser) -> Vec<Vec<String>> {
+    let rows = browser
+        .value(
+            "[...document.querySelectorAll('#results-table tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))",
+        )
+        .unwrap();
+    serde_json::from_value(rows).unwrap()
+}
+
+fn same_numbers(record: &Run, rows: &[Vec<String>], look: Look) {
+    let expected: Vec<(&CellResult, &Summary, bool)> = record
+        .results
+        .iter()
+        .flat_map(|result| [(result, &result.summary, true), (result, &result.confirmed_summary, false)])
+        .collect();
+    assert_eq!(rows.len(), expected.len(), "{look:?}");
+    for (row, (result, summary, strict)) in rows.iter().zip(expected) {
+        assert_eq!(row.len(), 9, "{row:?}");
+        assert_eq!(row[1], if strict { "strict" } else { "confirmed" });
+        assert_eq!(row[2], summary.count.to_string());
+        assert_eq!(row[3].starts_with("≥ "), result.censored, "{row:?}");
+        let shown = [&row[3], &row[4], &row[5], &row[6]];
+        for (text, value) in shown.into_iter().zip([summary.median, summary.p1, summary.p99, summary.mean]) {
+            assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
+        }
+        assert!(
+            (number(&row[7]) - summary.deviation).abs() <= 0.05 + 1e-9,
+            "{}: {}",
+            row[7],
+            summary.deviation
+        );
+        match result.cpu_us_per_query {
+            Some(cost) if strict => {
+                assert!((number(&row[8]) / cost - 1.0).abs() < 0.005, "{}: {cost}", row[8])
+            }
+            _ => assert_eq!(row[8], ""),
+        }
+    }
+}
+
+/// A number as the page writes it.
+fn number(text: &str) -> f64 {
+    let plain: String = text.trim_start_matches("≥ ").chars().filter(|c| *c != ',').collect();
+    plain.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+}
+
+/// Everything folded is opened, then all texts of charts that lie beyond their chart's edge are told.
+const CUT_LABELS: &str = "(() => {
+  document.querySelectorAll('details').forEach(details => details.open = true);
+  const cut = [];
+  for (const svg of document.querySelectorAll('svg.plot:not(.key)')) {
+    const box = svg.getBoundingClientRect();
+    for (const text of svg.querySelectorAll('text')) {
+      const own = text.getBoundingClientRect();
+      if (own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1)
+        cut.push(text.textContent);
+    }
+  }
+  return {cut, charts: document.querySelectorAll('svg.plot:not(.key)').length};
+})()";
+
+/// The contrast of every kind of text with what is behind it (WCAG 2, relative luminance).
+const CONTRASTS: &str = "(() => {
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const part = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  const behind = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = {};
+  for (const kind of ['body', '.say', '.banner', '.warnings li', '.badges li', 'td.yes', 'td.no', 'a', 'caption', 'summary', '.legend li']) {
+    const element = document.querySelector(kind);
+    if (!element) continue;
+    const [a, b] = [parse(getComputedStyle(element).color), behind(element)].map(luminance).sort((x, y) => y - x);
+    found[kind] = (a + 0.05) / (b + 0.05);
+  }
+  return found;
+})()";
+
+#[test]
+fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
+    let Some(mut browser) = browser("charts") else { return };
+    let folder = Folder::with("charts", &rich());
+    for look in LOOKS {
+        browser.open(&folder.0.join("report.html"), look).unwrap();
+        let charts = browser.value(CUT_LABELS).unwrap();
+        assert_eq!(charts["cut"], serde_json::json!([]), "{look:?}: labels beyond the edge of their chart");
+        assert!(charts["charts"].as_u64().unwrap() >= 10, "{charts}");
+        let contrasts = browser.value(CONTRASTS).unwrap();
+        let contrasts = contrasts.as_object().unwrap();
+        assert!(contrasts.len() >= 10, "{contrasts:?}");
+        for (kind, contrast) in contrasts {
+            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
+        }
+        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+    }
+}
+
+#[test]
+fn light_dark_and_paper_are_what_the_reader_asked_for() {
+    let Some(mut browser) = browser("themes") else { return };
+    let folder = Folder::with("themes", &sample::run(&Shape::quick()));
+    let mut background = |look: Look| {
+        browser.open(&folder.0.join("report.html"), look).unwrap();
+        browser.value("getComputedStyle(document.body).backgroundColor").unwrap()
+    };
+    let dark = Look { scheme: "dark", ..SCREEN };
+    assert_eq!(background(SCREEN), "rgb(255, 255, 255)");
+    assert_ne!(background(dark), "rgb(255, 255, 255)");
+    assert_eq!(background(Look { media: "print", ..dark }), "rgb(255, 255, 255)", "paper is white");
+    // The button turns what the system prefers into its opposite.
+    browser.open(&folder.0.join("report.html"), dark).unwrap();
+    let clicked = "document.getElementById('theme').click(), getComputedStyle(document.body).backgroundColor";
+    assert_eq!(browser.value(clicked).unwrap(), "rgb(255, 255, 255)");
+    let pdf = browser.print().unwrap();
+    assert!(pdf.starts_with("JVBERi0"), "%PDF- in base64");
+}
+
+#[test]
+fn tables_are_printed_and_nothing_is_written() {
+    let run = sample::run(&Shape::quick());
+    let folder = Folder::with("tables", &run);
+    std::fs::remove_file(folder.0.join("report.html")).unwrap();
+    let markdown = bench(&["report", folder.path(), "--markdown"]);
+    assert_eq!(String::from_utf8(markdown.stdout).unwrap(), report::markdown(&run));
+    let latex = bench(&["report", folder.path(), "--latex"]);
+    assert_eq!(String::from_utf8(latex.stdout).unwrap(), report::latex(&run));
+    assert!(!folder.0.join("report.html").exists());
+}
+
+#[test]
+fn what_is_no_run_is_refused_with_the_remedy() {
+    let absent = bench(&["report", "/nonexistent/folder"]);
+    assert_eq!(absent.status.code(), Some(1));
+    let error = String::from_utf8(absent.stderr).unwrap();
+    assert!(error.starts_with("sixfold-bench: /nonexistent/folder/run.json: "), "{error}");
+    assert_eq!(bench(&["report"]).status.code(), Some(2));
+    assert_eq!(bench(&["compare", "/tmp"]).status.code(), Some(2));
+}
+
+#[test]
+fn compare_fails_only_when_the_second_is_slower() {
+    let run = sample::run(&Shape { repetitions: 10, ..Shape::quick() });
+    let mut slower = run.clone();
+    for result in &mut slower.results {
+        result.strict.iter_mut().for_each(|rate| *rate *= 0.5);
+    }
+    let (one, other) = (Folder::with("one", &run), Folder::with("other", &slower));
+    for (first, second, expected, said) in
+        [(&one, &one, 0, "no-difference"), (&one, &other, 1, "slower"), (&other, &one, 0, "faster")]
+    {
+        let output = bench(&["compare", first.path(), second.path(), "--json"]);
+        assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
+        let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(comparison["verdict"], said);
+        let text = bench(&["compare", first.path(), second.path()]);
+        assert_eq!(text.status.code(), Some(expected));
+        assert!(!text.stdout.is_empty());
+    }
+}
