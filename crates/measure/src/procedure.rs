@@ -359,6 +359,11 @@ impl Procedure {
     /// Goes on after a trial.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
         self.stale = self.plan.device.restart == Restart::Trial;
+        // What is asked of the tester in the self-test is just what it may not be able to do.
+        let verdict = match (&self.stage, verdict) {
+            (Stage::SelfTest(_), Verdict::TesterLimited) => Verdict::Fail,
+            (_, verdict) => verdict,
+        };
         match &mut self.stage {
             Stage::SelfTest(search) | Stage::Search { search, .. } => {
                 let fits = search.record(rate_qps, verdict);

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 /// The version of the layout of `run.json`. It changes when a field changes its meaning or goes.
 pub const SCHEMA: u32 = 1;
 
+/// The counter of [`Trial::authority`] for questions for AAAA records, and the one for A records.
+pub const ASKED_AAAA: &str = "asked_aaaa";
+/// See [`ASKED_AAAA`].
+pub const ASKED_A: &str = "asked_a";
+
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {

@@ -9,7 +9,7 @@ use crate::device::Settings;
 use crate::host::{Host, HostError};
 use crate::protocol::{Log, Progress, Recipe, Start, Started, Target};
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
-use measure::outcome::Outcome;
+use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
 use measure::procedure::{Setup, Task};
 use measure::run::{Cell, Correctness, Device, Environment, Purpose, Trial};
@@ -29,6 +29,31 @@ const CHECK_QPS: f64 = 200.0;
 
 /// Names of one question for readiness.
 const PROBE_NAMES: u64 = 5;
+
+/// Counters of what the authority, which is the tester's other half, should have answered and did not.
+const AUTHORITY_DROPS: [(&str, &str); 4] = [
+    ("queue_overflow", "queries found its queue full"),
+    ("send_full", "answers found no room in the kernel"),
+    ("send_failed", "answers could not be sent"),
+    ("delay_overflow", "answers found no room to wait for their delay"),
+];
+
+/// A failure that the authority may have caused says nothing of the device.
+fn judge_authority(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
+    if outcome.verdict != Verdict::Fail {
+        return;
+    }
+    let count = |name: &str| counted.get(name).copied().unwrap_or(0);
+    let drops: Vec<String> = AUTHORITY_DROPS
+        .iter()
+        .filter(|(name, _)| count(name) > 0)
+        .map(|(name, what)| format!("{} {what}", count(name)))
+        .collect();
+    if !drops.is_empty() {
+        outcome.verdict = Verdict::TesterLimited;
+        outcome.reason = format!("the authority did not keep up: {}; {}", drops.join(", "), outcome.reason);
+    }
+}
 
 /// A device that runs.
 struct Running {
@@ -155,7 +180,7 @@ impl<'a> Laboratory<'a> {
         let load = self.load(task)?;
         let counted = self.counters()?;
         let used = self.usage()?;
-        let Some(outcome) = self.run_load(&load, &mut progress)? else { return Ok(None) };
+        let Some(mut outcome) = self.run_load(&load, &mut progress)? else { return Ok(None) };
         let device = match (self.usage()?, used) {
             (Some(after), Some(before)) => {
                 // What was answered before the measured time cost the device as much.
@@ -168,6 +193,7 @@ impl<'a> Laboratory<'a> {
         authority
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
+        judge_authority(&mut outcome, &authority);
         self.rest();
         Ok(Some(Trial {
             number: 0,
@@ -473,6 +499,29 @@ impl<'a> Laboratory<'a> {
                 break;
             }
             std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_not_the_devices_when_the_authority_dropped() {
+        let failed = Outcome { reason: "3 lost".into(), ..Outcome::default() };
+        let quiet = BTreeMap::from([("queue_overflow".to_owned(), 0), ("asked_a".to_owned(), 9)]);
+        let mut outcome = failed.clone();
+        judge_authority(&mut outcome, &quiet);
+        assert_eq!(outcome, failed);
+        for (name, _) in AUTHORITY_DROPS {
+            let mut outcome = failed.clone();
+            judge_authority(&mut outcome, &BTreeMap::from([(name.to_owned(), 2)]));
+            assert_eq!(outcome.verdict, Verdict::TesterLimited);
+            assert!(outcome.reason.contains("2 ") && outcome.reason.contains("3 lost"), "{}", outcome.reason);
+            let mut passed = Outcome { verdict: Verdict::Pass, ..Outcome::default() };
+            judge_authority(&mut passed, &BTreeMap::from([(name.to_owned(), 2)]));
+            assert_eq!(passed.verdict, Verdict::Pass, "the device asked again, and every query was answered");
         }
     }
 }

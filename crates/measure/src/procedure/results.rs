@@ -1,11 +1,7 @@
 //! What the repetitions and trials of a run add up to, and how much is still to be done.
 
 use super::{FAILURES, Procedure, Repetition, Stage};
-use crate::run::{CellResult, Purpose, Summary, Trial};
-
-/// Counters of the authority: questions for AAAA and for A records that it received.
-const AAAA_QUERIES: &str = "queries-aaaa";
-const A_QUERIES: &str = "queries-a";
+use crate::run::{ASKED_A, ASKED_AAAA, CellResult, Purpose, Summary, Trial};
 
 /// What is assumed for an estimate as long as nothing was measured: what one core of a server does, and what one core of
 /// a tester does. The number of trials follows the logarithm of these, so a factor of two is one trial.
@@ -93,8 +89,8 @@ impl Shares {
             sent += outcome.sent;
             fresh += outcome.sent.saturating_sub(outcome.asked_again);
             new += outcome.names_used;
-            aaaa += trial.authority.get(AAAA_QUERIES).copied().unwrap_or(0);
-            a += trial.authority.get(A_QUERIES).copied().unwrap_or(0);
+            aaaa += trial.authority.get(ASKED_AAAA).copied().unwrap_or(0);
+            a += trial.authority.get(ASKED_A).copied().unwrap_or(0);
         }
         if sent == 0 {
             return Shares::default();
@@ -167,7 +163,7 @@ mod tests {
 
     fn trial(sent: u64, asked_again: u64, names_used: u64, aaaa: u64, a: u64) -> Trial {
         let outcome = Outcome { sent, asked_again, names_used, ..Outcome::default() };
-        let authority = [(AAAA_QUERIES.to_owned(), aaaa), (A_QUERIES.to_owned(), a)].into();
+        let authority = [(ASKED_AAAA.to_owned(), aaaa), (ASKED_A.to_owned(), a)].into();
         Trial { outcome, authority, ..Trial::default() }
     }
 

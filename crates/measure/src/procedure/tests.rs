@@ -36,7 +36,7 @@ impl World {
             rate_qps: task.rate_qps,
             first_name: task.first_name,
             outcome,
-            authority: BTreeMap::from([("queries-aaaa".to_owned(), sent), ("queries-a".to_owned(), sent)]),
+            authority: BTreeMap::from([("asked_aaaa".to_owned(), sent), ("asked_a".to_owned(), sent)]),
             ..Trial::default()
         }
     }
