@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A running server. It stops when dropped, within [`limits::POLL`](crate::limits::POLL), or
-/// [`limits::WRITE`](crate::limits::WRITE) when a TCP client does not take its answers.
+/// A running server. It stops when dropped, within [`limits::POLL`], or
+/// [`limits::WRITE`] when a TCP client does not take its answers.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,

@@ -103,12 +103,8 @@ fn entry(text: &[u8]) -> Option<(usize, u64)> {
                     return Some((at, lines));
                 }
             }
-            b'\\' => {
-                // An escaped line end still ends a line for whoever counts them.
-                if text.get(at) != Some(&b'\n') {
-                    at += 1;
-                }
-            }
+            // An escaped line end still ends a line for whoever counts them.
+            b'\\' if text.get(at) != Some(&b'\n') => at += 1,
             b'"' => is_quoted = !is_quoted,
             b'(' if !is_quoted => depth += 1,
             b')' if !is_quoted => depth = depth.saturating_sub(1),

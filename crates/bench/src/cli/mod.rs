@@ -1,6 +1,7 @@
 //! The command line of `sixfold-bench`.
 
 mod agent;
+mod authority;
 mod compare;
 mod load;
 mod report;
@@ -29,6 +30,8 @@ pub enum Command {
     Compare(compare::CompareArguments),
     /// Sends a load to a server, checks every reply and times every query.
     Load(Box<load::LoadArguments>),
+    /// Serves the zone that devices under test ask, with faults on request.
+    Authority(Box<authority::AuthorityArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
@@ -44,6 +47,7 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        Command::Authority(arguments) => authority::run(&arguments),
         Command::Agent => Ok(agent::agent()),
         Command::Keep => Ok(agent::keep()),
     }

@@ -1,0 +1,198 @@
+//! `sixfold-bench authority`: the authoritative server for a device under test, computed or from a master file.
+
+use crate::stop;
+use ::authority::{Content, Failure, Faults, Records, Server, Settings, Steer, Zone, limits};
+use clap::{Args, ValueEnum};
+use measure::amount;
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often the process looks whether it shall end.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Names of the zones that the papers filled: 2^27.
+const PAPERS_NAMES: f64 = 134_217_728.0;
+
+const HELP: &str = "\
+Serves AAA-BBB-CCC-DDD.ZONE: A is that address, AAAA is empty, or for the share of names chosen by --aaaa-share and --seed \
+2001:db8:: with the address in its last 32 bits. Faults are drawn by the seed, so they are the same in every run.
+
+SIGINT or SIGTERM ends it; then it prints what became of every message, by kind. While it runs, the same is told in band:
+  dig @::1 -p 5300 +tcp CH TXT counters.authority
+
+--fail takes a share of the names: servfail, refused, formerr, notimp (these answers), timeout (never an answer) or truncate \
+(TC over UDP, whole over TCP), optionally for one type of query, as in --fail servfail=0.01:AAAA.
+
+Exit status: 0 ended by a signal, 1 it could not serve, 2 wrong usage.
+
+Example: half of the names have AAAA records, one query in 10,000 is lost, answers come 20 to 25 ms late
+  sixfold-bench authority --listen [::1]:5300 --aaaa-share 0.5 --loss 0.0001 --delay 20ms --jitter 5ms";
+
+/// `sixfold-bench authority`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct AuthorityArguments {
+    /// Address to answer on, UDP and TCP; may be repeated; port 53 unless said otherwise, 0 for any that is free
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = endpoint)]
+    listen: Vec<SocketAddr>,
+    /// Threads for UDP; each serves all addresses
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=limits::THREADS as i64))]
+    threads: u16,
+    /// Cores of the threads, in turn, separated by commas [default: not pinned]
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pin: Vec<usize>,
+    /// How the kernel picks the thread for a datagram: by the name asked for, or by its source address and port
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SteerBy::Flow)]
+    steer: SteerBy,
+    /// Name of the zone
+    #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
+    zone_name: String,
+    /// Share of the names, 0 to 1, that have AAAA records
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    aaaa_share: f64,
+    /// Addresses of each name: the one that it says, and those that follow it; 1 to 2000
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::ADDRESSES)))]
+    addresses: u16,
+    /// CNAME records before the addresses of each name, 0 to 64
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=i64::from(limits::CNAME_DEPTH)))]
+    cname_depth: u8,
+    /// TTL of all records and the negative TTL, in seconds
+    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(..=i64::from(limits::TTL_SECS)))]
+    ttl: u32,
+    /// How much later answers come, with a unit, up to 60s together with the jitter
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    delay: Duration,
+    /// How much later than that at most, drawn evenly per query
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    jitter: Duration,
+    /// Share of the queries over UDP, 0 to 1, that are lost; a query that is repeated has new luck
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    loss: f64,
+    /// Share of the names that fail, in one way and for one type of query or all; may be repeated
+    #[arg(long, value_name = "KIND=SHARE[:TYPE]")]
+    fail: Vec<Failure>,
+    /// Seed of all that is drawn: names with AAAA records, loss, jitter, failures
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Serve this master file instead (RFC 1035 section 5, with $GENERATE)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["zone_name", "aaaa_share", "addresses", "cname_depth", "ttl"])]
+    zone: Option<PathBuf>,
+}
+
+/// How the kernel picks a thread.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SteerBy {
+    /// By the name asked for.
+    Name,
+    /// By source address and port.
+    Flow,
+}
+
+/// Serves until a signal comes.
+pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
+    let (zone, faults) = match (zone(arguments), faults(arguments)) {
+        (Ok(zone), Ok(faults)) => (zone, faults),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("sixfold-bench: authority: {error}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let content = match &arguments.zone {
+        None => Content::from(zone),
+        Some(file) => load(file)?.into(),
+    };
+    let settings = Settings::new(content)
+        .faults(faults)
+        .threads(arguments.threads.into())
+        .pins(arguments.pin.clone())
+        .steer(match arguments.steer {
+            SteerBy::Name => Steer::Name,
+            SteerBy::Flow => Steer::Flow,
+        });
+    let stop = stop::flag().map_err(|error| format!("authority: signals: {error}"))?;
+    let server = Server::with(&arguments.listen, &settings).map_err(|error| format!("authority: {error}"))?;
+    let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
+    eprintln!("sixfold-bench: authority ready on {}", addresses.join(", "));
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(POLL);
+    }
+    let mut text = String::new();
+    for (name, value) in server.counters().totals() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} {value}");
+    }
+    print!("{text}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
+    let zone = Zone::new(&arguments.zone_name).map_err(|error| format!("--zone-name: {error}"))?;
+    Ok(zone
+        .ttl(arguments.ttl)
+        .addresses(arguments.addresses)
+        .cname_depth(arguments.cname_depth)
+        .aaaa_share(arguments.aaaa_share)
+        .seed(arguments.seed))
+}
+
+fn faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
+    if arguments.delay.saturating_add(arguments.jitter) > limits::DELAY {
+        return Err(format!("--delay and --jitter: at most {} s together", limits::DELAY.as_secs()));
+    }
+    let faults = Faults::new(arguments.seed).delay(arguments.delay, arguments.jitter).loss(arguments.loss);
+    arguments
+        .fail
+        .iter()
+        .try_fold(faults, |faults, failure| faults.fail(*failure).map_err(|error| format!("--fail: {error}")))
+}
+
+/// Loads a master file and tells what that took, beside what the published zones took.
+fn load(file: &Path) -> Result<Records, String> {
+    let before = memory_mib();
+    let begin = Instant::now();
+    let records = Records::load(file).map_err(|error| format!("authority: {error}"))?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let taken = (memory_mib() - before).max(0.0);
+    eprintln!(
+        "sixfold-bench: authority: {}: {} names, {} records, loaded in {seconds:.1} s, {taken:.0} MiB",
+        file.display(),
+        records.names(),
+        records.records()
+    );
+    // A small zone says nothing about a large one.
+    if records.names() >= 1 << 16 {
+        let times = PAPERS_NAMES / records.names() as f64;
+        eprintln!(
+            "sixfold-bench: authority: 2^27 names would take {:.0} s and {:.1} GB at this pace; published for zones of that \
+             size: 210 to 657 s to load, 23 to 38 GB (YADIFA, Knot, NSD)",
+            seconds * times,
+            taken * times * 1_048_576.0 / 1e9
+        );
+    }
+    Ok(records)
+}
+
+/// Resident memory of this process.
+fn memory_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+/// An address with or without a port.
+fn endpoint(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    text.parse()
+        .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53)))
+        .map_err(|_| "write it like 192.0.2.1:5300, [2001:db8::1]:5300 or ::1".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a number from 0 to 1 is needed".to_owned())
+}
