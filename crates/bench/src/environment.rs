@@ -2,6 +2,7 @@
 //!
 //! Read from `/proc` and `/sys` and a few commands, as whoever runs us: nothing is changed, nothing needs root.
 
+use crate::clock;
 use crate::device::program::output;
 use measure::run::Environment;
 use std::collections::BTreeSet;
@@ -103,6 +104,7 @@ impl Facts {
     /// Who it is, what runs on it.
     fn host(&mut self) {
         self.set("tool", concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")"));
+        self.set("time", clock::now_utc());
         self.copy("hostname", "proc/sys/kernel/hostname");
         self.copy("kernel", "proc/sys/kernel/osrelease");
         let release = self.text("etc/os-release").unwrap_or_default();

@@ -179,6 +179,21 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
 }
 
 #[test]
+fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() {
+    let mut agent = Raw::new();
+    agent.greet();
+    let (pid, folder) = agent.start("exec sleep 300");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());
+    until("the device has ended", || !runs(pid));
+    let reply = agent.ask(r#"{"order":"log","device":0}"#);
+    assert!(reply["why"].as_str().unwrap().contains("keeps the device"), "{reply}");
+    assert_eq!(agent.ask(r#"{"order":"quit"}"#)["reply"], "done");
+    assert!(gone(&folder));
+}
+
+#[test]
 fn everything_that_an_agent_started_ends_when_its_input_does() {
     let mut agent = Raw::new();
     agent.greet();

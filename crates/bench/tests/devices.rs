@@ -48,29 +48,27 @@ fn expected(address: [u8; 4]) -> Ipv6Addr {
 /// Starts a template in front of an authority.
 fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
     let upstream = host.authority(&laboratory::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
-    let started = host
-        .start(&Start {
-            recipe: Recipe::Template { name: name.to_owned(), program: None },
-            settings: Settings {
-                listen: format!("{loopback}:0").parse().unwrap(),
-                upstream,
-                prefix: (PREFIX, 96),
-                workers,
-                options,
-                ..Settings::example()
-            },
-            cores: String::new(),
-            environment: BTreeMap::new(),
-        })
-        .unwrap();
-    started
+    host.start(&Start {
+        recipe: Recipe::Template { name: name.to_owned(), program: None },
+        settings: Settings {
+            listen: format!("{loopback}:0").parse().unwrap(),
+            upstream,
+            prefix: (PREFIX, 96),
+            workers,
+            options,
+            ..Settings::example()
+        },
+        cores: String::new(),
+        environment: BTreeMap::new(),
+    })
+    .unwrap()
 }
 
 /// Waits for the first right answer.
 fn wait(host: &mut Host, device: &Started) {
     let end = Instant::now() + PATIENCE;
     let first = question(1, name(u16::MAX));
-    while !ask(device.listen, &first).is_some_and(|reply| address(&reply, &first).is_ok()) {
+    while ask(device.listen, &first).is_none_or(|reply| address(&reply, &first).is_err()) {
         let log = host.log(device.device).unwrap();
         assert!(log.ended.is_none() && Instant::now() < end, "{log:?}\n{:#?}", device.files);
     }

@@ -3,7 +3,7 @@
 //! queries, room for many outstanding queries; caches as each has them by default; in the foreground, without control
 //! sockets, as the user who starts them.
 //!
-//! A template ([`Template`]) is pure text: settings in, files and a command line out. Looking for programs and asking for
+//! A template (`Template`) is pure text: settings in, files and a command line out. Looking for programs and asking for
 //! their version is in [`program`]; starting is the agent's part.
 
 mod bind;

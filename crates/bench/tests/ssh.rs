@@ -1,0 +1,222 @@
+//! The three roles of a benchmark as three connections over ssh, to a server of our own on the loopback interface.
+
+mod laboratory;
+
+use laboratory::{PATIENCE, gone, until};
+use measure::order::{Expectation, Lanes, Load, Pace};
+use sixfold_bench::device::{Settings, program};
+use sixfold_bench::host::{Host, HostError};
+use sixfold_bench::protocol::{Recipe, Start};
+use std::fs;
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Where Debian's sshd wants an empty folder when root runs it.
+const SEPARATION: &str = "/run/sshd";
+
+/// An ssh server for one user with one key. All that it needs is in a folder that goes with it.
+struct Server {
+    child: Child,
+    folder: PathBuf,
+    port: u16,
+    made_separation: bool,
+    /// One at a time: they share the folder above.
+    _turn: MutexGuard<'static, ()>,
+}
+
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Server {
+    /// Starts one, or says why that cannot be here.
+    fn start(name: &str) -> Result<Server, String> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let sshd = program::lookup("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
+        for needed in ["ssh", "ssh-keygen"] {
+            program::lookup(needed)
+                .ok_or_else(|| format!("{needed} is not installed (apt-get install openssh-client)"))?;
+        }
+        let folder = std::env::temp_dir().join(format!("sixfold-ssh-{}-{name}", std::process::id()));
+        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        for key in ["host", "user", "stranger"] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(folder.join(key))
+                .status();
+            assert!(made.unwrap().success());
+        }
+        // Free a moment ago.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let at = |name: &str| folder.join(name).display().to_string();
+        let config = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\n\
+             UsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n\
+             MaxStartups 100\n",
+            at("host"),
+            at("user.pub")
+        );
+        fs::write(folder.join("config"), config).unwrap();
+        let made_separation = !Path::new(SEPARATION).exists() && fs::create_dir(SEPARATION).is_ok();
+        let log = fs::File::create(folder.join("log")).unwrap();
+        // Ends with the thread that starts it, which is the test's.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(sshd)
+            .args(["-D", "-e", "-f"])
+            .arg(folder.join("config"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| format!("setpriv: {error} (apt-get install util-linux)"))?;
+        let mut server = Server { child, folder, port, made_separation, _turn: turn };
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let has_ended = server.child.try_wait().unwrap().is_some();
+            if has_ended || Instant::now() > end {
+                return Err(format!("sshd does not run here: {}", server.log()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Whether this user may log in at all is a matter of the machine.
+        let probe = server.prefix("user", "true");
+        let reached = Command::new(&probe[0]).args(&probe[1..]).stdin(Stdio::null()).output().unwrap();
+        if reached.status.success() {
+            Ok(server)
+        } else {
+            Err(format!("{}; {}", String::from_utf8_lossy(&reached.stderr).trim(), server.log()))
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default().trim().replace('\n', "; ")
+    }
+
+    /// The command line that leads to a command there, with one of the keys.
+    fn prefix(&self, key: &str, command: &str) -> Vec<String> {
+        let user = Command::new("id").arg("-un").output().unwrap().stdout;
+        let user = String::from_utf8(user).unwrap();
+        let (folder, port) = (self.folder.display(), self.port);
+        format!(
+            "ssh -F none -p {port} -i {folder}/{key} -o IdentitiesOnly=yes -o IdentityAgent=none -o BatchMode=yes \
+             -o StrictHostKeyChecking=no -o UserKnownHostsFile={folder}/known_hosts -o LogLevel=ERROR \
+             {}@127.0.0.1 {command}",
+            user.trim()
+        )
+        .split(' ')
+        .map(str::to_owned)
+        .collect()
+    }
+
+    fn connect(&self, role: &str) -> Host {
+        let prefix = self.prefix("user", env!("CARGO_BIN_EXE_sixfold-bench"));
+        Host::connect(role, Some(&prefix)).unwrap_or_else(|error| panic!("{error}; {}", self.log()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+        if self.made_separation {
+            let _ = fs::remove_dir(SEPARATION);
+        }
+    }
+}
+
+/// The first device that is there.
+fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
+    let beside = PathBuf::from(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
+    let name = if beside.is_file() {
+        "sixfold"
+    } else if program::lookup("unbound").is_some() {
+        "unbound"
+    } else {
+        println!("without a device: neither sixfold (cargo build -p sixfold) nor unbound is there");
+        return None;
+    };
+    Some(Start {
+        recipe: Recipe::Template { name: name.to_owned(), program: None },
+        settings: Settings { listen, upstream, prefix: (PREFIX, 96), ..Settings::example() },
+        cores: String::new(),
+        environment: Default::default(),
+    })
+}
+
+const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
+
+fn load(server: SocketAddr, first_name: u64) -> Load {
+    Load {
+        server,
+        pace: Pace::Open { rate_qps: 100.0, burst: 1 },
+        duration_ms: 500,
+        warm_up_ms: 0,
+        timeout_ms: 1000,
+        names: "20.0.0.0/8".parse().unwrap(),
+        first_name,
+        expect: Expectation {
+            zone: "dns64perf.test".into(),
+            prefixes: vec![(PREFIX, 96)],
+            addresses: 1,
+            cname_depth: 0,
+            aaaa_share: 0.25,
+            aaaa_seed: 7,
+            ttl: (0, 60),
+        },
+        cached_share: 0.0,
+        lanes: Lanes::default(),
+        seed: 1,
+    }
+}
+
+#[test]
+fn the_three_roles_may_be_three_connections() {
+    let server = match Server::start("roles") {
+        Ok(server) => server,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let [mut tester, mut authority, mut device_host] =
+        ["tester", "authority", "device"].map(|role| server.connect(role));
+    assert!(tester.name().starts_with("the tester (ssh "), "{}", tester.name());
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let upstream = authority.authority(&laboratory::authority("127.0.0.1:0", 0.25)).unwrap()[0];
+    assert!(!tester.environment(&[upstream.ip()]).unwrap().facts.is_empty());
+    let Some(order) = device(any, upstream) else { return };
+    let started = device_host.start(&order).unwrap();
+    let folder = laboratory::folder_of(&started);
+    // The caller finds out whether the device answers by asking it through the tester.
+    let mut asked = 0;
+    until("the device answers rightly", || {
+        let outcome = tester.load(&load(started.listen, asked), |_| true).unwrap();
+        asked += outcome.names_used;
+        assert_eq!(outcome.invalid_total(), 0, "{outcome:?}");
+        outcome.valid > 0
+    });
+    let counts = authority.counters().unwrap();
+    assert!(counts["asked_aaaa"] > 0 && counts["address6"] > 0 && counts["address4"] > 0, "{counts:?}");
+    assert!(device_host.usage(started.device).unwrap().processes[0].resident > 0);
+    // The far end sees that the connection is gone.
+    drop(device_host);
+    until("the device has ended", || !laboratory::runs(started.pid));
+    until("its folder is gone", || gone(&folder));
+    tester.quit().unwrap();
+    authority.quit().unwrap();
+}
+
+#[test]
+fn a_host_that_lets_nobody_in_is_named_with_what_it_said() {
+    let server = match Server::start("stranger") {
+        Ok(server) => server,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let prefix = server.prefix("stranger", env!("CARGO_BIN_EXE_sixfold-bench"));
+    let error = Host::connect("tester", Some(&prefix)).unwrap_err();
+    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("the tester (ssh ") && text.contains("Permission denied"), "{text}");
+}
