@@ -62,9 +62,61 @@ pub fn read(folder: &Path) -> Result<Run, String> {
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let path = folder.join(RECORD);
-    let text = serde_json::to_string_pretty(run).map_err(|error| format!("{}: {error}", path.display()))?;
-    replace(&path, &(text + "\n"), true)?;
+    let text = lines(run).map_err(|error| format!("{}: {error}", path.display()))?;
+    replace(&path, &text, true)?;
     derive(folder, run)
+}
+
+/// The record as JSON with a line for each trial, result and rule. Each number of a histogram on a line of its own would make
+/// the file six times as large.
+fn lines(run: &Run) -> serde_json::Result<String> {
+    // Taken apart, so that a field that is added to the record cannot be forgotten here.
+    let Run {
+        schema,
+        tool,
+        profile,
+        started,
+        ended,
+        complete,
+        settings,
+        device,
+        hosts,
+        correctness,
+        self_test,
+        results,
+        checklist,
+        warnings,
+        trials,
+    } = run;
+    let mut out = String::new();
+    for (name, value) in [
+        ("schema", serde_json::to_string(schema)?),
+        ("tool", serde_json::to_string(tool)?),
+        ("profile", serde_json::to_string(profile)?),
+        ("started", serde_json::to_string(started)?),
+        ("ended", serde_json::to_string(ended)?),
+        ("complete", serde_json::to_string(complete)?),
+        ("settings", serde_json::to_string(settings)?),
+        ("device", serde_json::to_string(device)?),
+        ("hosts", serde_json::to_string(hosts)?),
+        ("correctness", serde_json::to_string(correctness)?),
+        ("self_test", serde_json::to_string(self_test)?),
+        ("results", elements(results)?),
+        ("checklist", elements(checklist)?),
+        ("warnings", elements(warnings)?),
+        ("trials", elements(trials)?),
+    ] {
+        out.push_str(if out.is_empty() { "{\n" } else { ",\n" });
+        out.push_str(&format!("\"{name}\": {value}"));
+    }
+    out.push_str("\n}\n");
+    Ok(out)
+}
+
+/// A list as JSON with a line for each element.
+fn elements<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
+    let lines: Vec<String> = list.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    Ok(if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) })
 }
 
 /// Writes what can be made of the record again: everything but `run.json`.

@@ -17,6 +17,19 @@ pub struct Group<'a> {
     pub name: String,
 }
 
+/// What a trial stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadKind {
+    /// About half of the result.
+    Half,
+    /// About four fifths of the result.
+    FourFifths,
+    /// The highest rate that passed.
+    Best,
+    /// Beyond what the device can.
+    Overload,
+}
+
 /// All results, in the order of the run.
 pub fn groups(run: &Run) -> Vec<Group<'_>> {
     let mut trials: BTreeMap<(&str, u64, u64), Vec<&Trial>> = BTreeMap::new();
@@ -104,9 +117,8 @@ impl<'a> Group<'a> {
         failed.min_by(|a, b| distance(a.rate_qps, wanted).total_cmp(&distance(b.rate_qps, wanted))).copied()
     }
 
-    /// Trials at about half and four fifths of the result, at the result and in overload, those that there are, each with
-    /// its part of the result.
-    pub fn loads(&self) -> Vec<(&'a Trial, f64)> {
+    /// Trials at about half and four fifths of the result, at the result and in overload, those that there are.
+    pub fn loads(&self) -> Vec<(LoadKind, &'a Trial)> {
         let median = self.result.summary.median;
         let near = |part: f64| {
             let wanted = part * median;
@@ -116,12 +128,20 @@ impl<'a> Group<'a> {
                 .min_by(|a, b| distance(a.rate_qps, wanted).total_cmp(&distance(b.rate_qps, wanted)))
                 .copied()
         };
-        let mut loads: Vec<(&Trial, f64)> = Vec::new();
-        for trial in [near(0.5), near(0.8), self.best(), self.overload()].into_iter().flatten() {
-            if loads.iter().all(|(other, _)| other.number != trial.number) && median > 0.0 {
-                loads.push((trial, trial.rate_qps / median));
+        let wanted = [
+            (LoadKind::Half, near(0.5)),
+            (LoadKind::FourFifths, near(0.8)),
+            (LoadKind::Best, self.best()),
+            (LoadKind::Overload, self.overload()),
+        ];
+        let mut loads: Vec<(LoadKind, &Trial)> = Vec::new();
+        // From the most important to the least, as one trial may be two of them.
+        for (kind, trial) in wanted.into_iter().rev().filter_map(|(kind, trial)| Some((kind, trial?))) {
+            if loads.iter().all(|(_, other)| other.number != trial.number) {
+                loads.push((kind, trial));
             }
         }
+        loads.reverse();
         loads
     }
 
@@ -166,6 +186,6 @@ mod tests {
         assert!(best.passed() && !overload.passed() && overload.rate_qps > best.rate_qps);
         let loads = groups[0].loads();
         assert!(loads.len() >= 3, "{}", loads.len());
-        assert!(loads.windows(2).all(|pair| pair[0].0.rate_qps < pair[1].0.rate_qps));
+        assert!(loads.windows(2).all(|pair| pair[0].1.rate_qps < pair[1].1.rate_qps));
     }
 }

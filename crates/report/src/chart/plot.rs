@@ -244,7 +244,7 @@ impl Plot {
                 put!(
                     out,
                     "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                    floor + 17.0,
+                    floor + 18.0,
                     html(label)
                 );
                 free = x + half + 6.0;

@@ -2,15 +2,22 @@
 
 use super::{Figure, View, absent, scroll, thinned};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
-use crate::groups::{Group, verdict_name};
+use crate::groups::{Group, LoadKind, verdict_name};
 use crate::limits;
 use crate::number;
 use crate::table::Table;
-use measure::outcome::Latency;
+use measure::outcome::{Latency, Second};
 use measure::run::Trial;
 
-/// Colours of the loads, lightest first.
-const CLASSES: [&str; 4] = ["c3", "c6", "c1", "c2"];
+/// The colour of a load.
+fn class(kind: LoadKind) -> &'static str {
+    match kind {
+        LoadKind::Half => "c3",
+        LoadKind::FourFifths => "c4",
+        LoadKind::Best => "c1",
+        LoadKind::Overload => "c2",
+    }
+}
 
 /// The section.
 pub(super) fn section(view: &View) -> String {
@@ -29,12 +36,13 @@ fn load_name(trial: &Trial, part: f64) -> String {
 fn percentiles(view: &View, group: &Group) -> String {
     let title = format!("Latency by percentile: {}", group.name);
     let mut loads = group.loads();
-    loads.retain(|(trial, _)| trial.outcome.latency_us.intended.count > 0);
+    loads.retain(|(_, trial)| trial.outcome.latency_us.intended.count > 0);
+    let part = |trial: &Trial| trial.rate_qps / group.result.summary.median;
     if loads.is_empty() {
         return absent(&title, "No latencies were recorded.");
     }
     let curves: Vec<Vec<(f64, f64)>> =
-        loads.iter().map(|(trial, _)| curve(&trial.outcome.latency_us.intended)).collect();
+        loads.iter().map(|(_, trial)| curve(&trial.outcome.latency_us.intended)).collect();
     let points = || curves.iter().flatten();
     let mut x =
         Axis::new(Scale::decades(points().map(|(x, _)| *x)), "slowest part of the queries", 9, number::tick);
@@ -55,10 +63,11 @@ fn percentiles(view: &View, group: &Group) -> String {
     if points().any(|(_, y)| *y >= timeout_us) {
         plot.rule_y(timeout_us, "timeout");
     }
-    for ((curve, (trial, part)), class) in curves.iter().zip(&loads).zip(CLASSES) {
+    for (curve, (kind, trial)) in curves.iter().zip(&loads) {
+        let class = class(*kind);
         plot.line(curve, class);
         if let Some(last) = curve.last() {
-            plot.end_label(last.1, &load_name(trial, *part), class);
+            plot.end_label(last.1, &load_name(trial, part(trial)), class);
         }
     }
     Figure {
@@ -68,8 +77,8 @@ fn percentiles(view: &View, group: &Group) -> String {
         picture: scroll(&plot.svg()),
         legend: String::new(),
         tables: vec![
-            latencies("Latency from the intended send time", &loads, |trial| &trial.outcome.latency_us.intended),
-            latencies("Latency from the actual send time", &loads, |trial| &trial.outcome.latency_us.actual),
+            latencies("Latency from the intended send time", &loads, part, |trial| &trial.outcome.latency_us.intended),
+            latencies("Latency from the actual send time", &loads, part, |trial| &trial.outcome.latency_us.actual),
         ],
     }
     .html()
@@ -99,7 +108,12 @@ fn curve(latency: &Latency) -> Vec<(f64, f64)> {
     thinned(&points, limits::LINE_POINTS)
 }
 
-fn latencies(caption: &str, loads: &[(&Trial, f64)], of: fn(&Trial) -> &Latency) -> Table {
+fn latencies(
+    caption: &str,
+    loads: &[(LoadKind, &Trial)],
+    part: impl Fn(&Trial) -> f64,
+    of: fn(&Trial) -> &Latency,
+) -> Table {
     let head = [
         "Load (queries/s)",
         "Verdict",
@@ -113,10 +127,10 @@ fn latencies(caption: &str, loads: &[(&Trial, f64)], of: fn(&Trial) -> &Latency)
         "Longest",
     ];
     let mut table = Table::new(caption, 2, &head);
-    for (trial, part) in loads {
+    for (_, trial) in loads {
         let latency = of(trial);
         let mut row = vec![
-            load_name(trial, *part),
+            load_name(trial, part(trial)),
             verdict_name(trial.outcome.verdict).to_owned(),
             number::count(latency.count),
         ];
@@ -172,32 +186,29 @@ fn seconds(group: &Group) -> String {
 
 fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
     let seconds = &trial.outcome.per_second;
-    let highest = seconds.iter().map(|second| second.sent.max(second.valid) as f64 * 1.02);
+    let length = seconds.len().max(1) as f64;
+    let line = |of: fn(&Second) -> u64| thinned(&steps(trial, of), 2 * limits::LINE_POINTS);
+    let (sent, valid) = (line(|second| second.sent), line(|second| second.valid));
+    let highest = sent.iter().chain(&valid).map(|(_, rate)| rate * 1.02);
     let mut plot = Plot::new(
         &format!("seconds-{at}-plot"),
         name,
         "Queries sent, valid replies, late and invalid replies for each second of the trial.",
         (520.0, 280.0),
         Axis::new(
-            Scale::Linear { low: 0.0, high: seconds.len().max(2) as f64 },
-            "second of the trial",
-            6,
+            Scale::Linear { low: 0.0, high: length },
+            "seconds",
+            seconds.len().clamp(1, 6),
             number::tick,
         ),
         Axis::new(Scale::from_zero(highest), "per second", 5, number::tick),
     );
-    let line = |of: fn(&measure::outcome::Second) -> u64| -> Vec<(f64, f64)> {
-        let points: Vec<(f64, f64)> =
-            seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect();
-        thinned(&points, limits::LINE_POINTS)
-    };
-    let valid = line(|second| second.valid);
     plot.area(&valid, "c1");
     for (points, style, needed) in [
         (line(|second| second.late), "c2", trial.outcome.late > 0),
         (line(|second| second.invalid), "c4", trial.outcome.invalid_total() > 0),
         (valid, "c1", true),
-        (line(|second| second.sent), "muted dashed", true),
+        (sent, "muted dashed", true),
     ] {
         if needed {
             plot.line(&points, style);
@@ -206,9 +217,34 @@ fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
     plot.svg()
 }
 
+/// A rate for each second, as steps. Of a last second that the trial did not fill, the rate is that of its part.
+fn steps(trial: &Trial, of: fn(&Second) -> u64) -> Vec<(f64, f64)> {
+    let seconds = &trial.outcome.per_second;
+    let step = |(at, second): (usize, &Second)| {
+        let start = at as f64;
+        let filled = trial.outcome.seconds - start;
+        // The time between the first and the last query is shorter than the trial by one interval: not a part of a second.
+        let filled = if (0.01..0.98).contains(&filled) { filled } else { 1.0 };
+        let rate = of(second) as f64 / filled;
+        [(start, rate), (start + filled, rate)]
+    };
+    seconds.iter().enumerate().flat_map(step).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use measure::outcome::Outcome;
+
+    #[test]
+    fn a_second_that_was_not_filled_is_shown_by_its_rate() {
+        let second = |sent| Second { sent, ..Second::default() };
+        let outcome =
+            Outcome { seconds: 1.5, per_second: vec![second(8_000), second(4_000)], ..Outcome::default() };
+        let trial = Trial { outcome, ..Trial::default() };
+        let steps = steps(&trial, |second| second.sent);
+        assert_eq!(steps, [(0.0, 8_000.0), (1.0, 8_000.0), (1.0, 8_000.0), (1.5, 8_000.0)]);
+    }
 
     #[test]
     fn a_latency_stands_where_the_slowest_part_begins() {

@@ -96,27 +96,25 @@ impl Chart {
         if self.absolute { value } else { (value / reference(result) - 1.0) * 100.0 }
     }
 
-    /// A scale around all values that lie where the most do, and whether others were left out.
+    /// A scale around all values that lie where the most do, and whether others lie beyond it.
     fn scale(&self, groups: &[&Group]) -> (Scale, bool) {
-        let mut inside = Vec::new();
-        let mut outliers = false;
+        let (mut all, mut inside) = (Vec::new(), Vec::new());
         for group in groups {
+            let reference = reference(group.result);
             for (_, values, ..) in kinds(group.result) {
-                let reach = reach(values, reference(group.result));
-                for value in values {
-                    if (value - reference(group.result)).abs() <= reach {
-                        inside.push(self.shown(group.result, *value));
-                    } else {
-                        outliers = true;
-                    }
-                }
+                let reach = reach(values, reference);
+                let near = values.iter().filter(|value| (**value - reference).abs() <= reach);
+                inside.extend(near.map(|value| self.shown(group.result, *value)));
+                all.extend(values.iter().map(|value| self.shown(group.result, *value)));
             }
         }
         let (low, high) = inside
             .iter()
             .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
         let margin = 0.05 * (high - low).max(0.0);
-        (Scale::around(inside.iter().flat_map(|value| [value - margin, value + margin])), outliers)
+        let scale = Scale::around(inside.iter().flat_map(|value| [value - margin, value + margin]));
+        let (Scale::Linear { low, high } | Scale::Log { low, high }) = scale;
+        (scale, all.iter().any(|value| !(low..=high).contains(value)))
     }
 
     fn row(

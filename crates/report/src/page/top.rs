@@ -5,6 +5,7 @@ use crate::escape::html;
 use crate::number;
 use crate::put;
 use crate::verdict::{self, Compliance};
+use measure::run::Run;
 
 /// The header of the page.
 pub(super) fn header(view: &View) -> String {
@@ -77,28 +78,60 @@ fn badges(view: &View) -> String {
 }
 
 fn warnings(view: &View) -> String {
-    let of_hosts = view
-        .run
-        .hosts
-        .iter()
-        .flat_map(|(role, host)| host.warnings.iter().map(move |text| format!("{role}: {text}")));
-    let mut seen: Vec<String> = view.run.warnings.clone();
-    for text in of_hosts {
-        // The run's own list may repeat what the hosts said.
-        let bare = text.split_once(": ").map_or(&*text, |(_, bare)| bare);
-        if !seen.iter().any(|other| other.contains(bare)) {
-            seen.push(text);
-        }
-    }
-    if seen.is_empty() {
+    let warnings = gathered(view.run);
+    if warnings.is_empty() {
         return String::new();
     }
     let mut out = String::from(
         "<div class=\"warnings\" role=\"note\"><strong>To know before believing a number</strong><ul>",
     );
-    for text in seen {
+    for text in warnings {
         put!(out, "<li>{}</li>", html(&text));
     }
     out.push_str("</ul></div>");
     out
+}
+
+/// The warnings of the run and of its hosts. What is true of several roles, as they share a host, is said once.
+fn gathered(run: &Run) -> Vec<String> {
+    let mut gathered: Vec<(&str, Vec<&str>)> = Vec::new();
+    let of_run = run.warnings.iter().map(|text| match text.split_once(": ") {
+        Some((role, bare)) if run.hosts.contains_key(role) => (bare, Some(role)),
+        _ => (&**text, None),
+    });
+    let of_hosts = run
+        .hosts
+        .iter()
+        .flat_map(|(role, host)| host.warnings.iter().map(move |text| (&**text, Some(&**role))));
+    for (text, role) in of_run.chain(of_hosts) {
+        let at = gathered.iter().position(|(other, _)| *other == text).unwrap_or_else(|| {
+            gathered.push((text, Vec::new()));
+            gathered.len() - 1
+        });
+        let roles = &mut gathered[at].1;
+        roles.extend(role.filter(|role| !roles.contains(role)));
+    }
+    let said = |(text, roles): (&str, Vec<&str>)| {
+        if roles.is_empty() { text.to_owned() } else { format!("{}: {text}", roles.join(", ")) }
+    };
+    gathered.into_iter().map(said).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::run::Environment;
+
+    #[test]
+    fn what_is_true_of_several_roles_is_said_once() {
+        let host = |text: &str| Environment { warnings: vec![text.to_owned()], ..Environment::default() };
+        let run = Run {
+            hosts: [("device", "busy"), ("tester", "busy"), ("authority", "slow")]
+                .map(|(role, text)| (role.to_owned(), host(text)))
+                .into(),
+            warnings: ["device: busy", "tester: busy", "note: one"].map(str::to_owned).into(),
+            ..Run::default()
+        };
+        assert_eq!(gathered(&run), ["device, tester: busy", "note: one", "authority: slow"]);
+    }
 }
