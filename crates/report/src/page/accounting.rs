@@ -129,7 +129,8 @@ fn upstream(view: &View) -> String {
 
 /// Queries sent, and AAAA and A questions at the authority, in all trials of a result that passed.
 fn questions(group: &Group) -> Option<(u64, u64, u64)> {
-    let known = group.trials.iter().filter(|trial| trial.passed() && !trial.authority.is_empty());
+    let known =
+        group.trials.iter().filter(|trial| trial.passed() && trial.authority.contains_key(ASKED_AAAA));
     known.fold(None, |sum, trial| {
         let (sent, aaaa, a) = sum.unwrap_or_default();
         let of = |kind: &str| trial.authority.get(kind).copied().unwrap_or(0);
