@@ -140,9 +140,10 @@ struct Pause {
     /// An open loop whose queries are closer than a nap.
     dense: bool,
     nap: u64,
-    /// In a closed loop: how many messages may come in one pause without the server running dry; and the pause.
+    /// In a closed loop: how many messages may come in one pause without the server running dry; the pause; the longest.
     bearable: Option<u64>,
     length: u64,
+    longest: u64,
 }
 
 impl Pause {
@@ -153,9 +154,12 @@ impl Pause {
                 let distance = schedule.seconds(1) * 1e9 * plan.threads as f64 / part as f64;
                 (distance < plan.nap as f64, None)
             }
-            Timing::Closed { outstanding } => (false, Some(outstanding * part / plan.threads / 8)),
+            Timing::Closed { outstanding } => {
+                (false, Some(outstanding * part / plan.threads / limits::PAUSE_PART))
+            }
         };
-        Pause { spin: plan.order.lanes.spin, dense, nap: plan.nap, bearable, length: 0 }
+        let longest = if plan.nap < limits::NAP_NS { plan.nap } else { limits::PAUSE_NS };
+        Pause { spin: plan.order.lanes.spin, dense, nap: plan.nap, bearable, length: 0, longest }
     }
 
     /// The wait for something that is `left` away.
@@ -186,7 +190,7 @@ impl Pause {
         let count = count as u64;
         self.length = match count {
             0 => 0,
-            count if count < bearable => (self.length + 2_000).min(self.nap),
+            count if count < bearable => (self.length + self.length / 8 + 2_000).min(self.longest),
             _ => self.length - self.length / 4,
         };
     }
