@@ -125,7 +125,7 @@ impl Outlet {
     /// Sends the messages of `size` octets that `octets` consists of, in one system call if the way out can cut it up.
     /// At most [`Outlet::most`]. Returns how many the kernel took, and why it took no more.
     pub fn send(&mut self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
-        assert!(size > 0 && octets.len() % size == 0 && octets.len() / size <= Outlet::most(size));
+        assert!(size > 0 && octets.len().is_multiple_of(size) && octets.len() / size <= Outlet::most(size));
         let count = octets.len() / size;
         if count == 0 {
             return (0, Ok(()));

@@ -26,7 +26,7 @@ impl Cut {
     fn get(&self) -> Option<usize> {
         let is = self.header.cmsg_level == libc::SOL_UDP
             && self.header.cmsg_type == libc::UDP_GRO
-            && self.header.cmsg_len as usize >= offset_of!(Cut, padding);
+            && self.header.cmsg_len >= offset_of!(Cut, padding) as _;
         usize::try_from(self.octets).ok().filter(|octets| is && *octets > 0)
     }
 }

@@ -132,19 +132,17 @@ pub struct Usage {
 impl Usage {
     /// What the calling thread has used so far.
     pub fn now() -> Usage {
-        // SAFETY: rusage consists of integers; all zeros is a valid value.
-        let mut usage: libc::rusage = unsafe { zeroed() };
-        // SAFETY: `usage` is a valid rusage that the call fills. A failure leaves it zero.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-        let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
+        let (user, system) = resources(libc::RUSAGE_THREAD);
         // proc(5): time on a core, time waiting for one, turns; in nanoseconds.
         let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let waited = statistics.split_ascii_whitespace().nth(1).and_then(|figure| figure.parse().ok());
-        Usage {
-            user: time(usage.ru_utime),
-            system: time(usage.ru_stime),
-            waited: Duration::from_nanos(waited.unwrap_or(0)),
-        }
+        Usage { user, system, waited: Duration::from_nanos(waited.unwrap_or(0)) }
+    }
+
+    /// CPU time of the child processes that have ended and were waited for.
+    pub fn of_children() -> Usage {
+        let (user, system) = resources(libc::RUSAGE_CHILDREN);
+        Usage { user, system, waited: Duration::ZERO }
     }
 
     /// What was used since `before`.
@@ -164,6 +162,16 @@ impl Usage {
             waited: self.waited + other.waited,
         }
     }
+}
+
+/// CPU time in user mode and in the kernel, of whom getrusage(2) is asked.
+fn resources(who: libc::c_int) -> (Duration, Duration) {
+    // SAFETY: rusage consists of integers; all zeros is a valid value.
+    let mut usage: libc::rusage = unsafe { zeroed() };
+    // SAFETY: `usage` is a valid rusage that the call fills. A failure leaves it zero.
+    unsafe { libc::getrusage(who, &mut usage) };
+    let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
+    (time(usage.ru_utime), time(usage.ru_stime))
 }
 
 #[cfg(test)]
