@@ -85,10 +85,11 @@ impl Plan {
         let start = limits::LEAD.as_nanos() as u64;
         let (timing, measured) = match order.pace {
             Pace::Open { rate_qps, burst } => {
-                let schedule = Schedule::new(rate_qps, burst);
-                let queries = |ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
-                let warm = queries(order.warm_up_ms);
-                let total = warm + queries(order.duration_ms).max(1);
+                let queries = |rate_qps: f64, ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
+                let warm_qps = warm_up_qps(rate_qps, order.cached_share);
+                let warm = queries(warm_qps, order.warm_up_ms);
+                let total = warm + queries(rate_qps, order.duration_ms).max(1);
+                let schedule = Schedule::new(rate_qps, burst).after(warm, warm_qps);
                 (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
             }
             Pace::Closed { outstanding } => {
@@ -182,11 +183,17 @@ impl Plan {
         let Timing::Open { warm, total, .. } = self.timing else { return 1 };
         match self.order.cached_share {
             0.0 => total,
-            // The warm-up asks fresh names alone, the measured time none.
-            1.0 => warm,
-            share => (total as f64 * (1.0 - share)) as u64,
+            // The warm-up asks fresh names alone.
+            share => warm + ((total - warm) as f64 * (1.0 - share)) as u64,
         }
     }
+}
+
+/// The pace of the warm-up. It asks fresh names only, as many as the measured time asks: a server that has most names in
+/// its cache then would break down if all were new to it at the full rate. With all names cached the measured time asks no
+/// fresh ones, and the warm-up has a gentle pace.
+fn warm_up_qps(rate_qps: f64, cached_share: f64) -> f64 {
+    if cached_share < 1.0 { rate_qps * (1.0 - cached_share) } else { rate_qps.min(limits::PRIMING_QPS) }
 }
 
 /// Refuses what no load can be.

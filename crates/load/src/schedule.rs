@@ -4,40 +4,67 @@
 /// Bits behind the point of a period. The n-th query is off by n x 2^-29 ns at most: 2 ns after a billion queries.
 const FRACTION: u32 = 28;
 
-/// An even pace, or bursts at an even pace.
+/// An even pace, or bursts at an even pace; before the measured time perhaps another pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Nanoseconds between queries, times 2^[`FRACTION`].
     period: u64,
     /// So many queries are due together.
     burst: u64,
+    /// Queries of the warm-up, which come first.
+    warm: u64,
+    /// Nanoseconds between these, times 2^[`FRACTION`].
+    warm_period: u64,
+    /// When the measured time begins, in nanoseconds after the start.
+    measured: u64,
 }
 
 impl Schedule {
     /// A schedule for a rate within [`RATES_QPS`](crate::limits::RATES_QPS).
     pub fn new(rate_qps: f64, burst: u32) -> Schedule {
-        let period = (1e9 * f64::from(1u32 << FRACTION) / rate_qps).round() as u64;
-        Schedule { period: period.max(1), burst: u64::from(burst.max(1)) }
+        let period = period(rate_qps);
+        Schedule { period, burst: u64::from(burst.max(1)), warm: 0, warm_period: period, measured: 0 }
+    }
+
+    /// The same after `warm` queries at a pace of their own.
+    pub fn after(self, warm: u64, rate_qps: f64) -> Schedule {
+        let before = Schedule::new(rate_qps, self.burst as u32);
+        Schedule { warm, warm_period: before.period, measured: before.due(warm), ..self }
     }
 
     /// When query `n` is due, in nanoseconds after the start.
     #[inline]
     pub fn due(&self, n: u64) -> u64 {
+        let (from, n, period) = if n < self.warm {
+            (0, n, self.warm_period)
+        } else {
+            (self.measured, n - self.warm, self.period)
+        };
         let first = if self.burst == 1 { n } else { n - n % self.burst };
-        ((u128::from(first) * u128::from(self.period)) >> FRACTION) as u64
+        from + ((u128::from(first) * u128::from(period)) >> FRACTION) as u64
     }
 
     /// How many queries are due before an instant, in nanoseconds after the start.
     pub fn due_before(&self, instant: u64) -> u64 {
-        // The whole part of n x period is below the instant just when n x period is below instant x 2^FRACTION.
-        let first_after = (u128::from(instant) << FRACTION).div_ceil(u128::from(self.period)) as u64;
-        first_after.div_ceil(self.burst) * self.burst
+        let count = |instant: u64, period: u64| {
+            // The whole part of n x period is below the instant just when n x period is below instant x 2^FRACTION.
+            let first_after = (u128::from(instant) << FRACTION).div_ceil(u128::from(period)) as u64;
+            first_after.div_ceil(self.burst) * self.burst
+        };
+        match instant.checked_sub(self.measured) {
+            Some(measured) => self.warm + count(measured, self.period),
+            None => count(instant, self.warm_period).min(self.warm),
+        }
     }
 
-    /// How long `count` queries take, in seconds.
+    /// How long `count` queries of the measured time take, in seconds.
     pub fn seconds(&self, count: u64) -> f64 {
         (u128::from(count) * u128::from(self.period)) as f64 / f64::from(1u32 << FRACTION) / 1e9
     }
+}
+
+fn period(rate_qps: f64) -> u64 {
+    ((1e9 * f64::from(1u32 << FRACTION) / rate_qps).round() as u64).max(1)
 }
 
 #[cfg(test)]
@@ -70,6 +97,8 @@ mod tests {
             Schedule::new(1000.0, 7),
             Schedule::new(0.5, 3),
             Schedule::new(7e6, 1),
+            Schedule::new(1000.0, 1).after(3, 2000.0),
+            Schedule::new(1000.0, 7).after(14, 3e6),
         ] {
             for instant in [0, 1, 999_999, 1_000_000, 1_000_001, 6_999_999, 7_000_000, 10_000_000_000] {
                 let count = schedule.due_before(instant);
@@ -77,6 +106,19 @@ mod tests {
                 assert!(schedule.due(count) >= instant, "{schedule:?} {instant}");
             }
         }
+    }
+
+    #[test]
+    fn a_warm_up_has_a_pace_of_its_own() {
+        let schedule = Schedule::new(1000.0, 1).after(3, 500.0);
+        let due: Vec<u64> = (0..6).map(|n| schedule.due(n) / 1_000_000).collect();
+        assert_eq!(due, [0, 2, 4, 6, 7, 8]);
+        assert_eq!(schedule.due_before(6_000_000), 3);
+        assert_eq!(schedule.due_before(6_000_001), 4);
+        assert_eq!(
+            Schedule::new(1000.0, 1).after(0, 5.0),
+            Schedule { warm_period: period(5.0), ..Schedule::new(1000.0, 1) }
+        );
     }
 
     #[test]

@@ -172,9 +172,8 @@ impl<'a> Sender<'a> {
                 None => None,
                 Some(pool) => {
                     let random = mix(self.seed.wrapping_add(self.plan.number(self.lane.index, k)));
-                    // With all names to be asked again, the warm-up asks those that will be.
-                    let wanted = random >> 32 < self.plan.again_below
-                        && (self.plan.again_below < 1 << 32 || k >= self.lane.measured_from.get());
+                    // The warm-up asks those that will be asked again.
+                    let wanted = random >> 32 < self.plan.again_below && k >= self.lane.measured_from.get();
                     if wanted { self.draw.draw(pool, now, mix(random)) } else { None }
                 }
             };

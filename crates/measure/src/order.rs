@@ -14,7 +14,8 @@ pub struct Load {
     pub pace: Pace,
     /// How long queries are sent and measured, in milliseconds. RFC 8219 section 9.2: at least 60,000.
     pub duration_ms: u64,
-    /// How long queries are sent before that, unmeasured, at the same pace, in milliseconds.
+    /// How long queries are sent before that, unmeasured, in milliseconds. All ask names for the first time, at the pace at
+    /// which the measured time does (and gently if that asks none).
     pub warm_up_ms: u64,
     /// A reply later than this after its query was sent is late, in milliseconds. RFC 8219 section 9.2: at most 1,000.
     pub timeout_ms: u64,

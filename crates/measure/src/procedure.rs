@@ -386,7 +386,7 @@ impl Procedure {
                         let certified_qps = found.rate_qps;
                         self.self_test = Some(SelfTest {
                             certified_qps,
-                            device_qps: (certified_qps / factor).floor(),
+                            device_qps: (certified_qps / factor + 1e-6).floor(),
                             delta: self.plan.search.delta,
                             timeout_ms: self.plan.trial.timeout.ms() / 4,
                             sufficient: certified_qps >= factor,

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How long a device may take until its first right answer: a resolver with large tables needs some seconds.
 const READY: Duration = Duration::from_secs(30);
 
+/// How long a device may answer wrongly until its first right answer: SERVFAIL until its upstream is known, say.
+const WRONG: Duration = Duration::from_secs(5);
+
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -393,7 +396,9 @@ impl<'a> Laboratory<'a> {
                 (Some(host), Some(number)) => host.log(number).is_ok_and(|log| log.ended.is_some()),
                 _ => false,
             };
-            if ended || began.elapsed() > READY {
+            // One that answers, and wrongly, is not starting any more.
+            let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG;
+            if ended || wrong || began.elapsed() > READY {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
                 return Err(format!(
@@ -427,7 +432,12 @@ impl<'a> Laboratory<'a> {
             server: server.ok_or("nothing listens yet")?,
             pace: Pace::Open { rate_qps: task.rate_qps, burst: plan.tester.burst },
             duration_ms: plan.trial.duration.ms(),
-            warm_up_ms: if self_test { 0 } else { plan.trial.warm_up.ms() },
+            warm_up_ms: match task.cell.cached_share {
+                _ if self_test => 0,
+                0.0 => plan.trial.warm_up.ms(),
+                // A name may be asked again two timeouts after its answer.
+                _ => plan.trial.warm_up.ms().max(3 * timeout_ms),
+            },
             timeout_ms,
             names: names.window,
             first_name: task.first_name,
