@@ -118,7 +118,8 @@ fn free_address() -> io::Result<SocketAddr> {
     UdpSocket::bind("[::1]:0")?.local_addr()
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
+/// A program that is installed.
+pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())

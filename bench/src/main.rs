@@ -5,6 +5,7 @@
 mod client;
 mod cost;
 mod device;
+mod generators;
 mod limits;
 mod load;
 mod loads;
@@ -77,6 +78,7 @@ enum Only {
     Workers,
     Overload,
     Engine,
+    Generator,
     Sixfold,
     Reflector,
     Unbound,
@@ -107,7 +109,9 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     let wants = |part: Only, group: &[Only]| {
         arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
     };
-    let experiment = |part| wants(part, &[Only::Cost, Only::Workers, Only::Overload, Only::Engine]);
+    const EXPERIMENTS: &[Only] =
+        &[Only::Cost, Only::Workers, Only::Overload, Only::Engine, Only::Generator];
+    let experiment = |part| wants(part, EXPERIMENTS);
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
     for (kind, part) in Kind::ALL.into_iter().zip([Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind])
     {
@@ -116,6 +120,14 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
                 Ok(device) => devices.push(device),
                 Err(reason) => left_out.push(reason),
             }
+        }
+    }
+
+    let mut programs = None;
+    if experiment(Only::Generator) {
+        match generators::Programs::find() {
+            Ok(found) => programs = Some(found),
+            Err(reason) => left_out.push(reason),
         }
     }
 
@@ -147,6 +159,9 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
     if experiment(Only::Engine) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
+    }
+    if let Some(programs) = &programs {
+        print(generators::measure(programs, timing).map_err(|error| format!("generators: {error}"))?);
     }
     if let Some(path) = &arguments.json {
         let all = json!({"machine": machine, "left_out": left_out, "sections": Value::Object(sections)});
