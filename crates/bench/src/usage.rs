@@ -46,6 +46,9 @@ pub struct Thread {
     pub name: String,
     /// CPU time in nanoseconds, from the scheduler; 0 where the kernel does not say.
     pub run_ns: u64,
+    /// Time that it was ready to run and had no core, in nanoseconds; 0 where the kernel does not say.
+    #[serde(default)]
+    pub waited_ns: u64,
     /// CPU ticks in user mode and in the kernel.
     pub ticks: (u64, u64),
     /// Context switches that it asked for by waiting.
@@ -76,6 +79,19 @@ impl Usage {
             used.cpu_us_per_query = (used.user_s + used.system_s) * 1e6 / replies as f64;
         }
         used
+    }
+
+    /// How long threads were ready to run after `earlier` was read and had no core, in seconds: because they have fewer
+    /// cores than work, or because others had them.
+    pub fn waited_since(&self, earlier: &Usage) -> f64 {
+        let threads = |usage: &Usage| -> BTreeMap<(u32, u64), u64> {
+            let threads = usage.processes.iter().flat_map(|process| &process.threads);
+            threads.map(|thread| ((thread.tid, thread.began), thread.waited_ns)).collect()
+        };
+        let before = threads(earlier);
+        let waited =
+            |(key, now): (&(u32, u64), &u64)| now.saturating_sub(before.get(key).copied().unwrap_or(0));
+        threads(self).iter().map(waited).sum::<u64>() as f64 / 1e9
     }
 }
 
@@ -126,11 +142,13 @@ impl Thread {
         let stat = Stat::read(&folder)?;
         let status = status(&folder);
         let schedule = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
+        let mut times = schedule.split_ascii_whitespace().filter_map(|text| text.parse().ok());
         Some(Thread {
             tid: tid.parse().ok()?,
             began: stat.began,
             name: stat.name,
-            run_ns: schedule.split_ascii_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0),
+            run_ns: times.next().unwrap_or(0),
+            waited_ns: times.next().unwrap_or(0),
             ticks: stat.ticks,
             voluntary_switches: status.get("voluntary_ctxt_switches").copied().unwrap_or(0),
             involuntary_switches: status.get("nonvoluntary_ctxt_switches").copied().unwrap_or(0),
@@ -256,6 +274,26 @@ mod tests {
         assert_eq!(after.seconds_since(&before), (1.5, 0.5));
         let coarse = Thread { run_ns: 0, ..after };
         assert_eq!(coarse.seconds_since(&before), (1.5, 0.5));
+    }
+
+    #[test]
+    fn waiting_for_a_core_is_counted_by_thread() {
+        let usage = |threads: &[(u32, u64)]| {
+            let thread = |(tid, waited_ns): &(u32, u64)| Thread {
+                tid: *tid,
+                waited_ns: *waited_ns,
+                ..Thread::default()
+            };
+            Usage {
+                processes: vec![Process {
+                    threads: threads.iter().map(thread).collect(),
+                    ..Process::default()
+                }],
+            }
+        };
+        let (before, after) =
+            (usage(&[(1, 5_000_000_000), (2, 9)]), usage(&[(1, 6_000_000_000), (3, 500_000_000)]));
+        assert_eq!(after.waited_since(&before), 1.5);
     }
 
     #[test]
