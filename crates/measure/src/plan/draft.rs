@@ -323,7 +323,8 @@ impl Draft {
                 receivers: draft.tester.receivers,
                 ports: draft.tester.ports.unwrap_or(16),
                 sources: draft.tester.sources.unwrap_or_default(),
-                group: draft.tester.group.unwrap_or(1),
+                // What is due one by one leaves one by one; only what a pause of the tester held up leaves in groups.
+                group: draft.tester.group.unwrap_or(8),
                 burst: draft.tester.burst.unwrap_or(1),
                 spin: draft.tester.spin.unwrap_or(false),
             },
