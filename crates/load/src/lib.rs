@@ -1,7 +1,7 @@
 //! The load generator: queries on an absolute schedule (or a closed loop), every reply found by socket, ID and question
 //! and judged in full, every query timed.
 //!
-//! [`run`] takes a [`measure::order::Load`] and gives a [`measure::outcome::Outcome`]. The pieces without I/O: `schedule`
+//! [`run()`] takes a [`measure::order::Load`] and gives a [`measure::outcome::Outcome`]. The pieces without I/O: `schedule`
 //! (when), `names` (what), `identity` (under which port and ID), `slots` (what is out), `pool` (what may be asked again),
 //! `judge` with `walk` and `embed` (what is valid), `timeline` and `tally` (what happened), `verdict` (what it means). The
 //! sockets are in [`datapath::tester`]; `sender`, `receiver` and `turn` drive them. The bounds are in [`limits`].

@@ -120,7 +120,8 @@ fn a_share_of_names_is_asked_again_two_timeouts_after_its_answer_at_the_earliest
         }
     }
     assert_eq!(first.len() as u64, outcome.names_used);
-    assert_eq!(first.len() as u64 + again, 6000);
+    // The warm-up asks as many fresh names as the measured time does in as long: 1,000.
+    assert_eq!(first.len() as u64 + again, 5000);
     // Half of 4,000: five standard deviations of a binomial distribution are 158. Fewer if nothing was ripe for a while.
     assert!(outcome.asked_again <= 2158, "{}", outcome.asked_again);
     if outcome.verdict == Verdict::Pass {
