@@ -65,7 +65,7 @@ impl Usage {
 
     /// What was used after `earlier` was read, for `replies` valid replies.
     pub fn since(&self, earlier: &Usage, replies: u64) -> DeviceUse {
-        let mut used = DeviceUse::default();
+        let mut used = DeviceUse { waited_s: self.waited_since(earlier), ..DeviceUse::default() };
         for process in &self.processes {
             let key = |other: &&Process| (other.pid, other.began) == (process.pid, process.began);
             let before = earlier.processes.iter().find(key).cloned().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Usage {
 
     /// How long threads were ready to run after `earlier` was read and had no core, in seconds: because they have fewer
     /// cores than work, or because others had them.
-    pub fn waited_since(&self, earlier: &Usage) -> f64 {
+    fn waited_since(&self, earlier: &Usage) -> f64 {
         let threads = |usage: &Usage| -> BTreeMap<(u32, u64), u64> {
             let threads = usage.processes.iter().flat_map(|process| &process.threads);
             threads.map(|thread| ((thread.tid, thread.began), thread.waited_ns)).collect()

@@ -210,6 +210,10 @@ pub struct DeviceUse {
     pub user_s: f64,
     /// CPU time in the kernel, in seconds.
     pub system_s: f64,
+    /// Time that its threads were ready to run and had no core, in seconds: they have more work than cores, or others had
+    /// them.
+    #[serde(default)]
+    pub waited_s: f64,
     /// By thread: name, user and system seconds. Threads that took nothing are left out.
     pub threads: Vec<(String, f64, f64)>,
     /// Resident memory at the end, in octets.

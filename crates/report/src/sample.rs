@@ -389,6 +389,7 @@ impl Maker<'_> {
             })
             .collect();
         DeviceUse {
+            waited_s: 0.01,
             user_s: total_s * 0.4,
             system_s: total_s * 0.6,
             threads,

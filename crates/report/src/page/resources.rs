@@ -227,6 +227,7 @@ fn memory(view: &View) -> String {
         "Voluntary switches/s",
         "Involuntary switches/s",
         "Switches/query",
+        "Waited for a core",
     ];
     let mut table = Table::new("In the highest trials that passed", 1, &head);
     for group in view.groups {
@@ -240,6 +241,7 @@ fn memory(view: &View) -> String {
             number::rate(used.voluntary_switches as f64 / seconds),
             number::rate(used.involuntary_switches as f64 / seconds),
             number::brief(switches / trial.outcome.valid.max(1) as f64),
+            format!("{} %", number::brief(100.0 * used.waited_s / seconds)),
         ]);
     }
     format!("<h3>Memory and context switches</h3>{}", table.html())
