@@ -114,7 +114,7 @@ pub struct Running {
 }
 
 /// A port of the loopback interface that was free a moment ago.
-fn free_address() -> io::Result<SocketAddr> {
+pub fn free_address() -> io::Result<SocketAddr> {
     UdpSocket::bind("[::1]:0")?.local_addr()
 }
 

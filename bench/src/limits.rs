@@ -31,6 +31,12 @@ pub const SOCKET_BUFFER: usize = 4 << 20;
 /// octets, about 277 small datagrams), which BIND leaves as it is.
 pub const WINDOW: u64 = 256;
 
+/// How long nothing may come until a closed loop gives up what is outstanding: far longer than an answer takes.
+pub const STALL: Duration = Duration::from_millis(50);
+
+/// How long a server may take to end its processes.
+pub const END: Duration = Duration::from_secs(5);
+
 /// How long a device may take to give its first right answer.
 pub const READY: Duration = Duration::from_secs(15);
 

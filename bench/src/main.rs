@@ -2,6 +2,7 @@
 //! in turns. It prints medians, ranges and ratios, and the project's goals beside them.
 #![forbid(unsafe_code)]
 
+mod authorities;
 mod client;
 mod cost;
 mod device;
@@ -78,6 +79,7 @@ enum Only {
     Workers,
     Overload,
     Engine,
+    Authority,
     Generator,
     Sixfold,
     Reflector,
@@ -110,7 +112,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
         arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
     };
     const EXPERIMENTS: &[Only] =
-        &[Only::Cost, Only::Workers, Only::Overload, Only::Engine, Only::Generator];
+        &[Only::Cost, Only::Workers, Only::Overload, Only::Engine, Only::Authority, Only::Generator];
     let experiment = |part| wants(part, EXPERIMENTS);
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
     for (kind, part) in Kind::ALL.into_iter().zip([Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind])
@@ -159,6 +161,10 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
     if experiment(Only::Engine) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
+    }
+    if experiment(Only::Authority) {
+        let section = authorities::measure(arguments.sixfold.as_deref(), timing);
+        print(section.map_err(|error| format!("authority: {error}"))?);
     }
     if let Some(programs) = &programs {
         print(generators::measure(programs, timing).map_err(|error| format!("generators: {error}"))?);

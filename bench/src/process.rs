@@ -86,6 +86,11 @@ impl Process {
         used(self.child.id())
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it wrote to standard output and error so far: the reason when it does not answer.
     pub fn complaint(&mut self) -> String {
         let mut text = String::new();

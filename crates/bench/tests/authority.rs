@@ -23,17 +23,18 @@ fn command(arguments: &[&str]) -> Command {
 }
 
 fn start(arguments: &[&str]) -> Authority {
-    let mut child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut before = Vec::new();
+    let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut authority = Authority { child, at: SocketAddr::from(([0; 4], 0)), before: Vec::new() };
+    let mut errors = BufReader::new(authority.child.stderr.take().unwrap());
     loop {
         let mut line = String::new();
-        assert!(errors.read_line(&mut line).unwrap() > 0, "ended without being ready: {before:?}");
+        let read = errors.read_line(&mut line).unwrap();
+        assert!(read > 0, "ended without being ready: {:?}", authority.before);
         if let Some(addresses) = line.trim().strip_prefix("sixfold-bench: authority ready on ") {
-            let at = addresses.split(", ").next().unwrap().parse().unwrap();
-            return Authority { child, at, before };
+            authority.at = addresses.split(", ").next().unwrap().parse().unwrap();
+            return authority;
         }
-        before.push(line);
+        authority.before.push(line);
     }
 }
 
