@@ -25,7 +25,8 @@ SIGINT or SIGTERM ends it; then it prints what became of every message, by kind.
   dig @::1 -p 5300 +tcp CH TXT counters.authority
 
 --fail takes a share of the names: servfail, refused, formerr, notimp (these answers), timeout (never an answer) or truncate \
-(TC over UDP, whole over TCP), optionally for one type of query, as in --fail servfail=0.01:AAAA.
+(TC over UDP, whole over TCP), optionally for one type of query, as in --fail servfail=0.01:AAAA. TIME is a number with a unit: \
+ns, us, ms, s, m or h.
 
 Exit status: 0 ended by a signal, 1 it could not serve, 2 wrong usage.
 
@@ -39,14 +40,14 @@ pub struct AuthorityArguments {
     /// Address to answer on, UDP and TCP; may be repeated; port 53 unless said otherwise, 0 for any that is free
     #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = endpoint)]
     listen: Vec<SocketAddr>,
-    /// Threads for UDP; each serves all addresses
+    /// Threads for UDP, 1 to 256; each serves all addresses
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=limits::THREADS as i64))]
     threads: u16,
     /// Cores of the threads, in turn, separated by commas [default: not pinned]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pin: Vec<usize>,
-    /// How the kernel picks the thread for a datagram: by the name asked for, or by its source address and port
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SteerBy::Flow)]
+    /// How the kernel picks the thread for a datagram: name (that is asked for) or flow (its source address and port)
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = SteerBy::Flow, hide_possible_values = true)]
     steer: SteerBy,
     /// Name of the zone
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
@@ -63,7 +64,7 @@ pub struct AuthorityArguments {
     /// TTL of all records and the negative TTL, in seconds
     #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(..=i64::from(limits::TTL_SECS)))]
     ttl: u32,
-    /// How much later answers come, with a unit, up to 60s together with the jitter
+    /// How much later answers come, up to 60s together with the jitter
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     delay: Duration,
     /// How much later than that at most, drawn evenly per query
@@ -72,13 +73,13 @@ pub struct AuthorityArguments {
     /// Share of the queries over UDP, 0 to 1, that are lost; a query that is repeated has new luck
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     loss: f64,
-    /// Share of the names that fail, in one way and for one type of query or all; may be repeated
+    /// Share of the names that fail, in one way and for one type of query or all; may be repeated [default: none]
     #[arg(long, value_name = "KIND=SHARE[:TYPE]")]
     fail: Vec<Failure>,
     /// Seed of all that is drawn: names with AAAA records, loss, jitter, failures
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Serve this master file instead (RFC 1035 section 5, with $GENERATE)
+    /// Serve this master file (RFC 1035 section 5, with $GENERATE) instead of computed names [default: computed]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["zone_name", "aaaa_share", "addresses", "cname_depth", "ttl"])]
     zone: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ pub struct CompareArguments {
     /// Folder of the run that is judged
     #[arg(value_name = "DIR")]
     second: PathBuf,
-    /// Print the comparison as JSON
+    /// Print the comparison as JSON [default: a table]
     #[arg(long)]
     json: bool,
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 const HELP: &str = "\
 Queries leave on an absolute schedule, whatever comes back, and every reply is checked in full. With --outstanding instead \
-of --rate a query leaves whenever fewer than that many are unanswered.
+of --rate a query leaves whenever fewer than that many are unanswered. TIME is a number with a unit: ns, us, ms, s, m or h.
 
 Exit status: 0 every query got a valid reply in time, 1 not so or the tester was the limit, 2 wrong usage.
 
@@ -37,22 +37,22 @@ pub struct LoadArguments {
     /// Address of the server; port 53 unless said otherwise
     #[arg(long, value_name = "ADDR", value_parser = server)]
     server: SocketAddr,
-    /// Queries a second, over all threads
+    /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is needed
     #[arg(long, value_name = "QPS", required_unless_present = "outstanding")]
     rate: Option<f64>,
-    /// Closed loop: a query whenever fewer than N are unanswered, over all threads
+    /// Closed loop: a query whenever fewer than N, 1 to 1048576, are unanswered, over all threads
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     outstanding: Option<u32>,
-    /// How long queries are sent and measured
+    /// How long queries are sent and measured, 1ms to 720h together with the warm-up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
     duration: Duration,
-    /// How long queries are sent before that, unmeasured
+    /// How long queries are sent before that, unmeasured; all of these ask names for the first time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     warm_up: Duration,
-    /// A reply later than this after its query is late
+    /// A reply later than this after its query is late, 1ms to 60s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     timeout: Duration,
-    /// Names to ask, each at most once: a network, or the first and the last address
+    /// Names to ask, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
     #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
     names: Window,
     /// Number of the first name in that range
@@ -67,10 +67,10 @@ pub struct LoadArguments {
     /// No synthesis is expected: names have the AAAA records that the authority gives them
     #[arg(long, visible_alias = "self-test", conflicts_with = "prefix")]
     no_prefix: bool,
-    /// Addresses of each name
+    /// Addresses of each name, at least 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     addresses: u16,
-    /// CNAME records before the addresses
+    /// CNAME records before the addresses, 0 to 64
     #[arg(long, value_name = "N", default_value_t = 0)]
     cname_depth: u16,
     /// Share of names, 0 to 1, that have AAAA records, as the authority was told
@@ -85,37 +85,37 @@ pub struct LoadArguments {
     /// Share of queries, 0 to 1, that ask names which were answered at least two timeouts before
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     cached_share: f64,
-    /// Sending threads
+    /// Sending threads, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u16,
-    /// Receiving threads; 0: the sending threads receive too
+    /// Receiving threads, 0 to 1024; 0: the sending threads receive too
     #[arg(long, value_name = "N", default_value_t = 0)]
     receivers: u16,
-    /// Source ports of each sending thread, for each source address
+    /// Source ports of each sending thread, for each source address; 1 to 16384 over all of these
     #[arg(long, value_name = "N", default_value_t = 16)]
     ports: u16,
     /// Source addresses, separated by commas [default: the one that routing chooses]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     sources: Vec<IpAddr>,
-    /// Consecutive queries of a thread that leave from one port; those that are due together share a system call
+    /// Consecutive queries of a thread, 1 to 4096, that leave from one port; those that are due together share a system call
     #[arg(long, value_name = "N", default_value_t = 16)]
     group: u16,
-    /// Queries that are due at the same instant
+    /// Queries that are due at the same instant, at least 1
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "outstanding")]
     burst: u32,
-    /// Cores of the sending threads, then of the receiving ones, separated by commas
+    /// Cores of the sending threads, then of the receiving ones, separated by commas [default: not pinned]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pin: Vec<u16>,
-    /// Wait in a loop instead of asleep
+    /// Wait in a loop instead of asleep, on cores that nothing else uses
     #[arg(long)]
     spin: bool,
-    /// Transport of the queries; only udp so far
-    #[arg(long, value_name = "NAME", default_value = "udp", value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
+    /// Transport of the queries: udp; others are not supported yet
+    #[arg(long, value_name = "NAME", default_value = "udp", hide_possible_values = true, value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
     transport: String,
-    /// Write the outcome as JSON to this file (-: standard output)
+    /// Write the outcome as JSON to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write one line a second as CSV to this file (-: standard output)
+    /// Write one line a second as CSV to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// No progress and no summary

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Exit status: 0 done, 1 it could not be done.
+Without an option everything that is made of DIR/run.json is written anew: report.html, trials.csv, hist/, environment.json \
+and configs/.
+
+Exit status: 0 done, 1 it could not be done, 2 wrong usage.
 
 Example: the page again, then the tables for a paper:
   sixfold-bench report /tmp/unbound

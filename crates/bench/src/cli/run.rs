@@ -14,7 +14,14 @@ const HELP: &str = "\
 The rfc8219 profile has trials of 60 s, a timeout of 1 s, 20 repetitions and the self-test; it takes hours, can be \
 interrupted anywhere, and goes on with --resume. The quick profile takes minutes and is labelled not compliant.
 
-Exit status: 0 done, 1 it could not be done or was interrupted.
+TIME is a number with a unit: ns, us, ms, s, m or h. What flags do not say comes from the plan, and what that does not say from \
+the profile; sixfold-bench(1) has every key of a plan.
+
+Placeholders in --command and --device-option: {listen} or {listen_address} and {listen_port}, {upstream} or \
+{upstream_address} and {upstream_port}, {prefix}, {prefix_address}, {zone}, {workers}, {value} (of the sweep), {dir} (a folder \
+for files).
+
+Exit status: 0 done, 1 it could not be done or was interrupted, 2 wrong usage or a plan that makes no sense.
 
 Example: the required test on Unbound from the distribution's package, in minutes:
   sixfold-bench run --profile quick --device unbound --out /tmp/unbound";
@@ -23,68 +30,70 @@ Example: the required test on Unbound from the distribution's package, in minute
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct RunArguments {
-    /// Plan (TOML); the flags below take the place of what it says
+    /// Plan (TOML) of the run; other flags take the place of what it says [default: the profile alone]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Where everything comes from that nobody says: rfc8219 or quick [default: rfc8219]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = ["rfc8219", "quick"])]
     profile: Option<String>,
     /// Folder for the bundle: journal, run.json, report.html and the rest
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Go on with the run in --out, with its own plan
-    #[arg(long, conflicts_with_all = ["plan", "profile", "device", "command", "device_address"])]
+    #[arg(long, value_name = "DIR", required_unless_present = "estimate")]
+    out: Option<PathBuf>,
+    /// Go on with the run in --out, with its own plan; only --quiet can stand beside these two
+    #[arg(long, conflicts_with_all = [
+        "plan", "profile", "device", "command", "device_address", "device_pid", "device_option", "workers", "sweep", "grid",
+        "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
+    ])]
     resume: bool,
-    /// Device under test: sixfold, unbound, bind, powerdns, knot-resolver, coredns or dnsproxy
-    #[arg(long, value_name = "NAME")]
+    /// Device under test, configured and started
+    #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
     device: Option<String>,
-    /// Device under test: any command line, in words separated by spaces; placeholders like {listen_address}, {listen_port},
-    /// {upstream_address}, {upstream_port}, {prefix}, {workers}, {value}, {dir}
+    /// Device under test, started by any command line: words separated by spaces, with placeholders (see below)
     #[arg(long, value_name = "COMMAND", conflicts_with = "device")]
     command: Option<String>,
-    /// Address and port where the device listens or shall listen [default: a free port of ::1]
+    /// Where the device shall listen [default: a free port of ::1]; alone: where one listens that runs already
     #[arg(long, value_name = "ADDR")]
     device_address: Option<SocketAddr>,
-    /// Process ID of a device that runs already, to watch what it takes
+    /// Process ID of a device that runs already, to watch its CPU time and memory; with --device-address [default: not watched]
     #[arg(long, value_name = "PID")]
     device_pid: Option<u32>,
-    /// A line for the device's configuration; may be repeated
+    /// A line for the device's configuration, in its own syntax; may be repeated
     #[arg(long, value_name = "LINE")]
     device_option: Vec<String>,
-    /// Threads of the device [default: 1]
+    /// Threads of the device, or processes where it has no threads [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
-    /// Measure for each value of a parameter: workers=1,2,4, or any name; {value} stands for it in commands and options
+    /// Measure for each value of a parameter: workers=1,2,4, or any name and {value} for it in --command and --device-option
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = parse_sweep)]
     sweep: Option<(String, Vec<String>)>,
-    /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names
+    /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names [default: 0 and 0]
     #[arg(long)]
     grid: bool,
-    /// Searches for each result
+    /// Searches for each result, 1 to 1000 [default: 20; quick: 3]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
-    /// Length of a trial, like 60s
+    /// Length of a trial, 100ms to 24h [default: 60s; quick: 1.5s]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     trial: Option<Span>,
-    /// Timeout of a query, like 1s
+    /// Timeout of a query, 4ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     timeout: Option<Span>,
-    /// First rate, queries a second
+    /// First rate, queries a second, at least 1 [default: 1000; quick: 2000]
     #[arg(long, value_name = "QPS")]
     start: Option<f64>,
-    /// Highest rate, queries a second
+    /// Highest rate, queries a second, up to 100000000 [default: 2000000]
     #[arg(long, value_name = "QPS")]
     max: Option<f64>,
     /// DNS64 prefix [default: 2001:2:0:64::/96]
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     prefix: Option<Prefix>,
-    /// Conformance cases (JSON lines) to play before
+    /// Conformance cases (JSON lines) to play before; only for --device sixfold on this host [default: none]
     #[arg(long, value_name = "FILE")]
     conformance: Option<PathBuf>,
-    /// Only the result on standard output
+    /// No progress; only the result, on standard output
     #[arg(long)]
     quiet: bool,
-    /// Print the effective plan as JSON and the estimate of its time, and do nothing
+    /// Print the effective plan as JSON and an estimate of its time, and do nothing
     #[arg(long)]
     estimate: bool,
 }
@@ -112,21 +121,27 @@ impl RunArguments {
     pub fn run(&self) -> Result<ExitCode, String> {
         let stop = stop::flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {
-            run::resume(&self.out, self.quiet, &stop)?
+            run::resume(self.out()?, self.quiet, &stop)?
         } else {
-            let plan = self.plan()?;
+            let plan = match self.plan() {
+                Ok(plan) => plan,
+                Err(error) => {
+                    eprintln!("sixfold-bench: run: {error}");
+                    return Ok(ExitCode::from(2));
+                }
+            };
             if self.estimate {
                 return show_estimate(plan);
             }
-            run::begin(&plan, &self.out, self.quiet, &stop)?
+            run::begin(&plan, self.out()?, self.quiet, &stop)?
         };
         match ended {
             Ended::Complete(run) => {
-                print!("{}", summary(&run, &self.out));
+                print!("{}", summary(&run, self.out()?));
                 Ok(ExitCode::SUCCESS)
             }
             Ended::Interrupted => {
-                let out = self.out.display();
+                let out = self.out()?.display();
                 eprintln!(
                     "interrupted; so far: {out}/report.html; go on with: sixfold-bench run --resume --out {out}"
                 );
@@ -134,6 +149,11 @@ impl RunArguments {
             }
             Ended::Stopped(why) => Err(why),
         }
+    }
+
+    /// The folder of the bundle, which only an estimate does without.
+    fn out(&self) -> Result<&Path, String> {
+        self.out.as_deref().ok_or_else(|| "--out is missing".to_owned())
     }
 
     fn plan(&self) -> Result<Plan, String> {
