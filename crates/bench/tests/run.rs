@@ -118,7 +118,9 @@ fn check(run: &Run) {
         assert!((outcome.sent as f64 - planned).abs() <= 1.0, "{} of {planned}", outcome.sent);
         assert_eq!(trial.device.is_some(), trial.purpose != Purpose::SelfTest);
         assert!(!trial.authority.is_empty());
-        for name in trial.first_name..trial.first_name + outcome.names_used {
+        // The names of the self-test never come to the device.
+        let at_device = trial.purpose != Purpose::SelfTest;
+        for name in trial.first_name..trial.first_name + outcome.names_used * u64::from(at_device) {
             assert!(asked.insert(name), "name {name} was asked twice");
         }
     }

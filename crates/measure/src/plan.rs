@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 mod draft;
+mod supply;
 
 pub use draft::{
     AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PlanError, SearchDraft,

@@ -117,7 +117,7 @@ enum Stage {
 pub struct Procedure {
     plan: Plan,
     stage: Stage,
-    /// The next name that was never asked.
+    /// The next name that the device was never asked in this round.
     next_name: u64,
     /// How often the window began anew.
     rounds: u32,
@@ -188,14 +188,15 @@ impl Procedure {
                     cell: Cell { aaaa_share: 1.0, cached_share: 0.0 },
                     repetition: 0,
                     rate_qps,
-                    first_name: self.next_name,
+                    // No device learns these names, so others may still use them.
+                    first_name: 0,
                 }),
                 Step::Done(_) => Action::Done,
             },
             Stage::Check { sweep, .. } => {
                 // Half of the names have AAAA records, so that both ways are checked.
                 let aaaa_share = if self.plan.authority.external { 0.0 } else { 0.5 };
-                Action::Check(self.setup(*sweep, aaaa_share), self.next_name)
+                Action::Check(self.setup(*sweep, aaaa_share), self.first_name(self.names_of_check()))
             }
             Stage::Search { sweep, cell, repetition, search } => match search.next() {
                 Step::Try { rate_qps, purpose } => self.task(purpose, *sweep, *cell, *repetition, rate_qps),
@@ -222,13 +223,15 @@ impl Procedure {
                 if !fits {
                     return Err(Unfit);
                 }
-                self.use_names(trial.outcome.names_used);
+                if trial.purpose != Purpose::SelfTest {
+                    self.use_names(trial.first_name, trial.outcome.names_used);
+                }
                 let verdict = trial.outcome.verdict;
                 self.trials.push(trial);
                 self.advance(task.rate_qps, verdict);
             }
-            (Action::Check(..), Event::Check { found, names_used }) => {
-                self.use_names(names_used);
+            (Action::Check(_, first_name), Event::Check { found, names_used }) => {
+                self.use_names(first_name, names_used);
                 self.checked(found);
             }
             _ => return Err(Unfit),
@@ -264,22 +267,33 @@ impl Procedure {
     fn task(&self, purpose: Purpose, sweep: usize, cell: usize, repetition: u32, rate_qps: f64) -> Action {
         let cell = self.plan.cells[cell];
         let setup = self.setup(sweep, cell.aaaa_share);
-        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name: self.next_name })
+        let first_name = self.first_name(self.plan.names_needed(rate_qps, cell));
+        Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name })
     }
 
-    /// Moves the window on; at its end it begins anew.
-    fn use_names(&mut self, count: u64) {
-        self.next_name += count;
-        // The next trial must find enough names before the end; what one used, another may use.
-        if self.next_name + 2 * count > self.plan.names.window.names() {
-            self.next_name = 0;
-            self.rounds += 1;
-        }
+    /// Where so many names begin that were not asked yet; when they are used up, the window begins anew.
+    fn first_name(&self, needed: u64) -> u64 {
+        if self.next_name + needed <= self.plan.names.for_trials() { self.next_name } else { 0 }
+    }
+
+    fn names_of_check(&self) -> u64 {
+        u64::from(self.plan.correctness.names)
+    }
+
+    /// Moves on in the window.
+    fn use_names(&mut self, first_name: u64, count: u64) {
+        self.rounds += u32::from(first_name < self.next_name);
+        self.next_name = first_name + count;
+    }
+
+    /// The highest rate that the plan allows: its bound, and that for which it has names.
+    fn planned_qps(&self) -> f64 {
+        self.plan.search.max.min(self.plan.names_qps())
     }
 
     /// The highest rate at which a device may be measured.
     fn ceiling_qps(&self) -> f64 {
-        self.self_test.as_ref().map_or(0.0, |test| test.device_qps).min(self.plan.search.max)
+        self.self_test.as_ref().map_or(0.0, |test| test.device_qps).min(self.planned_qps())
     }
 
     /// How many queries a second the self-test asks for each of a device's (RFC 8219 section 9.2.1, where "2*(r+delta)" is
@@ -291,7 +305,7 @@ impl Procedure {
     fn self_test_limits(&self) -> Limits {
         Limits {
             start_qps: self.plan.search.start * self.factor(),
-            max_qps: self.plan.search.max * self.factor(),
+            max_qps: (self.plan.search.max * self.factor()).min(self.plan.names_qps()),
             min_qps: self.factor(),
             precision: SELF_TEST_PRECISION,
             first_step: 1.0,
@@ -302,7 +316,7 @@ impl Procedure {
     fn search_limits(&self) -> Limits {
         Limits {
             start_qps: self.plan.search.start,
-            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.plan.search.max },
+            max_qps: if self.self_test.is_some() { self.ceiling_qps() } else { self.planned_qps() },
             min_qps: 1.0,
             precision: self.plan.search.precision,
             first_step: 1.0,

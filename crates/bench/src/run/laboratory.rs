@@ -79,7 +79,7 @@ pub struct Laboratory<'a> {
     serving: Option<(f64, SocketAddr)>,
     running: Option<Running>,
     described: Device,
-    /// Names at the end of the window that were used to find out whether the device answers.
+    /// How often it was asked whether the device answers.
     probes: u64,
     stop: &'a AtomicBool,
 }
@@ -370,8 +370,7 @@ impl<'a> Laboratory<'a> {
     fn await_device(&mut self) -> Result<(), String> {
         let began = Instant::now();
         loop {
-            self.probes += PROBE_NAMES;
-            let names = self.plan.names.window.names();
+            let first_name = self.names_of_probe();
             let task = Task {
                 purpose: Purpose::Search,
                 setup: Setup {
@@ -382,8 +381,7 @@ impl<'a> Laboratory<'a> {
                 cell: Cell { aaaa_share: self.serving.map_or(0.0, |(share, _)| share), cached_share: 0.0 },
                 repetition: 0,
                 rate_qps: 100.0,
-                // From the end of the window, which the trials reach last.
-                first_name: names.saturating_sub(self.probes % names.max(1)),
+                first_name,
             };
             let duration_ms = PROBE_NAMES * 10;
             let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
@@ -415,6 +413,15 @@ impl<'a> Laboratory<'a> {
         }
     }
 
+    /// Names to find out whether the device answers: from the end of the window, where no trial asks.
+    fn names_of_probe(&mut self) -> u64 {
+        let names = &self.plan.names;
+        let places = (names.for_probes() / PROBE_NAMES).max(1);
+        let place = self.probes % places;
+        self.probes += 1;
+        names.window.names().saturating_sub((place + 1) * PROBE_NAMES)
+    }
+
     /// The load of a task.
     fn load(&self, task: &Task) -> Result<Load, String> {
         let (plan, names) = (self.plan, &self.plan.names);
@@ -432,12 +439,7 @@ impl<'a> Laboratory<'a> {
             server: server.ok_or("nothing listens yet")?,
             pace: Pace::Open { rate_qps: task.rate_qps, burst: plan.tester.burst },
             duration_ms: plan.trial.duration.ms(),
-            warm_up_ms: match task.cell.cached_share {
-                _ if self_test => 0,
-                0.0 => plan.trial.warm_up.ms(),
-                // A name may be asked again two timeouts after its answer.
-                _ => plan.trial.warm_up.ms().max(3 * timeout_ms),
-            },
+            warm_up_ms: if self_test { 0 } else { plan.warm_up_ms(task.cell) },
             timeout_ms,
             names: names.window,
             first_name: task.first_name,

@@ -41,10 +41,10 @@ pub fn run(procedure: &Procedure, known: &Known, complete: bool) -> Run {
     }
     if procedure.rounds() > 0 {
         warnings.push(format!(
-            "all names of {} were used up {} times; names came again, after at least {} names in between",
+            "all names of {} were used up {} times, and names came again; the checklist says whether a device could still know \
+             them",
             plan.names.window,
-            procedure.rounds(),
-            plan.names.window.names() / 2
+            procedure.rounds()
         ));
     }
     let mut run = Run {

@@ -117,12 +117,13 @@ fn a_tester_that_fails_everywhere_stops_the_run() {
 }
 
 #[test]
-fn every_name_is_asked_once_only() {
+fn no_name_comes_to_the_device_twice() {
     let mut procedure = procedure(QUICK);
     let events = world().run(&mut procedure);
     let mut end = 0;
     for event in events {
         match event {
+            Event::Trial(trial) if trial.purpose == Purpose::SelfTest => {}
             Event::Trial(trial) => {
                 assert!(trial.first_name >= end);
                 end = trial.first_name + trial.outcome.names_used;
@@ -138,6 +139,34 @@ fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
     let mut procedure = procedure(&format!("{QUICK}[names]\nwindow = \"10.0.0.0/16\"\n"));
     world().run(&mut procedure);
     assert!(procedure.rounds() > 0);
+}
+
+#[test]
+fn every_trial_finds_its_names_before_the_end_of_the_window() {
+    // Rates double after a small check, cells with cached names need a warm-up, and the curve goes to three times the
+    // result: whatever comes next, a load without enough names would be refused.
+    for window in ["10.0.0.0/16", "10.0.0.0-10.1.34.56", "10.0.0.0/14"] {
+        let mut procedure = procedure(&format!(
+            "profile = \"quick\"\n[names]\nwindow = \"{window}\"\n[grid]\ncached = [0, 0.6]\n[search]\nstart = 200\n\
+             curve = [0.5, 3]\n[device]\ntemplate = \"sixfold\"\n"
+        ));
+        let names = procedure.plan().names.for_trials();
+        let mut end = 0;
+        for event in world().run(&mut procedure) {
+            let Event::Trial(trial) = event else { continue };
+            let needed = procedure.plan().names_needed(trial.rate_qps, trial.cell);
+            assert!(
+                trial.first_name + needed <= procedure.plan().names.window.names(),
+                "{window}: {trial:?}"
+            );
+            if trial.purpose != Purpose::SelfTest {
+                assert!(trial.first_name + needed <= names, "{window}: {trial:?}");
+                assert!(trial.first_name >= end || trial.first_name == 0, "{window}: {trial:?}");
+                end = trial.first_name + trial.outcome.names_used;
+            }
+        }
+        assert_eq!(procedure.next(), Action::Done);
+    }
 }
 
 #[test]

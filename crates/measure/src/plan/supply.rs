@@ -1,0 +1,90 @@
+//! How many names a plan has and needs. No name may come again while a device may have it in its cache (RFC 8219 section
+//! 9.2), and a load that does not find its names before the end of the window is refused.
+
+use super::{Names, Plan};
+use crate::run::Cell;
+
+/// One part of the window in so many is kept for finding out whether a device answers yet, at its end, and at most
+/// [`PROBES_MOST`] names of it: 65,536 names are 13,000 such questions.
+const PROBES_PART: u64 = 16;
+
+/// See [`PROBES_PART`].
+const PROBES_MOST: u64 = 1 << 16;
+
+/// Names are dealt out to the sending threads in turn, so the last one of any may lie beyond their number by as many
+/// as there are threads; the answers cost a name each too, for rounding.
+const SLACK: u64 = 64;
+
+impl Names {
+    /// The names at the end of the window that no trial asks.
+    pub fn for_probes(&self) -> u64 {
+        (self.window.names() / PROBES_PART).min(PROBES_MOST)
+    }
+
+    /// The names at the beginning of the window that trials ask.
+    pub fn for_trials(&self) -> u64 {
+        self.window.names() - self.for_probes()
+    }
+}
+
+impl Plan {
+    /// Unmeasured load before a trial of a cell, in milliseconds. A name may be asked again two timeouts after its answer, so
+    /// cached shares need three timeouts.
+    pub fn warm_up_ms(&self, cell: Cell) -> u64 {
+        let planned = self.trial.warm_up.ms();
+        if cell.cached_share > 0.0 { planned.max(3 * self.trial.timeout.ms()) } else { planned }
+    }
+
+    /// The names that a trial may use at most.
+    pub fn names_needed(&self, rate_qps: f64, cell: Cell) -> u64 {
+        let ms = self.trial.duration.ms() + self.warm_up_ms(cell);
+        (rate_qps * ms as f64 / 1e3).ceil() as u64 + SLACK
+    }
+
+    /// The highest rate at which each trial finds enough names.
+    pub fn names_qps(&self) -> f64 {
+        let warm_up_ms = self.cells.iter().map(|cell| self.warm_up_ms(*cell)).max().unwrap_or(0);
+        let seconds = (self.trial.duration.ms() + warm_up_ms) as f64 / 1e3;
+        (self.names.for_trials().saturating_sub(SLACK) as f64 / seconds).floor()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Draft;
+
+    #[test]
+    fn a_trial_at_the_highest_rate_finds_its_names_whatever_its_cell() {
+        for (window, trial) in
+            [("10.0.0.0/16", "1500ms"), ("1.0.0.0-126.255.255.255", "60s"), ("10.0.0.0/8", "7s")]
+        {
+            let plan = Draft::parse(&format!(
+                "[names]\nwindow = \"{window}\"\n[trial]\nduration = \"{trial}\"\n[grid]\ncached = [0, 0.4, 1]\n\
+                 [search]\nstart = 100\n[device]\ntemplate = \"bind\"\n"
+            ))
+            .unwrap()
+            .finish()
+            .unwrap();
+            let names = plan.names;
+            assert_eq!(names.for_trials() + names.for_probes(), names.window.names());
+            let plan = Plan { names, ..plan };
+            for cell in &plan.cells {
+                assert!(
+                    plan.names_needed(plan.names_qps(), *cell) <= plan.names.for_trials(),
+                    "{window} {cell:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn cached_cells_are_warmed_up_for_three_timeouts() {
+        let plan = Draft::parse("[trial]\ntimeout = \"1s\"\n[device]\ntemplate = \"bind\"\n")
+            .unwrap()
+            .finish()
+            .unwrap();
+        assert_eq!(plan.warm_up_ms(Cell::default()), 0);
+        assert_eq!(plan.warm_up_ms(Cell { cached_share: 0.2, aaaa_share: 0.0 }), 3_000);
+    }
+}
