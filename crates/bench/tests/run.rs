@@ -203,7 +203,8 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "2s"));
     let out = folder.out().display().to_string();
     let mut child = Guard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
-    child.wait_for_events(&folder, 1);
+    // The check and a trial.
+    child.wait_for_events(&folder, 2);
     let interrupted = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     let status = child.0.wait().unwrap();

@@ -1,8 +1,9 @@
 //! The procedure of a whole run as a state machine without I/O: it says what to do next, and is told how it went.
 //!
-//! 1. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
+//! 1. A check that the device starts and that its answers are right: what is wrong with it shows in seconds.
+//! 2. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
 //!    measured.
-//! 2. For each value of the sweep: a check that the answers are right; for each cell the repetitions, each a search for the
+//! 3. For each value of the sweep: a check, from the second one on; for each cell the repetitions, each a search for the
 //!    highest rate without loss; for the required cell the curve of loss against rate.
 //!
 //! What comes next depends on nothing but the plan and what was told, so a run that was interrupted goes on by
@@ -132,9 +133,9 @@ pub struct Procedure {
 impl Procedure {
     /// The beginning of a run.
     pub fn new(plan: Plan) -> Procedure {
-        let mut procedure = Procedure {
+        Procedure {
             plan,
-            stage: Stage::Done,
+            stage: Stage::Check { sweep: 0, tries: 0 },
             next_name: 0,
             rounds: 0,
             stale: false,
@@ -142,10 +143,7 @@ impl Procedure {
             correctness: None,
             trials: Vec::new(),
             repetitions: Vec::new(),
-        };
-        // Once is enough for a certificate: what the tester did, it can do.
-        procedure.stage = Stage::SelfTest(Search::confirmed(procedure.self_test_limits(), FAILURES));
-        procedure
+        }
     }
 
     /// The plan.
@@ -350,15 +348,19 @@ impl Procedure {
             .filter(|(reason, _)| !matches!(reason.as_str(), "lost" | "late"))
             .map(|(_, n)| n)
             .sum();
-        let complete = found.valid == found.names;
-        let enough = found.valid * 10 >= found.names * 9;
+        let complete = found.names > 0 && found.valid == found.names;
+        let enough = found.names > 0 && found.valid * 10 >= found.names * 9;
         let reasons: Vec<String> =
             found.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let summary =
             format!("{} of {} answers are right ({})", found.valid, found.names, reasons.join(", "));
         self.correctness = Some(found);
         self.stage = if wrong == 0 && (complete || (tries + 1 >= CHECKS && enough)) {
-            Stage::Search { sweep, cell: 0, repetition: 0, search: self.search(None) }
+            match self.self_test {
+                // Once is enough for a certificate: what the tester did, it can do.
+                None => Stage::SelfTest(Search::confirmed(self.self_test_limits(), FAILURES)),
+                Some(_) => self.first_search(sweep),
+            }
         } else if wrong == 0 && tries + 1 < CHECKS {
             Stage::Check { sweep, tries: tries + 1 }
         } else {
@@ -368,6 +370,11 @@ impl Procedure {
             ))
         };
         self.skip_what_is_over();
+    }
+
+    /// The first search with a value of the sweep.
+    fn first_search(&self, sweep: usize) -> Stage {
+        Stage::Search { sweep, cell: 0, repetition: 0, search: self.search(None) }
     }
 
     /// Goes on after a trial.
@@ -412,7 +419,7 @@ impl Procedure {
                                     .to_owned(),
                             )
                         } else {
-                            Stage::Check { sweep: 0, tries: 0 }
+                            self.first_search(0)
                         }
                     }
                 },

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use measure::plan::Draft;
     use measure::procedure::Action;
-    use measure::run::Trial;
+    use measure::run::{Correctness, Trial};
 
     struct Folder(PathBuf);
 
@@ -125,8 +125,12 @@ mod tests {
         Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n").unwrap().finish().unwrap()
     }
 
-    fn trial(procedure: &Procedure) -> Event {
-        let Action::Trial(task) = procedure.next() else { panic!("the self-test comes first") };
+    /// What comes next, done.
+    fn done(procedure: &Procedure) -> Event {
+        let Action::Trial(task) = procedure.next() else {
+            let found = Correctness { names: 9, valid: 9, ..Correctness::default() };
+            return Event::Check { found, names_used: 9 };
+        };
         Event::Trial(Trial {
             purpose: task.purpose,
             cell: task.cell,
@@ -141,8 +145,8 @@ mod tests {
         let folder = Folder::new("resume");
         let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         let mut procedure = Procedure::new(plan());
-        for _ in 0..2 {
-            let event = trial(&procedure);
+        for _ in 0..3 {
+            let event = done(&procedure);
             journal.write(&event).unwrap();
             procedure.record(event).unwrap();
         }
@@ -152,7 +156,7 @@ mod tests {
         assert_eq!(journal.started(), "2030-01-01T00:00:00Z");
         assert_eq!(resumed.next(), procedure.next());
         // And once more after going on.
-        let event = trial(&resumed);
+        let event = done(&resumed);
         journal.write(&event).unwrap();
         assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 3);
     }
@@ -161,13 +165,13 @@ mod tests {
     fn a_line_that_was_cut_off_is_forgotten_and_overwritten() {
         let folder = Folder::new("cut");
         let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let event = trial(&Procedure::new(plan()));
+        let event = done(&Procedure::new(plan()));
         journal.write(&event).unwrap();
         journal.file.write_all(b"{\"event\":\"trial\",\"numb").unwrap();
         let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
-        assert_eq!(resumed.trials().len(), 1);
-        journal.write(&trial(&resumed)).unwrap();
-        assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 2);
+        assert!(resumed.correctness().is_some() && resumed.trials().is_empty());
+        journal.write(&done(&resumed)).unwrap();
+        assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 1);
     }
 
     #[test]
@@ -186,7 +190,7 @@ mod tests {
     fn a_journal_that_was_tampered_with_is_refused_with_the_line() {
         let folder = Folder::new("strange");
         let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        journal.write(&trial(&Procedure::new(plan()))).unwrap();
+        journal.write(&done(&Procedure::new(plan()))).unwrap();
         journal.file.write_all(b"nonsense\n").unwrap();
         assert!(Journal::resume(&folder.0).unwrap_err().contains("line 2"));
     }

@@ -140,12 +140,11 @@ pub(super) fn trials_left(procedure: &Procedure) -> u32 {
     };
     let points = plan.search.curve.len() * procedure.sweeps();
     let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
-    let self_test = match &procedure.stage {
-        Stage::SelfTest(_) => {
-            let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
-            f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1))
-        }
-        _ => 0.0,
+    let self_test = if procedure.self_test.is_some() {
+        0.0
+    } else {
+        let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
+        f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1))
     };
     match procedure.stage {
         Stage::Done | Stage::Stopped(_) => 0,

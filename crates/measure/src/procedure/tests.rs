@@ -213,10 +213,7 @@ fn every_value_of_the_sweep_and_every_cell_gets_a_result() {
 #[test]
 fn a_device_that_answers_wrongly_is_not_timed() {
     let mut procedure = procedure(QUICK);
-    let duration_s = 1.5;
-    while let Action::Trial(task) = procedure.next() {
-        procedure.record(Event::Trial(world().play(&task, duration_s))).unwrap();
-    }
+    assert!(matches!(procedure.next(), Action::Check(..)), "before the self-test, which may take an hour");
     let found = Correctness {
         names: 200,
         valid: 199,
@@ -228,11 +225,17 @@ fn a_device_that_answers_wrongly_is_not_timed() {
 }
 
 #[test]
+fn a_check_that_asked_nothing_shows_nothing() {
+    let mut procedure = procedure(QUICK);
+    for _ in 0..3 {
+        procedure.record(Event::Check { found: Correctness::default(), names_used: 0 }).unwrap();
+    }
+    assert!(matches!(procedure.next(), Action::Stop(_)));
+}
+
+#[test]
 fn a_check_that_lost_a_query_is_done_again() {
     let mut procedure = procedure(QUICK);
-    while let Action::Trial(task) = procedure.next() {
-        procedure.record(Event::Trial(world().play(&task, 1.5))).unwrap();
-    }
     let found = Correctness {
         names: 200,
         valid: 199,
