@@ -100,6 +100,7 @@ struct Repetition {
     cell: usize,
     strict_qps: f64,
     confirmed_qps: f64,
+    /// Whether the strict rate is a bound only: the truth is that or more.
     censored: bool,
 }
 
@@ -182,8 +183,8 @@ impl Procedure {
             Stage::SelfTest(search) => match search.next() {
                 Step::Try { rate_qps, .. } => Action::Trial(Task {
                     purpose: Purpose::SelfTest,
-                    setup: Setup { device: None, fresh: false, aaaa_share: 1.0 },
-                    cell: Cell { aaaa_share: 1.0, cached_share: 0.0 },
+                    setup: Setup { device: None, fresh: false, aaaa_share: self.self_test_share() },
+                    cell: Cell { aaaa_share: self.self_test_share(), cached_share: 0.0 },
                     repetition: 0,
                     rate_qps,
                     // No device learns these names, so others may still use them.
@@ -298,6 +299,12 @@ impl Procedure {
     /// printed for 2 * (1 + delta) * r: a rate cannot be added to a number without unit).
     fn factor(&self) -> f64 {
         2.0 * (1.0 + self.plan.search.delta)
+    }
+
+    /// The share of names with AAAA records in the self-test: all (RFC 8219 section 9.2.1). An authority that is not ours has
+    /// those that it has, for the required cell none: then a reply that says so is the valid one, and the checklist tells.
+    fn self_test_share(&self) -> f64 {
+        if self.plan.authority.external { 0.0 } else { 1.0 }
     }
 
     fn self_test_limits(&self) -> Limits {
@@ -427,12 +434,13 @@ impl Procedure {
                     Step::Try { .. } => return,
                     Step::Done(found) => {
                         let (sweep, cell, repetition) = (*sweep, *cell, *repetition);
+                        let strict = search.strict_result().unwrap_or(found);
                         self.repetitions.push(Repetition {
                             sweep,
                             cell,
-                            strict_qps: search.strict_result().unwrap_or(found).rate_qps,
+                            strict_qps: strict.rate_qps,
                             confirmed_qps: found.rate_qps,
-                            censored: found.censored || found.tester_limited,
+                            censored: strict.censored || strict.tester_limited || strict.cut_short,
                         });
                         self.stale |= self.plan.device.restart == Restart::Repetition;
                         self.after_search(sweep, cell, repetition)

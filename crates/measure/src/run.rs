@@ -243,7 +243,8 @@ pub struct CellResult {
     pub summary: Summary,
     /// The same of the confirmed rates.
     pub confirmed_summary: Summary,
-    /// Whether a search ended at the highest rate that was allowed, so that the truth is that or more.
+    /// Whether a strict search ended for another reason than the device: at the highest rate that was allowed, at one that the
+    /// tester could not send, or after too many trials. Then the truth is that or more.
     pub censored: bool,
     /// Queries that the authority received per query of the tester; `(1 - cached) * (2 - aaaa)` is expected.
     pub upstream_per_query: f64,

@@ -37,6 +37,13 @@ fn self_test(run: &Run) -> Judged {
     if test.certified_qps <= 0.0 || !shown_by {
         return Judged::not_kept(format!("no trial shows {:.0} queries/s", test.certified_qps));
     }
+    if run.trials.iter().any(|trial| trial.purpose == Purpose::SelfTest && trial.cell.aaaa_share < 1.0) {
+        return Judged::not_kept(format!(
+            "passed at {:.0} queries/s, but of an authority that ran already and answers that there are no AAAA records; the RFC \
+             wants one that answers all with AAAA records",
+            test.certified_qps
+        ));
+    }
     Judged::when(
         test.sufficient,
         format!(

@@ -133,6 +133,7 @@ fn a_quick_run_on_one_machine_is_not_compliant_and_says_why() {
     run.settings = Settings { trial_ms: 1_500, precision: 0.05, pause_ms: 300, ..run.settings };
     run.device.address = "[::1]:5301".to_owned();
     push(&mut run, Purpose::SelfTest, 0, 220_000.0, Verdict::Pass);
+    run.trials[0].cell.aaaa_share = 1.0;
     for repetition in 0..3 {
         push(&mut run, Purpose::Search, repetition, CAPACITY_QPS, Verdict::Pass);
     }
@@ -360,6 +361,8 @@ fn a_missing_or_unproven_self_test_is_found() {
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     let unproven = but(|run| run.trials[0].outcome.verdict = Verdict::Fail);
     assert_eq!(only(&unproven, "passed a self-test"), "no trial shows 220000 queries/s");
+    let of_another_zone = but(|run| run.trials[0].cell.aaaa_share = 0.0);
+    assert!(only(&of_another_zone, "passed a self-test").contains("answers all with AAAA"));
     let insufficient = but(|run| run.self_test.as_mut().map_or((), |test| test.sufficient = false));
     assert_eq!(broken(&insufficient).len(), 1);
 }

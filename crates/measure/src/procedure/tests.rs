@@ -110,6 +110,44 @@ fn no_device_is_measured_beyond_the_testers_certificate() {
 }
 
 #[test]
+fn a_strict_result_is_no_bound_because_the_confirmed_search_went_further() {
+    // The device loses something once, at 8,000, and bears all that is allowed.
+    let mut procedure = procedure(&format!("{QUICK}[search]\nmax = 100000\nrepetitions = 1\n"));
+    let world = World { capacity_qps: |_| f64::INFINITY, ..world() };
+    let mut lost = false;
+    loop {
+        let event = match procedure.next() {
+            Action::Trial(task) => {
+                let mut trial = world.play(&task, 1.5);
+                if !lost && task.purpose == Purpose::Search && task.rate_qps == 8_000.0 {
+                    (lost, trial.outcome.verdict) = (true, Verdict::Fail);
+                }
+                Event::Trial(trial)
+            }
+            Action::Check(..) => Event::Check {
+                found: Correctness { names: 9, valid: 9, ..Correctness::default() },
+                names_used: 9,
+            },
+            _ => break,
+        };
+        procedure.record(event).unwrap();
+    }
+    let result = &procedure.results()[0];
+    assert!(result.strict[0] < 8_000.0 && result.confirmed[0] == 100_000.0, "{result:?}");
+    assert!(!result.censored, "7,7xx is what the letter gives, not a bound of it");
+}
+
+#[test]
+fn an_authority_that_runs_already_is_asked_for_what_it_has() {
+    let mut procedure = procedure(
+        "profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n[authority]\nexternal = true\naddress = \"[::1]:53\"\n",
+    );
+    world().run(&mut procedure);
+    assert_eq!(procedure.next(), Action::Done);
+    assert!(procedure.trials().iter().all(|trial| trial.cell.aaaa_share == 0.0));
+}
+
+#[test]
 fn a_tester_that_fails_everywhere_stops_the_run() {
     let mut procedure = procedure(QUICK);
     World { tester_qps: 0.0, ..world() }.run(&mut procedure);
