@@ -166,16 +166,18 @@ impl Judge {
     }
 }
 
-/// QR, opcode, TC and RCODE (RFC 1035 section 4.1.1).
+/// QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD say who the server
+/// is and what it did; they may be anything.
 #[inline]
 fn flags(high: u8, low: u8) -> Result<(), Reason> {
-    if high & 0xfa == 0x80 && low & 0x0f == 0 {
+    if high & 0xfb == 0x81 && low & 0x4f == 0 {
         return Ok(());
     }
     Err(match low & 0x0f {
         _ if high & 0x80 == 0 => Reason::NotAResponse,
         _ if high & 0x78 != 0 => Reason::Opcode,
-        0 => Reason::Truncated,
+        0 if high & 0x02 != 0 => Reason::Truncated,
+        0 => Reason::Flags,
         1 => Reason::FormErr,
         2 => Reason::ServFail,
         3 => Reason::NxDomain,

@@ -74,6 +74,16 @@ fn a_right_reply_is_valid_in_every_layout() {
 }
 
 #[test]
+fn who_the_server_is_and_what_it_did_is_its_own_affair() {
+    // AA, RA, AD, CD.
+    for (high, low) in [(0x85, 0x80), (0x81, 0x00), (0x81, 0xa0), (0x81, 0x90)] {
+        let mut reply = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
+        (reply[2], reply[3]) = (high, low);
+        assert_eq!(judged(&expectation(), &reply), Ok(()));
+    }
+}
+
+#[test]
 fn each_flaw_has_its_reason() {
     let good = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
     let with = |at: usize, value: u8| {
@@ -86,6 +96,8 @@ fn each_flaw_has_its_reason() {
         (2, 0x01, Reason::NotAResponse),
         (2, 0xa1, Reason::Opcode),
         (2, 0x83, Reason::Truncated),
+        (2, 0x80, Reason::Flags),
+        (3, 0xc0, Reason::Flags),
         (3, 0x81, Reason::FormErr),
         (3, 0x82, Reason::ServFail),
         (3, 0x83, Reason::NxDomain),

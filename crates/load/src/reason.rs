@@ -32,6 +32,7 @@ reasons! {
     Refused = "refused", "RCODE 5.";
     Rcode = "rcode", "Another RCODE than these and NOERROR.";
     Truncated = "truncated", "The TC bit is set.";
+    Flags = "flags", "RD is not copied, or Z is set.";
     NoRecords = "no-records", "No answer records where some are expected.";
     MissingRecord = "missing-record", "Fewer answer records than expected.";
     ExtraRecord = "extra-record", "More answer records than expected.";

@@ -158,28 +158,30 @@ impl Message<'_> {
             Some(_) if message.len() < HEADER => Reason::Header,
             Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
             Some(_) => Reason::Question,
-            None if self.is_out(message) => Reason::StaleId,
-            None => {
-                tally.unsolicited += 1;
-                return;
-            }
+            None => match self.out(message) {
+                Some(k) if k < self.lane.measured_from.get() => return,
+                Some(_) => Reason::StaleId,
+                None => {
+                    tally.unsolicited += 1;
+                    return;
+                }
+            },
         };
         tally.invalid.count(reason);
     }
 
-    /// Whether the question of a message is out at this port. Where names are asked again, their number does not tell
-    /// which query it was.
-    fn is_out(&self, message: &[u8]) -> bool {
+    /// The query at this port that is out and has the question of a message. Where names are asked again, their number does
+    /// not tell which query it was.
+    fn out(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
-        let Some(address) = plan.template.asked(message).filter(|_| lane.pool.is_none()) else {
-            return false;
-        };
-        let number = plan.order.names.number(address).and_then(|n| n.checked_sub(plan.order.first_name));
-        let Some(number) = number.filter(|n| n % plan.threads == lane.index) else { return false };
+        let address = plan.template.asked(message).filter(|_| lane.pool.is_none())?;
+        let number = plan.order.names.number(address)?.checked_sub(plan.order.first_name)?;
         let k = number / plan.threads;
-        k < self.sent
+        let is_out = number % plan.threads == lane.index
+            && k < self.sent
             && lane.identity.place(k).0 == self.port
-            && lane.slots.get(k).is_some_and(|slot| slot.state == State::Out)
+            && lane.slots.get(k).is_some_and(|slot| slot.state == State::Out);
+        is_out.then_some(k)
     }
 }
 
@@ -207,7 +209,7 @@ mod tests {
         let mut message = vec![0; plan.template.length()];
         plan.template.prepare(&mut message);
         Template::patch(&mut message, lane.identity.id(0, id_of), [10, 0, 0, k]);
-        (message[2], message[7]) = (0x80, 1);
+        (message[2], message[7]) = (0x81, 1);
         message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
         message.extend([0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, k]);
         message
@@ -300,7 +302,11 @@ mod tests {
         let (plan, lane) = out();
         lane.measured_from.set(4);
         let (warm, measured) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 4));
-        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&warm, true), (&warm, true), (&measured, true)]);
+        let (question, stale) = (reply(&plan, &lane, 4, 2), reply(&plan, &lane, 2, 3));
+        let messages: [(&[u8], bool); 5] =
+            [(&warm, true), (&warm, true), (&measured, true), (&question, true), (&stale, true)];
+        let (tally, ended) = enter(&plan, &lane, 2_000, &messages);
         assert_eq!((tally.valid, tally.duplicates, ended.in_time), (1, 0, 2));
+        assert_eq!((named(&tally), tally.unsolicited), (vec![], 0));
     }
 }
