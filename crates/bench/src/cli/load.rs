@@ -88,7 +88,7 @@ pub struct LoadArguments {
     /// Sending threads, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u16,
-    /// Receiving threads, 0 to 1024; 0: the sending threads receive too
+    /// Receiving threads, not more than sending ones; 0: the sending threads receive too
     #[arg(long, value_name = "N", default_value_t = 0)]
     receivers: u16,
     /// Source ports of each sending thread, for each source address; 1 to 16384 over all of these
