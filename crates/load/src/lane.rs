@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::identity::Identity;
-use crate::plan::{Plan, Timing};
+use crate::plan::{Plan, Timing, again_most_ms};
 use crate::pool::Pool;
 use crate::slots::Slots;
 use datapath::tester::Port;
@@ -89,7 +89,8 @@ impl Lane {
             identity: Identity::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
             ports,
             slots: Slots::new(plan.slots()?),
-            pool: (plan.again_below > 0).then(|| Pool::new(plan.pool(), order.timeout_ms)),
+            pool: (plan.again_below > 0)
+                .then(|| Pool::new(plan.pool(), order.timeout_ms, again_most_ms(order))),
             sent: Number::default(),
             unsent: Number::default(),
             measured_from: Number::default(),

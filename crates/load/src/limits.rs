@@ -57,8 +57,8 @@ pub const POOL: u64 = 1 << 16;
 /// Places of the pool in a closed loop: 2^21 of 8 octets are 16 MiB, two timeouts of 1 s at a million queries a second.
 pub const POOL_CLOSED: u64 = 1 << 21;
 
-/// A name is asked again at the latest so long after its answer: well within the hour that is the authority's TTL unless it
-/// is told otherwise.
+/// A name is asked again at the latest so long after its answer, or when its TTL may be over, if the order tells a lower one:
+/// well within the hour that is the authority's TTL unless it is told otherwise.
 pub const POOL_AGE: Duration = Duration::from_secs(1800);
 
 /// The longest latency in a histogram, in nanoseconds: 2 minutes, twice [`TIMEOUT`].

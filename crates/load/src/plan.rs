@@ -155,15 +155,16 @@ impl Plan {
         (instant.saturating_sub(self.measured) / 1_000_000_000) as usize
     }
 
-    /// Slots of a thread: three timeouts at its rate.
+    /// Slots of a thread: three timeouts at its rate, and a whole burst, which may begin at any time.
     pub fn slots(&self) -> Result<u64, LoadError> {
-        let Pace::Open { rate_qps, .. } = self.order.pace else { return Ok(limits::SLOTS_CLOSED) };
+        let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::SLOTS_CLOSED) };
         let rate = rate_qps / self.threads as f64;
-        let covered = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOTS_TIMEOUTS as f64;
+        let within = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOTS_TIMEOUTS as f64;
+        let covered = within + f64::from(burst) / self.threads as f64;
         if covered > limits::SLOTS_MOST as f64 {
             return refuse(format!(
-                "{rate:.0} queries a second and thread within three timeouts are {covered:.0} to remember, and {} are possible; \
-                 use more threads (--threads) or a shorter timeout",
+                "{rate:.0} queries a second and thread within three timeouts, with bursts of {burst} in all, are {covered:.0} to \
+                 remember, and {} are possible; use more threads (--threads), a shorter timeout or smaller bursts (--burst)",
                 limits::SLOTS_MOST
             ));
         }
@@ -194,6 +195,13 @@ impl Plan {
 /// fresh ones, and the warm-up has a gentle pace.
 fn warm_up_qps(rate_qps: f64, cached_share: f64) -> f64 {
     if cached_share < 1.0 { rate_qps * (1.0 - cached_share) } else { rate_qps.min(limits::PRIMING_QPS) }
+}
+
+/// How long after its answer a name may be asked again, in milliseconds: while the device still has it. The device may have
+/// had the records for as long as the answer took, a timeout at most, and counts whole seconds.
+pub fn again_most_ms(order: &Load) -> u64 {
+    let cached_ms = (u64::from(order.expect.ttl.1) * 1000).saturating_sub(1000 + order.timeout_ms);
+    cached_ms.min(limits::POOL_AGE.as_millis() as u64)
 }
 
 /// Refuses what no load can be.
@@ -263,6 +271,22 @@ fn check(order: &Load) -> Result<(), LoadError> {
     }
     if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {
         return refuse(
+    let most_ms = again_most_ms(order);
+    if order.cached_share > 0.0 && most_ms < 3 * order.timeout_ms {
+        return refuse(format!(
+            "names with a TTL of {} s are out of the device's cache before they may be asked again, two timeouts after their \
+             answer; take a higher TTL (--ttl, and the authority's) or a shorter timeout (--timeout)",
+            expect.ttl.1
+        ));
+    }
+    if order.cached_share == 1.0 && whole > Duration::from_millis(most_ms) {
+        return refuse(format!(
+            "to ask only names that were asked before, the device must have all of them to the end: at most {} s, warm-up \
+             included; take less time (--duration), a higher TTL (--ttl) up to {} s, or a share below 1",
+            most_ms / 1000,
+            limits::POOL_AGE.as_secs()
+        ));
+    }
             "to ask only names that were asked before, these must be answered first: take a warm-up of at least three timeouts \
              (--warm-up 3s)",
         );

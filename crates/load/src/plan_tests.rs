@@ -71,6 +71,12 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         (|order| order.cached_share = 1.5, "0 to 1"),
         (|order| order.cached_share = 1.0, "--warm-up"),
         (|order| order.expect.zone = "a..b".into(), "dns64perf.test"),
+        (|order| (order.cached_share, order.expect.ttl.1) = (0.1, 4), "--ttl"),
+        (|order| (order.cached_share, order.warm_up_ms, order.expect.ttl.1) = (1.0, 3000, 5), "--duration"),
+        (
+            |order| (order.cached_share, order.warm_up_ms, order.duration_ms) = (1.0, 3000, 1_800_000),
+            "--duration",
+        ),
         (|order| order.expect.prefixes[0].1 = 95, "RFC 6052"),
         (|order| order.expect.addresses = 0, "at least 1 address"),
         (|order| order.expect.addresses = 4000, "fewer addresses"),
@@ -83,6 +89,31 @@ fn what_cannot_be_is_refused_with_a_remedy() {
 }
 
 #[test]
+#[test]
+fn a_name_is_asked_again_only_while_the_device_has_it() {
+    let mut order = order(1000.0, 1000);
+    assert_eq!(again_most_ms(&order), 1_800_000);
+    // 60 s, less one that the answer took and one by which whole seconds are off.
+    order.expect.ttl = (0, 60);
+    assert_eq!(again_most_ms(&order), 58_000);
+    order.expect.ttl = (0, 1);
+    assert_eq!(again_most_ms(&order), 0);
+}
+
+#[test]
+fn a_whole_burst_has_slots() {
+    let slots = |burst, senders| {
+        let mut order = order(1000.0, 1000);
+        order.pace = Pace::Open { rate_qps: 1000.0, burst };
+        order.lanes.senders = senders;
+        Plan::new(&order, false).unwrap().slots()
+    };
+    assert!(slots(100_000, 1).unwrap() >= 103_000);
+    assert!(slots(100_000, 2).unwrap() >= 51_500);
+    let refused = slots(u32::MAX, 1).unwrap_err().to_string();
+    assert!(refused.contains("--burst"), "{refused}");
+}
+
 fn a_companion_needs_a_load_of_one_thread() {
     let mut order = order(1000.0, 1000);
     assert!(Plan::new(&order, true).is_ok());

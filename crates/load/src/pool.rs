@@ -1,5 +1,5 @@
 //! Names that were answered, to be asked again: not before two timeouts have passed, so that the device's cache surely has
-//! them, and not too long after, so that it still has. A ring of one word per answer; whoever receives adds, the sender
+//! them, and not so long after that their TTL may be over, so that it still has. A ring of one word per answer; whoever receives adds, the sender
 //! draws.
 
 use crate::limits;
@@ -14,14 +14,16 @@ pub struct Pool {
     added: AtomicU64,
     /// An answer may be asked for again after this, in milliseconds.
     ripe_ms: u64,
+    /// And up to this.
+    age_ms: u64,
 }
 
 impl Pool {
-    /// A pool that keeps the newest answers, at least so many.
-    pub fn new(least: u64, timeout_ms: u64) -> Pool {
+    /// A pool that keeps the newest answers, at least so many, to be asked for again two timeouts to `age_ms` later.
+    pub fn new(least: u64, timeout_ms: u64, age_ms: u64) -> Pool {
         let count = least.max(1).next_power_of_two();
         let ring = (0..count).map(|_| AtomicU64::new(0)).collect();
-        Pool { ring, mask: count - 1, added: AtomicU64::new(0), ripe_ms: 2 * timeout_ms }
+        Pool { ring, mask: count - 1, added: AtomicU64::new(0), ripe_ms: 2 * timeout_ms, age_ms }
     }
 
     /// Adds a name that was answered validly. One thread only.
@@ -64,8 +66,9 @@ impl Draw {
         if index >= self.ripe {
             return None;
         }
+        // Should it have been overwritten meanwhile, it is a new one.
         let (address, time) = pool.entry(index);
-        (now_ms <= time + limits::POOL_AGE.as_millis() as u64).then_some(address)
+        (time + pool.ripe_ms..=time + pool.age_ms).contains(&now_ms).then_some(address)
     }
 }
 
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_name_is_drawn_two_timeouts_after_its_answer_at_the_earliest() {
-        let pool = Pool::new(1000, 100);
+        let pool = Pool::new(1000, 100, 60_000);
         let mut draw = Draw::default();
         assert_eq!(draw.draw(&pool, 10_000 * MS, 5), None);
         pool.add([1; 4], 1_000 * MS);
@@ -86,13 +89,13 @@ mod tests {
         assert_eq!(draw.draw(&pool, 1_200 * MS, u64::MAX), Some([1; 4]));
         assert_eq!(draw.draw(&pool, 1_300 * MS, u64::MAX), Some([2; 4]));
         assert_eq!(draw.draw(&pool, 1_300 * MS, 0), Some([1; 4]));
-        let old = 1_101 * MS + limits::POOL_AGE.as_nanos() as u64;
-        assert_eq!(draw.draw(&pool, old, 0), None);
+        assert_eq!(draw.draw(&pool, 61_000 * MS, 0), Some([1; 4]));
+        assert_eq!(draw.draw(&pool, 61_001 * MS, 0), None);
     }
 
     #[test]
     fn draws_are_even_among_the_newest_that_are_ripe() {
-        let pool = Pool::new(4 * limits::POOL, 1);
+        let pool = Pool::new(4 * limits::POOL, 1, 60_000);
         for number in 0..3 * limits::POOL as u32 {
             pool.add(number.to_be_bytes(), MS);
         }
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_full_pool_draws_only_what_it_still_has() {
-        let pool = Pool::new(64, 1);
+        let pool = Pool::new(64, 1, 60_000);
         let mut draw = Draw::default();
         for number in 0..1000u32 {
             pool.add(number.to_be_bytes(), MS);

@@ -26,10 +26,11 @@ impl Schedule {
         Schedule { period, burst: u64::from(burst.max(1)), warm: 0, warm_period: period, measured: 0 }
     }
 
-    /// The same after `warm` queries at a pace of their own.
+    /// The same after `warm` queries at a pace of their own. The measured time begins when the next query would be due if
+    /// they were spaced evenly: a burst that the warm-up does not fill is not followed by another at once.
     pub fn after(self, warm: u64, rate_qps: f64) -> Schedule {
-        let before = Schedule::new(rate_qps, self.burst as u32);
-        Schedule { warm, warm_period: before.period, measured: before.due(warm), ..self }
+        let even = Schedule::new(rate_qps, 1);
+        Schedule { warm, warm_period: even.period, measured: even.due(warm), ..self }
     }
 
     /// When query `n` is due, in nanoseconds after the start.
@@ -99,6 +100,7 @@ mod tests {
             Schedule::new(7e6, 1),
             Schedule::new(1000.0, 1).after(3, 2000.0),
             Schedule::new(1000.0, 7).after(14, 3e6),
+            Schedule::new(1000.0, 7).after(16, 3000.0),
         ] {
             for instant in [0, 1, 999_999, 1_000_000, 1_000_001, 6_999_999, 7_000_000, 10_000_000_000] {
                 let count = schedule.due_before(instant);
@@ -119,6 +121,13 @@ mod tests {
             Schedule::new(1000.0, 1).after(0, 5.0),
             Schedule { warm_period: period(5.0), ..Schedule::new(1000.0, 1) }
         );
+    }
+
+    #[test]
+    fn a_burst_that_the_warm_up_does_not_fill_is_not_followed_by_another_at_once() {
+        let schedule = Schedule::new(1000.0, 4).after(6, 500.0);
+        let due: Vec<u64> = (0..11).map(|n| schedule.due(n) / 1_000_000).collect();
+        assert_eq!(due, [0, 0, 0, 0, 8, 8, 12, 12, 12, 12, 16]);
     }
 
     #[test]
