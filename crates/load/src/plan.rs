@@ -229,9 +229,11 @@ fn check(order: &Load) -> Result<(), LoadError> {
         _ => {}
     }
     let lanes = &order.lanes;
-    if !(1..=limits::THREADS).contains(&lanes.senders) || lanes.receivers > limits::THREADS {
+    // A receiving thread has the ports of one or more sending ones.
+    if !(1..=limits::THREADS).contains(&lanes.senders) || lanes.receivers > lanes.senders {
         return refuse(format!(
-            "{} sending and {} receiving threads; 1 to {} of the former and at most as many of the latter are possible",
+            "{} sending and {} receiving threads; 1 to {} of the former (--threads) and at most as many of the latter \
+             (--receivers) are possible",
             lanes.senders,
             lanes.receivers,
             limits::THREADS
@@ -269,8 +271,6 @@ fn check(order: &Load) -> Result<(), LoadError> {
             limits::CNAMES
         ));
     }
-    if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {
-        return refuse(
     let most_ms = again_most_ms(order);
     if order.cached_share > 0.0 && most_ms < 3 * order.timeout_ms {
         return refuse(format!(
@@ -287,6 +287,8 @@ fn check(order: &Load) -> Result<(), LoadError> {
             limits::POOL_AGE.as_secs()
         ));
     }
+    if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {
+        return refuse(
             "to ask only names that were asked before, these must be answered first: take a warm-up of at least three timeouts \
              (--warm-up 3s)",
         );

@@ -65,18 +65,19 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         (|order| order.pace = Pace::Open { rate_qps: 1.0, burst: 0 }, "--burst"),
         (|order| order.pace = Pace::Closed { outstanding: 0 }, "--outstanding"),
         (|order| order.lanes.senders = 0, "threads"),
+        (|order| order.lanes.receivers = 2, "--receivers"),
         (|order| order.lanes.ports = 0, "--ports"),
         (|order| order.lanes.group = 0, "--group"),
         (|order| order.lanes.sources = vec!["::1".parse().unwrap()], "same family"),
         (|order| order.cached_share = 1.5, "0 to 1"),
         (|order| order.cached_share = 1.0, "--warm-up"),
-        (|order| order.expect.zone = "a..b".into(), "dns64perf.test"),
         (|order| (order.cached_share, order.expect.ttl.1) = (0.1, 4), "--ttl"),
         (|order| (order.cached_share, order.warm_up_ms, order.expect.ttl.1) = (1.0, 3000, 5), "--duration"),
         (
             |order| (order.cached_share, order.warm_up_ms, order.duration_ms) = (1.0, 3000, 1_800_000),
             "--duration",
         ),
+        (|order| order.expect.zone = "a..b".into(), "dns64perf.test"),
         (|order| order.expect.prefixes[0].1 = 95, "RFC 6052"),
         (|order| order.expect.addresses = 0, "at least 1 address"),
         (|order| order.expect.addresses = 4000, "fewer addresses"),
@@ -88,7 +89,6 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     }
 }
 
-#[test]
 #[test]
 fn a_name_is_asked_again_only_while_the_device_has_it() {
     let mut order = order(1000.0, 1000);
@@ -114,6 +114,7 @@ fn a_whole_burst_has_slots() {
     assert!(refused.contains("--burst"), "{refused}");
 }
 
+#[test]
 fn a_companion_needs_a_load_of_one_thread() {
     let mut order = order(1000.0, 1000);
     assert!(Plan::new(&order, true).is_ok());

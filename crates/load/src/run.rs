@@ -157,9 +157,13 @@ fn start<'scope, 'env: 'scope>(
         started.push(thread::Builder::new().name(name).spawn_scoped(scope, work));
     };
     for lane in lanes {
-        let work = move || match receivers {
-            0 => turn::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
-            _ => Ok(turn::send(plan, lane, stop)),
+        let ends = Ends { plan, lane };
+        let work = move || {
+            let _ends = ends;
+            match receivers {
+                0 => turn::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
+                _ => Ok(turn::send(plan, lane, stop)),
+            }
         };
         add(format!("load-send-{}", lane.index), Box::new(work));
     }
@@ -169,6 +173,21 @@ fn start<'scope, 'env: 'scope>(
         add(format!("load-take-{receiver}"), Box::new(work));
     }
     started
+}
+
+/// Ends a lane whose sender cannot: it was not started, or could not be bound to its core. Who receives for the lane would
+/// wait for ever.
+struct Ends<'a> {
+    plan: &'a Plan,
+    lane: &'a Lane,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if self.lane.ended.get() == u64::MAX {
+            self.lane.ended.set(self.plan.now());
+        }
+    }
 }
 
 /// The core of a thread.
@@ -209,7 +228,8 @@ impl<'a> Clock<'a> {
     fn progress(&mut self, now: u64) -> Progress {
         let plan = self.plan;
         let sum = |count: fn(&Lane) -> u64| self.lanes.iter().map(count).sum::<u64>();
-        self.history.push_back((now, sum(|lane| lane.sent.get() - lane.unsent.get())));
+        // Both numbers grow while they are read.
+        self.history.push_back((now, sum(|lane| lane.sent.get().saturating_sub(lane.unsent.get()))));
         while let Some((time, sent)) = self.history.front().copied()
             && time + plan.timeout < now
         {
@@ -227,5 +247,22 @@ impl<'a> Clock<'a> {
             late: sum(|lane| lane.late.get()),
             lost: self.over.saturating_sub(ended),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::order;
+
+    #[test]
+    fn progress_bears_queries_that_fail_while_it_is_told() {
+        let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
+        let lanes = [Lane::new(&plan, 0).unwrap()];
+        // All queries fail, and five more did between the two reads.
+        lanes[0].sent.set(10);
+        lanes[0].unsent.set(15);
+        let progress = Clock::new(&plan, &lanes).progress(plan.timeout);
+        assert_eq!((progress.sent, progress.lost), (10, 0));
     }
 }

@@ -243,6 +243,35 @@ fn what_the_kernel_cannot_do_is_an_error_with_a_remedy() {
 }
 
 #[test]
+fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
+    let device = answering("127.0.0.1:0");
+    let mut wrong = order(device.address, 1.0, 60_000);
+    (wrong.lanes.senders, wrong.lanes.receivers) = (2, 2);
+    // The second sender has a core that there is not.
+    wrong.lanes.pins = vec![0, 1023, 0, 0];
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = tell.send(run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())));
+    });
+    let outcome = told.recv_timeout(Duration::from_secs(30)).expect("the receiver waits for ever");
+    assert!(matches!(outcome, Err(LoadError::Pin(1023, _))));
+}
+
+#[test]
+fn a_burst_larger_than_all_that_is_out_at_its_rate_is_matched() {
+    // All of the burst is out before the first reply comes.
+    let device = Device::start("127.0.0.1:0", |query| {
+        vec![Reply { message: query.right(), after: Duration::from_millis(200), from_elsewhere: false }]
+    });
+    // Three timeouts at this rate are 3,000 queries.
+    let mut order = order(device.address, 1.0, 3000);
+    order.pace = Pace::Open { rate_qps: 2000.0, burst: 6000 };
+    (order.timeout_ms, order.lanes.ports) = (500, 4);
+    let outcome = go(&order);
+    assert_eq!((outcome.sent, outcome.unsolicited), (6000, 0), "{outcome:?}");
+}
+
+#[test]
 fn an_outcome_is_json_with_the_fields_that_scripts_rely_on() {
     let device = answering("127.0.0.1:0");
     let outcome = go(&order(device.address, 1000.0, 200));
