@@ -11,9 +11,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+mod check;
+mod core_list;
 mod draft;
 mod supply;
 
+pub use core_list::core_list;
 pub use draft::{
     AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PlanError, SearchDraft,
     SweepDraft, TesterDraft, TrialDraft,

@@ -335,7 +335,7 @@ impl Draft {
                 cores: draft.authority.cores.unwrap_or_default(),
             },
         };
-        check(&plan)?;
+        plan.check()?;
         Ok(plan)
     }
 }
@@ -376,56 +376,6 @@ fn sweep(draft: SweepDraft) -> Result<Option<Sweep>, PlanError> {
             "[sweep] needs a parameter and at least one value, like parameter = \"workers\", values = [\"1\", \"2\"]",
         ),
     }
-}
-
-fn check(plan: &Plan) -> Result<(), PlanError> {
-    let (trial, search) = (&plan.trial, &plan.search);
-    if !(100..=86_400_000).contains(&trial.duration.ms()) {
-        return refuse("trial.duration must be from 100ms to 24h");
-    }
-    if !(4..=60_000).contains(&trial.timeout.ms()) {
-        return refuse("trial.timeout must be from 4ms to 60s (RFC 8219 section 9.2: at most 1s)");
-    }
-    if !(1..=1000).contains(&search.repetitions) {
-        return refuse("search.repetitions must be from 1 to 1000");
-    }
-    if !(1.0..=1e8).contains(&search.start) || !(search.start..=1e8).contains(&search.max) {
-        return refuse(
-            "search.start must be at least 1 query a second, and search.max at least that and at most 100000000",
-        );
-    }
-    if !(0.0001..=0.5).contains(&search.precision) {
-        return refuse("search.precision must be from 0.0001 to 0.5");
-    }
-    if !(0.1..=10.0).contains(&search.delta) {
-        return refuse("search.delta must be from 0.1 (RFC 8219 section 9.2.1) to 10");
-    }
-    if search.curve.len() > 100 || search.curve.iter().any(|factor| !(0.01..=100.0).contains(factor)) {
-        return refuse("search.curve takes up to 100 multiples of the result, from 0.01 to 100");
-    }
-    if !(1..=100_000).contains(&plan.correctness.names) {
-        return refuse("correctness.names must be from 1 to 100000");
-    }
-    let ways = [
-        !plan.device.template.is_empty(),
-        !plan.device.command.is_empty(),
-        plan.device.template.is_empty() && plan.device.command.is_empty() && plan.device.address.is_some(),
-    ];
-    if ways.iter().filter(|way| **way).count() != 1 {
-        return refuse(
-            "which device? Name a template (--device unbound), a command line (device.command), or the address of one that runs \
-             already (--device-address); exactly one of them",
-        );
-    }
-    if plan.authority.external && plan.authority.address.is_none() {
-        return refuse(
-            "authority.external needs authority.address: where the authority that runs already listens",
-        );
-    }
-    if plan.sweep.is_some() && ways[2] {
-        return refuse("a device that runs already cannot be started with other values: leave [sweep] out");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

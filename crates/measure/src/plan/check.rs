@@ -1,0 +1,350 @@
+//! What makes no sense in a plan is refused before anything is started: each text says what to write instead.
+
+use super::{Plan, PlanError, Restart, core_list};
+use crate::amount;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Searches of a whole run: a million of the shortest take weeks, and their trials the memory of a large host.
+const SEARCHES_MOST: u64 = 1_000_000;
+
+/// Threads of a device.
+const WORKERS_MOST: u16 = 1024;
+
+/// The longest pause and warm-up, in milliseconds: a day.
+const WAIT_MOST_MS: u64 = 86_400_000;
+
+/// Who starts the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Starter {
+    /// We do.
+    Ours,
+    /// It runs already.
+    Theirs,
+}
+
+impl Plan {
+    /// Refuses what contradicts itself.
+    pub fn check(&self) -> Result<(), PlanError> {
+        trials(self)?;
+        search(self)?;
+        let starter = device(self)?;
+        sweep(self, starter)?;
+        addresses(self, starter)?;
+        names(self)?;
+        cells(self)
+    }
+}
+
+fn refuse<T>(text: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError(text.into()))
+}
+
+fn trials(plan: &Plan) -> Result<(), PlanError> {
+    let trial = &plan.trial;
+    if !(100..=86_400_000).contains(&trial.duration.ms()) {
+        return refuse("trial.duration must be from 100ms to 24h");
+    }
+    if !(4..=60_000).contains(&trial.timeout.ms()) {
+        return refuse("trial.timeout must be from 4ms to 60s (RFC 8219 section 9.2: at most 1s)");
+    }
+    if trial.pause.ms() > WAIT_MOST_MS || trial.warm_up.ms() > WAIT_MOST_MS {
+        return refuse("trial.pause and trial.warm-up must be 24h at most");
+    }
+    Ok(())
+}
+
+fn search(plan: &Plan) -> Result<(), PlanError> {
+    let search = &plan.search;
+    if !(1..=1000).contains(&search.repetitions) {
+        return refuse("search.repetitions must be from 1 to 1000");
+    }
+    if !(1.0..=1e8).contains(&search.start) || !(search.start..=1e8).contains(&search.max) {
+        return refuse(
+            "search.start must be at least 1 query a second, and search.max at least that and at most 100000000",
+        );
+    }
+    if !(0.0001..=0.5).contains(&search.precision) {
+        return refuse("search.precision must be from 0.0001 to 0.5");
+    }
+    if !(0.1..=10.0).contains(&search.delta) {
+        return refuse("search.delta must be from 0.1 (RFC 8219 section 9.2.1) to 10");
+    }
+    if search.curve.len() > 100 || search.curve.iter().any(|factor| !(0.01..=100.0).contains(factor)) {
+        return refuse("search.curve takes up to 100 multiples of the result, from 0.01 to 100");
+    }
+    if !(1..=100_000).contains(&plan.correctness.names) {
+        return refuse("correctness.names must be from 1 to 100000");
+    }
+    Ok(())
+}
+
+/// Which device it is must be clear, and nothing be said that has no meaning for it.
+fn device(plan: &Plan) -> Result<Starter, PlanError> {
+    let device = &plan.device;
+    let starter = match (device.template.is_empty(), device.command.is_empty(), device.address) {
+        (false, true, _) | (true, false, _) => Starter::Ours,
+        (true, true, Some(_)) => Starter::Theirs,
+        _ => {
+            return refuse(
+                "which device? Name a template (--device unbound), a command line (device.command), or the address of one that runs \
+                 already (--device-address); exactly one of them",
+            );
+        }
+    };
+    if !(1..=WORKERS_MOST).contains(&device.workers) {
+        return refuse(format!("device.workers must be from 1 to {WORKERS_MOST}"));
+    }
+    if !device.cores.is_empty() {
+        core_list(&device.cores).map_err(|why| PlanError(format!("device.cores: {why}")))?;
+    }
+    if starter == Starter::Ours && device.pid.is_some() {
+        return refuse(
+            "device.pid watches a device that runs already; one that is started is watched anyway: leave it out",
+        );
+    }
+    if starter == Starter::Theirs && device.restart != Restart::Never {
+        return refuse("a device that runs already cannot be restarted: leave device.restart out");
+    }
+    if starter == Starter::Theirs && !device.options.is_empty() {
+        return refuse("a device that runs already cannot be told options: leave device.options out");
+    }
+    Ok(starter)
+}
+
+fn sweep(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+    let Some(sweep) = &plan.sweep else { return Ok(()) };
+    if sweep.values.is_empty() {
+        return refuse("[sweep] needs at least one value");
+    }
+    if starter == Starter::Theirs {
+        return refuse("a device that runs already cannot be started with other values: leave [sweep] out");
+    }
+    if let Some(twice) =
+        sweep.values.iter().enumerate().find(|(at, value)| sweep.values[..*at].contains(value))
+    {
+        return refuse(format!("sweep: {} is there twice; name each value once", twice.1));
+    }
+    if sweep.parameter == "workers" {
+        let wrong = |value: &&String| !value.parse().is_ok_and(|count| (1..=WORKERS_MOST).contains(&count));
+        return match sweep.values.iter().find(wrong) {
+            Some(value) => refuse(format!(
+                "sweep: \"{value}\" is no number of workers; write whole numbers from 1 to {WORKERS_MOST}"
+            )),
+            None => Ok(()),
+        };
+    }
+    // Every value would give the same device.
+    let mut told = plan.device.command.iter().chain(&plan.device.options);
+    if !told.any(|text| text.contains("{value}")) {
+        return refuse(format!(
+            "sweep: {{value}}, which stands for the value of {}, is neither in device.command nor in device.options (--command, \
+             --device-option); only \"workers\" is known without it",
+            sweep.parameter
+        ));
+    }
+    Ok(())
+}
+
+/// Whoever is on another host needs an address there, and whoever runs already one that both sides know.
+fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+    let (device, authority) = (&plan.device, &plan.authority);
+    let at = |address: &Option<SocketAddr>, what: &str| match address {
+        Some(address) if address.ip().is_unspecified() => refuse(format!(
+            "{what} is {}, which nobody can be asked at: name one address of that host",
+            address.ip()
+        )),
+        _ => Ok(()),
+    };
+    at(&device.address, "device.address")?;
+    at(&authority.address, "authority.address")?;
+    let port = |address: &Option<SocketAddr>| address.map_or(0, |address| address.port());
+    if starter == Starter::Theirs && port(&device.address) == 0 {
+        return refuse("device.address needs the port at which the device listens, like [2001:2:0:1::53]:53");
+    }
+    if authority.external && port(&authority.address) == 0 {
+        return refuse(
+            "authority.external needs authority.address: where the authority that runs already listens",
+        );
+    }
+    if starter == Starter::Theirs && port(&authority.address) == 0 {
+        return refuse(
+            "a device that runs already forwards to an authority that it knows: say where the run shall start that \
+             (authority.address in a plan, with its port)",
+        );
+    }
+    let host_of_authority = if authority.host.is_empty() { &plan.tester.host } else { &authority.host };
+    let is_apart = |host: &Vec<String>| *host != plan.tester.host;
+    if device.address.is_none() && is_apart(&device.host) {
+        return refuse(
+            "the device is on another host than the tester: say at which of its addresses it shall listen (device.address)",
+        );
+    }
+    if authority.address.is_none() && (is_apart(host_of_authority) || host_of_authority != &device.host) {
+        return refuse(
+            "the authority is on another host than the tester or the device: say at which of its addresses it shall listen \
+             (authority.address)",
+        );
+    }
+    Ok(())
+}
+
+fn names(plan: &Plan) -> Result<(), PlanError> {
+    let names = &plan.names;
+    if names.ttl > i32::MAX as u32 {
+        return refuse("names.ttl must be 2147483647 at most (RFC 2181 section 8)");
+    }
+    if names.addresses == 0 {
+        return refuse("names.addresses must be at least 1");
+    }
+    // The self-test begins at 2 (1 + delta) times the rate.
+    let start_qps = plan.search.start * 2.0 * (1.0 + plan.search.delta);
+    let check = u64::from(plan.correctness.names);
+    if plan.names_qps() < start_qps || names.for_trials() < check {
+        let needed = plan.cells.iter().map(|cell| plan.names_needed(start_qps, *cell)).max().unwrap_or(0);
+        return refuse(format!(
+            "names.window has {} names for trials, and the first trial of the self-test or the check needs {}: take a larger \
+             window, shorter trials, or a lower search.start",
+            names.for_trials(),
+            needed.max(check)
+        ));
+    }
+    Ok(())
+}
+
+fn cells(plan: &Plan) -> Result<(), PlanError> {
+    if plan.cells.is_empty() {
+        return refuse("[grid] has no cell");
+    }
+    let searches = plan.cells.len() as u64
+        * u64::from(plan.search.repetitions)
+        * plan.sweep.as_ref().map_or(1, |sweep| sweep.values.len() as u64);
+    if searches > SEARCHES_MOST {
+        return refuse(format!(
+            "[grid], [sweep] and search.repetitions together are {searches} searches; at most {SEARCHES_MOST} are possible"
+        ));
+    }
+    let shares: BTreeSet<u64> = plan.cells.iter().map(|cell| (cell.aaaa_share * 1e6) as u64).collect();
+    if plan.authority.external && shares.iter().any(|share| *share > 0) {
+        return refuse(
+            "an authority that runs already has the AAAA records that it has: leave grid.aaaa out, or let the run start one",
+        );
+    }
+    for cell in plan.cells.iter().filter(|cell| cell.cached_share > 0.0) {
+        let needed_ms = plan.warm_up_ms(*cell) + plan.trial.duration.ms();
+        if u64::from(plan.names.ttl) * 1000 < needed_ms {
+            return refuse(format!(
+                "names.ttl is {} s, so names would leave the device's cache within a trial with cached names, which takes {}: \
+                 take a longer TTL",
+                plan.names.ttl,
+                amount::show(Duration::from_millis(needed_ms))
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Draft;
+
+    const UNBOUND: &str = "[device]\ntemplate = \"unbound\"\n";
+
+    fn refused(text: &str) -> String {
+        match Draft::parse(text).and_then(Draft::finish) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_sweep_whose_values_change_nothing_is_refused() {
+        for (sweep, word) in [
+            ("parameter = \"threads\"\nvalues = [\"1\", \"2\"]", "{value}"),
+            ("parameter = \"workers\"\nvalues = [\"1\", \"two\"]", "\"two\""),
+            ("parameter = \"workers\"\nvalues = [\"0\"]", "from 1"),
+            ("parameter = \"workers\"\nvalues = [\"2\", \"2\"]", "twice"),
+        ] {
+            let said = refused(&format!("{UNBOUND}[sweep]\n{sweep}\n"));
+            assert!(said.contains(word), "{sweep}: {said}");
+        }
+        for device in [
+            "command = [\"dns64\", \"--threads={value}\"]",
+            "template = \"unbound\"\noptions = [\"outgoing-range: {value}\"]",
+        ] {
+            let text =
+                format!("[device]\n{device}\n[sweep]\nparameter = \"threads\"\nvalues = [\"1\", \"2\"]\n");
+            assert_eq!(refused(&text), "");
+        }
+    }
+
+    #[test]
+    fn who_is_elsewhere_needs_an_address() {
+        let ssh = "host = [\"ssh\", \"there\", \"sixfold-bench\"]\n";
+        for (text, word) in [
+            ("[device]\naddress = \"[::1]:5301\"\n".to_owned(), "authority.address"),
+            ("[device]\naddress = \"[::1]:0\"\n[authority]\naddress = \"[::1]:5300\"\n".to_owned(), "port"),
+            (format!("{UNBOUND}{ssh}"), "device.address"),
+            (format!("{UNBOUND}{ssh}address = \"[2001:2::1]:53\"\n"), "authority.address"),
+            (format!("{UNBOUND}[authority]\n{ssh}"), "authority.address"),
+            (format!("{UNBOUND}[tester]\n{ssh}"), "device.address"),
+            (format!("{UNBOUND}address = \"[::]:53\"\n"), "nobody"),
+            (format!("{UNBOUND}[authority]\naddress = \"0.0.0.0:53\"\n"), "nobody"),
+            (format!("{UNBOUND}[authority]\nexternal = true\naddress = \"[::1]:0\"\n"), "authority.external"),
+        ] {
+            assert!(refused(&text).contains(word), "{text}: {}", refused(&text));
+        }
+        for text in [
+            "[device]\naddress = \"[::1]:5301\"\n[authority]\naddress = \"[::1]:5300\"\n".to_owned(),
+            format!("{UNBOUND}address = \"127.0.0.1:0\"\n[authority]\naddress = \"127.0.0.1:0\"\n"),
+            format!(
+                "{UNBOUND}{ssh}address = \"[2001:2::1]:53\"\n[authority]\naddress = \"[2001:2::2]:53\"\n"
+            ),
+            // All on one other host.
+            format!("{UNBOUND}{ssh}[tester]\n{ssh}"),
+        ] {
+            assert_eq!(refused(&text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_device_that_runs_already_cannot_be_told_is_refused() {
+        let there = "[authority]\naddress = \"[::1]:5300\"\n[device]\naddress = \"[::1]:5301\"\n";
+        assert_eq!(refused(there), "");
+        for (line, word) in [
+            ("restart = \"trial\"", "restart"),
+            ("options = [\"a\"]", "options"),
+            ("workers = 0", "workers"),
+            ("cores = \"first\"", "like 0,2"),
+        ] {
+            assert!(refused(&format!("{there}{line}\n")).contains(word), "{line}");
+        }
+        assert!(refused(&format!("{UNBOUND}pid = 7\n")).contains("device.pid"));
+    }
+
+    #[test]
+    fn names_and_ttl_must_do_for_the_trials() {
+        for (text, word) in [
+            ("[names]\nwindow = \"10.0.0.0/20\"\n", "larger"),
+            ("[names]\nttl = 30\n[grid]\ncached = [0.2]\n", "longer TTL"),
+            ("[names]\nttl = 4000000000\n", "RFC 2181"),
+            ("[names]\naddresses = 0\n", "at least 1"),
+            ("[trial]\nwarm-up = \"99h\"\n", "24h"),
+            ("[grid]\naaaa = [0.2]\n[authority]\nexternal = true\naddress = \"[::1]:53\"\n", "grid.aaaa"),
+        ] {
+            assert!(refused(&format!("{text}{UNBOUND}")).contains(word), "{text}");
+        }
+        assert_eq!(refused(&format!("[names]\nttl = 30\n{UNBOUND}")), "", "nothing is to be cached");
+    }
+
+    #[test]
+    fn a_run_that_would_never_end_is_refused() {
+        let shares: Vec<String> = (0..200).map(|share| format!("{}", share as f64 / 200.0)).collect();
+        let shares = shares.join(", ");
+        let text = format!(
+            "[grid]\naaaa = [{shares}]\ncached = [{shares}]\n[search]\nrepetitions = 1000\n{UNBOUND}"
+        );
+        assert!(refused(&text).contains("searches"));
+    }
+}
