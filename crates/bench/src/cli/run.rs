@@ -51,7 +51,8 @@ pub struct RunArguments {
     /// Device under test, started by any command line: words separated by spaces, with placeholders (see below)
     #[arg(long, value_name = "COMMAND", conflicts_with = "device")]
     command: Option<String>,
-    /// Where the device shall listen [default: a free port of ::1]; alone: where one listens that runs already
+    /// Where the device shall listen, or, without --device and --command, where one listens that runs already; its authority
+    /// is then that of the plan (authority.address) [default: a free port of ::1]
     #[arg(long, value_name = "ADDR")]
     device_address: Option<SocketAddr>,
     /// Process ID of a device that runs already, to watch its CPU time and memory; with --device-address [default: not watched]
@@ -60,7 +61,7 @@ pub struct RunArguments {
     /// A line for the device's configuration, in its own syntax; may be repeated
     #[arg(long, value_name = "LINE")]
     device_option: Vec<String>,
-    /// Threads of the device, or processes where it has no threads [default: 1]
+    /// Threads of the device, or processes where it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
     /// Measure for each value of a parameter: workers=1,2,4, or any name and {value} for it in --command and --device-option
