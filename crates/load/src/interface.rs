@@ -1,18 +1,87 @@
-//! Packets that the host's network interfaces dropped.
+//! What the way to the server drops on this host: the interfaces that carry the load, those below them, and the queues in
+//! front of them. Others may drop what they like: a management interface drops packets of unknown protocols every now and then.
 
-use std::fs;
+use crate::netlink::{self, Link};
+use std::net::SocketAddr;
 
-/// What counts as dropped: see Documentation/ABI/testing/sysfs-class-net-statistics of the kernel. On the loopback
-/// interface these are packets that found the backlog of a processor full (netdev_max_backlog).
-const COUNTERS: [&str; 4] = ["rx_dropped", "rx_missed_errors", "rx_fifo_errors", "tx_dropped"];
+/// The interfaces that carry a load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Their numbers; nothing if they are not known: then all count.
+    interfaces: Option<Vec<u32>>,
+}
 
-/// All drops of all interfaces so far.
-pub fn drops() -> u64 {
-    let interfaces = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    let count =
-        |path: std::path::PathBuf| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
-    interfaces
-        .flat_map(|interface| COUNTERS.map(|name| interface.path().join("statistics").join(name)))
-        .filter_map(count)
-        .sum()
+impl Way {
+    /// The way to a server.
+    pub fn to(server: SocketAddr) -> Way {
+        let scope = match server {
+            SocketAddr::V6(v6) if v6.scope_id() > 0 => Some(v6.scope_id()),
+            _ => None,
+        };
+        let first = scope.or_else(|| netlink::interface_to(server.ip()).ok().flatten());
+        let links = netlink::links().unwrap_or_default();
+        Way { interfaces: first.map(|first| with_lower(first, &links)) }
+    }
+
+    /// Packets that were dropped on it so far. Where the kernel does not tell, none.
+    pub fn drops(&self) -> u64 {
+        let counts = |index: &u32| self.interfaces.as_ref().is_none_or(|own| own.contains(index));
+        let links = netlink::links().unwrap_or_default();
+        let queues = netlink::queue_drops().unwrap_or_default();
+        let of_links = links.iter().map(|link| (link.index, link.drops));
+        of_links.chain(queues).filter(|(index, _)| counts(index)).map(|(_, drops)| drops).sum()
+    }
+}
+
+/// An interface and those that it sends through, however many levels there are.
+fn with_lower(first: u32, links: &[Link]) -> Vec<u32> {
+    let mut way = vec![first];
+    let mut at = 0;
+    while let Some(index) = way.get(at).copied() {
+        let below = links.iter().filter(|link| link.upper == Some(index)).map(|link| link.index);
+        let through = links.iter().filter(|link| link.index == index).filter_map(|link| link.lower);
+        for lower in below.chain(through).collect::<Vec<u32>>() {
+            if !way.contains(&lower) {
+                way.push(lower);
+            }
+        }
+        at += 1;
+    }
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, lower: Option<u32>, upper: Option<u32>) -> Link {
+        Link { index, lower, upper, drops: 0 }
+    }
+
+    #[test]
+    fn a_load_on_this_host_is_carried_by_the_loopback_interface_alone() {
+        let loopback = Way::to("127.0.0.1:53".parse().unwrap());
+        assert_eq!(loopback.interfaces.as_ref().map(Vec::len), Some(1));
+        assert_eq!(Way::to("[::1]:53".parse().unwrap()), loopback);
+        assert!(loopback.drops() <= Way { interfaces: None }.drops());
+    }
+
+    #[test]
+    fn what_an_interface_sends_through_belongs_to_the_way() {
+        // A VLAN (5) of a bond (4) of two cards (2, 3); another card (6), and a pair whose ends (7, 8) are each other's.
+        let links = [
+            link(1, None, None),
+            link(2, None, Some(4)),
+            link(3, None, Some(4)),
+            link(4, None, None),
+            link(5, Some(4), None),
+            link(6, None, None),
+            link(7, Some(8), None),
+            link(8, Some(7), None),
+        ];
+        assert_eq!(with_lower(5, &links), [5, 4, 2, 3]);
+        assert_eq!(with_lower(6, &links), [6]);
+        assert_eq!(with_lower(7, &links), [7, 8]);
+        assert_eq!(with_lower(99, &links), [99]);
+    }
 }

@@ -20,6 +20,7 @@ mod judge;
 mod lane;
 pub mod limits;
 mod names;
+mod netlink;
 mod plan;
 mod pool;
 mod random;

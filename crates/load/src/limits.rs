@@ -126,3 +126,7 @@ pub const LAG: Duration = Duration::from_millis(100);
 /// The pace of a warm-up that fills a cache, in queries a second: in three seconds 3,000 names, which every server resolves
 /// without effort and every cache holds.
 pub const PRIMING_QPS: f64 = 1000.0;
+
+/// Messages that one dropped packet may have held: what the kernel puts together at most (UDP_MAX_SEGMENTS, and
+/// UDP_GRO_CNT_MAX for what it receives).
+pub const PACKET_MESSAGES: u64 = 64;

@@ -1,7 +1,7 @@
 //! A load from order to outcome: ports and memory first, then the threads, then what they leave behind.
 
 use crate::error::LoadError;
-use crate::interface;
+use crate::interface::Way;
 use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
@@ -82,7 +82,8 @@ pub fn run(
 ) -> Result<Outcome, LoadError> {
     let mut plan = Plan::new(order, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
-    let drops = interface::drops();
+    let way = Way::to(order.server);
+    let drops = way.drops();
     // Reserving the memory took its time.
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
@@ -95,7 +96,7 @@ pub fn run(
         }
         None => threads(&plan, &lanes, &stop, |now| clock.tick(now, &stop, &mut progress))?,
     };
-    let drops = interface::drops().saturating_sub(drops);
+    let drops = way.drops().saturating_sub(drops);
     Ok(outcome(&plan, &lanes, &left, drops))
 }
 

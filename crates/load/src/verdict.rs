@@ -55,9 +55,11 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     if trouble.stall > limits::LAG {
         reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
     }
-    // Drops matter only if something is missing.
-    if outcome.valid < outcome.sent {
-        let tester = &outcome.tester;
+    // Drops matter only if something is missing, and if they may be all that is: else the server failed whatever they were.
+    let tester = &outcome.tester;
+    let missing = outcome.sent.saturating_sub(outcome.valid);
+    let dropped = (tester.socket_drops + tester.interface_drops).saturating_mul(limits::PACKET_MESSAGES);
+    if (1..=dropped).contains(&missing) {
         if tester.socket_drops > 0 {
             reasons.push(format!(
                 "the tester's sockets dropped {} replies because their queues were full",
@@ -66,7 +68,7 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
         }
         if tester.interface_drops > 0 {
             reasons.push(format!(
-                "network interfaces of the tester's host dropped {} packets",
+                "the tester's network interfaces or their queues dropped {} packets",
                 grouped(tester.interface_drops)
             ));
         }
@@ -166,12 +168,22 @@ mod tests {
         limited(&|outcome, _| outcome.tester.socket_drops = 1, "sockets dropped 1");
         limited(
             &|outcome, _| outcome.tester.interface_drops = 1,
-            "interfaces of the tester's host dropped 1",
+            "network interfaces or their queues dropped 1",
         );
         limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
         limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stood still for 230 ms");
         limited(&|_, trouble| trouble.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
         limited(&|_, trouble| trouble.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
+    }
+
+    #[test]
+    fn a_server_that_failed_whatever_the_tester_dropped_has_failed() {
+        // A dropped packet holds 64 messages at most.
+        for (lost, expected) in [(128, Verdict::TesterLimited), (129, Verdict::Fail)] {
+            let mut outcome = outcome(10_000 - lost, lost);
+            (outcome.tester.socket_drops, outcome.tester.interface_drops) = (1, 1);
+            assert_eq!(verdict(&outcome, &Trouble::default()).0, expected, "{lost}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, Nobody, run};
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
+use std::process::Command;
 use std::time::Duration;
 
 /// A load of 1,000 queries in a second on a device that answers every 100th wrongly, beginning with number 50.
@@ -226,4 +227,57 @@ fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
     assert!(outcome.latency_us.intended.p50 >= outcome.latency_us.actual.p50);
     // 40 intervals of 10 ms without a query.
     assert!(outcome.pacing_error.ms10.beyond_1_percent > 0.3, "{:?}", outcome.pacing_error);
+}
+
+/// Set in a process that has a network namespace of its own.
+const INSIDE: &str = "SIXFOLD_LOAD_TEST_INSIDE";
+
+/// Runs the test of this name once more, in a network namespace of its own; nothing if that cannot be had.
+fn again_in_namespace(name: &str) -> Option<()> {
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--net", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if text.starts_with("unshare:") {
+        return None;
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{text}");
+    said.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
+    Some(())
+}
+
+fn succeeds(command: &str) -> bool {
+    let mut words = command.split(' ');
+    let output = Command::new(words.next().unwrap()).args(words).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server() {
+    let name = "what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server";
+    if std::env::var_os(INSIDE).is_none() {
+        if again_in_namespace(name).is_none() {
+            println!("skipped: no network namespace can be made (unshare --map-root-user --net)");
+        }
+        return;
+    }
+    // Sends succeed, whatever the queue does with the packets.
+    if !succeeds("ip link set lo up")
+        || !succeeds("tc qdisc add dev lo root tbf rate 256kbit burst 1600 limit 3000")
+    {
+        println!("skipped: no ip or tc, or no tbf in this kernel");
+        return;
+    }
+    let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let outcome =
+        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+    let outcome = outcome.unwrap();
+    assert!(outcome.lost > 0 && outcome.tester.interface_drops > 0, "{outcome:?}");
+    assert_eq!(outcome.verdict, Verdict::TesterLimited);
+    assert!(outcome.reason.contains("network interfaces or their queues dropped"), "{}", outcome.reason);
 }

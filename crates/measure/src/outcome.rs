@@ -161,7 +161,7 @@ pub struct Tester {
     pub waited_s: f64,
     /// Replies that were dropped because a socket's queue was full.
     pub socket_drops: u64,
-    /// Packets that the network interfaces dropped on this host.
+    /// Packets that the network interfaces on the way to the server dropped on this host, and the queues in front of them.
     pub interface_drops: u64,
     /// Queries that the kernel did not take.
     pub send_errors: u64,

@@ -1,0 +1,278 @@
+//! Questions to the kernel over rtnetlink(7): which interfaces there are and what they dropped, what the queues in front of
+//! them dropped, and over which of them a packet leaves. Unlike the files below /sys it tells of the namespace that one is in.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::time::Duration;
+
+// linux/netlink.h: a header is length 4, type 2, flags 2, sequence 4, port 4; an attribute length 2, type 2, data; both begin
+// at multiples of 4.
+const AF_NETLINK: i32 = 16;
+const HEADER: usize = 16;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+const REQUEST: u16 = 1;
+const DUMP: u16 = 0x300;
+/// The bits of an attribute's type that say which it is.
+const KIND: u16 = 0x3fff;
+
+// linux/rtnetlink.h, linux/if_link.h, linux/pkt_sched.h.
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const NEW_QUEUE: u16 = 36;
+const GET_QUEUE: u16 = 38;
+
+/// ifinfomsg: family 1, padding 1, type 2, index 4, flags 4, change 4.
+const LINK: usize = 16;
+/// rtmsg: family, lengths of destination and source, TOS, table, protocol, scope and type 1 each, flags 4.
+const ROUTE: usize = 12;
+/// tcmsg: family 1, padding 3, index 4, handle 4, parent 4, information 4.
+const QUEUE: usize = 20;
+
+const LINK_LOWER: u16 = 5;
+const LINK_UPPER: u16 = 10;
+const LINK_STATISTICS: u16 = 23;
+const LINK_ELSEWHERE: u16 = 37;
+/// rtnl_link_stats64, words of 64 bits: dropped on receipt and on sending, FIFO errors, missed. On the loopback interface the
+/// first are packets that found the backlog of a processor full (netdev_max_backlog).
+const LINK_DROPS: [usize; 4] = [6, 7, 14, 15];
+const ROUTE_TO: u16 = 1;
+const ROUTE_OUT: u16 = 4;
+const QUEUE_STATISTICS: u16 = 7;
+const QUEUE_COUNTS: u16 = 3;
+/// gnet_stats_queue, words of 32 bits: length, backlog, drops.
+const QUEUE_DROPS: usize = 2;
+/// The parent of the queue that stands for all queues of an interface.
+const ROOT: u32 = 0xffff_ffff;
+
+/// The kernel sends up to 32 KiB at a time (NLMSG_GOODSIZE and what a dump asks for).
+const BUFFER: usize = 64 << 10;
+
+/// Datagrams of one answer: those of a host with a hundred thousand interfaces.
+const ANSWERS: usize = 4096;
+
+/// An interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub index: u32,
+    /// The one that it sends through: that of a VLAN, the other end of a pair.
+    pub lower: Option<u32>,
+    /// The one that sends through it: a bond, a bridge.
+    pub upper: Option<u32>,
+    /// Packets that it has dropped.
+    pub drops: u64,
+}
+
+/// All interfaces.
+pub fn links() -> io::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    ask(GET_LINK, DUMP, &[0; LINK], |kind, body| {
+        links.extend((kind == NEW_LINK).then(|| link(body)).flatten());
+    })?;
+    Ok(links)
+}
+
+/// Packets that the queues in front of an interface have dropped, by its number.
+pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
+    let mut queues = Vec::new();
+    ask(GET_QUEUE, DUMP, &[0; QUEUE], |kind, body| {
+        queues.extend((kind == NEW_QUEUE).then(|| queue(body)).flatten());
+    })?;
+    Ok(queues)
+}
+
+/// The number of the interface over which packets to an address leave.
+pub fn interface_to(address: IpAddr) -> io::Result<Option<u32>> {
+    let (family, octets) = match address {
+        // AF_INET and AF_INET6.
+        IpAddr::V4(v4) => (2, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (10, v6.octets().to_vec()),
+    };
+    let mut body = vec![0; ROUTE];
+    (body[0], body[1]) = (family, 8 * octets.len() as u8);
+    body.extend((4 + octets.len() as u16).to_ne_bytes());
+    body.extend(ROUTE_TO.to_ne_bytes());
+    body.extend(octets);
+    let mut found = None;
+    ask(GET_ROUTE, 0, &body, |kind, body| {
+        found = found.or((kind == NEW_ROUTE).then(|| out(body)).flatten());
+    })?;
+    Ok(found)
+}
+
+fn link(body: &[u8]) -> Option<Link> {
+    let index = word(body.get(4..)?)?;
+    let rest = body.get(LINK..)?;
+    let number = |wanted| attribute(rest, wanted).and_then(word).filter(|index| *index > 0);
+    // Of a pair whose other end is in another namespace that is a number there.
+    let lower = number(LINK_LOWER).filter(|_| attribute(rest, LINK_ELSEWHERE).is_none());
+    let statistics = attribute(rest, LINK_STATISTICS).unwrap_or_default();
+    let count = |at: usize| {
+        let octets = statistics.get(8 * at..)?.first_chunk::<8>()?;
+        Some(u64::from_ne_bytes(*octets))
+    };
+    let drops = LINK_DROPS.iter().filter_map(|at| count(*at)).sum();
+    Some(Link { index, lower, upper: number(LINK_UPPER), drops })
+}
+
+fn queue(body: &[u8]) -> Option<(u32, u64)> {
+    let (index, parent) = (word(body.get(4..)?)?, word(body.get(12..)?)?);
+    let statistics = attribute(body.get(QUEUE..)?, QUEUE_STATISTICS)?;
+    let drops = word(attribute(statistics, QUEUE_COUNTS)?.get(4 * QUEUE_DROPS..)?)?;
+    (parent == ROOT).then_some((index, u64::from(drops)))
+}
+
+fn out(body: &[u8]) -> Option<u32> {
+    attribute(body.get(ROUTE..)?, ROUTE_OUT).and_then(word)
+}
+
+fn word(octets: &[u8]) -> Option<u32> {
+    octets.first_chunk::<4>().map(|octets| u32::from_ne_bytes(*octets))
+}
+
+/// The data of an attribute.
+fn attribute(mut rest: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let (length, kind) = (half(rest)?, half(rest.get(2..)?)?);
+        let data = rest.get(4..usize::from(length))?;
+        if kind & KIND == wanted {
+            return Some(data);
+        }
+        rest = rest.get(usize::from(length).next_multiple_of(4)..)?;
+    }
+}
+
+fn half(octets: &[u8]) -> Option<u16> {
+    octets.first_chunk::<2>().map(|octets| u16::from_ne_bytes(*octets))
+}
+
+/// Asks a question and shows each message of the answer: its type and what follows its header.
+fn ask(kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(0)))?;
+    // It answers at once; nobody shall wait for a kernel that does not.
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let mut question = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+    question.extend(kind.to_ne_bytes());
+    question.extend((REQUEST | flags).to_ne_bytes());
+    question.extend([0; 8]);
+    question.extend(body);
+    socket.write_all(&question)?;
+    let mut buffer = vec![0; BUFFER];
+    for _ in 0..ANSWERS {
+        let length = socket.read(&mut buffer)?;
+        let mut rest = &buffer[..length];
+        while let Some((kind, body, after)) = message(rest) {
+            match kind {
+                DONE => return Ok(()),
+                ERROR => {
+                    return Err(io::Error::from_raw_os_error(
+                        word(body).map_or(0, u32::cast_signed).wrapping_neg(),
+                    ));
+                }
+                _ => take(kind, body),
+            }
+            rest = after;
+        }
+        if flags & DUMP == 0 {
+            return Ok(());
+        }
+    }
+    Err(io::Error::other("an answer without end"))
+}
+
+/// The first of some messages: its type, what follows its header, and the others.
+fn message(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let (length, kind) = (word(octets)? as usize, half(octets.get(4..)?)?);
+    let body = octets.get(HEADER..length)?;
+    Some((kind, body, octets.get(length.next_multiple_of(4)..).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attribute with its padding.
+    fn with(kind: u16, data: &[u8]) -> Vec<u8> {
+        let mut octets = (4 + data.len() as u16).to_ne_bytes().to_vec();
+        octets.extend(kind.to_ne_bytes());
+        octets.extend(data);
+        octets.resize(octets.len().next_multiple_of(4), 0);
+        octets
+    }
+
+    #[test]
+    fn the_loopback_interface_is_there_and_carries_what_is_sent_to_it() {
+        let links = links().unwrap();
+        for address in ["127.0.0.1", "127.9.9.9", "::1"] {
+            let index = interface_to(address.parse().unwrap()).unwrap().unwrap();
+            assert!(links.iter().any(|link| link.index == index), "{address}: {index} of {links:?}");
+        }
+        assert!(queue_drops().is_ok());
+    }
+
+    #[test]
+    fn a_link_tells_its_neighbours_and_the_sum_of_its_drops() {
+        let mut body = vec![0; LINK];
+        body[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        let counts = (0..24u64).flat_map(|word| (1000 * word).to_ne_bytes()).collect::<Vec<u8>>();
+        body.extend(with(3, b"eth0\0"));
+        body.extend(with(LINK_LOWER, &2u32.to_ne_bytes()));
+        body.extend(with(LINK_UPPER, &9u32.to_ne_bytes()));
+        body.extend(with(LINK_STATISTICS, &counts));
+        let expected =
+            Link { index: 7, lower: Some(2), upper: Some(9), drops: 6_000 + 7_000 + 14_000 + 15_000 };
+        assert_eq!(link(&body), Some(expected));
+        let elsewhere = [body.clone(), with(LINK_ELSEWHERE, &[0; 4])].concat();
+        assert_eq!(link(&elsewhere), Some(Link { lower: None, ..expected }));
+        // However much of it is there, nothing is read beyond it.
+        for length in 0..body.len() {
+            assert!(link(&body[..length]).is_none_or(|link| link.index == 7));
+        }
+    }
+
+    #[test]
+    fn only_the_root_of_the_queues_counts_as_it_has_the_drops_of_the_others() {
+        let body = |parent: u32| {
+            let mut body = vec![0; QUEUE];
+            body[4..8].copy_from_slice(&3u32.to_ne_bytes());
+            body[12..16].copy_from_slice(&parent.to_ne_bytes());
+            let counts =
+                [9u32, 8, 55, 6, 5].iter().flat_map(|count| count.to_ne_bytes()).collect::<Vec<u8>>();
+            body.extend(with(1, b"fq_codel\0"));
+            // Nested attributes may be marked as such.
+            body.extend(with(
+                QUEUE_STATISTICS | 0x8000,
+                &[with(1, &[0; 12]), with(QUEUE_COUNTS, &counts)].concat(),
+            ));
+            body
+        };
+        assert_eq!(queue(&body(ROOT)), Some((3, 55)));
+        assert_eq!(queue(&body(0x10000)), None);
+        for length in 0..body(ROOT).len() {
+            assert_eq!(queue(&body(ROOT)[..length]), None);
+        }
+    }
+
+    #[test]
+    fn messages_that_are_cut_off_end_the_reading() {
+        let mut two = Vec::new();
+        for kind in [NEW_LINK, DONE] {
+            two.extend(18u32.to_ne_bytes());
+            two.extend(kind.to_ne_bytes());
+            two.extend([0; 10]);
+            two.extend([kind as u8, 1, 0, 0]);
+        }
+        let (kind, body, rest) = message(&two).unwrap();
+        assert_eq!((kind, body), (NEW_LINK, &[16, 1][..]));
+        assert_eq!(message(rest), Some((DONE, &[3, 1][..], &[][..])));
+        for length in 0..18 {
+            assert_eq!(message(&two[..length]), None);
+        }
+        assert_eq!(message(&[0; 64]), None);
+        assert_eq!(attribute(&[0; 64], 1), None);
+    }
+}
