@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// The record of a run in its folder.
 pub const RECORD: &str = "run.json";
 
+/// The journal of a run in its folder: every event as it happened.
+pub(crate) const JOURNAL: &str = "events.jsonl";
+
 /// The page in the folder.
 pub const REPORT: &str = "report.html";
 
@@ -35,16 +38,29 @@ pub fn read(folder: &Path) -> Result<Run, String> {
     }
     let path = folder.join(RECORD);
     let text = fs::read_to_string(&path).map_err(|error| {
-        let remedy = if error.kind() == io::ErrorKind::NotFound {
-            "; name a folder that `sixfold-bench run --out` has written"
-        } else {
-            ""
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound if folder.join(JOURNAL).exists() => {
+                let folder = folder.display();
+                format!(
+                    "; the run there was killed: `sixfold-bench run --resume --out {folder}` goes on with it"
+                )
+            }
+            io::ErrorKind::NotFound => {
+                "; name a folder that `sixfold-bench run --out` has written".to_owned()
+            }
+            _ => String::new(),
         };
         format!("{}: {error}{remedy}", path.display())
     })?;
     let malformed = |error: serde_json::Error| {
         // The error names line and column itself.
-        format!("{}: {error}; this is no record of a run, or it is damaged", path.display())
+        let remedy = if folder.join(JOURNAL).exists() {
+            let folder = folder.display();
+            format!("; `sixfold-bench run --resume --out {folder}` writes it anew")
+        } else {
+            String::new()
+        };
+        format!("{}: {error}; this is no record of a run, or it is damaged{remedy}", path.display())
     };
     let head: Head = serde_json::from_str(&text).map_err(malformed)?;
     if head.schema > SCHEMA {
@@ -184,7 +200,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Writes a file beside its place and renames it. With `durable` it is on the disk before that.
-fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
+pub(crate) fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
     let tell = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -193,7 +209,15 @@ fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
         file.write_all(text.as_bytes())?;
         if durable { file.sync_all() } else { Ok(()) }
     });
-    written.and_then(|()| fs::rename(&temporary, path)).map_err(|error| {
+    let renamed = written.and_then(|()| {
+        fs::rename(&temporary, path)?;
+        // The new name is on the disk when the folder is.
+        match path.parent().filter(|_| durable) {
+            Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
+            _ => Ok(()),
+        }
+    });
+    renamed.map_err(|error| {
         // What was begun is of no use; that it may not be there is no second error.
         let _ = fs::remove_file(&temporary);
         tell(error)
@@ -256,6 +280,10 @@ mod tests {
         fs::write(folder.0.join(RECORD), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
+        fs::write(folder.0.join(JOURNAL), "").unwrap();
+        assert!(read(&folder.0).unwrap_err().contains("writes it anew"));
+        fs::remove_file(folder.0.join(RECORD)).unwrap();
+        assert!(read(&folder.0).unwrap_err().contains("killed"));
         let error = read(&folder.0.join("absent")).unwrap_err();
         assert!(error.contains("sixfold-bench run --out"), "{error}");
     }

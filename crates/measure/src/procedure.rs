@@ -11,9 +11,10 @@
 
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
-use crate::run::{Cell, CellResult, Correctness, Purpose, SelfTest, Trial};
+use crate::run::{Cell, CellResult, Correctness, Device, Environment, Purpose, SelfTest, Trial};
 use crate::search::{Limits, Search, Step};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod results;
@@ -91,6 +92,24 @@ pub enum Event {
         /// Names that were asked for the first time.
         names_used: u64,
     },
+    /// Who takes part, when it became known or changed. It changes nothing in what is to be done.
+    Surroundings(Surroundings),
+    /// The run went on after it had been interrupted or killed. What was going on then may have asked its names already, and a
+    /// device that runs on would have them in its cache.
+    Resumed,
+}
+
+/// Who takes part in a run, as far as is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The device as it was last started.
+    pub device: Device,
+    /// The hosts by role.
+    pub hosts: BTreeMap<String, Environment>,
+    /// Where the authority listens; empty: not known.
+    pub authority: String,
+    /// What a reader should know before believing a number.
+    pub warnings: Vec<String>,
 }
 
 /// The search of one repetition, ended.
@@ -127,6 +146,7 @@ pub struct Procedure {
     stale: bool,
     self_test: Option<SelfTest>,
     correctness: Option<Correctness>,
+    surroundings: Surroundings,
     trials: Vec<Trial>,
     repetitions: Vec<Repetition>,
 }
@@ -142,6 +162,7 @@ impl Procedure {
             stale: false,
             self_test: None,
             correctness: None,
+            surroundings: Surroundings::default(),
             trials: Vec::new(),
             repetitions: Vec::new(),
         }
@@ -165,6 +186,11 @@ impl Procedure {
     /// What the check of the answers found.
     pub fn correctness(&self) -> Option<&Correctness> {
         self.correctness.as_ref()
+    }
+
+    /// Who takes part, as it was last told.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// How often all names of the window were used up and it began anew.
@@ -233,6 +259,14 @@ impl Procedure {
                 self.use_names(first_name, names_used);
                 self.checked(found);
             }
+            (_, Event::Surroundings(surroundings)) => self.surroundings = surroundings,
+            (Action::Check(_, first_name), Event::Resumed) => {
+                self.use_names(first_name, self.names_of_check());
+            }
+            (Action::Trial(task), Event::Resumed) if task.purpose != Purpose::SelfTest => {
+                self.use_names(task.first_name, self.plan.names_needed(task.rate_qps, task.cell));
+            }
+            (_, Event::Resumed) => {}
             _ => return Err(Unfit),
         }
         Ok(())

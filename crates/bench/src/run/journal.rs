@@ -1,15 +1,16 @@
 //! The journal of a run: its plan, and every event as it happened, on disk before the next begins. Of these two a run that
-//! was killed goes on.
+//! was killed goes on. One process at a time writes it: the file is locked.
 
+use crate::bundle;
 use measure::plan::Plan;
 use measure::procedure::{Event, Procedure};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The events, one JSON object a line.
-const EVENTS: &str = "events.jsonl";
+const EVENTS: &str = bundle::JOURNAL;
 
 /// The plan, and when the run began.
 const PLAN: &str = "plan.json";
@@ -32,58 +33,34 @@ struct Beginning {
 }
 
 impl Journal {
-    /// Begins a journal in a folder, which is made if it is not there. A folder that has one already is refused.
+    /// Begins a journal in a folder, which is made if it is not there. A folder with a run that has a trial already is
+    /// refused; one that failed before is begun anew.
     pub fn begin(folder: &Path, plan: &Plan, started: String) -> Result<Journal, String> {
-        let tell = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-        fs::create_dir_all(folder).map_err(|error| tell(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| tell(folder, &error))?;
+        let path = folder.join(EVENTS);
+        let file = open(&path)?;
         let plan_path = folder.join(PLAN);
-        if plan_path.exists() {
+        if plan_path.exists() && !is_without_trials(folder) {
             return Err(format!(
                 "{}: a run is there already; go on with it (--resume) or name another folder (--out)",
                 folder.display()
             ));
         }
-        let events = folder.join(EVENTS);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .open(&events)
-            .map_err(|error| tell(&events, error))?;
+        file.set_len(0).map_err(|error| tell(&path, &error))?;
         let beginning = Beginning { started, plan: plan.clone() };
         let text = serde_json::to_string_pretty(&beginning).map_err(|error| format!("the plan: {error}"))?;
-        fs::write(&plan_path, text + "\n").map_err(|error| tell(&plan_path, error))?;
-        Ok(Journal { path: events, file, started: beginning.started })
+        // Whole or not at all: half a plan could neither be gone on with nor be begun anew.
+        bundle::replace(&plan_path, &(text + "\n"), true)?;
+        Ok(Journal { path, file, started: beginning.started })
     }
 
     /// Takes up the journal of a folder and tells the procedure what happened so far.
     pub fn resume(folder: &Path) -> Result<(Journal, Procedure), String> {
-        let plan_path = folder.join(PLAN);
-        let text = fs::read_to_string(&plan_path).map_err(|error| {
-            format!(
-                "{}: {error}; there is no run to go on with: begin one without --resume",
-                plan_path.display()
-            )
-        })?;
-        let Beginning { started, plan } =
-            serde_json::from_str(&text).map_err(|error| format!("{}: {error}", plan_path.display()))?;
-        let mut procedure = Procedure::new(plan);
+        let (started, mut procedure) = read_plan(folder)?;
         let path = folder.join(EVENTS);
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut good = 0;
-        for (number, line) in text.split_inclusive('\n').enumerate() {
-            // A line without its end was being written when the run was killed: that trial is done again.
-            let Some(line) = line.strip_suffix('\n') else { break };
-            let refuse = |why: String| format!("{}: line {}: {why}", path.display(), number + 1);
-            let event: Event = serde_json::from_str(line).map_err(|error| refuse(error.to_string()))?;
-            procedure.record(event).map_err(|error| refuse(error.to_string()))?;
-            good += line.len() as u64 + 1;
-        }
-        let file = OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        file.set_len(good).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = open(&path)?;
+        let whole = replay(&path, &mut procedure)?;
+        file.set_len(whole).map_err(|error| tell(&path, &error))?;
         Ok((Journal { path, file, started }, procedure))
     }
 
@@ -98,6 +75,67 @@ impl Journal {
         let done = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         done.map_err(|error| format!("{}: {error}; free some space, then --resume", self.path.display()))
     }
+}
+
+fn tell(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Opens the events for appending, for this process alone.
+fn open(path: &Path) -> Result<File, String> {
+    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| tell(path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "{}: another sixfold-bench is at work on this run; wait for it, or end it",
+            path.display()
+        )),
+        Err(TryLockError::Error(error)) => Err(tell(path, &error)),
+    }
+}
+
+/// When a run began, and its procedure before anything happened.
+fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
+    let path = folder.join(PLAN);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        format!("{}: {error}; there is no run to go on with: begin one without --resume", path.display())
+    })?;
+    let Beginning { started, plan } = serde_json::from_str(&text).map_err(|error| {
+        format!(
+            "{}: {error}; it is damaged, or another release wrote it: go on with that release, or begin anew in another folder",
+            path.display()
+        )
+    })?;
+    plan.check().map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok((started, Procedure::new(plan)))
+}
+
+/// Tells a procedure what the lines of a journal say, and returns how many octets that were. A last line without its end was
+/// being written when the run was killed: that trial is done again.
+fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
+    let text = fs::read(path).map_err(|error| tell(path, &error))?;
+    let mut whole = 0;
+    for (number, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        let refuse = |why: String| format!("{}: line {}: {why}", path.display(), number + 1);
+        let event: Event = serde_json::from_slice(line).map_err(|error| {
+            refuse(format!(
+                "{error}; the file is damaged: without this line and those after it (`sed -i \'{},$d\'`) --resume goes on with what \
+                 was before",
+                number + 1
+            ))
+        })?;
+        procedure.record(event).map_err(|error| refuse(error.to_string()))?;
+        whole += line.len() as u64 + 1;
+    }
+    Ok(whole)
+}
+
+/// Whether the run in a folder ended before its first trial. What cannot be read is not thrown away.
+fn is_without_trials(folder: &Path) -> bool {
+    read_plan(folder).is_ok_and(|(_, mut procedure)| {
+        replay(&folder.join(EVENTS), &mut procedure).is_ok() && procedure.trials().is_empty()
+    })
 }
 
 #[cfg(test)]
@@ -158,6 +196,7 @@ mod tests {
         // And once more after going on.
         let event = done(&resumed);
         journal.write(&event).unwrap();
+        drop(journal);
         assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 3);
     }
 
@@ -168,17 +207,87 @@ mod tests {
         let event = done(&Procedure::new(plan()));
         journal.write(&event).unwrap();
         journal.file.write_all(b"{\"event\":\"trial\",\"numb").unwrap();
+        drop(journal);
         let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
         assert!(resumed.correctness().is_some() && resumed.trials().is_empty());
         journal.write(&done(&resumed)).unwrap();
+        drop(journal);
         assert_eq!(Journal::resume(&folder.0).unwrap().1.trials().len(), 1);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_within_a_character_is_forgotten_too() {
+        let folder = Folder::new("character");
+        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        journal.write(&done(&Procedure::new(plan()))).unwrap();
+        journal.file.write_all(b"{\"event\":\"trial\",\"sweep\":\"gr\xc3").unwrap();
+        drop(journal);
+        assert!(Journal::resume(&folder.0).unwrap().1.correctness().is_some());
+    }
+
+    #[test]
+    fn killed_at_any_octet_a_run_goes_on_or_begins_anew() {
+        let folder = Folder::new("anywhere");
+        let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let mut procedure = Procedure::new(plan());
+        for _ in 0..3 {
+            let event = done(&procedure);
+            journal.write(&event).unwrap();
+            procedure.record(event).unwrap();
+        }
+        drop(journal);
+        let events = fs::read(folder.0.join(EVENTS)).unwrap();
+        for length in 0..=events.len() {
+            fs::write(folder.0.join(EVENTS), &events[..length]).unwrap();
+            let whole = events[..length].iter().filter(|octet| **octet == b'\n').count();
+            let (journal, resumed) = Journal::resume(&folder.0).unwrap();
+            assert_eq!(resumed.trials().len(), whole.saturating_sub(1), "{length}");
+            drop(journal);
+        }
+        // Before the events there is only an empty file, or the plan alone.
+        fs::remove_file(folder.0.join(EVENTS)).unwrap();
+        assert!(Journal::resume(&folder.0).unwrap().1.trials().is_empty());
+        fs::remove_file(folder.0.join(PLAN)).unwrap();
+        Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+    }
+
+    #[test]
+    fn two_programs_do_not_write_one_journal() {
+        let folder = Folder::new("two");
+        let journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        assert!(Journal::resume(&folder.0).unwrap_err().contains("another sixfold-bench"));
+        let error = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err();
+        assert!(error.contains("another sixfold-bench"), "{error}");
+        drop(journal);
+        Journal::resume(&folder.0).unwrap();
+    }
+
+    #[test]
+    fn a_plan_that_is_damaged_or_makes_no_sense_is_refused() {
+        let folder = Folder::new("plan");
+        Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let text = fs::read_to_string(folder.0.join(PLAN)).unwrap();
+        let mut empty: serde_json::Value = serde_json::from_str(&text).unwrap();
+        empty["plan"]["cells"] = serde_json::json!([]);
+        for (text, word) in [(&text[..text.len() / 2], "damaged"), (&empty.to_string(), "no cell")] {
+            fs::write(folder.0.join(PLAN), text).unwrap();
+            let error = Journal::resume(&folder.0).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
     }
 
     #[test]
     fn a_folder_with_a_run_is_not_overwritten_and_one_without_cannot_go_on() {
         let folder = Folder::new("twice");
         assert!(Journal::resume(&folder.0).unwrap_err().contains("without --resume"));
-        Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        // What failed before the first trial may be tried again.
+        for _ in 0..2 {
+            let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+            journal.write(&done(&Procedure::new(plan()))).unwrap();
+        }
+        let (mut journal, resumed) = Journal::resume(&folder.0).unwrap();
+        journal.write(&done(&resumed)).unwrap();
+        drop(journal);
         assert!(
             Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into())
                 .unwrap_err()
@@ -192,6 +301,7 @@ mod tests {
         let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
         journal.write(&done(&Procedure::new(plan()))).unwrap();
         journal.file.write_all(b"nonsense\n").unwrap();
+        drop(journal);
         assert!(Journal::resume(&folder.0).unwrap_err().contains("line 2"));
     }
 }

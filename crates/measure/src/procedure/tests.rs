@@ -167,6 +167,7 @@ fn no_name_comes_to_the_device_twice() {
                 end = trial.first_name + trial.outcome.names_used;
             }
             Event::Check { names_used, .. } => end += names_used,
+            Event::Surroundings(_) | Event::Resumed => {}
         }
     }
     assert_eq!(procedure.rounds(), 0);
@@ -221,6 +222,43 @@ fn a_run_that_is_told_what_another_did_goes_on_where_that_stopped() {
             assert_eq!(resumed.results(), whole.results(), "after {cut} of {} events", events.len());
         }
     }
+}
+
+#[test]
+fn names_that_an_interrupted_trial_may_have_asked_are_not_asked_again() {
+    let mut whole = procedure(QUICK);
+    let events = world().run(&mut whole);
+    for cut in 0..events.len() {
+        let mut resumed = procedure(QUICK);
+        for event in &events[..cut] {
+            resumed.record(event.clone()).unwrap();
+        }
+        let (before, spared) = (resumed.next(), resumed.next_name);
+        resumed.record(Event::Resumed).unwrap();
+        match (before, resumed.next()) {
+            (Action::Trial(one), Action::Trial(other)) if one.purpose != Purpose::SelfTest => {
+                let asked = resumed.plan().names_needed(one.rate_qps, one.cell);
+                assert_eq!(other, Task { first_name: one.first_name + asked, ..one.clone() });
+            }
+            (Action::Check(_, one), Action::Check(_, other)) => {
+                assert_eq!(other, one + u64::from(resumed.plan().correctness.names));
+            }
+            (one, other) => assert_eq!((one, resumed.next_name), (other, spared)),
+        }
+        if cut % 9 == 0 {
+            world().run(&mut resumed);
+            assert_eq!(resumed.results(), whole.results());
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_the_surroundings_changes_nothing_else() {
+    let mut procedure = procedure(QUICK);
+    let next = procedure.next();
+    let known = Surroundings { authority: "[::1]:5300".to_owned(), ..Surroundings::default() };
+    procedure.record(Event::Surroundings(known.clone())).unwrap();
+    assert_eq!((procedure.surroundings(), procedure.next()), (&known, next));
 }
 
 #[test]
