@@ -33,6 +33,7 @@ enum Cause {
     GenerateSyntax(String),
     Include,
     Class,
+    Ttl(u32),
     NoSoa,
     FirstIsNotSoa,
     SecondSoa,
@@ -66,6 +67,11 @@ impl fmt::Display for LoadError {
             }
             Cause::Include => f.write_str("$INCLUDE is not supported; put what it includes in its place"),
             Cause::Class => f.write_str("only class IN can be served; leave this record out"),
+            Cause::Ttl(seconds) => write!(
+                f,
+                "a TTL of {seconds} s is more than there can be (RFC 2181 section 8); write at most {}",
+                limits::TTL_SECS
+            ),
             Cause::NoSoa => f.write_str("has no record; begin with the SOA record of the zone"),
             Cause::FirstIsNotSoa => {
                 f.write_str("the first record must be the SOA record of the zone; put it there")
@@ -190,6 +196,10 @@ impl Loading {
         if record.class() != Class::IN {
             return Err(Cause::Class);
         }
+        let ttl_secs = record.ttl().as_secs();
+        if ttl_secs > limits::TTL_SECS {
+            return Err(Cause::Ttl(ttl_secs));
+        }
         let rtype = Type(record.rtype().to_int());
         let (mut octets, mut length) = ([0; 255], 0);
         for label in record.owner().iter_labels() {
@@ -210,7 +220,7 @@ impl Loading {
             }
             self.apex = Some(name.to_vec());
             let apex = self.store.insert(&[]).map_err(Cause::Store)?;
-            return self.store.add(apex, rtype, record.ttl().as_secs(), &self.rdata).map_err(Cause::Store);
+            return self.store.add(apex, rtype, ttl_secs, &self.rdata).map_err(Cause::Store);
         };
         if !wire::is_at_or_below(name, apex) {
             return Err(Cause::Outside(record.owner().to_string()));
@@ -234,7 +244,7 @@ impl Loading {
         if is_odd {
             return Err(Cause::Alias(record.owner().to_string()));
         }
-        self.store.add(node, rtype, record.ttl().as_secs(), &self.rdata).map_err(Cause::Store)
+        self.store.add(node, rtype, ttl_secs, &self.rdata).map_err(Cause::Store)
     }
 
     /// Whether a set has the record at hand and no other.
