@@ -1,5 +1,6 @@
 //! The counters in band: a question of class CH for the TXT record of `counters.authority.` is answered with strings
-//! `name=value`, over UDP (as far as they fit) and TCP. So whoever can ask the server can watch it, on this host or another.
+//! `name=value`, over TCP, and over UDP to clients that take so large a message (others get TC). So whoever can ask the
+//! server can watch it, on this host or another.
 
 use crate::counters::{Kind, Ledger};
 use crate::limits;

@@ -91,9 +91,9 @@ pub(crate) fn respond(
     set_counts(message, 1, answers, authorities, additionals + u16::from(opt.is_some()));
     let mut length = body.end;
     if let Some(opt) = opt {
-        // RFC 6891 section 6.1.1: an OPT record if and only if the query has one. The DO bit is copied (RFC 3225
-        // section 3).
-        let announced = size.min(limits::UDP_SIZE) as u16;
+        // RFC 6891 section 6.1.1: an OPT record if and only if the query has one. Its size is what we take, whatever the client
+        // does (section 6.2.3). The DO bit is copied (RFC 3225 section 3).
+        let announced = limits::UDP_SIZE as u16;
         let extended = (body.rcode.0 >> 4) as u8;
         length += wire::write_opt(&mut out[length..], announced, extended, 0, opt.dnssec_ok(), None)?;
     }
