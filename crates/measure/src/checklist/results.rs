@@ -177,7 +177,9 @@ fn different_names(run: &Run) -> Judged {
             return Judged::not_kept(format!("trial {} asked names again", trial.number));
         }
         if let Some(before) = (0..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
-            let elapsed_ms = (place - before) as u64 * (run.settings.trial_ms + run.settings.pause_ms);
+            // From the end of the one to the beginning of the other.
+            let apart = (place - before) as u64;
+            let elapsed_ms = (apart - 1) * run.settings.trial_ms + apart * run.settings.pause_ms;
             if elapsed_ms <= 1_000 * u64::from(run.settings.ttl) {
                 return Judged::not_kept(format!(
                     "trial {} asked names of trial {} again, within their TTL of {} s; take a larger window of names",

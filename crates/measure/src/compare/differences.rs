@@ -20,8 +20,9 @@ pub struct Difference {
 /// words is left out.
 const VOLATILE: [&str; 8] = ["load", "uptime", "free", "available", "time", "date", "temperature", "pid"];
 
-/// Settings that do not change what is measured: where a search begins.
-const IDLE_SETTINGS: [&str; 1] = ["start_qps"];
+/// Settings that do not change what is measured: where a search begins, and where the authority listens, whose port is any
+/// that is free.
+const IDLE_SETTINGS: [&str; 2] = ["start_qps", "authority"];
 
 /// Everything of weight in which two runs differ.
 pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {

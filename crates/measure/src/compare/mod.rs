@@ -87,6 +87,21 @@ impl Comparison {
 pub fn compare(first: &Run, second: &Run) -> Comparison {
     let mut warnings = Vec::new();
     let mut cells = Vec::new();
+    // The value 2 of one parameter is not the value 2 of another.
+    let parameter = |run: &Run| run.device.sweep.as_ref().map(|(parameter, _)| parameter.clone());
+    let parameters = (parameter(first), parameter(second));
+    let same_parameter = match &parameters {
+        (Some(one), Some(other)) if one != other => {
+            warnings.push(format!(
+                "the first run has values of {one}, the second of {other}: these are not compared"
+            ));
+            false
+        }
+        _ => true,
+    };
+    let same_place = |one: &CellResult, other: &CellResult| {
+        same_place(one, other) && (same_parameter || one.sweep.is_empty())
+    };
     for one in &first.results {
         match second.results.iter().find(|other| same_place(one, other)) {
             Some(other) => cells.push(compare_cells(first, one, second, other)),

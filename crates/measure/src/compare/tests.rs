@@ -113,6 +113,30 @@ fn a_first_run_that_found_nothing_is_not_divided_by() {
 }
 
 #[test]
+fn values_of_different_parameters_are_not_compared() {
+    let swept = |parameter: &str| {
+        let mut run = run(rates(10_000.0, 0.02, 1));
+        run.device.sweep = Some((parameter.to_owned(), vec!["2".to_owned()]));
+        run.results[0].sweep = "2".to_owned();
+        run
+    };
+    assert_eq!(compare(&swept("workers"), &swept("workers")).verdict, Verdict::NoDifference);
+    let compared = compare(&swept("workers"), &swept("range"));
+    assert_eq!((compared.verdict, compared.cells.len()), (Verdict::Incomparable, 0));
+    assert!(compared.warnings.iter().any(|it| it.contains("values of workers")), "{:?}", compared.warnings);
+}
+
+#[test]
+fn a_free_port_of_the_authority_is_no_difference() {
+    let at = |port: u16| {
+        let mut run = run(rates(10_000.0, 0.02, 1));
+        run.settings.authority = format!("[::1]:{port}");
+        run
+    };
+    assert_eq!(compare(&at(40_001), &at(40_002)).differences, []);
+}
+
+#[test]
 fn censored_results_are_bounds() {
     let (low, high) = (rates(9_000.0, 0.01, 1), rates(10_000.0, 0.01, 2));
     let compared = |first: &[f64], censored_first: bool, second: &[f64], censored_second: bool| {
