@@ -37,9 +37,21 @@ pub fn script(json: &str) -> String {
 /// Text for a cell of a Markdown table or a paragraph, on one line.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    for (at, c) in text.char_indices() {
         match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // What begins a list or a heading at the start of a paragraph.
+            '-' | '+' | '=' if at == 0 => {
+                out.push('\\');
+                out.push(c);
+            }
+            '.' | ')'
+                if at == digits && at > 0 && !text[at + 1..].starts_with(|c: char| !c.is_whitespace()) =>
+            {
                 out.push('\\');
                 out.push(c);
             }
@@ -69,6 +81,12 @@ pub fn latex(text: &str) -> String {
             '"' => out.push_str("\\textquotedbl{}"),
             // These would become a quotation mark, or with their neighbours a dash or a ligature.
             '`' => out.push_str("\\textasciigrave{}"),
+            // After the end of a row these would be its options.
+            '[' | ']' | '*' => {
+                out.push('{');
+                out.push(c);
+                out.push('}');
+            }
             '-' => out.push_str("-{}"),
             '\u{a0}' => out.push_str("\\,"),
             '\u{2212}' => out.push_str("$-$"),
@@ -120,12 +138,17 @@ mod tests {
     #[test]
     fn a_markdown_cell_stays_one_cell() {
         assert_eq!(markdown("a|b\n# *c*"), "a\\|b \\# \\*c\\*");
+        assert_eq!(
+            ["- a-b", "1. x 2.", "2) x", "24.3", "$x$", "."].map(markdown),
+            ["\\- a-b", "1\\. x 2.", "2\\) x", "24.3", "\\$x\\$", "."]
+        );
     }
 
     #[test]
     fn latex_commands_in_texts_are_only_texts() {
         assert_eq!(latex("\\input{x} 50%_&"), "\\textbackslash{}input\\{x\\} 50\\%\\_\\&");
         assert_eq!(latex("--threads"), "-{}-{}threads");
+        assert_eq!(latex("[::1]*"), "{[}::1{]}{*}");
     }
 
     #[test]
