@@ -14,10 +14,11 @@ use measure::run::{CellResult, Run, Summary};
 pub fn markdown(run: &Run) -> String {
     let mut out = format!("{}\n\n", escape::markdown(&verdict::sentence(run)));
     put!(out, "{}\n\n", escape::markdown(&conditions(run)));
-    for warning in &run.warnings {
-        put!(out, "- Warning: {}\n", escape::markdown(warning));
+    let notes = notes(run);
+    for note in &notes {
+        put!(out, "- {}\n", escape::markdown(note));
     }
-    if !run.warnings.is_empty() {
+    if !notes.is_empty() {
         out.push('\n');
     }
     for table in tables(run) {
@@ -32,15 +33,24 @@ pub fn latex(run: &Run) -> String {
     let comment = |text: &str| format!("% {}\n", text.replace(|c: char| c.is_control(), " "));
     let mut out = comment(&verdict::sentence(run));
     out.push_str(&comment(&conditions(run)));
-    for warning in &run.warnings {
-        out.push_str(&comment(&format!("Warning: {warning}")));
+    for note in notes(run) {
+        out.push_str(&comment(&note));
     }
-    out.push_str("% Needs \\usepackage{booktabs} and a Unicode engine or \\usepackage[utf8]{inputenc}.\n");
+    out.push_str(
+        "% Needs \\usepackage{booktabs}, and \\usepackage[T1]{fontenc} unless the engine is a Unicode one.\n",
+    );
     for table in tables(run) {
         out.push('\n');
         out.push_str(&table.latex(&format!("tab:{}", table.id)));
     }
     out
+}
+
+/// What speaks against taking the figures at their word, and what else one should know.
+fn notes(run: &Run) -> Vec<String> {
+    let objections = verdict::objections(run);
+    let objections = objections.into_iter().map(|(heading, text)| format!("{heading}: {text}"));
+    objections.chain(run.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
 }
 
 /// What the figures depend on, in a sentence.
@@ -202,6 +212,18 @@ mod tests {
         let text = latex(&run);
         assert!(text.contains("a\\_b\\}\\%\\textbackslash{}input\\{x\\} & repetitions"), "{text}");
         assert!(text.lines().all(|line| line.starts_with('%') || !line.contains("\\input")), "{text}");
+    }
+
+    #[test]
+    fn what_speaks_against_the_figures_is_said_beside_them() {
+        let mut run = swept();
+        (run.complete, run.self_test) = (false, None);
+        run.warnings = vec!["the governor is powersave".to_owned()];
+        for text in [markdown(&run), latex(&run)] {
+            for part in ["Incomplete: ", "No self-test: ", "Warning: the governor is powersave"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
     }
 
     #[test]
