@@ -46,7 +46,7 @@ pub fn trials_csv(run: &Run) -> String {
 }
 
 /// The columns that every run has, in the order of [`fields`].
-const COLUMNS: [&str; 39] = [
+const COLUMNS: [&str; 40] = [
     "number",
     "purpose",
     "sweep",
@@ -80,6 +80,7 @@ const COLUMNS: [&str; 39] = [
     "tester_send_errors",
     "device_user_s",
     "device_system_s",
+    "device_waited_s",
     "device_resident",
     "device_resident_peak",
     "device_voluntary_switches",
@@ -132,13 +133,13 @@ fn fields(trial: &Trial) -> Vec<String> {
     );
     match &trial.device {
         Some(used) => {
-            fields.extend([used.user_s, used.system_s].map(|number| number.to_string()));
+            fields.extend([used.user_s, used.system_s, used.waited_s].map(|number| number.to_string()));
             let counts =
                 [used.resident, used.resident_peak, used.voluntary_switches, used.involuntary_switches];
             fields.extend(counts.map(|count| count.to_string()));
             fields.push(used.cpu_us_per_query.to_string());
         }
-        None => fields.extend(std::iter::repeat_n(String::new(), 7)),
+        None => fields.extend(std::iter::repeat_n(String::new(), 8)),
     }
     fields.push(outcome.latency_us.intended.count.to_string());
     fields
@@ -156,6 +157,9 @@ fn deviation_fields(deviation: Deviation) -> [String; 3] {
 /// Lines for each halving of the distance to 100 %, as HdrHistogram prints them.
 const TICKS_PER_HALF: f64 = 5.0;
 
+/// No line lies closer to 100 %: 2^-45, one value of 35 trillion. A float, which has 53 bits, can still take the steps there.
+const LEVEL_MOST: f64 = 1.0 - 1.0 / (1u64 << 45) as f64;
+
 /// The percentile distribution in the text format of HdrHistogram (`.hgrm`), values in microseconds.
 pub fn histogram_text(latency: &Latency) -> String {
     let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
@@ -165,7 +169,7 @@ pub fn histogram_text(latency: &Latency) -> String {
         seen += count;
         let us = *upper_ns as f64 / 1e3;
         let part = seen as f64 / total as f64;
-        while seen < total && part >= level {
+        while seen < total && part >= level && level < LEVEL_MOST {
             let distance = 1.0 / (1.0 - level);
             put!(out, "{us:12.3} {level:2.12} {seen:10} {distance:14.2}\n");
             // As the distance to 1 halves, the steps halve: five of them in every half.
@@ -215,6 +219,8 @@ mod tests {
                 row[column("intended_p99_us")].parse::<f64>().unwrap(),
                 trial.outcome.latency_us.intended.p99
             );
+            let waited = trial.device.as_ref().map_or(String::new(), |used| used.waited_s.to_string());
+            assert_eq!(row[column("device_waited_s")], waited);
             let servfail = trial.outcome.invalid.get("servfail").copied().unwrap_or(0);
             assert_eq!(row[column("invalid_servfail")], servfail.to_string());
         }
@@ -242,6 +248,13 @@ mod tests {
         assert!(lines.iter().all(|line| (line[0] == 1.0) == (line[1] <= 0.9)), "{text}");
         assert_eq!(lines.last().unwrap(), &[10.0, 1.0, 100.0]);
         assert!(text.ends_with("Total count    =          100]\n"), "{text}");
+    }
+
+    #[test]
+    fn a_histogram_of_more_values_than_a_float_tells_apart_ends() {
+        let latency = Latency { histogram: vec![(1_000, 1 << 60), (2_000, 1)], ..Latency::default() };
+        let text = histogram_text(&latency);
+        assert!(text.lines().count() < 1000 && text.contains("1152921504606846977"), "{text}");
     }
 
     #[test]

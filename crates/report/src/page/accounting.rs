@@ -43,6 +43,16 @@ fn reasons(view: &View) -> String {
         beside.join(", ")
     );
     counts.retain(|_, many| *many > 0);
+    // Their queries went on waiting, and have an end of their own.
+    let strays = ["header", "question", "question-count", "stale-id"];
+    let say = if strays.iter().any(|stray| counts.contains_key(&format!("invalid: {stray}"))) {
+        format!(
+            "{say} What came with another ID or question than its query ({}) is counted beside the query, which may be lost too.",
+            strays.join(", ")
+        )
+    } else {
+        say
+    };
     if counts.is_empty() {
         return absent(title, &format!("Every query got a valid reply in time. {say}"));
     }
@@ -136,4 +146,18 @@ fn questions(group: &Group) -> Option<(u64, u64, u64)> {
         let of = |kind: &str| trial.authority.get(kind).copied().unwrap_or(0);
         Some((sent + trial.outcome.sent, aaaa + of(ASKED_AAAA), a + of(ASKED_A)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::{self, Shape};
+
+    #[test]
+    fn messages_beside_their_query_are_told_apart_from_queries() {
+        let mut run = sample::run(&Shape::quick());
+        let told = |run: &measure::run::Run| crate::html(run).contains("is counted beside the query");
+        assert!(!told(&run));
+        run.trials.last_mut().unwrap().outcome.invalid.insert("stale-id".into(), 3);
+        assert!(told(&run));
+    }
 }

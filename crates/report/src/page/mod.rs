@@ -144,7 +144,7 @@ impl Figure<'_> {
                 if table.rows.len() < all {
                     put!(
                         out,
-                        "<p>The first {} of {all} rows; all are in <code>trials.csv</code>.</p>",
+                        "<p>The first {} of {all} rows; all are in <code>run.json</code>.</p>",
                         table.rows.len()
                     );
                 }
