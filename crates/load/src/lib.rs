@@ -7,7 +7,7 @@
 //! sockets are in [`datapath::tester`]; `sender`, `receiver` and `turn` drive them. The bounds are in [`limits`].
 //!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name that may be asked again is
-//! one word in a ring, and all else are counters.
+//! one word in a ring, and all else are counters, some of them for each interval of 10 ms or second.
 //!
 //! Not here: other transports than UDP.
 #![forbid(unsafe_code)]

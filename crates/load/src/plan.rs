@@ -209,7 +209,7 @@ fn check(order: &Load) -> Result<(), LoadError> {
     let whole =
         Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms));
     if order.duration_ms == 0 || whole > limits::DURATION {
-        return refuse("the duration must be 1 ms to 30 days, warm-up included (--duration 60s)");
+        return refuse("the duration must be 1 ms to 7 days, warm-up included (--duration 60s)");
     }
     let timeout = Duration::from_millis(order.timeout_ms);
     if timeout.is_zero() || timeout > limits::TIMEOUT {

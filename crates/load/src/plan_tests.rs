@@ -60,6 +60,7 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     for (change, part) in [
         ((|order| order.duration_ms = 0) as fn(&mut Load), "--duration"),
         (|order| order.warm_up_ms = u64::MAX, "--duration"),
+        (|order| order.duration_ms = 7 * 86_400_000 + 1, "7 days"),
         (|order| order.timeout_ms = 0, "--timeout"),
         (|order| order.pace = Pace::Open { rate_qps: f64::NAN, burst: 1 }, "--rate"),
         (|order| order.pace = Pace::Open { rate_qps: 1.0, burst: 0 }, "--burst"),

@@ -80,14 +80,10 @@ impl Timeline {
         let Timing::Open { schedule, warm, .. } = plan.timing else { return Pacing::default() };
         let bins = ((until / BIN) as usize).min(self.bins.len() - 1);
         let offset = plan.measured - plan.start;
-        let asked: Vec<u64> = (0..=bins as u64)
-            .map(|bin| schedule.due_before(offset + bin * BIN).saturating_sub(warm))
-            .collect();
-        let asked: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let sent: Vec<u64> = self.bins[..bins].iter().map(|count| u64::from(*count)).collect();
-        let (s1, worst) = deviation(&sent, &asked, 100);
-        let error =
-            PacingError { ms10: deviation(&sent, &asked, 1).0, ms100: deviation(&sent, &asked, 10).0, s1 };
+        let asked = |bin: usize| schedule.due_before(offset + bin as u64 * BIN).saturating_sub(warm);
+        let of = |length| deviation(&self.bins[..bins], asked, length);
+        let (s1, worst) = of(100);
+        let error = PacingError { ms10: of(1).0, ms100: of(10).0, s1 };
         Pacing { error, worst_second: worst }
     }
 }
@@ -102,11 +98,15 @@ pub struct Pacing {
 }
 
 /// The relative deviation over whole intervals of so many bins, and the worst interval that is off by more than one query.
-fn deviation(sent: &[u64], asked: &[u64], bins: usize) -> (Deviation, Option<(u64, u64)>) {
+/// `asked` tells how many queries were due before a bin.
+fn deviation(sent: &[u32], asked: impl Fn(usize) -> u64, bins: usize) -> (Deviation, Option<(u64, u64)>) {
     let mut deviation = Deviation::default();
     let (mut sum, mut beyond, mut worst) = (0.0, 0u64, None);
-    for (sent, asked) in sent.chunks_exact(bins).zip(asked.chunks_exact(bins)) {
-        let (sent, asked) = (sent.iter().sum::<u64>(), asked.iter().sum::<u64>());
+    let mut before = asked(0);
+    for (number, sent) in sent.chunks_exact(bins).enumerate() {
+        let sent = sent.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let after = asked((number + 1) * bins);
+        let asked = after - std::mem::replace(&mut before, after);
         // An interval in which none is asked for has no relative deviation.
         if asked == 0 {
             continue;
