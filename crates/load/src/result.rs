@@ -65,6 +65,7 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
         ended_early: span.early.map(|after| (after, sent.names_used_up)),
         worst_second: pacing.worst_second,
         stall: Duration::from_nanos(stall),
+        send_error: sent.send_error,
     };
     (outcome.verdict, outcome.reason) = verdict(&outcome, &trouble);
     outcome

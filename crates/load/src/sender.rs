@@ -206,13 +206,14 @@ impl<'a> Sender<'a> {
         }
         // Whoever receives must know of a query before its reply can come.
         self.lane.sent.set(self.k + count as u64);
-        let mut sent = 0;
+        let (mut sent, mut failed) = (0, None);
         for _ in 0..limits::SEND_TRIES {
             let (taken, outcome) = self.outlet.send(port, &self.queries[sent * size..count * size], size);
             sent += taken;
-            match outcome {
+            failed = outcome.err();
+            match &failed {
                 // The queue towards the interface is full: a moment later it is not.
-                Err(error) if Outlet::is_full(&error) => std::thread::yield_now(),
+                Some(error) if Outlet::is_full(error) => std::thread::yield_now(),
                 _ => break,
             }
         }
@@ -220,6 +221,8 @@ impl<'a> Sender<'a> {
         if sent < count {
             (self.k + left..self.k + count as u64).for_each(|k| self.lane.slots.unsent(k));
             self.lane.unsent.add(count as u64 - left);
+            let number = failed.as_ref().and_then(std::io::Error::raw_os_error);
+            self.timeline.send_error = self.timeline.send_error.or(number);
         }
         if self.k >= self.lane.measured_from.get() {
             self.record(stamp, sent, count);

@@ -19,6 +19,8 @@ pub struct Timeline {
     pub asked_again: u64,
     /// Queries that the kernel did not take.
     pub send_errors: u64,
+    /// Why it did not, the first time, as an error number of the kernel.
+    pub send_error: Option<i32>,
     /// How late a query left at worst, in nanoseconds.
     pub lag_max: u64,
     /// When the last one left, in nanoseconds of the measured time.
@@ -70,6 +72,7 @@ impl Timeline {
         self.sent += other.sent;
         self.asked_again += other.asked_again;
         self.send_errors += other.send_errors;
+        self.send_error = self.send_error.or(other.send_error);
         self.lag_max = self.lag_max.max(other.lag_max);
         self.last = self.last.max(other.last);
         self.names_used_up |= other.names_used_up;

@@ -3,6 +3,7 @@
 
 use crate::limits;
 use measure::outcome::{Outcome, Verdict};
+use std::io;
 use std::time::Duration;
 
 /// What the tester did wrong beside what an [`Outcome`] says.
@@ -14,6 +15,8 @@ pub struct Trouble {
     pub worst_second: Option<(u64, u64)>,
     /// The longest time that a thread stood still.
     pub stall: Duration,
+    /// Why the kernel did not take a query, as one of its error numbers.
+    pub send_error: Option<i32>,
 }
 
 /// The verdict, and why in words.
@@ -37,7 +40,12 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
         reasons.push(format!("the load ended after {:.1} s: {why}", after.as_secs_f64()));
     }
     if outcome.tester.send_errors > 0 {
-        reasons.push(format!("the kernel did not take {} queries", grouped(outcome.tester.send_errors)));
+        let why = trouble.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
+        reasons.push(format!(
+            "the kernel did not take {} queries{}",
+            grouped(outcome.tester.send_errors),
+            why.unwrap_or_default()
+        ));
     }
     if let Some((sent, asked)) = trouble.worst_second
         && sent.abs_diff(asked) as f64 > limits::DEVIATION * asked as f64

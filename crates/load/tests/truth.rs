@@ -229,6 +229,18 @@ fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
     assert!(outcome.pacing_error.ms10.beyond_1_percent > 0.3, "{:?}", outcome.pacing_error);
 }
 
+#[test]
+fn queries_that_the_kernel_refuses_are_the_testers_affair_and_the_reason_is_told() {
+    // Nothing can be sent to port 0.
+    let outcome = run(&order("127.0.0.1:0".parse().unwrap(), 1000.0, 50), None::<&mut Nobody>, |_| {
+        ControlFlow::Continue(())
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.sent, outcome.tester.send_errors), (0, 50));
+    assert_eq!(outcome.verdict, Verdict::TesterLimited);
+    assert!(outcome.reason.contains("did not take 50 queries: Invalid argument"), "{}", outcome.reason);
+}
+
 /// Set in a process that has a network namespace of its own.
 const INSIDE: &str = "SIXFOLD_LOAD_TEST_INSIDE";
 
