@@ -13,11 +13,12 @@ pub struct Outcome {
     pub received: u64,
     /// Replies in time that were right in every respect.
     pub valid: u64,
-    /// Replies in time that were not, by reason.
+    /// Replies in time that were not, by reason; and, beside their queries, which went on waiting, messages with another ID or
+    /// question (`header`, `question`, `question-count`, `stale-id`).
     pub invalid: BTreeMap<String, u64>,
     /// Replies after the timeout, valid or not.
     pub late: u64,
-    /// Queries without any reply.
+    /// Queries without any reply until a timeout after the last query.
     pub lost: u64,
     /// Further replies to queries that had one already.
     pub duplicates: u64,
