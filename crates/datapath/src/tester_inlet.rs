@@ -144,6 +144,7 @@ mod tests {
     use super::*;
     use crate::tester::Outlet;
     use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
 
     /// Receives until so many messages have come; a test that waits for more than were sent ends by its panic.
     fn take(inlet: &mut Inlet, port: &Port, expected: usize) -> Vec<(Vec<u8>, bool)> {
@@ -186,5 +187,34 @@ mod tests {
         assert_eq!(take(&mut inlet, &port, 2), [(b"x".to_vec(), false), (b"y".to_vec(), true)]);
         assert!(!inlet.receive(&port));
         assert_eq!(inlet.visit(|_| ()), 0);
+    }
+
+    #[test]
+    fn empty_and_the_largest_datagrams_and_a_shorter_last_one_come_as_they_were_sent() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let server = UdpSocket::bind(address).unwrap();
+            let port = Port::bind(server.local_addr().unwrap().ip()).unwrap();
+            let to = port.address().unwrap();
+            let mut inlet = Inlet::new(server.local_addr().unwrap());
+            // 65,535 octets less the headers of IPv4 and UDP.
+            let largest = vec![7; 65_507];
+            let mut expected = vec![(Vec::new(), true), (largest.clone(), true), (b"x".to_vec(), true)];
+            // Each slot is used again with what another left behind there.
+            for _ in 0..3 {
+                server.send_to(b"", to).unwrap();
+                server.send_to(&largest, to).unwrap();
+                server.send_to(b"x", to).unwrap();
+                assert_eq!(take(&mut inlet, &port, expected.len()), expected);
+                crate::kernel::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 500).unwrap();
+                server.send_to(&[9; 1700], to).unwrap();
+                let cut = [500, 500, 500, 200].map(|length| (vec![9; length], true));
+                assert_eq!(take(&mut inlet, &port, cut.len()), cut);
+                crate::kernel::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).unwrap();
+            }
+            expected.clear();
+            inlet.receive(&port);
+            inlet.visit(|arrival| expected.push((arrival.message.to_vec(), arrival.from_server)));
+            assert_eq!(expected, []);
+        }
     }
 }
