@@ -9,7 +9,7 @@ use crate::names::{self, QUERY};
 use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
-use engine::settings::{Dns64, FailurePolicy, Network, Networks, Upstream};
+use engine::settings::{Arpa, Dns64, FailurePolicy, Network, Networks, Upstream};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use pref64::Pref64;
 use serde_json::json;
@@ -161,6 +161,7 @@ fn settings() -> Settings {
             break_dnssec: false,
             recursive_only: false,
             max_records: 64,
+            arpa: Arpa::default(),
         },
         udp_size: 1232,
         pending_per_client: 65_536,

@@ -5,7 +5,7 @@ use crate::settings::{Dns64, Network};
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
 use wire::header::{self, Flags};
-use wire::{Builder, Full, Mark, Message, Rcode, Record, Section, Type, ede};
+use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ede};
 
 /// What a client said in its OPT record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Asker<'a> {
 
 impl Asker<'_> {
     /// QR and RA set, RD and CD as in the question, AA clear: we are no authority.
-    fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
+    pub fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
         let kept = Flags(self.flags.0 & (Flags::RD.0 | Flags::CD.0));
         let flags = kept.with(Flags::QR).with(Flags::RA).with_opcode(self.flags.opcode()).with_rcode(rcode);
         if secure { flags.with(Flags::AD) } else { flags }
@@ -301,7 +301,7 @@ fn embed(
 
 /// An answer while it is written: what does not fit is cut by whole RRsets (RFC 2181 section 9), TC says so for all
 /// but the additional section.
-struct Page<'b, 'm> {
+pub struct Page<'b, 'm> {
     builder: Builder<'b>,
     flags: Flags,
     mark: Mark,
@@ -312,7 +312,8 @@ struct Page<'b, 'm> {
 }
 
 impl<'b, 'm> Page<'b, 'm> {
-    fn start(frame: &'b mut [u8], asker: &Asker<'_>, flags: Flags, reason: Option<u16>) -> Page<'b, 'm> {
+    /// An answer with nothing but the question, and room kept for an OPT record if the client gets one.
+    pub fn start(frame: &'b mut [u8], asker: &Asker<'_>, flags: Flags, reason: Option<u16>) -> Page<'b, 'm> {
         let limit = asker.limit.min(frame.len());
         let mut builder = Builder::new(frame, limit, asker.id, flags, asker.question)
             .expect("a frame has room for a question and an OPT record");
@@ -368,8 +369,17 @@ impl<'b, 'm> Page<'b, 'm> {
         }
     }
 
+    /// Adds a record of ours in class IN to the RRset begun last; its RDATA is not compressed.
+    pub fn record(&mut self, section: Section, owner: wire::Name<'_>, rtype: Type, ttl: u32, rdata: &[u8]) {
+        if !self.full {
+            let outcome = self.builder.record(section, owner, rtype, Class::IN, ttl, rdata);
+            self.note(section, outcome);
+        }
+    }
+
+    /// What follows is another RRset than what was written so far.
     #[inline]
-    fn begin_rrset(&mut self) {
+    pub fn begin_rrset(&mut self) {
         self.mark = self.builder.mark();
         self.rrset = None;
     }
@@ -382,7 +392,8 @@ impl<'b, 'm> Page<'b, 'm> {
         }
     }
 
-    fn finish(mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    /// Ends the answer.
+    pub fn finish(mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));
         }

@@ -73,6 +73,10 @@ counters! {
     NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
     /// No A address may be embedded.
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
+    /// Questions for `ipv4only.arpa`, or the reverse names of its addresses, that were answered here.
+    LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
+    /// Questions for reverse names of the prefixes that were answered here, or followed to the IPv4 address's own.
+    LocalReverse = "local_answers_total" {"zone": "reverse"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod arpa;
 mod ask;
 mod chain;
 pub mod counters;

@@ -34,7 +34,7 @@ pub const HOPS: usize = 8;
 /// Octets that a chain collected over several hops may take.
 pub const CHAIN_OCTETS: usize = 4096;
 
-/// Client questions that follow such a chain at a time: 1,024 x 4 KiB = 4 MiB.
+/// Client questions that follow such a chain, or the alias of a reverse name under a prefix, at a time: 1,024 x 4 KiB = 4 MiB.
 pub const CHAINS: usize = 1024;
 
 /// Octets of replies of the A leg that wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of

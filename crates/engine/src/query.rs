@@ -1,6 +1,7 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
 use crate::answer::{self, Asker, Edns};
+use crate::arpa::{self, Alias, Fate, InAddr};
 use crate::counters::Counter;
 use crate::engine::{Engine, send};
 use crate::face::{Carrier, Client, Outbox};
@@ -52,7 +53,7 @@ impl Engine {
             }),
             None => {
                 if let Ok(parsed) = &parsed {
-                    self.take_in(now, from, parsed, &asker, out);
+                    self.sort(now, from, parsed, &asker, out);
                 }
             }
         }
@@ -93,12 +94,40 @@ impl Engine {
         }
     }
 
-    /// Makes room for a question, and sends it on its way.
+    /// Answers what is answered here; everything else is taken in.
+    fn sort(
+        &mut self,
+        now: Instant,
+        from: &Client,
+        message: &Message<'_>,
+        asker: &Asker<'_>,
+        out: &mut impl Outbox,
+    ) {
+        match arpa::fate(&self.settings.dns64, from.address, message) {
+            Fate::Ordinary => self.take_in(now, from, message, None, asker, out),
+            Fate::Here(here) => {
+                self.counters.count(here.counter);
+                send(&mut self.counters, from, asker, out, |frame, asker| here.write(frame, asker));
+            }
+            Fate::Alias(address) => {
+                self.counters.count(Counter::LocalReverse);
+                match arpa::alias(asker.question, address) {
+                    Some(alias) => self.take_in(now, from, message, Some(alias), asker, out),
+                    None => send(&mut self.counters, from, asker, out, |frame, asker| {
+                        answer::empty(frame, asker, Rcode::SERVFAIL, None)
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Makes room for a question, and sends it on its way: for the name asked, or for what that is an alias of.
     fn take_in(
         &mut self,
         now: Instant,
         from: &Client,
         message: &Message<'_>,
+        alias: Option<Alias>,
         asker: &Asker<'_>,
         out: &mut impl Outbox,
     ) {
@@ -108,9 +137,11 @@ impl Engine {
             .with(Wishes::AD, asker.flags.contains(Flags::AD))
             .with(Wishes::DO, asker.edns.is_some_and(|edns| edns.dnssec_ok));
         let stage = self.stage_of(from, message, wishes);
+        let target = alias.as_ref().map(|alias| alias.target);
+        let name = target.as_ref().map_or(message.qname(), InAddr::wire);
         let question = Question {
-            name: message.qname(),
-            hash: self.key.hash(message.qname()),
+            name,
+            hash: self.key.hash(name),
             qtype: message.qtype(),
             class: message.qclass(),
             wishes,
@@ -133,6 +164,16 @@ impl Engine {
         waiter.hash = question.hash;
         waiter.question_len = asker.question.len() as u16;
         waiter.question[..asker.question.len()].copy_from_slice(asker.question);
+        if let Some(alias) = alias {
+            let Some(chain) = self.chains.take() else {
+                return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
+            };
+            self.waiters[index].chain = chain;
+            let chain = &mut self.chains[chain];
+            chain.name.clear();
+            chain.name.extend_from_slice(question.name);
+            chain.replies.push(alias.reply);
+        }
         match flight {
             Some(flight) => {
                 self.counters.count(Counter::Joined);

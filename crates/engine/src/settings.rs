@@ -117,6 +117,42 @@ impl Networks {
     }
 }
 
+/// What is done with the reverse names of addresses under the prefixes (RFC 6147 section 5.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reverse {
+    /// They are aliases of the reverse names of the IPv4 addresses.
+    #[default]
+    Cname,
+    /// They are served from empty zones of our own.
+    Local,
+    /// They are asked upstream like all others.
+    Off,
+}
+
+/// Names under `arpa` that are answered here.
+#[derive(Clone, Debug)]
+pub struct Arpa {
+    /// Reverse names of the prefixes.
+    pub reverse: Reverse,
+    /// Whether `ipv4only.arpa` is answered here for clients with DNS64 (RFC 8880).
+    pub ipv4only: bool,
+    /// Name of the server in SOA and NS records of these zones, in wire form.
+    pub server: Box<[u8]>,
+    /// Mailbox of who is responsible for them, in wire form.
+    pub contact: Box<[u8]>,
+}
+
+impl Default for Arpa {
+    fn default() -> Arpa {
+        Arpa {
+            reverse: Reverse::Cname,
+            ipv4only: true,
+            server: Box::from(&b"\x09localhost\x00"[..]),
+            contact: Box::from(&b"\x06nobody\x07invalid\x00"[..]),
+        }
+    }
+}
+
 /// `[dns64]`.
 #[derive(Clone, Debug)]
 pub struct Dns64 {
@@ -142,6 +178,8 @@ pub struct Dns64 {
     pub recursive_only: bool,
     /// Synthesized records in one answer.
     pub max_records: usize,
+    /// Names that are answered here.
+    pub arpa: Arpa,
 }
 
 /// Forwarders of a zone.

@@ -4,7 +4,7 @@
 // As the other crates call it.
 extern crate sixfold_engine as engine;
 
-use engine::settings::{Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -121,6 +121,7 @@ fn settings(lookup: Lookup) -> Settings {
             break_dnssec: false,
             recursive_only: false,
             max_records: 64,
+            arpa: Arpa::default(),
         },
         udp_size: 1232,
         pending_per_client: 1000,

@@ -248,7 +248,6 @@ impl Play {
             (message.question() == ask.question(), "another question"),
             (message.is_response(), "QR is clear"),
             (message.flags().contains(Flags::RA), "RA is clear"),
-            (!message.flags().contains(Flags::AA), "AA is set"),
             (message.flags().0 & kept.0 == ask.flags.0 & kept.0, "RD or CD differ"),
             (message.opt().is_some() == ask.edns.is_some(), "an OPT record too many or too few"),
             (
@@ -278,7 +277,7 @@ fn compare(
     ede: Option<u16>,
     sections: &[Vec<crate::world::Text>; 3],
 ) -> Result<(), String> {
-    let found = answer.flags().0 & Flags::AD.with(Flags::TC).0;
+    let found = answer.flags().0 & Flags::AA.with(Flags::AD).with(Flags::TC).0;
     if answer.rcode() != rcode || found != flags.0 || answer.ede() != ede {
         return Err(format!("received {}", told(answer)));
     }
@@ -300,7 +299,7 @@ fn shown(asked: &Asked) -> String {
 
 fn told(answer: &Answer) -> String {
     let mut text = answer.rcode().to_string();
-    for (flag, word) in [(Flags::AD, " ad"), (Flags::TC, " tc")] {
+    for (flag, word) in [(Flags::AA, " aa"), (Flags::AD, " ad"), (Flags::TC, " tc")] {
         if answer.flags().contains(flag) {
             text += word;
         }

@@ -1,7 +1,7 @@
 //! The language of the scenarios: lines of text become steps.
 
 use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
-use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Select, Zone};
+use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
@@ -170,6 +170,7 @@ fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         match word {
+            "aa" => flags = flags.with(Flags::AA),
             "ad" => flags = flags.with(Flags::AD),
             "tc" => flags = flags.with(Flags::TC),
             "ede" => ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
@@ -272,6 +273,17 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "dns64.dnssec" => dns64.dnssec = if value == "off" { Dnssec::Off } else { Dnssec::Trust },
         "dns64.break-dnssec" => dns64.break_dnssec = yes,
         "dns64.recursive-only" => dns64.recursive_only = yes,
+        "dns64.ptr" => {
+            dns64.arpa.reverse = match value {
+                "cname" => Reverse::Cname,
+                "local" => Reverse::Local,
+                "off" => Reverse::Off,
+                _ => return Err("cname, local or off".into()),
+            }
+        }
+        "dns64.ptr-server" => dns64.arpa.server = name(value).into(),
+        "dns64.ptr-contact" => dns64.arpa.contact = name(value).into(),
+        "dns64.ipv4only-arpa" => dns64.arpa.ipv4only = yes,
         "dns64.max-records" => dns64.max_records = number()? as usize,
         "dns64.on-failure.servfail" => dns64.on_failure.servfail = failure()?,
         "dns64.on-failure.refused" => dns64.on_failure.refused = failure()?,

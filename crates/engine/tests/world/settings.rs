@@ -1,7 +1,7 @@
 //! Settings to start from: the defaults of the configuration file, but for a prefix that may carry the addresses
 //! of examples and an upstream of its own.
 
-use engine::settings::{Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -63,6 +63,7 @@ pub fn settings() -> Settings {
             break_dnssec: false,
             recursive_only: false,
             max_records: 64,
+            arpa: Arpa::default(),
         },
         udp_size: 1232,
         pending_per_client: 1000,

@@ -38,6 +38,12 @@ impl Config {
                 break_dnssec: dns64.break_dnssec,
                 recursive_only: dns64.recursive_only,
                 max_records: dns64.max_records,
+                arpa: settings::Arpa {
+                    reverse: dns64.ptr,
+                    ipv4only: dns64.ipv4only_arpa,
+                    server: dns64.ptr_server.wire().into(),
+                    contact: dns64.ptr_contact.wire().into(),
+                },
             },
             udp_size: self.udp_size,
             pending_per_client: self.limits.pending_per_client,

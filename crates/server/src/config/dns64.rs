@@ -5,9 +5,9 @@ use super::draft::Draft;
 use super::read::{networks, set};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
-use super::{Dnssec, Lookup, Name, amount, limits};
+use super::{Dns64, Dnssec, Lookup, Name, amount, limits};
 use engine::limits::RECORDS;
-use engine::settings::OnFailure;
+use engine::settings::{OnFailure, Reverse};
 use std::net::Ipv6Addr;
 
 /// Reads the table.
@@ -53,12 +53,8 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(records) = table.integer("max-records", 1..=RECORDS as u64) {
         dns64.max_records = records.value as usize;
     }
-    reverse(&mut table);
-    if let Some(local) = table.boolean("ipv4only-arpa")
-        && local.value
-    {
-        table.not_yet(&local.place, "ipv4only-arpa = true", "write false, or delete the key");
-    }
+    reverse(&mut table, dns64);
+    set(&mut dns64.ipv4only_arpa, table.boolean("ipv4only-arpa"));
     on_failure(table.table("on-failure"), draft);
     for rule in table.tables("rule") {
         let place = rule.place().clone();
@@ -94,16 +90,11 @@ fn lookup(text: &str) -> Result<Lookup, Fault> {
 }
 
 /// Names of addresses under the prefixes (RFC 6147 section 5.3.1).
-fn reverse(table: &mut Table<'_>) {
-    let modes = [("off", None), ("cname", Some("ptr = \"cname\"")), ("local", Some("ptr = \"local\""))];
-    if let Some(Item { value: Some(setting), place }) = table.choice("ptr", &modes) {
-        table.not_yet(&place, setting, "write \"off\", or delete the key");
-    }
-    for key in ["ptr-server", "ptr-contact"] {
-        if let Some(name) = table.parse(key, "a domain name", Name::parse) {
-            table.not_yet(&name.place, key, "delete the key");
-        }
-    }
+fn reverse(table: &mut Table<'_>, dns64: &mut Dns64) {
+    let modes = [("cname", Reverse::Cname), ("local", Reverse::Local), ("off", Reverse::Off)];
+    set(&mut dns64.ptr, table.choice("ptr", &modes));
+    set(&mut dns64.ptr_server, table.parse("ptr-server", "a domain name", Name::parse));
+    set(&mut dns64.ptr_contact, table.parse("ptr-contact", "a domain name", Name::parse));
 }
 
 fn on_failure(mut table: Table<'_>, draft: &mut Draft) {

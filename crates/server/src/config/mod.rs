@@ -26,7 +26,7 @@ pub use name::Name;
 pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
 
-use engine::settings::{Dnssec, FailurePolicy, Lookup, Select, Transport};
+use engine::settings::{Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -158,6 +158,14 @@ pub struct Dns64 {
     pub break_dnssec: bool,
     /// No synthesis for queries without RD.
     pub recursive_only: bool,
+    /// What is done with the reverse names of addresses under the prefixes.
+    pub ptr: Reverse,
+    /// Name of the server in the SOA of the zones that are answered here.
+    pub ptr_server: Name,
+    /// Mailbox of who is responsible for them, as a name.
+    pub ptr_contact: Name,
+    /// Whether `ipv4only.arpa` is answered here.
+    pub ipv4only_arpa: bool,
     /// Synthesized records in one answer.
     pub max_records: usize,
 }

@@ -10,6 +10,11 @@ pub struct Name {
 }
 
 impl Name {
+    /// A name of our own, in wire form and lower case.
+    pub(super) fn known(wire: &[u8]) -> Name {
+        Name { wire: wire.into() }
+    }
+
     /// A name as text. It is absolute, with or without the final dot; `.` is the root. `\.` and `\DDD` stand for
     /// octets that could not be written otherwise.
     pub fn parse(text: &str) -> Result<Name, Fault> {

@@ -2,7 +2,7 @@
 //! `sixfold check` shows what counts and a later version with other defaults can be told to behave the same.
 
 use super::{Config, Format, Forwarders, Level, Steer, amount};
-use engine::settings::{Dnssec, Lookup, OnFailure, Select, Transport};
+use engine::settings::{Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
@@ -111,7 +111,14 @@ impl Config {
         };
         writeln!(f, "lookup = {}\ndnssec = {}", text(lookup), text(dnssec))?;
         writeln!(f, "break-dnssec = {}\nrecursive-only = {}", dns64.break_dnssec, dns64.recursive_only)?;
-        writeln!(f, "ptr = \"off\"\nipv4only-arpa = false\nmax-records = {}\n", dns64.max_records)?;
+        let ptr = match dns64.ptr {
+            Reverse::Cname => "cname",
+            Reverse::Local => "local",
+            Reverse::Off => "off",
+        };
+        writeln!(f, "ptr = {}\nptr-server = {}", text(ptr), text(&dns64.ptr_server))?;
+        writeln!(f, "ptr-contact = {}\nipv4only-arpa = {}", text(&dns64.ptr_contact), dns64.ipv4only_arpa)?;
+        writeln!(f, "max-records = {}\n", dns64.max_records)?;
         let policy = &dns64.on_failure;
         writeln!(f, "[dns64.on-failure]")?;
         for (key, action) in [

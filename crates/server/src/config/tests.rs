@@ -89,7 +89,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[dns64]", "lookup = \"stagger 20\"", 10, &["`20` is not a duration"]),
     ("[dns64]", "dnssec = \"on\"", 10, &["`on`", "\"trust\" or \"off\" or \"validate\""]),
     ("[dns64]", "break-dnssec = 1", 16, &["must be true or false"]),
-    ("[dns64]", "ptr = \"yes\"", 7, &["`yes`", "\"off\" or \"cname\" or \"local\""]),
+    ("[dns64]", "ptr = \"yes\"", 7, &["`yes`", "\"cname\" or \"local\" or \"off\""]),
     ("[dns64]", "ptr-server = \"a..b\"", 14, &["`a..b` is not a domain name"]),
     ("[dns64]", "max-records = 1025", 15, &["out of range: 1025"]),
     ("[dns64.on-failure]", "servfail = \"explode\"", 12, &["`explode`", "dns64.on-failure.servfail", "\"synthesize\" or \"pass\""]),
@@ -182,11 +182,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.rule = [{ names = [\"a\"] }]", "dns64.rule"),
-    ("dns64.ptr = \"cname\"", "dns64.ptr"),
-    ("dns64.ptr = \"local\"", "dns64.ptr"),
-    ("dns64.ptr-server = \"localhost.\"", "dns64.ptr-server"),
-    ("dns64.ptr-contact = \"nobody.invalid.\"", "dns64.ptr-contact"),
-    ("dns64.ipv4only-arpa = true", "dns64.ipv4only-arpa"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
     ("local.records = [\"nas.home. 60 IN A 192.168.1.5\"]", "local.records"),
     ("local.hosts-file = \"/etc/hosts\"", "local.hosts-file"),
@@ -226,8 +221,7 @@ fn what_does_not_exist_yet_is_refused_by_name() {
 
 #[test]
 fn what_asks_for_nothing_is_accepted() {
-    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\nptr = \"off\"\n\
-        ipv4only-arpa = false\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
+    let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
         [cache]\nsize = \"0MiB\"\nmin-ttl = \"0s\"\nstale = \"0s\"\nprefetch = false\n[edns]\ncookies = false\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
@@ -250,6 +244,25 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.control_socket.unwrap(), Path::new("/run/sixfold/control.sock"));
     assert_eq!(config.dns64.on_failure, FailurePolicy::default());
     assert_eq!(config.dns64.on_failure.timeout, OnFailure::Synthesize);
+}
+
+#[test]
+fn the_names_under_arpa_are_answered_unless_the_file_says_otherwise() {
+    let settings = read("").settings();
+    assert_eq!(settings.dns64.arpa.reverse, Reverse::Cname);
+    assert!(settings.dns64.arpa.ipv4only);
+    assert_eq!(&settings.dns64.arpa.server[..], b"\x09localhost\x00");
+    assert_eq!(&settings.dns64.arpa.contact[..], b"\x06nobody\x07invalid\x00");
+    let text = "[dns64]\nptr = \"local\"\nptr-server = \"ns.example\"\nptr-contact = \"host\\\\.master.example.\"\n\
+        ipv4only-arpa = false\n";
+    let config = read(text);
+    let settings = config.settings();
+    assert_eq!(settings.dns64.arpa.reverse, Reverse::Local);
+    assert!(!settings.dns64.arpa.ipv4only);
+    assert_eq!(&settings.dns64.arpa.server[..], b"\x02ns\x07example\x00");
+    assert_eq!(&settings.dns64.arpa.contact[..], b"\x0bhost.master\x07example\x00");
+    assert_eq!(read(&config.to_toml()), config);
+    assert_eq!(read("dns64.ptr = \"off\"").settings().dns64.arpa.reverse, Reverse::Off);
 }
 
 #[test]

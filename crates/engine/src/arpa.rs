@@ -1,0 +1,301 @@
+//! Names under `arpa` that are answered here, whatever the upstreams do, and never asked there: `ipv4only.arpa` with the
+//! two reverse names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
+
+use crate::answer::{Asker, Page, Written};
+use crate::counters::Counter;
+use crate::settings::{Dns64, Reverse};
+use core::net::Ipv6Addr;
+use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
+use wire::header::Flags;
+use wire::{Builder, Class, Message, Name, Rcode, Section, Type};
+
+/// TTL of everything that is answered here, in seconds: long enough to be kept, and after an hour clients know of another
+/// prefix (RFC 7050 section 3 has them ask again when the TTL ends).
+const TTL: u32 = 3600;
+
+/// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
+const ALIAS_TTL: u32 = 600;
+
+/// Serial, refresh, retry, expire and minimum of the zones, which nobody transfers.
+const SOA_TIMERS: [u32; 5] = [1, 86_400, 7200, 604_800, TTL];
+
+/// The end of every name that may be ours.
+const ARPA: &[u8; 6] = b"\x04arpa\x00";
+const IP6_ARPA: &[u8; 10] = b"\x03ip6\x04arpa\x00";
+
+/// The zones of RFC 8880 sections 7.1 and 7.2.
+const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+const IPV4ONLY_REVERSE: [&[u8]; 2] =
+    [b"\x03170\x010\x010\x03192\x07in-addr\x04arpa\x00", b"\x03171\x010\x010\x03192\x07in-addr\x04arpa\x00"];
+
+/// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
+const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
+
+/// Labels of a name of 255 octets.
+const LABELS: usize = 128;
+
+/// Nibbles of an address.
+const NIBBLES: usize = 32;
+
+/// What is done with a question.
+pub enum Fate<'s> {
+    /// It is none of ours.
+    Ordinary,
+    /// It is answered at once.
+    Here(Here<'s>),
+    /// The name is an alias of the reverse name of this IPv4 address, which is asked upstream.
+    Alias([u8; 4]),
+}
+
+/// An answer out of a zone of our own.
+pub struct Here<'s> {
+    /// What it counts as.
+    pub counter: Counter,
+    data: Data,
+    /// Where the zone's name begins in the question's.
+    apex: usize,
+    dns64: &'s Dns64,
+}
+
+/// What the zone has for a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Data {
+    /// The name does not exist.
+    Nobody,
+    /// The name exists, but has no such record.
+    Nothing,
+    A,
+    Aaaa,
+    Soa,
+    Ns,
+    /// The reverse name of one of the addresses of `ipv4only.arpa`.
+    Pointer,
+    /// The alias of an address under a prefix and nothing else.
+    Alias([u8; 4]),
+    /// The alias of one of those reverse names, and the name found there.
+    AliasToPointer([u8; 4]),
+}
+
+/// What is to be done with a client's question.
+#[inline]
+pub fn fate<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fate<'s> {
+    let name = message.qname();
+    let is_arpa = name.len() >= ARPA.len() && name[name.len() - ARPA.len()..].eq_ignore_ascii_case(ARPA);
+    if !is_arpa || message.qclass() != Class::IN { Fate::Ordinary } else { in_arpa(dns64, client, message) }
+}
+
+#[cold]
+fn in_arpa<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fate<'s> {
+    let (name, qtype) = (message.qname(), message.qtype());
+    // RFC 8880 section 7.1, item 4: special where DNS64 is done, an ordinary name elsewhere.
+    let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
+    if knows_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
+        return match data {
+            Some(data) => {
+                let counter = Counter::LocalIpv4Only;
+                Fate::Here(Here { counter, data, apex: name.len() - zone, dns64 })
+            }
+            None => Fate::Ordinary,
+        };
+    }
+    if dns64.arpa.reverse == Reverse::Off {
+        return Fate::Ordinary;
+    }
+    let Some(Inside { apex, place }) = inside(dns64, name) else { return Fate::Ordinary };
+    let here = |data| Fate::Here(Here { counter: Counter::LocalReverse, data, apex, dns64 });
+    match place {
+        _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
+        _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
+        _ if apex == 0 => here(Data::Nothing),
+        // An empty zone: nothing exists below its name.
+        _ if dns64.arpa.reverse == Reverse::Local => here(Data::Nobody),
+        Place::Above => here(Data::Nothing),
+        Place::Below => here(Data::Nobody),
+        Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => here(Data::Alias(address)),
+        Place::Address(address) if knows_ipv4only && WELL_KNOWN.contains(&address) => {
+            here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
+        }
+        // RFC 6147 section 5.3.1, option 2.
+        Place::Address(address) => Fate::Alias(address),
+    }
+}
+
+/// RFC 8880 sections 7.1 and 7.2: what a name has that is special there, and how long the name of its zone is. No data:
+/// it is resolved as usual all the same.
+fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
+    let is_forward = wire::is_at_or_below(name, IPV4ONLY);
+    let zone = if is_forward {
+        IPV4ONLY
+    } else {
+        IPV4ONLY_REVERSE.into_iter().find(|zone| wire::is_at_or_below(name, zone))?
+    };
+    let data = if name.len() > zone.len() {
+        Data::Nobody
+    } else {
+        match qtype {
+            // The delegation is unsigned, and a validator must be able to see that.
+            Type::DS => return Some((None, zone.len())),
+            Type::A | Type::ANY if is_forward => Data::A,
+            Type::AAAA if is_forward => Data::Aaaa,
+            Type::PTR | Type::ANY if !is_forward => Data::Pointer,
+            _ => Data::Nothing,
+        }
+    };
+    Some((Some(data), zone.len()))
+}
+
+/// A name under the reverse name of a prefix.
+struct Inside {
+    /// Where the prefix's name begins.
+    apex: usize,
+    place: Place,
+}
+
+enum Place {
+    /// The name of an address, and of the IPv4 address in it.
+    Address([u8; 4]),
+    /// Fewer nibbles than an address has: names exist below it.
+    Above,
+    /// Below the name of an address, or with a label that is no nibble.
+    Below,
+}
+
+/// Where a name stands under one of the prefixes; none: under none.
+fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
+    let (mut starts, mut labels, mut at) = ([0u8; LABELS], 0, 0);
+    while name[at] != 0 {
+        starts[labels] = at as u8;
+        labels += 1;
+        at += 1 + usize::from(name[at]);
+    }
+    // Without the two labels of the zone.
+    let labels = labels.checked_sub(2)?;
+    let zone = usize::from(starts[labels]);
+    if !name[zone..].eq_ignore_ascii_case(IP6_ARPA) {
+        return None;
+    }
+    let (mut bits, mut nibbles) = (0u128, 0);
+    for &start in starts[..labels].iter().rev().take(NIBBLES) {
+        let start = usize::from(start);
+        let digit = if name[start] == 1 { (name[start + 1] as char).to_digit(16) } else { None };
+        let Some(digit) = digit else { break };
+        bits = bits << 4 | u128::from(digit);
+        nibbles += 1;
+    }
+    if nibbles == 0 {
+        return None;
+    }
+    let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
+    let prefix = dns64
+        .prefixes
+        .iter()
+        .find(|prefix| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address))?;
+    let place = match prefix.extract(address) {
+        Some(v4) if labels == NIBBLES && nibbles == NIBBLES => Place::Address(v4),
+        _ if labels > nibbles => Place::Below,
+        _ => Place::Above,
+    };
+    Some(Inside { apex: usize::from(starts[labels - usize::from(prefix.length()) / 4]), place })
+}
+
+impl Here<'_> {
+    /// Writes the answer; AA is set, as we are the authority here (RFC 8880 section 7.1, item 4).
+    pub fn write(&self, frame: &mut [u8], asker: &Asker<'_>) -> Written {
+        let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let mut page = Page::start(frame, asker, asker.flags(rcode, false).with(Flags::AA), None);
+        let qname = &asker.question[..asker.question.len() - 4];
+        let (Some(owner), Some(apex)) = (Name::from_wire(qname), Name::from_wire(&qname[self.apex..])) else {
+            return page.finish(asker, Rcode::SERVFAIL, None);
+        };
+        let arpa = &self.dns64.arpa;
+        match self.data {
+            // RFC 2308 section 3.
+            Data::Nobody | Data::Nothing => {
+                page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, &mut [0; SOA]));
+            }
+            Data::A => {
+                for address in WELL_KNOWN {
+                    page.record(Section::Answer, owner, Type::A, TTL, &address);
+                }
+            }
+            // Whatever is left out elsewhere: it is how clients learn the prefixes (RFC 7050 section 3).
+            Data::Aaaa => {
+                for address in WELL_KNOWN {
+                    for prefix in &self.dns64.prefixes {
+                        page.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));
+                    }
+                }
+            }
+            Data::Soa => page.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, &mut [0; SOA])),
+            Data::Ns => page.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
+            Data::Pointer => page.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
+            Data::Alias(address) | Data::AliasToPointer(address) => {
+                let target = InAddr::new(address);
+                page.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
+                if let (Data::AliasToPointer(_), Some(target)) = (self.data, Name::from_wire(target.wire())) {
+                    page.begin_rrset();
+                    page.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
+                }
+            }
+        }
+        page.finish(asker, rcode, None)
+    }
+}
+
+/// Octets of the SOA's RDATA: two names and five numbers.
+const SOA: usize = 2 * 255 + 5 * 4;
+
+/// RDATA of the SOA of our zones.
+fn soa<'r>(arpa: &crate::settings::Arpa, room: &'r mut [u8; SOA]) -> &'r [u8] {
+    let mut at = 0;
+    for name in [&arpa.server, &arpa.contact] {
+        room[at..at + name.len()].copy_from_slice(name);
+        at += name.len();
+    }
+    for timer in SOA_TIMERS {
+        room[at..at + 4].copy_from_slice(&timer.to_be_bytes());
+        at += 4;
+    }
+    &room[..at]
+}
+
+/// The reverse name of an IPv4 address in wire form.
+#[derive(Clone, Copy)]
+pub struct InAddr {
+    octets: [u8; IN_ADDR_NAME_MAX],
+    length: usize,
+}
+
+impl InAddr {
+    fn new(address: [u8; 4]) -> InAddr {
+        let mut octets = [0; IN_ADDR_NAME_MAX];
+        let length = write_in_addr(address, &mut octets);
+        InAddr { octets, length }
+    }
+
+    /// The name.
+    pub fn wire(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+/// A reverse name under a prefix as the alias that it is.
+pub struct Alias {
+    /// The reverse name of the IPv4 address.
+    pub target: InAddr,
+    /// The reply that an upstream would have given: the question's name is an alias of the target.
+    pub reply: Vec<u8>,
+}
+
+/// Makes the name of a question an alias of the reverse name of `address`. None: the question is none.
+pub fn alias(question: &[u8], address: [u8; 4]) -> Option<Alias> {
+    let target = InAddr::new(address);
+    // The question, an owner that points to it, ten octets, the target.
+    let mut reply = vec![0; wire::HEADER + question.len() + 12 + target.length];
+    let owner = Name::from_wire(&question[..question.len().checked_sub(4)?])?;
+    let limit = reply.len();
+    let mut builder = Builder::new(&mut reply, limit, 0, Flags(0).with(Flags::QR), question)?;
+    builder.record(Section::Answer, owner, Type::CNAME, Class::IN, ALIAS_TTL, target.wire()).ok()?;
+    builder.finish();
+    Some(Alias { target, reply })
+}
