@@ -4,6 +4,7 @@
 //! When the connection is dropped, so is everything that the agent started: it sees the end of its input.
 
 use crate::agent::limits;
+use crate::process::own_program;
 use crate::protocol::{
     Attached, Greeting, Log, Order, Progress, Recipe, Reply, Start, Started, Target, VERSION,
 };
@@ -12,10 +13,12 @@ use measure::order::{Authority, Load};
 use measure::outcome::Outcome;
 use measure::run::{self, Environment};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,20 +46,23 @@ impl Host {
             None => format!("the {role} (this host)"),
         };
         let failed = |why: String| HostError::Start { host: name.clone(), why };
-        let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let own = [own.display().to_string()];
-        let words = prefix.unwrap_or(&own);
-        let (program, arguments) =
-            words.split_first().ok_or_else(|| failed("the command is empty".into()))?;
-        let mut command = Command::new(program);
+        let (program, arguments) = match prefix {
+            Some(words) => {
+                let (program, arguments) =
+                    words.split_first().ok_or_else(|| failed("the command is empty".into()))?;
+                (PathBuf::from(program), arguments)
+            }
+            None => (own_program().map_err(|error| failed(error.to_string()))?, [].as_slice()),
+        };
+        let mut command = Command::new(&program);
         command.args(arguments).arg("agent");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // An interrupt from the keyboard is for us: we end agents, and they end what they started. But ssh must stay in
         // the terminal's group, or it could not ask for a passphrase.
-        if !program.ends_with("ssh") {
+        if program.file_name() != Some(OsStr::new("ssh")) {
             command.process_group(0);
         }
-        let mut child = command.spawn().map_err(|error| failed(format!("{program}: {error}")))?;
+        let mut child = command.spawn().map_err(|error| failed(format!("{}: {error}", program.display())))?;
         let last_words = Arc::default();
         let input = child.stdin.take();
         let lines = child.stdout.take().map(read_lines).ok_or_else(|| failed("no pipe".into()))?;

@@ -182,7 +182,13 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
 fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() {
     let mut agent = Raw::new();
     agent.greet();
-    let (pid, folder) = agent.start("exec sleep 300");
+    let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
+    let mut child = 0;
+    until("the second process", || {
+        let text = std::fs::read_to_string(folder.join("child")).unwrap_or_default();
+        child = text.trim().parse().unwrap_or(0);
+        child != 0 && runs(child)
+    });
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
     assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());
@@ -191,6 +197,7 @@ fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() 
     assert!(reply["why"].as_str().unwrap().contains("keeps the device"), "{reply}");
     assert_eq!(agent.ask(r#"{"order":"quit"}"#)["reply"], "done");
     assert!(gone(&folder));
+    assert!(!runs(child), "its second process, which the kernel does not know as its");
 }
 
 #[test]

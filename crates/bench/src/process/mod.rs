@@ -2,7 +2,8 @@
 //!
 //! Between agent and device stands a keeper ([`keeper`]), a process of its own that owns the working folder. It outlives an
 //! agent that is killed, sees the end of its input then, ends all processes of the device ([`tree`]) and removes the
-//! folder. Should the keeper be killed as well, the kernel kills the device (PR_SET_PDEATHSIG).
+//! folder. Should the keeper be killed, the kernel kills the device's first process (PR_SET_PDEATHSIG), and the agent the
+//! others; should both be killed at once, the others are left.
 
 pub mod keeper;
 pub mod tree;
@@ -28,6 +29,11 @@ impl Folder {
     /// Makes one that only this user may look into.
     pub fn new() -> Result<Folder, ProcessError> {
         let base = std::env::temp_dir();
+        // Command lines, configurations and the keeper's orders are text.
+        if base.to_str().is_none() {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
+            return Err(ProcessError::Folder(base, error));
+        }
         let mut number = 0u32;
         loop {
             let path = base.join(format!("sixfold-bench-{}-{number}", std::process::id()));
@@ -51,6 +57,12 @@ impl Drop for Folder {
     }
 }
 
+/// The program that this process is. A run takes hours: when its file was replaced meanwhile, the kernel still has it.
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
+}
+
 /// A device that we started. It ends with this value.
 #[derive(Debug)]
 pub struct Process {
@@ -64,8 +76,7 @@ pub struct Process {
 impl Process {
     /// Starts what a job says, in `folder`, which becomes the device's.
     pub fn start(job: Job, folder: Folder) -> Result<Process, ProcessError> {
-        let own = std::env::current_exe().map_err(ProcessError::Keeper)?;
-        let mut command = Command::new(own);
+        let mut command = Command::new(own_program().map_err(ProcessError::Keeper)?);
         command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
         // An interrupt from the keyboard must not end it before it has tidied up.
         command.process_group(0);
@@ -130,9 +141,12 @@ impl Drop for Process {
         while matches!(self.keeper.try_wait(), Ok(None)) && Instant::now() < end {
             thread::sleep(limits::LOOK);
         }
-        // Only if it hangs. The kernel kills the device then.
+        // Only if it hangs. The kernel kills the device's first process then.
         let _ = self.keeper.kill();
         let _ = self.keeper.wait();
+        // Nothing is left unless somebody else killed the keeper. The folder alone says whose a process is: numbers may have
+        // been given to others meanwhile.
+        tree::end(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
     }
 }
 
