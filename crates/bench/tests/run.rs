@@ -68,10 +68,10 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// Waits until so many events are written, or the run has ended.
-    fn wait_for_events(&mut self, folder: &Folder, count: usize) {
+    /// Waits until something is so, or the run has ended.
+    fn wait_for(&mut self, is_so: impl Fn() -> bool) {
         let began = Instant::now();
-        while folder.events().len() < count && self.0.try_wait().unwrap().is_none() {
+        while !is_so() && self.0.try_wait().unwrap().is_none() {
             assert!(began.elapsed() < PATIENCE, "a trial takes a second or two");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -147,7 +147,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
     assert_eq!(run.trials.iter().filter(|trial| trial.purpose == Purpose::Curve).count(), 1);
     assert!(run.device.files.values().any(|file| file.contains("2001:2:0:64::/96")), "{:?}", run.device);
     assert!(run.hosts.contains_key("tester") && run.hosts.contains_key("device"));
-    for file in ["report.html", "trials.csv", "events.jsonl", "plan.json"] {
+    for file in ["report.html", "trials.csv", "events.jsonl", "plan.json", "log.txt"] {
         assert!(folder.out().join(file).metadata().unwrap().len() > 100, "{file}");
     }
     let again = finish(&["--plan", &plan, "--out", &out]);
@@ -168,7 +168,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
         let arguments: &[&str] =
             if begin { &["--plan", &plan, "--out", &out] } else { &["--resume", "--out", &out] };
         let mut child = Guard(command(arguments).stderr(Stdio::null()).spawn().unwrap());
-        child.wait_for_events(&folder, kept.len() + 3);
+        child.wait_for(|| folder.events().len() >= kept.len() + 4);
         // SIGKILL.
         let _ = child.0.kill();
         child.0.wait().unwrap();
@@ -195,6 +195,150 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
+    if no_sixfold() {
+        return;
+    }
+    let folder = Folder::new("bundle");
+    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\naddress = \"127.0.0.1:0\"\n"));
+    let out = folder.out().display().to_string();
+    let output = finish(&["--plan", &plan, "--device-address", "127.0.0.1:0", "--out", &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let whole = folder.run();
+    check(&whole);
+    assert!(
+        whole.device.address.starts_with("127.0.0.1:") && whole.settings.authority.starts_with("127.0.0.1:")
+    );
+    for file in ["run.json", "report.html"] {
+        fs::remove_file(folder.out().join(file)).unwrap();
+    }
+    // No host and no device is needed for that: there is none in this PATH.
+    let output = command(&["--resume", "--out", &out]).env("PATH", "/nowhere").output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let again = folder.run();
+    assert!(again.complete && !again.device.version.is_empty(), "{:?}", again.device);
+    assert!(again == Run { ended: again.ended.clone(), ..whole });
+}
+
+#[test]
+fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
+    if no_sixfold() {
+        return;
+    }
+    let folder = Folder::new("mortal");
+    let sixfold = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
+    // Ends with all that it is after some seconds, again and again.
+    let command = format!(
+        "command = [\"timeout\", \"-s\", \"KILL\", \"4\", \"{}\", \"serve\", \"--listen\", \"{{listen}}\", \"--forwarder\", \
+         \"{{upstream}}\", \"--prefix\", \"{{prefix}}\"]",
+        sixfold.display()
+    );
+    let text_of_plan =
+        format!("{PLAN}[device]\n{command}\n").replace("200ms", "500ms").replace("max = 200", "max = 100");
+    let plan = folder.plan(&text_of_plan);
+    let out = folder.out().display().to_string();
+    let output = finish(&["--plan", &plan, "--out", &out]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("ended by itself") && said.contains("started anew"), "{said}");
+    let run = folder.run();
+    assert!(
+        run.complete && run.warnings.iter().any(|it| it.contains("ended by itself")),
+        "{:?}",
+        run.warnings
+    );
+    // It answers for most of the time, and a search that had met with nothing but the dead would have found nothing.
+    assert!(run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest).any(|trial| trial.passed()));
+    let log = fs::read_to_string(folder.out().join("log.txt")).unwrap();
+    assert!(log.matches("device started as process").count() >= 2, "{log}");
+}
+
+#[test]
+fn an_interrupt_while_the_device_starts_is_an_interrupt() {
+    let folder = Folder::new("starting");
+    let plan = folder.plan(PLAN);
+    let out = folder.out().display().to_string();
+    let arguments = ["--plan", &plan, "--command", "sleep 1000", "--out", &out];
+    let mut child = Guard(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap_or_default();
+    child.wait_for(|| log().contains("about "));
+    std::thread::sleep(Duration::from_millis(300));
+    Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
+    let status = child.0.wait().unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted") && said.contains("--resume"), "{said}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_does_not_end_a_run() {
+    if no_sixfold() {
+        return;
+    }
+    let folder = Folder::new("reader");
+    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
+    let out = folder.out().display().to_string();
+    let mut child = Guard(
+        command(&["--plan", &plan, "--out", &out])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    drop((child.0.stderr.take(), child.0.stdout.take()));
+    assert!(child.0.wait().unwrap().success());
+    assert!(folder.run().complete);
+}
+
+#[test]
+fn an_authority_that_runs_already_is_used_as_it_is() {
+    if no_sixfold() {
+        return;
+    }
+    let folder = Folder::new("external");
+    let port = std::net::UdpSocket::bind("[::1]:0").unwrap().local_addr().unwrap().port();
+    let listen = format!("[::1]:{port}");
+    let bench = env!("CARGO_BIN_EXE_sixfold-bench");
+    let _authority = Guard(
+        Command::new(bench)
+            .args(["authority", "--listen", &listen])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\nexternal = true\naddress = \"{listen}\"\n"));
+    let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = folder.run();
+    assert!(run.complete && run.self_test.is_some() && run.results[0].summary.median > 0.0);
+    assert_eq!(run.settings.authority, listen);
+}
+
+#[test]
+fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
+    if no_sixfold() {
+        return;
+    }
+    let folder = Folder::new("sweep");
+    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
+    let out = folder.out().display().to_string();
+    let sweep = ["--sweep", "pending=5000,6000", "--device-option", "limits.pending-per-client = {value}"];
+    let output = finish(&[["--plan", &plan, "--out", &out].as_slice(), &sweep].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = folder.run();
+    let values: Vec<&str> = run.results.iter().map(|result| result.sweep.as_str()).collect();
+    assert_eq!(values, ["5000", "6000"]);
+    for value in values {
+        let file = &run.device.files[&format!("{value}/sixfold.toml")];
+        assert!(file.contains(&format!("limits.pending-per-client = {value}\n")), "{file}");
+        assert!(folder.out().join("configs").join(format!("{value}_sixfold.toml")).is_file());
+    }
+}
+
+#[test]
 fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
     if no_sixfold() {
         return;
@@ -203,8 +347,7 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "2s"));
     let out = folder.out().display().to_string();
     let mut child = Guard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
-    // The check and a trial.
-    child.wait_for_events(&folder, 2);
+    child.wait_for(|| folder.events().iter().any(|line| line.contains("\"event\":\"trial\"")));
     let interrupted = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     let status = child.0.wait().unwrap();
@@ -251,6 +394,9 @@ fn wrong_usage_is_told_with_the_remedy() {
         (vec!["--device", "bnid", "--out", &out], "unbound"),
         (vec!["--device", "unbound", "--profile", "fast", "--out", &out], "quick"),
         (vec!["--resume", "--out", &out], "without --resume"),
+        (vec!["--device-address", "[::1]:5301", "--out", &out], "authority.address"),
+        (vec!["--device", "unbound", "--sweep", "range=1,2", "--out", &out], "{value}"),
+        (vec!["--device", "unbound", "--sweep", "workers=1,two", "--out", &out], "two"),
         (vec!["--plan", "/nothing.toml", "--out", &out, "--device", "unbound"], "/nothing.toml"),
     ] {
         let output = finish(&arguments);

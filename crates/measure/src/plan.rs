@@ -131,6 +131,25 @@ pub struct Plan {
     pub authority: Authority,
 }
 
+impl Plan {
+    /// What is known beforehand not to comply with RFC 8219 section 9.2, in words. The checklist of the record says all of
+    /// it.
+    pub fn departures(&self) -> Vec<String> {
+        let shown = |span: Span| amount::show(span.0);
+        let mut found = Vec::new();
+        if self.trial.duration.0 < Duration::from_secs(60) {
+            found.push(format!("trials of {}, not 60 s", shown(self.trial.duration)));
+        }
+        if self.trial.timeout.0 > Duration::from_secs(1) {
+            found.push(format!("timeout {}, not 1 s", shown(self.trial.timeout)));
+        }
+        if self.search.repetitions < 20 {
+            found.push(format!("{} repetitions, not 20", self.search.repetitions));
+        }
+        found
+    }
+}
+
 /// Single trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

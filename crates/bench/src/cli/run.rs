@@ -1,5 +1,6 @@
 //! `sixfold-bench run`.
 
+use super::report::print;
 use crate::device;
 use crate::run::{self, Ended, thousands};
 use crate::stop;
@@ -138,7 +139,7 @@ impl RunArguments {
         };
         match ended {
             Ended::Complete(run) => {
-                print!("{}", summary(&run, self.out()?));
+                print(&summary(&run, self.out()?))?;
                 Ok(ExitCode::SUCCESS)
             }
             Ended::Interrupted => {
@@ -173,7 +174,7 @@ impl RunArguments {
         line.search.start = self.start;
         line.search.max = self.max;
         line.names.prefix = self.prefix;
-        line.correctness.conformance = self.conformance.as_ref().map(|path| path.display().to_string());
+        line.correctness.conformance = self.conformance.as_deref().map(absolute).transpose()?;
         if self.grid {
             let shares = vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
             line.grid.aaaa = Some(shares.clone());
@@ -202,8 +203,18 @@ impl RunArguments {
     }
 }
 
+/// A path for the plan: --resume may be given in another folder.
+fn absolute(path: &Path) -> Result<String, String> {
+    let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = path.to_str().ok_or_else(|| {
+        format!("{}: a plan is UTF-8, and this name is not: rename the file", path.display())
+    })?;
+    Ok(text.to_owned())
+}
+
 fn show_estimate(plan: Plan) -> Result<ExitCode, String> {
-    println!("{}", serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?);
+    let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
+    print(&(text + "\n"))?;
     let procedure = measure::procedure::Procedure::new(plan);
     eprintln!("about {} trials, {}", procedure.trials_left(), measure::amount::show(procedure.time_left()));
     Ok(ExitCode::SUCCESS)

@@ -11,8 +11,8 @@ use crate::protocol::{Log, Progress, Recipe, Start, Started, Target};
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
-use measure::procedure::{Setup, Task};
-use measure::run::{Cell, Correctness, Device, Environment, Purpose, Trial};
+use measure::procedure::{Setup, Surroundings, Task};
+use measure::run::{Cell, Correctness, Device, Purpose, Trial};
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,12 +58,46 @@ fn judge_authority(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
     }
 }
 
+/// The warning that the device did not bear its trials.
+const ENDED: &str = "the device ended by itself, or answered nothing any more, and was started anew; the trials in which it did \
+                     count as failed; the log says when";
+
+/// What is known of the device before it is started. Configurations that an earlier part of the run used are kept.
+fn described(plan: &Plan, cores: &Cores, before: Device) -> Device {
+    let name = if plan.device.template.is_empty() { "custom" } else { plan.device.template.as_str() };
+    Device {
+        name: name.to_owned(),
+        cores: cores.device(plan.device.workers),
+        address: plan.device.address.map(|address| address.to_string()).unwrap_or_default(),
+        sweep: plan.sweep.as_ref().map(|sweep| (sweep.parameter.clone(), sweep.values.clone())),
+        ..before
+    }
+}
+
 /// A device that runs.
 struct Running {
     sweep: String,
     address: SocketAddr,
     /// Its number at its host; nothing when nobody watches it.
     number: Option<u32>,
+}
+
+/// Something that a reader of the log should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// To be said at once, too.
+    Aloud(String),
+    /// For the log alone.
+    Quiet(String),
+}
+
+impl Note {
+    /// What it says.
+    pub fn text(&self) -> &str {
+        match self {
+            Note::Aloud(text) | Note::Quiet(text) => text,
+        }
+    }
 }
 
 /// Everything that a run needs of the world.
@@ -78,15 +112,20 @@ pub struct Laboratory<'a> {
     /// What the authority serves now, and where.
     serving: Option<(f64, SocketAddr)>,
     running: Option<Running>,
-    described: Device,
+    /// Who takes part, as far as is known.
+    known: Surroundings,
+    /// Whether it answered nothing at all in the last trial.
+    is_doubtful: bool,
+    notes: Vec<Note>,
     /// How often it was asked whether the device answers.
     probes: u64,
     stop: &'a AtomicBool,
 }
 
 impl<'a> Laboratory<'a> {
-    /// Connects to the hosts. `stop` ends what is going on when it becomes true.
-    pub fn open(plan: &'a Plan, stop: &'a AtomicBool) -> Result<Laboratory<'a>, String> {
+    /// Connects to the hosts. `known`: what a run that this one goes on with knew. `stop` ends what is going on when it
+    /// becomes true.
+    pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Laboratory<'a>, String> {
         let connect = |role: &str, prefix: &Vec<String>| {
             let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
             Host::connect(role, prefix).map_err(|error| error.to_string())
@@ -114,17 +153,7 @@ impl<'a> Laboratory<'a> {
                 device_with_tester: ours && plan.device.host == plan.tester.host,
             },
         );
-        let described = Device {
-            name: if plan.device.template.is_empty() {
-                "custom".into()
-            } else {
-                plan.device.template.clone()
-            },
-            cores: cores.device(plan.device.workers),
-            address: plan.device.address.map(|address| address.to_string()).unwrap_or_default(),
-            sweep: plan.sweep.as_ref().map(|sweep| (sweep.parameter.clone(), sweep.values.clone())),
-            ..Device::default()
-        };
+        let known = Surroundings { device: described(plan, &cores, known.device), ..known };
         Ok(Laboratory {
             plan,
             cores,
@@ -133,43 +162,45 @@ impl<'a> Laboratory<'a> {
             device_host,
             serving: None,
             running: None,
-            described,
+            known,
+            is_doubtful: false,
+            notes: Vec::new(),
             probes: 0,
             stop,
         })
     }
 
-    /// The device as it was last started.
-    pub fn device(&self) -> &Device {
-        &self.described
+    /// Who takes part, as far as is known.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.known
     }
 
-    /// Where the authority listens, once it does.
-    pub fn authority(&self) -> Option<SocketAddr> {
-        self.serving.map(|(_, address)| address)
+    /// What was noted since this was asked last.
+    pub fn notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 
-    /// What a reader of the results should know about the hosts.
-    pub fn warnings(&self) -> &[String] {
-        &self.cores.warnings
-    }
-
-    /// The facts of all hosts, by role.
-    pub fn environments(&mut self) -> Result<BTreeMap<String, Environment>, String> {
+    /// Asks all hosts for their facts.
+    pub fn look_around(&mut self) -> Result<(), String> {
         let addresses: Vec<_> = [self.plan.device.address, self.plan.authority.address]
             .iter()
             .flatten()
             .map(SocketAddr::ip)
             .collect();
         let addresses = if addresses.is_empty() { vec![Ipv6Addr::LOCALHOST.into()] } else { addresses };
-        let mut all = BTreeMap::new();
         let hosts = [("authority", self.authority.as_mut()), ("device", self.device_host.as_mut())];
         for (role, host) in [("tester", Some(&mut self.tester))].into_iter().chain(hosts) {
             if let Some(host) = host {
-                all.insert(role.to_owned(), host.environment(&addresses).map_err(|error| error.to_string())?);
+                let facts = host.environment(&addresses).map_err(|error| error.to_string())?;
+                self.known.hosts.insert(role.to_owned(), facts);
             }
         }
-        Ok(all)
+        for warning in &self.cores.warnings {
+            if !self.known.warnings.contains(warning) {
+                self.known.warnings.push(warning.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Runs the load of a task; nothing when it was stopped.
@@ -178,7 +209,9 @@ impl<'a> Laboratory<'a> {
         task: &Task,
         mut progress: impl FnMut(&Progress),
     ) -> Result<Option<Trial>, String> {
-        self.prepare(&task.setup)?;
+        if !self.prepare(&task.setup)? {
+            return Ok(None);
+        }
         let started = clock::now_utc();
         let load = self.load(task)?;
         let counted = self.counters()?;
@@ -187,7 +220,8 @@ impl<'a> Laboratory<'a> {
         let device = match (self.usage()?, used) {
             (Some(after), Some(before)) => {
                 // What was answered before the measured time cost the device as much.
-                let before_window = outcome.names_used.saturating_sub(outcome.sent - outcome.asked_again);
+                let fresh = outcome.sent.saturating_sub(outcome.asked_again);
+                let before_window = outcome.names_used.saturating_sub(fresh);
                 Some(after.since(&before, outcome.valid + before_window))
             }
             _ => None,
@@ -197,6 +231,7 @@ impl<'a> Laboratory<'a> {
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
         judge_authority(&mut outcome, &authority);
+        self.is_doubtful = task.setup.device.is_some() && outcome.sent > 0 && outcome.received == 0;
         self.rest();
         Ok(Some(Trial {
             number: 0,
@@ -215,7 +250,9 @@ impl<'a> Laboratory<'a> {
 
     /// Asks some names at a gentle pace; nothing when it was stopped. The number is that of the names used.
     pub fn check(&mut self, setup: &Setup, first_name: u64) -> Result<Option<(Correctness, u64)>, String> {
-        self.prepare(setup)?;
+        if !self.prepare(setup)? {
+            return Ok(None);
+        }
         let names = f64::from(self.plan.correctness.names);
         let cell = Cell { aaaa_share: setup.aaaa_share, cached_share: 0.0 };
         let task = Task {
@@ -254,21 +291,40 @@ impl<'a> Laboratory<'a> {
         }
     }
 
-    /// Ends the device.
-    pub fn close(mut self) {
+    /// Ends the device. Returns what was noted.
+    pub fn close(mut self) -> Vec<Note> {
         self.stop_device();
+        self.notes
     }
 
-    /// Brings authority and device into the state that is needed.
-    fn prepare(&mut self, setup: &Setup) -> Result<(), String> {
+    /// Brings authority and device into the state that is needed; false when it was stopped.
+    fn prepare(&mut self, setup: &Setup) -> Result<bool, String> {
         self.serve(setup.aaaa_share)?;
-        if let Some(sweep) = &setup.device {
-            let there = self.running.as_ref().is_some_and(|running| running.sweep == *sweep);
-            if !there || setup.fresh {
-                self.start_device(sweep)?;
+        let Some(sweep) = &setup.device else { return Ok(true) };
+        let is_there = self.running.as_ref().is_some_and(|running| running.sweep == *sweep);
+        if is_there && !setup.fresh {
+            let Some(why) = self.trouble()? else { return Ok(true) };
+            if self.plan.device.template.is_empty() && self.plan.device.command.is_empty() {
+                return Err(format!("{why}; it is not ours to start: start it"));
+            }
+            self.notes.push(Note::Aloud(format!("{why}; it is started anew")));
+            if !self.known.warnings.iter().any(|warning| warning == ENDED) {
+                self.known.warnings.push(ENDED.to_owned());
             }
         }
-        Ok(())
+        self.start_device(sweep)
+    }
+
+    /// Why the device is of no use any more, if it is not: then every further trial would fail, and say nothing. What it did
+    /// before is a failure of the trial in which it did.
+    fn trouble(&mut self) -> Result<Option<String>, String> {
+        if self.usage()?.is_some_and(|usage| usage.processes.is_empty()) {
+            return Ok(Some(format!("the device has ended by itself: {}", self.complaint())));
+        }
+        if !std::mem::take(&mut self.is_doubtful) {
+            return Ok(None);
+        }
+        Ok(self.await_device().err())
     }
 
     /// Has the authority serve this share of names with AAAA records.
@@ -276,6 +332,7 @@ impl<'a> Laboratory<'a> {
         if self.plan.authority.external {
             let address = self.plan.authority.address.ok_or("authority.address is missing")?;
             self.serving = Some((aaaa_share, address));
+            self.known.authority = address.to_string();
             return Ok(());
         }
         if self.serving.is_some_and(|(share, _)| share == aaaa_share) {
@@ -301,10 +358,12 @@ impl<'a> Laboratory<'a> {
         let addresses = host.authority(&order).map_err(|error| error.to_string())?;
         let address = *addresses.first().ok_or("the authority listens nowhere")?;
         self.serving = Some((aaaa_share, address));
+        self.known.authority = address.to_string();
         Ok(())
     }
 
-    fn start_device(&mut self, sweep: &str) -> Result<(), String> {
+    /// Starts the device with a value of the sweep, and waits until it answers; false when it was stopped.
+    fn start_device(&mut self, sweep: &str) -> Result<bool, String> {
         self.stop_device();
         let plan = self.plan;
         let (_, upstream) = self.serving.ok_or("the authority does not serve yet")?;
@@ -318,7 +377,7 @@ impl<'a> Laboratory<'a> {
             && plan.device.command.is_empty()
         {
             let attached = host.attach(&Target::Pid { pid }).map_err(|error| error.to_string())?;
-            self.described.command = attached.command;
+            self.known.device.command = attached.command;
             self.running = Some(Running { sweep: sweep.to_owned(), address, number: Some(attached.device) });
             return self.await_device();
         }
@@ -347,11 +406,22 @@ impl<'a> Laboratory<'a> {
             environment: BTreeMap::new(),
         };
         let started: Started = host.start(&start).map_err(|error| error.to_string())?;
-        self.described.version = started.version;
-        self.described.command = started.command;
-        self.described.files = started.files;
-        self.described.cores = start.cores;
-        self.described.address = started.listen.to_string();
+        self.notes.push(Note::Quiet(format!(
+            "device started as process {}: {} ({})",
+            started.pid,
+            started.command.join(" "),
+            if started.version.is_empty() { "version unknown" } else { &started.version }
+        )));
+        let device = &mut self.known.device;
+        device.version = started.version;
+        device.command = started.command;
+        device.cores = start.cores;
+        device.address = started.listen.to_string();
+        for (name, text) in started.files {
+            // Each value of a sweep has its configuration.
+            let name = if sweep.is_empty() { name } else { format!("{sweep}/{name}") };
+            device.files.insert(name, text);
+        }
         self.running =
             Some(Running { sweep: sweep.to_owned(), address: started.listen, number: Some(started.device) });
         self.await_device()
@@ -362,12 +432,16 @@ impl<'a> Laboratory<'a> {
             && let Some(number) = running.number
         {
             // One that ended by itself is as good.
-            let _ = host.stop(number, GRACE);
+            let log = host.stop(number, GRACE).unwrap_or_default();
+            let text = log.text.trim();
+            if !text.is_empty() {
+                self.notes.push(Note::Quiet(format!("the device said last:\n{text}")));
+            }
         }
     }
 
-    /// Asks until some right answers come.
-    fn await_device(&mut self) -> Result<(), String> {
+    /// Asks until some right answers come; false when it was stopped.
+    fn await_device(&mut self) -> Result<bool, String> {
         let began = Instant::now();
         loop {
             let first_name = self.names_of_probe();
@@ -385,27 +459,26 @@ impl<'a> Laboratory<'a> {
             };
             let duration_ms = PROBE_NAMES * 10;
             let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
-            let outcome = self.run_load(&load, &mut |_| {})?.ok_or("stopped")?;
+            let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(false) };
             if outcome.sent > 0 && outcome.valid == outcome.sent {
-                return Ok(());
+                return Ok(true);
             }
-            let number = self.running.as_ref().and_then(|running| running.number);
-            let ended = match (self.device_host.as_mut(), number) {
-                (Some(host), Some(number)) => host.log(number).is_ok_and(|log| log.ended.is_some()),
-                _ => false,
-            };
+            let ended = self.usage()?.is_some_and(|usage| usage.processes.is_empty());
             // One that answers, and wrongly, is not starting any more.
             let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG;
             if ended || wrong || began.elapsed() > READY {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
                 return Err(format!(
-                    "the device gave no right answers within {} s ({} valid, {} lost{}{}); {}",
+                    "the device gave no right answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
+                     and its prefix {}; {}",
                     began.elapsed().as_secs(),
                     outcome.valid,
                     outcome.lost,
                     if invalid.is_empty() { "" } else { ", " },
                     invalid.join(", "),
+                    self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
+                    self.plan.names.prefix,
                     self.complaint()
                 ));
             }

@@ -13,7 +13,7 @@ pub use progress::thousands;
 
 use crate::bundle;
 use crate::clock;
-use laboratory::Laboratory;
+use laboratory::{Laboratory, Note};
 use measure::amount;
 use measure::outcome::Verdict;
 use measure::plan::Plan;
@@ -37,37 +37,119 @@ pub enum Ended {
 /// Begins a run.
 pub fn begin(plan: &Plan, out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
     let journal = Journal::begin(out, plan, clock::now_utc())?;
-    go_on(journal, Procedure::new(plan.clone()), out, quiet, stop)
+    Session { journal, procedure: Procedure::new(plan.clone()), out, quiet, stop }.go_on()
 }
 
 /// Goes on with a run that was interrupted or killed.
 pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
-    let (journal, procedure) = Journal::resume(out)?;
-    go_on(journal, procedure, out, quiet, stop)
+    let (mut journal, mut procedure) = Journal::resume(out)?;
+    if !is_over(&procedure) {
+        journal.write(&Event::Resumed)?;
+        procedure.record(Event::Resumed).map_err(|error| error.to_string())?;
+    }
+    Session { journal, procedure, out, quiet, stop }.go_on()
 }
 
-fn go_on(
-    mut journal: Journal,
-    mut procedure: Procedure,
-    out: &Path,
+/// Whether there is nothing more to do.
+fn is_over(procedure: &Procedure) -> bool {
+    matches!(procedure.next(), Action::Done | Action::Stop(_))
+}
+
+/// This program's part of a run.
+struct Session<'a> {
+    journal: Journal,
+    procedure: Procedure,
+    out: &'a Path,
     quiet: bool,
-    stop: &AtomicBool,
-) -> Result<Ended, String> {
-    let plan = procedure.plan().clone();
-    let display = Display::new(quiet, procedure.trials().len() as u32);
-    if plan.profile != "rfc8219" {
-        display.say(&format!("profile {}: NOT compliant with RFC 8219", plan.profile));
+    stop: &'a AtomicBool,
+}
+
+impl Session<'_> {
+    /// Goes on to the end, and writes the bundle however that is.
+    fn go_on(mut self) -> Result<Ended, String> {
+        let display = Display::new(self.quiet, self.procedure.trials().len() as u32, self.out)?;
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let ended = match self.procedure.next() {
+            // Killed between the last trial and the bundle: no host is needed for that.
+            Action::Done | Action::Stop(_) => Ok(()),
+            _ => self.measure(&display),
+        };
+        // What comes next is no status.
+        display.now("");
+        let ended = match (ended, self.procedure.next()) {
+            (Ok(()), Action::Done) => Ok(Ended::Complete(Box::default())),
+            (Ok(()), Action::Stop(why)) => Ok(Ended::Stopped(match last_reason(&self.procedure) {
+                Some(reason) => format!("{why} (the last trial: {reason})"),
+                None => why,
+            })),
+            // Whoever interrupts from the keyboard interrupts ssh too, and the hosts behind it are gone first.
+            (Ok(()), _) | (Err(_), _) if is_stopped() => Ok(Ended::Interrupted),
+            (Ok(()), _) => Err("the run ended before its end".to_owned()),
+            (Err(why), _) if self.procedure.trials().is_empty() => return Err(why),
+            (Err(why), _) => Err(format!(
+                "{why}; what was measured so far is in {out}; go on with: sixfold-bench run --resume --out {out}",
+                out = self.out.display()
+            )),
+        };
+        let complete = matches!(ended, Ok(Ended::Complete(_)));
+        let run = record::run(&self.procedure, self.journal.started(), complete);
+        match &ended {
+            Ok(Ended::Complete(_)) => display.log("complete"),
+            Ok(Ended::Interrupted) => display.log("interrupted"),
+            Ok(Ended::Stopped(why)) | Err(why) => display.log(&format!("stopped: {why}")),
+        }
+        bundle::write(self.out, &run)?;
+        ended.map(|ended| if complete { Ended::Complete(Box::new(run)) } else { ended })
     }
-    display.say(&format!(
-        "about {} trials, {}; ends earlier or later as the device decides; interrupt at any time, go on with --resume --out {}",
-        procedure.trials_left(),
-        amount::show(display.time_left(&procedure)),
-        out.display()
-    ));
-    let mut laboratory = Laboratory::open(&plan, stop)?;
-    let mut known = record::Known::of(&journal, &mut laboratory)?;
-    let ended = loop {
-        match procedure.next() {
+
+    /// Does what the procedure wants, until it is over or somebody interrupts.
+    fn measure(&mut self, display: &Display) -> Result<(), String> {
+        let plan = self.procedure.plan().clone();
+        let profile = &plan.profile;
+        match plan.departures().as_slice() {
+            [] => display.say(&format!("profile {profile}")),
+            because => display
+                .say(&format!("profile {profile}: NOT compliant with RFC 8219 ({})", because.join(", "))),
+        }
+        display.say(&format!(
+            "about {} trials, {}; ends earlier or later as the device decides; interrupt at any time, go on with --resume --out {}",
+            self.procedure.trials_left(),
+            amount::show(display.time_left(&self.procedure)),
+            self.out.display()
+        ));
+        let known = self.procedure.surroundings().clone();
+        let mut laboratory = Laboratory::open(&plan, known, self.stop)?;
+        laboratory.look_around()?;
+        while !is_over(&self.procedure) {
+            let done = self.step(&plan, &mut laboratory, display);
+            for note in laboratory.notes() {
+                match note {
+                    Note::Aloud(text) => display.say(&text),
+                    Note::Quiet(text) => display.log(&text),
+                }
+            }
+            // Also what a step that failed has found out.
+            if laboratory.surroundings() != self.procedure.surroundings() {
+                self.happened(Event::Surroundings(laboratory.surroundings().clone()))?;
+            }
+            if !done? || self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        for note in laboratory.close() {
+            display.log(note.text());
+        }
+        Ok(())
+    }
+
+    /// Does one thing; false when it was interrupted.
+    fn step(
+        &mut self,
+        plan: &Plan,
+        laboratory: &mut Laboratory<'_>,
+        display: &Display,
+    ) -> Result<bool, String> {
+        match self.procedure.next() {
             Action::Trial(task) => {
                 display.now(&format!("{} q/s ...", thousands(task.rate_qps)));
                 let trial = laboratory.trial(&task, |now| {
@@ -79,45 +161,30 @@ fn go_on(
                         now.counted.valid
                     ));
                 })?;
-                let Some(mut trial) = trial else { break Ended::Interrupted };
-                trial.number = procedure.trials().len() as u32;
+                let Some(mut trial) = trial else { return Ok(false) };
+                trial.number = self.procedure.trials().len() as u32;
                 let outcome = trial.outcome.clone();
-                let event = Event::Trial(trial);
-                journal.write(&event)?;
-                procedure.record(event).map_err(|error| error.to_string())?;
-                display.trial(&procedure, &task, &outcome);
+                self.happened(Event::Trial(trial))?;
+                display.trial(&self.procedure, &task, &outcome);
             }
             Action::Check(setup, first_name) => {
                 display.now("checking the answers ...");
                 let checked = laboratory.check(&setup, first_name)?;
-                let Some((mut found, names_used)) = checked else { break Ended::Interrupted };
-                conformance::play(&plan, laboratory.device(), &mut found, &display)?;
+                let Some((mut found, names_used)) = checked else { return Ok(false) };
+                conformance::play(plan, &laboratory.surroundings().device, &mut found, display)?;
                 display.say(&format!("{} of {} answers are right", found.valid, found.names));
-                let event = Event::Check { found, names_used };
-                journal.write(&event)?;
-                procedure.record(event).map_err(|error| error.to_string())?;
+                self.happened(Event::Check { found, names_used })?;
             }
-            Action::Done => break Ended::Complete(Box::default()),
-            Action::Stop(why) => break Ended::Stopped(why),
+            Action::Done | Action::Stop(_) => {}
         }
-        if stop.load(Ordering::Relaxed) && !matches!(procedure.next(), Action::Done) {
-            break Ended::Interrupted;
-        }
-    };
-    known.device = laboratory.device().clone();
-    known.authority = laboratory.authority().map(|address| address.to_string()).unwrap_or_default();
-    laboratory.close();
-    let complete = matches!(ended, Ended::Complete(_));
-    let run = record::run(&procedure, &known, complete);
-    bundle::write(out, &run)?;
-    Ok(match ended {
-        Ended::Complete(_) => Ended::Complete(Box::new(run)),
-        Ended::Interrupted => Ended::Interrupted,
-        Ended::Stopped(why) => Ended::Stopped(match last_reason(&procedure) {
-            Some(reason) => format!("{why} (the last trial: {reason})"),
-            None => why,
-        }),
-    })
+        Ok(true)
+    }
+
+    /// Writes down what happened, and tells the procedure.
+    fn happened(&mut self, event: Event) -> Result<(), String> {
+        self.journal.write(&event)?;
+        self.procedure.record(event).map_err(|error| error.to_string())
+    }
 }
 
 /// Why the last trial did not pass, if it did not.

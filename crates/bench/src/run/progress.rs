@@ -1,10 +1,14 @@
-//! What a run says while it goes on: a line per trial with what is left, and on a terminal the second within the trial.
+//! What a run says while it goes on: a line per trial with what is left, and on a terminal the second within the trial. The
+//! lines are kept in a file, too, each with its time.
 
+use crate::clock;
 use measure::amount;
 use measure::outcome::{Outcome, Verdict};
 use measure::procedure::{Procedure, Task};
 use measure::run::Purpose;
+use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The display.
@@ -14,19 +18,34 @@ pub struct Display {
     began: Instant,
     /// Trials that were done before, by a run that this one goes on with.
     before: u32,
+    log: File,
 }
 
+/// The log in the folder of a run.
+const LOG: &str = "log.txt";
+
 impl Display {
-    /// A display on standard error. `before`: trials that are not this program's.
-    pub fn new(quiet: bool, before: u32) -> Display {
-        Display { quiet, terminal: std::io::stderr().is_terminal(), began: Instant::now(), before }
+    /// A display on standard error, with a log in the folder of the run. `before`: trials that are not this program's.
+    pub fn new(quiet: bool, before: u32, folder: &Path) -> Result<Display, String> {
+        let path = folder.join(LOG);
+        let log = OpenOptions::new().create(true).append(true).open(&path);
+        let log = log.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Display { quiet, terminal: std::io::stderr().is_terminal(), began: Instant::now(), before, log })
     }
 
     /// A line of its own.
     pub fn say(&self, text: &str) {
+        self.log(text);
         if !self.quiet {
-            eprintln!("{}{text}", self.clear());
+            // A reader that has seen enough, or a terminal that was closed, is no reason to stop.
+            let _ = writeln!(std::io::stderr(), "{}{text}", self.clear());
         }
+    }
+
+    /// Some lines for the log alone, the first with the time.
+    pub fn log(&self, text: &str) {
+        // The journal is what counts; a log that cannot be written is no reason to stop.
+        let _ = writeln!(&self.log, "{} {}", clock::now_utc(), text.replace('\n', "\n    "));
     }
 
     /// What is going on; overwritten by what comes next, and left out where that is not possible.

@@ -1,40 +1,14 @@
 //! From a procedure to the record of a run.
 
-use super::journal::Journal;
-use super::laboratory::Laboratory;
 use crate::clock;
 use measure::checklist::checklist;
 use measure::procedure::Procedure;
-use measure::run::{Device, Environment, Run, SCHEMA, Settings};
-use std::collections::BTreeMap;
+use measure::run::{Run, SCHEMA, Settings};
 
-/// What the procedure does not know.
-pub struct Known {
-    started: String,
-    hosts: BTreeMap<String, Environment>,
-    /// The device as it was last started.
-    pub device: Device,
-    /// Where the authority listens.
-    pub authority: String,
-    warnings: Vec<String>,
-}
-
-impl Known {
-    /// Asks the hosts.
-    pub fn of(journal: &Journal, laboratory: &mut Laboratory<'_>) -> Result<Known, String> {
-        Ok(Known {
-            started: journal.started().to_owned(),
-            hosts: laboratory.environments()?,
-            device: laboratory.device().clone(),
-            authority: String::new(),
-            warnings: laboratory.warnings().to_vec(),
-        })
-    }
-}
-
-/// The record.
-pub fn run(procedure: &Procedure, known: &Known, complete: bool) -> Run {
+/// The record of a run that began at `started`.
+pub fn run(procedure: &Procedure, started: &str, complete: bool) -> Run {
     let plan = procedure.plan();
+    let known = procedure.surroundings();
     let mut warnings = known.warnings.clone();
     for (role, host) in &known.hosts {
         warnings.extend(host.warnings.iter().map(|warning| format!("{role}: {warning}")));
@@ -51,7 +25,7 @@ pub fn run(procedure: &Procedure, known: &Known, complete: bool) -> Run {
         schema: SCHEMA,
         tool: format!("sixfold-bench {} (commit {})", env!("CARGO_PKG_VERSION"), env!("SIXFOLD_COMMIT")),
         profile: plan.profile.clone(),
-        started: known.started.clone(),
+        started: started.to_owned(),
         ended: clock::now_utc(),
         complete,
         settings: Settings {

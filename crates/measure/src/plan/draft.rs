@@ -398,6 +398,15 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_comply_is_known_beforehand_whatever_the_profile_is_called() {
+        assert_eq!(plan("[device]\ntemplate = \"unbound\"\n").unwrap().departures(), [""; 0]);
+        let short = plan("[trial]\nduration = \"2s\"\n[device]\ntemplate = \"unbound\"\n").unwrap();
+        assert_eq!(short.departures(), ["trials of 2 s, not 60 s"]);
+        let quick = plan("profile = \"quick\"\n[device]\ntemplate = \"unbound\"\n").unwrap();
+        assert_eq!(quick.departures().len(), 2);
+    }
+
+    #[test]
     fn the_later_word_wins() {
         let file =
             Draft::parse("profile = \"quick\"\n[search]\nrepetitions = 5\n[device]\ntemplate = \"bind\"")
