@@ -4,6 +4,7 @@
 
 use crate::clock;
 use crate::device::program::output;
+use measure::plan::core_list;
 use measure::run::Environment;
 use std::collections::BTreeSet;
 use std::fs;
@@ -68,6 +69,16 @@ pub fn host_name() -> String {
 /// How many processors this process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Their numbers: in a container or under `taskset` they need not begin at 0. With a share of the processors' time (a quota) it
+/// is the first of them, as many as the share is worth.
+pub fn allowed_cores() -> Vec<u16> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let mut allowed = list.and_then(|list| core_list(list.trim()).ok()).unwrap_or_default();
+    allowed.truncate(cores());
+    allowed
 }
 
 struct Facts {
@@ -366,6 +377,16 @@ mod tests {
         }
         assert!(environment.facts["interface to 127.0.0.1"].starts_with("loopback"));
         assert!(environment.warnings.iter().any(|warning| warning.contains("one host")));
+    }
+
+    #[test]
+    fn the_processors_that_may_be_used_are_known_by_number() {
+        let allowed = allowed_cores();
+        assert_eq!(allowed.len(), cores());
+        let last = allowed.last().unwrap().to_string();
+        let run = Command::new("taskset").args(["-c", &last, "cat", "/proc/self/status"]).output();
+        let Ok(run) = run else { return println!("skipped: taskset is not installed (util-linux)") };
+        assert!(String::from_utf8_lossy(&run.stdout).contains(&format!("Cpus_allowed_list:\t{last}\n")));
     }
 
     #[test]

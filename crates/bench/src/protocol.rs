@@ -139,8 +139,11 @@ pub struct Greeting {
     pub commit: String,
     /// The host's name.
     pub host: String,
-    /// Processors that the agent may use.
+    /// How many processors the agent may use.
     pub cores: u32,
+    /// Their numbers.
+    #[serde(default)]
+    pub allowed: Vec<u16>,
 }
 
 /// How far a load has come.

@@ -120,6 +120,7 @@ impl Agent {
             commit: env!("SIXFOLD_COMMIT").to_owned(),
             host: environment::host_name(),
             cores: environment::cores() as u32,
+            allowed: environment::allowed_cores(),
         })
     }
 }

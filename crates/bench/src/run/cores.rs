@@ -1,15 +1,16 @@
 //! Who gets which cores. The device comes first; tester and authority share what is left, on one thread when that is a
-//! single core: two that spin beside each other would wait for the scheduler instead of for the network.
+//! single core: two that spin beside each other would wait for the scheduler instead of for the network. What the plan says
+//! is taken as it is, and the others keep off it.
 
-use measure::plan::Plan;
+use measure::plan::{Plan, core_list};
 
 /// Cores by role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
     /// The device's, when the plan names them, as `taskset -c` takes them.
     device: String,
-    /// How many cores a device without cores of its own may have; 0: all of its host.
-    device_most: u16,
+    /// The cores that a device without cores of its own may have, the first ones first; empty: all of its host.
+    for_device: Vec<u16>,
     /// The tester's.
     pub tester: Vec<u16>,
     /// The authority's; empty: it is served by the tester's thread.
@@ -25,30 +26,59 @@ pub struct Cores {
 impl Cores {
     /// The cores of a device with so many workers, as `taskset -c` takes them; empty: all.
     pub fn device(&self, workers: u16) -> String {
-        if !self.device.is_empty() || self.device_most == 0 {
+        if !self.device.is_empty() {
             return self.device.clone();
         }
-        range(0, workers.clamp(1, self.device_most))
+        let count = usize::from(workers.max(1)).min(self.for_device.len());
+        shown(&self.for_device[..count])
     }
 }
 
 /// Divides the cores of one host, or takes those of each role's own host.
-pub fn divide(plan: &Plan, host: Hosts) -> Cores {
+pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
     let mut warnings = Vec::new();
-    let workers = most_workers(plan);
-    let shared_device = host.device_with_tester;
-    let total = host.tester_cores.max(1);
-    // One core at least stays free of it.
-    let device_cores = if shared_device { workers.min(total.saturating_sub(1)).max(1) } else { 0 };
-    if shared_device && plan.device.cores.is_empty() && workers >= total {
+    let workers = usize::from(most_workers(plan));
+    let all = if hosts.tester.is_empty() { vec![0] } else { hosts.tester.clone() };
+    let without = |cores: &[u16], others: &[u16]| -> Vec<u16> {
+        cores.iter().copied().filter(|core| !others.contains(core)).collect()
+    };
+    // A device on a host of its own, or that runs already, takes nothing from the tester.
+    let named = core_list(&plan.device.cores).unwrap_or_default();
+    let is_ours_to_pin = hosts.device_with_tester && named.is_empty() && all.len() > 1;
+    let for_device = if is_ours_to_pin {
+        let rest = without(&without(&all, &plan.tester.cores), &plan.authority.cores);
+        if rest.is_empty() { all.clone() } else { rest }
+    } else {
+        Vec::new()
+    };
+    if hosts.device_with_tester && named.is_empty() && workers >= all.len() {
         warnings.push(format!(
-            "the device has {workers} workers, and this host {total} cores: it shares them with the tester, so its results are lower \
-             than on hosts of its own"
+            "the device has {workers} workers, and this host {} cores: it shares them with the tester, so its results are lower \
+             than on hosts of its own",
+            all.len()
         ));
     }
-    let left: Vec<u16> = if total == 1 { vec![0] } else { (device_cores..total).collect() };
+    let taken = if hosts.device_with_tester && !named.is_empty() {
+        named
+    } else {
+        // One core at least stays free of it.
+        let most = if for_device.len() == all.len() { all.len() - 1 } else { for_device.len() };
+        for_device[..workers.min(most)].to_vec()
+    };
+    let left = without(&all, &taken);
+    let left = if left.is_empty() { all } else { left };
     let (tester, authority) = match (plan.tester.cores.as_slice(), plan.authority.cores.as_slice()) {
-        ([], []) if !host.authority_with_tester => (left, (0..host.authority_cores.max(1)).collect()),
+        (tester, authority) if !tester.is_empty() && !authority.is_empty() => {
+            (tester.to_vec(), authority.to_vec())
+        }
+        (tester, authority) if hosts.authority != Place::WithTester => {
+            let tester = if tester.is_empty() { left } else { tester.to_vec() };
+            let own = match &hosts.authority {
+                Place::Apart(cores) if authority.is_empty() => cores.clone(),
+                _ => authority.to_vec(),
+            };
+            (tester, own)
+        }
         ([], []) if left.len() == 1 => (left, Vec::new()),
         ([], []) => {
             // The authority has up to two questions for each of the tester's.
@@ -56,53 +86,67 @@ pub fn divide(plan: &Plan, host: Hosts) -> Cores {
             (tester.to_vec(), authority.to_vec())
         }
         ([], authority) => {
-            let rest: Vec<u16> = left.iter().copied().filter(|core| !authority.contains(core)).collect();
+            let rest = without(&left, authority);
             (if rest.is_empty() { left } else { rest }, authority.to_vec())
         }
-        (tester, []) if tester.len() == 1 && host.authority_with_tester => (tester.to_vec(), Vec::new()),
-        (tester, []) => {
-            let rest: Vec<u16> = left.iter().copied().filter(|core| !tester.contains(core)).collect();
+        ([only], _) => (vec![*only], Vec::new()),
+        (tester, _) => {
+            let rest = without(&left, tester);
             (tester.to_vec(), if rest.is_empty() { tester.to_vec() } else { rest })
         }
-        (tester, authority) => (tester.to_vec(), authority.to_vec()),
     };
     let pairs = (tester.len() as u16 / 2).max(1);
     let alone = tester.len() < 2;
     let senders = if plan.tester.senders > 0 { plan.tester.senders } else { pairs };
     let receivers = plan.tester.receivers.unwrap_or(if alone { 0 } else { pairs });
-    Cores {
-        device: plan.device.cores.clone(),
-        device_most: if shared_device && total > 1 { total } else { 0 },
-        tester,
-        authority,
-        senders,
-        receivers,
-        warnings,
-    }
+    Cores { device: plan.device.cores.clone(), for_device, tester, authority, senders, receivers, warnings }
 }
 
 /// What is known of the hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// Cores of the tester's host.
-    pub tester_cores: u16,
-    /// Cores of the authority's host.
-    pub authority_cores: u16,
-    /// Whether the authority is served by the tester's process.
-    pub authority_with_tester: bool,
-    /// Whether the device runs on the tester's host.
+    /// The cores that the tester's host has for us.
+    pub tester: Vec<u16>,
+    /// Where the authority is.
+    pub authority: Place,
+    /// Whether we start the device on the tester's host.
     pub device_with_tester: bool,
+}
+
+/// Where an authority is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the tester's process.
+    WithTester,
+    /// In a process of its own, which has these cores.
+    Apart(Vec<u16>),
+    /// It runs already.
+    External,
 }
 
 /// The largest number of workers that the device will have.
 fn most_workers(plan: &Plan) -> u16 {
     let swept = plan.sweep.as_ref().filter(|sweep| sweep.parameter == "workers");
     let values = swept.iter().flat_map(|sweep| &sweep.values).filter_map(|value| value.parse().ok());
-    values.chain([plan.device.workers]).max().unwrap_or(1)
+    match values.max() {
+        Some(most) => most,
+        None => plan.device.workers,
+    }
 }
 
-fn range(first: u16, count: u16) -> String {
-    if count == 1 { first.to_string() } else { format!("{first}-{}", first + count - 1) }
+/// Cores as `taskset -c` takes them: ranges where they follow each other.
+fn shown(cores: &[u16]) -> String {
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for &core in cores {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => ranges.push((core, core)),
+        }
+    }
+    let range = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -115,17 +159,12 @@ mod tests {
     }
 
     fn one(cores: u16) -> Hosts {
-        Hosts {
-            tester_cores: cores,
-            authority_cores: cores,
-            authority_with_tester: true,
-            device_with_tester: true,
-        }
+        Hosts { tester: (0..cores).collect(), authority: Place::WithTester, device_with_tester: true }
     }
 
     #[test]
     fn on_two_cores_tester_and_authority_share_a_thread_beside_the_device() {
-        let cores = divide(&plan(""), one(2));
+        let cores = divide(&plan(""), &one(2));
         assert_eq!((cores.device(1).as_str(), &cores.tester, &cores.authority), ("0", &vec![1], &vec![]));
         assert_eq!((cores.senders, cores.receivers), (1, 0));
         assert_eq!(cores.warnings, Vec::<String>::new());
@@ -133,7 +172,7 @@ mod tests {
 
     #[test]
     fn on_many_cores_everybody_has_some() {
-        let cores = divide(&plan("[sweep]\nparameter = \"workers\"\nvalues = [\"1\", \"4\"]"), one(12));
+        let cores = divide(&plan("[sweep]\nparameter = \"workers\"\nvalues = [\"1\", \"4\"]"), &one(12));
         assert_eq!((cores.device(1).as_str(), cores.device(4).as_str()), ("0", "0-3"));
         assert_eq!((cores.authority, cores.tester), (vec![4, 5, 6, 7], vec![8, 9, 10, 11]));
         assert_eq!((cores.senders, cores.receivers), (2, 2));
@@ -141,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_device_as_large_as_the_host_is_warned_of() {
-        let cores = divide(&plan("[sweep]\nparameter = \"workers\"\nvalues = [\"2\"]"), one(2));
+        let cores = divide(&plan("[sweep]\nparameter = \"workers\"\nvalues = [\"2\"]"), &one(2));
         assert_eq!((cores.device(2).as_str(), &cores.tester), ("0-1", &vec![1]));
         assert!(cores.warnings[0].contains("2 workers"), "{:?}", cores.warnings);
     }
@@ -149,12 +188,12 @@ mod tests {
     #[test]
     fn hosts_of_their_own_give_all_their_cores() {
         let hosts = Hosts {
-            tester_cores: 4,
-            authority_cores: 8,
-            authority_with_tester: false,
+            tester: (0..4).collect(),
+            authority: Place::Apart((0..8).collect()),
             device_with_tester: false,
         };
-        let cores = divide(&plan(""), hosts);
+        let apart = plan("[authority]\naddress = \"[2001:2::54]:53\"");
+        let cores = divide(&apart, &hosts);
         assert_eq!((cores.device(2).as_str(), cores.tester.len(), cores.authority.len()), ("", 4, 8));
         assert_eq!((cores.senders, cores.receivers), (2, 2));
     }
@@ -163,15 +202,43 @@ mod tests {
     fn the_plan_has_the_last_word() {
         let cores = divide(
             &plan("[tester]\ncores = [5, 6]\nsenders = 3\nreceivers = 1\n[authority]\ncores = [7]"),
-            one(8),
+            &one(8),
         );
         assert_eq!((cores.tester, cores.authority), (vec![5, 6], vec![7]));
         assert_eq!((cores.senders, cores.receivers), (3, 1));
     }
 
     #[test]
+    fn whoever_is_not_told_keeps_off_the_cores_of_those_who_are() {
+        let text = "[device]\ntemplate = \"unbound\"\ncores = \"2-3\"\n";
+        let cores = divide(&Draft::parse(text).unwrap().finish().unwrap(), &one(4));
+        assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("2-3", vec![1], vec![0]));
+        let cores = divide(&plan("[tester]\ncores = [0]\n"), &one(4));
+        assert_eq!((cores.device(2).as_str(), cores.tester, cores.authority), ("1-2", vec![0], vec![]));
+        let cores = divide(&plan("[tester]\ncores = [0, 1]\n[authority]\ncores = [3]\n"), &one(4));
+        assert_eq!(cores.device(3), "2");
+    }
+
+    #[test]
+    fn only_cores_that_this_process_may_use_are_given_out() {
+        // As in a container with these cores.
+        let hosts = Hosts { tester: vec![4, 5, 7], ..one(1) };
+        let cores = divide(&plan(""), &hosts);
+        assert_eq!((cores.device(1).as_str(), cores.device(3).as_str()), ("4", "4-5,7"));
+        assert_eq!((cores.authority, cores.tester), (vec![5], vec![7]));
+    }
+
+    #[test]
+    fn an_authority_that_runs_already_needs_none_of_our_cores() {
+        let hosts = Hosts { authority: Place::External, ..one(4) };
+        let text = "[authority]\nexternal = true\naddress = \"[::1]:5300\"";
+        let cores = divide(&plan(text), &hosts);
+        assert_eq!((cores.tester, cores.authority), (vec![1, 2, 3], vec![]));
+    }
+
+    #[test]
     fn one_core_is_shared_by_all() {
-        let cores = divide(&plan(""), one(1));
+        let cores = divide(&plan(""), &one(1));
         assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("", vec![0], vec![]));
     }
 }

@@ -3,7 +3,7 @@
 //! Tester and authority stay the same processes through the whole run, and the authority keeps its address when what it
 //! serves changes: a device that finds its upstream gone would not trust it again for minutes.
 
-use super::cores::{self, Cores, Hosts};
+use super::cores::{self, Cores, Hosts, Place};
 use crate::clock;
 use crate::device::Settings;
 use crate::host::{Host, HostError};
@@ -143,16 +143,15 @@ impl<'a> Laboratory<'a> {
         } else {
             None
         };
-        let count = |host: &Host| host.greeting().cores.min(u32::from(u16::MAX)) as u16;
-        let cores = cores::divide(
-            plan,
-            Hosts {
-                tester_cores: count(&tester),
-                authority_cores: authority.as_ref().map_or(count(&tester), count),
-                authority_with_tester: authority.is_none(),
-                device_with_tester: ours && plan.device.host == plan.tester.host,
-            },
-        );
+        let place = match &authority {
+            _ if plan.authority.external => Place::External,
+            Some(host) => Place::Apart(host.greeting().allowed.clone()),
+            None => Place::WithTester,
+        };
+        let device_with_tester = ours && plan.device.host == plan.tester.host;
+        let tester_cores = tester.greeting().allowed.clone();
+        let cores =
+            cores::divide(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
         let known = Surroundings { device: described(plan, &cores, known.device), ..known };
         Ok(Laboratory {
             plan,
