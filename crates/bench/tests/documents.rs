@@ -57,7 +57,7 @@ fn entries(part: &str) -> Vec<(String, String)> {
 /// The words of a text without quotes, brackets and punctuation.
 fn words(text: &str) -> Vec<&str> {
     let split = text.split(|c: char| c.is_whitespace() || "\"[],;".contains(c));
-    split.map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()).collect()
+    split.map(|word| word.trim_end_matches(['.', ':'])).filter(|word| !word.is_empty()).collect()
 }
 
 /// What an entry says behind "Default:".
@@ -139,6 +139,36 @@ fn every_default_of_an_option_is_in_the_manual() {
         }
     }
     assert!(seen > 30, "{seen}");
+}
+
+#[test]
+fn the_bounds_of_load_and_authority_are_told_as_they_are() {
+    let of_load = [
+        ("--rate", load::limits::RATES_QPS.1.to_string()),
+        ("--outstanding", load::limits::OUTSTANDING.to_string()),
+        ("--duration", format!("{}h", load::limits::DURATION.as_secs() / 3600)),
+        ("--timeout", format!("{}s", load::limits::TIMEOUT.as_secs())),
+        ("--threads", load::limits::THREADS.to_string()),
+        ("--ports", load::limits::PORTS.to_string()),
+        ("--group", load::limits::GROUP.to_string()),
+        ("--cname-depth", load::limits::CNAMES.to_string()),
+    ];
+    let of_authority = [
+        ("--threads", authority::limits::THREADS.to_string()),
+        ("--addresses", authority::limits::ADDRESSES.to_string()),
+        ("--cname-depth", authority::limits::CNAME_DEPTH.to_string()),
+        ("--ttl", authority::limits::TTL_SECS.to_string()),
+        ("--delay", format!("{}s", authority::limits::DELAY.as_secs())),
+        ("--fail", authority::limits::FAILURES.to_string()),
+    ];
+    let manual = manual();
+    for (command, bounds) in [("load", &of_load[..]), ("authority", &of_authority[..])] {
+        let entries = entries(&below(&manual, &format!(".SS {command}")));
+        for (name, bound) in bounds {
+            let (_, entry) = entries.iter().find(|(tag, _)| words(tag).contains(name)).unwrap();
+            assert!(words(entry).contains(&bound.as_str()), "{command} {name}: {bound} is not in\n{entry}");
+        }
+    }
 }
 
 /// The keys of a table of a plan (empty: of no table), from the complaint about an unknown one, which lists those that are

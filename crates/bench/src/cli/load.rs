@@ -43,7 +43,7 @@ pub struct LoadArguments {
     /// Closed loop: a query whenever fewer than N, 1 to 1048576, are unanswered, over all threads
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     outstanding: Option<u32>,
-    /// How long queries are sent and measured, 1ms to 720h together with the warm-up
+    /// How long queries are sent and measured, 1ms to 168h together with the warm-up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
     duration: Duration,
     /// How long queries are sent before that, unmeasured; all of these ask names for the first time
