@@ -45,6 +45,7 @@ pub fn show(duration: Duration) -> String {
             let text = format!("{:.3}", duration.as_secs_f64());
             format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
         }
+        0 if duration.is_zero() => "0 s".to_owned(),
         0 if duration.subsec_nanos() >= 1_000_000 => format!("{} ms", duration.subsec_millis()),
         0 => format!("{} us", duration.subsec_micros()),
     }
@@ -85,6 +86,7 @@ mod tests {
             ("3s", "3 s"),
             ("20ms", "20 ms"),
             ("9us", "9 us"),
+            ("0s", "0 s"),
         ] {
             assert_eq!(show(duration(text).unwrap()), shown);
         }

@@ -144,7 +144,7 @@ impl Plan {
             found.push(format!("timeout {}, not 1 s", shown(self.trial.timeout)));
         }
         if self.search.repetitions < 20 {
-            found.push(format!("{} repetitions, not 20", self.search.repetitions));
+            found.push(format!("repetitions: {}, not 20", self.search.repetitions));
         }
         found
     }

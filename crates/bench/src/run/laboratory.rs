@@ -7,7 +7,7 @@ use super::cores::{self, Cores, Hosts, Place};
 use crate::clock;
 use crate::device::Settings;
 use crate::host::{Host, HostError};
-use crate::protocol::{Log, Progress, Recipe, Start, Started, Target};
+use crate::protocol::{Progress, Recipe, Start, Started, Target};
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;
@@ -279,10 +279,10 @@ impl<'a> Laboratory<'a> {
     /// What the device last said, to explain a failure.
     pub fn complaint(&mut self) -> String {
         let number = self.running.as_ref().and_then(|running| running.number);
-        let log = match (self.device_host.as_mut(), number) {
-            (Some(host), Some(number)) => host.log(number).unwrap_or_default(),
-            _ => Log::default(),
+        let (Some(host), Some(number)) = (self.device_host.as_mut(), number) else {
+            return "see with dig what it answers".to_owned();
         };
+        let log = host.log(number).unwrap_or_default();
         match (log.ended, log.text.trim()) {
             (Some(ended), text) => format!("it ended ({ended}): {text}"),
             (None, "") => "it said nothing".to_owned(),
