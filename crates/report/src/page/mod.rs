@@ -54,14 +54,15 @@ pub fn html(run: &Run) -> String {
             "<section id=\"{id}\" aria-labelledby=\"{id}-h\"><h2 id=\"{id}-h\">{title}</h2>\n{body}</section>\n"
         );
     }
+    let (json, left_out) = embedded(run);
     put!(
         out,
         "</main>\n<footer><p>Made by {}. Schema {} of <code>run.json</code>, from which this page can be made again. {}</p></footer>\n",
         escape::html(&run.tool),
         run.schema,
-        embedded_note(run)
+        embedded_note(left_out)
     );
-    put!(out, "<script type=\"application/json\" id=\"run\">{}</script>\n", embedded(run).0);
+    put!(out, "<script type=\"application/json\" id=\"run\">{json}</script>\n");
     put!(out, "<script>\n{}</script>\n</body>\n</html>\n", include_str!("script.js"));
     out
 }
@@ -102,8 +103,8 @@ fn embedded(run: &Run) -> (String, &'static str) {
     (json(&smaller), "trials")
 }
 
-fn embedded_note(run: &Run) -> String {
-    match embedded(run).1 {
+fn embedded_note(left_out: &str) -> String {
+    match left_out {
         "" => "The whole run is embedded in this page as JSON, in the element <code>#run</code>.".to_owned(),
         left_out => format!(
             "The run is embedded in this page as JSON, in the element <code>#run</code>, without the {left_out}, which would make it too large."

@@ -56,7 +56,7 @@ fn tip(trial: &Trial) -> String {
         "Trial {} ({}, repetition {}): {} queries/s {}, {} of {} valid",
         trial.number,
         purpose_name(trial.purpose),
-        trial.repetition + 1,
+        u64::from(trial.repetition) + 1,
         number::rate(trial.rate_qps),
         verdict_name(outcome.verdict),
         number::count(outcome.valid),
@@ -114,7 +114,7 @@ fn trace(group: &Group, id: &str) -> String {
             table.row([
                 trial.number.to_string(),
                 verdict_name(trial.outcome.verdict).to_owned(),
-                (repetition + 1).to_string(),
+                (u64::from(*repetition) + 1).to_string(),
                 (at + 1).to_string(),
                 number::rate(trial.rate_qps),
                 number::count(trial.outcome.sent),

@@ -116,6 +116,50 @@ fn a_run_that_has_only_begun_is_a_page_too() {
     }
 }
 
+/// Replaces some of the numbers of a run, drawn by `random`, by ones at the ends of what their types can hold.
+fn spoil(value: &mut serde_json::Value, random: &mut u64) {
+    match value {
+        serde_json::Value::Array(values) => values.iter_mut().for_each(|value| spoil(value, random)),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(|value| spoil(value, random)),
+        serde_json::Value::Number(number) => {
+            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let choice = (*random >> 33) as usize % 400;
+            if number.is_f64() {
+                let extremes = [0.0, -1.0, 1e300, 1e-300, -1e300, f64::MAX, 1e18];
+                if let Some(extreme) = extremes.get(choice).and_then(|it| serde_json::Number::from_f64(*it)) {
+                    *number = extreme;
+                }
+            } else if let Some(extreme) = [0, 1, 255, u64::from(u32::MAX), 1 << 53, 1 << 55].get(choice) {
+                *number = (*extreme).into();
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn numbers_of_any_size_make_a_page_and_tables() {
+    let sound = [sample::run(&Shape::quick()), small()].map(|run| serde_json::to_value(run).unwrap());
+    let mut random = 1;
+    let mut shown = 0;
+    for round in 0..40 {
+        let mut value = sound[round % 2].clone();
+        spoil(&mut value, &mut random);
+        // Some fields hold smaller numbers.
+        let Ok(run) = serde_json::from_value::<Run>(value) else { continue };
+        shown += 1;
+        let page = html(&run);
+        assert!(!page.contains("NaN") && !page.contains(">inf"), "no number is made of nothing");
+        assert!(page.len() < 64 << 20, "{}", page.len());
+        let others = [crate::markdown(&run), crate::latex(&run), crate::trials_csv(&run)];
+        assert!(others.iter().all(|text| !text.contains("NaN")));
+        for trial in &run.trials {
+            assert!(crate::histogram_text(&trial.outcome.latency_us.intended).len() < 16 << 20);
+        }
+    }
+    assert!(shown >= 10, "{shown}");
+}
+
 #[test]
 fn charts_without_data_are_left_out_with_a_sentence() {
     let mut run = sample::run(&Shape::quick());
