@@ -16,6 +16,7 @@ use datapath::tester_inlet::{Arrival, Inlet};
 pub struct Receiver<'a> {
     plan: &'a Plan,
     inlet: Inlet,
+    backlog: Backlog,
     /// What was counted.
     pub tally: Tally,
 }
@@ -28,16 +29,22 @@ struct Ended {
 }
 
 impl<'a> Receiver<'a> {
-    /// A receiver for any of the load's lanes.
-    pub fn new(plan: &'a Plan) -> Receiver<'a> {
-        Receiver { plan, inlet: Inlet::new(plan.order.server), tally: Tally::new(plan) }
+    /// A receiver for so many ports of any of the load's lanes.
+    pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
+        let inlet = Inlet::new(plan.order.server);
+        Receiver { plan, inlet, backlog: Backlog::new(ports), tally: Tally::new(plan) }
     }
 
-    /// Takes what waits at a port; returns how many messages that were.
-    pub fn take(&mut self, lane: &Lane, port: usize) -> usize {
+    /// How long messages waited at a port at most before it was seen empty, in nanoseconds: what came meanwhile may seem late.
+    pub fn behind(&self) -> u64 {
+        self.backlog.longest
+    }
+
+    /// Takes what waits at a port of a lane, the `place`-th of this receiver's; returns how many messages that were.
+    pub fn take(&mut self, lane: &Lane, port: usize, place: usize) -> usize {
         let mut count = 0;
         let Some(socket) = lane.ports.get(port) else { return 0 };
-        for _ in 0..limits::DRAIN {
+        for round in 1..=limits::DRAIN {
             let more = self.inlet.receive(socket);
             let (plan, tally) = (self.plan, &mut self.tally);
             let (now, before) = (plan.now(), (tally.valid, tally.wrong));
@@ -51,11 +58,36 @@ impl<'a> Receiver<'a> {
             lane.late.add(ended.late);
             lane.valid.add(self.tally.valid - before.0);
             lane.invalid.add(self.tally.wrong - before.1);
+            if !more || round == limits::DRAIN {
+                self.backlog.seen(place, !more, now);
+            }
             if !more {
                 break;
             }
         }
         count
+    }
+}
+
+/// Since when ports have not been seen empty. A thread that does not keep up leaves replies waiting, in buffers that may hold
+/// those of seconds, before any of them is dropped.
+struct Backlog {
+    /// For each port; u64::MAX: it was seen empty.
+    since: Vec<u64>,
+    longest: u64,
+}
+
+impl Backlog {
+    fn new(ports: usize) -> Backlog {
+        Backlog { since: vec![u64::MAX; ports], longest: 0 }
+    }
+
+    /// A port was read as far as may be in one turn, and was empty then or not.
+    #[inline]
+    fn seen(&mut self, place: usize, empty: bool, now: u64) {
+        let Some(since) = self.since.get_mut(place) else { return };
+        self.longest = self.longest.max(now.saturating_sub(*since));
+        *since = if empty { u64::MAX } else { now.min(*since) };
     }
 }
 
@@ -295,6 +327,43 @@ mod tests {
         let (tally, ended) = enter(&plan, &lane, 2_000, &[(&wrong, true)]);
         assert_eq!((named(&tally), tally.wrong, ended.in_time), (vec![("address", 1)], 1, 1));
         assert_eq!(tally.seconds[0].invalid, 1);
+    }
+
+    #[test]
+    fn a_port_that_is_never_seen_empty_shows_a_thread_that_does_not_keep_up() {
+        let mut backlog = Backlog::new(2);
+        for (place, empty, now, longest) in [
+            (0, true, 100, 0),
+            (0, false, 200, 0),
+            (1, false, 250, 0),
+            (0, false, 300, 100),
+            (0, true, 350, 150),
+            (0, false, 900, 150),
+            (1, true, 950, 700),
+            (0, true, 901, 700),
+            (7, false, 999, 700),
+        ] {
+            backlog.seen(place, empty, now);
+            assert_eq!(backlog.longest, longest, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_read_until_it_is_empty_and_no_longer_than_a_turn() {
+        let mut order = order(1000.0, 1000);
+        let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        (order.server, order.lanes.ports) = (server.local_addr().unwrap(), 1);
+        let plan = Plan::new(&order, false).unwrap();
+        let lane = Lane::new(&plan, 0).unwrap();
+        let mut to = lane.ports[0].address().unwrap();
+        to.set_ip([127, 0, 0, 1].into());
+        // 8 receives of 32 are a turn.
+        (0..300).for_each(|_| assert!(server.send_to(b"x", to).is_ok()));
+        let mut receiver = Receiver::new(&plan, 1);
+        assert_eq!((receiver.take(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (256, false));
+        assert_eq!((receiver.take(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (44, true));
+        assert!(receiver.behind() > 0);
+        assert_eq!(receiver.tally.unsolicited, 300);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The outcome of a load. `interface_drops`: what the host's interfaces dropped meanwhile.
 pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64) -> Outcome {
     let (mut sent, mut received) = (Timeline::default(), Tally::new(plan));
-    let (mut usage, mut stall, mut names) = (Usage::default(), 0, 0);
+    let (mut usage, mut stall, mut behind, mut names) = (Usage::default(), 0, 0, 0);
     // Senders come first, in the order of their lanes.
     for (index, part) in left.iter().enumerate() {
         if let Some(timeline) = &part.sent {
@@ -27,6 +27,7 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
         }
         usage = usage.plus(part.usage);
         stall = stall.max(part.stall);
+        behind = behind.max(part.behind);
     }
     let ended = lanes.iter().map(|lane| lane.ended.get()).max().unwrap_or(0);
     let span = Span::new(plan, &sent, ended);
@@ -65,6 +66,7 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
         ended_early: span.early.map(|after| (after, sent.names_used_up)),
         worst_second: pacing.worst_second,
         stall: Duration::from_nanos(stall),
+        behind: Duration::from_nanos(behind),
         send_error: sent.send_error,
     };
     (outcome.verdict, outcome.reason) = verdict(&outcome, &trouble);

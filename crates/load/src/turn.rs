@@ -25,6 +25,8 @@ pub struct Left {
     pub usage: Usage,
     /// How long it stood still at most, in nanoseconds.
     pub stall: u64,
+    /// How long replies waited for it at most, in nanoseconds.
+    pub behind: u64,
 }
 
 /// Sends and receives in turn, until the last reply has come or is given up. `tick` is told the time in every turn.
@@ -38,7 +40,7 @@ pub fn both(
     let _timers = PreciseTimers::new();
     let before = Usage::now();
     let mut sender = Sender::new(plan, lane);
-    let mut receiver = Receiver::new(plan);
+    let mut receiver = Receiver::new(plan, lane.ports.len());
     let descriptors = companion.as_ref().map(|companion| companion.descriptors()).unwrap_or_default();
     let mut waiter = Waiter::new(&lane.ports, &descriptors)?;
     drop(descriptors);
@@ -67,13 +69,14 @@ pub fn both(
         let mut count = 0;
         for index in 0..ready {
             if let Ready::Port(port) = waiter.ready(index) {
-                count += receiver.take(lane, port);
+                count += receiver.take(lane, port, port);
             }
         }
         pause.came(count);
     }
-    let usage = Usage::now().since(before);
-    Ok(Left { sent: Some(sender.timeline), received: Some(receiver.tally), usage, stall: watch.longest })
+    let (usage, behind) = (Usage::now().since(before), receiver.behind());
+    let (sent, received) = (Some(sender.timeline), Some(receiver.tally));
+    Ok(Left { sent, received, usage, stall: watch.longest, behind })
 }
 
 /// Sends alone.
@@ -106,9 +109,9 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Left {
 pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<Left> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
-    let mut receiver = Receiver::new(plan);
     let places: Vec<(&Lane, usize)> =
         lanes.iter().flat_map(|lane| (0..lane.ports.len()).map(|port| (*lane, port))).collect();
+    let mut receiver = Receiver::new(plan, places.len());
     let mut waiter = Waiter::new(places.iter().map(|(lane, port)| &lane.ports[*port]), &[])?;
     let part = lanes.len() as u64;
     let (mut pause, mut watch, mut wait) = (Pause::new(plan, part), Watch::new(plan), 0);
@@ -124,13 +127,13 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<Left> {
             if let Ready::Port(place) = waiter.ready(index)
                 && let Some((lane, port)) = places.get(place)
             {
-                count += receiver.take(lane, *port);
+                count += receiver.take(lane, *port, place);
             }
         }
         pause.came(count);
     }
-    let usage = Usage::now().since(before);
-    Ok(Left { received: Some(receiver.tally), usage, stall: watch.longest, ..Left::default() })
+    let (usage, behind) = (Usage::now().since(before), receiver.behind());
+    Ok(Left { sent: None, received: Some(receiver.tally), usage, stall: watch.longest, behind })
 }
 
 /// How long to wait for messages. Where they come closely, the thread sleeps first and takes all that came meanwhile: a

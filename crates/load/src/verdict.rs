@@ -15,6 +15,8 @@ pub struct Trouble {
     pub worst_second: Option<(u64, u64)>,
     /// The longest time that a thread stood still.
     pub stall: Duration,
+    /// The longest time that replies waited for a thread that read all the while.
+    pub behind: Duration,
     /// Why the kernel did not take a query, as one of its error numbers.
     pub send_error: Option<i32>,
 }
@@ -63,9 +65,15 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     if trouble.stall > limits::LAG {
         reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
     }
+    let missing = outcome.sent.saturating_sub(outcome.valid);
+    if trouble.behind > limits::LAG && missing > 0 {
+        reasons.push(format!(
+            "replies waited {} for a thread of the tester, which did not keep up",
+            milliseconds(trouble.behind)
+        ));
+    }
     // Drops matter only if something is missing, and if they may be all that is: else the server failed whatever they were.
     let tester = &outcome.tester;
-    let missing = outcome.sent.saturating_sub(outcome.valid);
     let dropped = (tester.socket_drops + tester.interface_drops).saturating_mul(limits::PACKET_MESSAGES);
     if (1..=dropped).contains(&missing) {
         if tester.socket_drops > 0 {
@@ -180,6 +188,7 @@ mod tests {
         );
         limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
         limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stood still for 230 ms");
+        limited(&|_, trouble| trouble.behind = Duration::from_millis(120), "replies waited 120 ms");
         limited(&|_, trouble| trouble.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
         limited(&|_, trouble| trouble.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
     }
@@ -199,7 +208,8 @@ mod tests {
         let mut outcome = outcome(10_000, 0);
         outcome.tester.socket_drops = 5;
         outcome.lag_max_us = 99_000.0;
-        let trouble = Trouble { worst_second: Some((951, 1000)), ..Trouble::default() };
+        let behind = Duration::from_millis(120);
+        let trouble = Trouble { worst_second: Some((951, 1000)), behind, ..Trouble::default() };
         assert_eq!(verdict(&outcome, &trouble).0, Verdict::Pass);
     }
 
