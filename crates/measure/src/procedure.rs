@@ -274,15 +274,25 @@ impl Procedure {
 
     /// About how many trials are still to be done.
     pub fn trials_left(&self) -> u32 {
-        results::trials_left(self)
+        results::left(self).0
     }
 
     /// About how long the rest takes.
     pub fn time_left(&self) -> Duration {
+        results::left(self).1
+    }
+
+    /// About how long the trials from this number on should have taken: with it a clock tells what the estimate is worth.
+    pub fn time_planned(&self, from: usize) -> Duration {
+        self.trials.iter().skip(from).map(|trial| self.time_of(trial.purpose, trial.cell)).sum()
+    }
+
+    /// About how long a trial takes.
+    fn time_of(&self, purpose: Purpose, cell: Cell) -> Duration {
         let trial = &self.plan.trial;
+        let warm_up_ms = if purpose == Purpose::SelfTest { 0 } else { self.plan.warm_up_ms(cell) };
         // A trial that loses something waits for the timeout; about half of them do.
-        let one = trial.duration.0 + trial.warm_up.0 + trial.pause.0 + trial.timeout.0 / 2;
-        one * self.trials_left()
+        trial.duration.0 + Duration::from_millis(warm_up_ms) + trial.pause.0 + trial.timeout.0 / 2
     }
 
     fn sweeps(&self) -> usize {

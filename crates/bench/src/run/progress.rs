@@ -68,15 +68,13 @@ impl Display {
         ));
     }
 
-    /// About how long the rest takes: by the clock as soon as that has shown how long a trial takes, before by the plan.
+    /// About how long the rest takes: by the plan, and as soon as some trials are done as much longer or shorter as they took.
     pub fn time_left(&self, procedure: &Procedure) -> Duration {
-        let mine = (procedure.trials().len() as u32).saturating_sub(self.before);
-        let left = if mine < 3 {
-            procedure.time_left()
-        } else {
-            self.began.elapsed() / mine * procedure.trials_left()
-        };
-        Duration::from_secs(left.as_secs())
+        let left = procedure.time_left();
+        let mine = procedure.time_planned(self.before as usize);
+        let is_known = procedure.trials().len() >= self.before as usize + 3 && !mine.is_zero();
+        let pace = if is_known { self.began.elapsed().as_secs_f64() / mine.as_secs_f64() } else { 1.0 };
+        Duration::from_secs((left.as_secs_f64() * pace) as u64)
     }
 
     fn clear(&self) -> &'static str {

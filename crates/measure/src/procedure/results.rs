@@ -1,7 +1,9 @@
 //! What the repetitions and trials of a run add up to, and how much is still to be done.
 
 use super::{FAILURES, Procedure, Repetition, Stage};
-use crate::run::{ASKED_A, ASKED_AAAA, CellResult, Purpose, Summary, Trial};
+use crate::run::{ASKED_A, ASKED_AAAA, Cell, CellResult, Purpose, Summary, Trial};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What is assumed for an estimate as long as nothing was measured: what one core of a server does, and what one core of
 /// a tester does. The number of trials follows the logarithm of these, so a factor of two is one trial.
@@ -120,39 +122,52 @@ pub(super) fn base_qps(procedure: &Procedure, sweep: usize, cell: usize) -> f64 
     }
 }
 
-/// About how many trials are still to be done: what is known counts, what is not is guessed from the plan.
-pub(super) fn trials_left(procedure: &Procedure) -> u32 {
+/// About how many trials are still to be done, and how long they take: what is known counts, what is not is guessed from the
+/// plan.
+pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
+    if matches!(procedure.stage, Stage::Done | Stage::Stopped(_)) {
+        return (0, Duration::ZERO);
+    }
     let plan = &procedure.plan;
-    let cells = plan.cells.len();
-    let searches = plan.search.repetitions as usize * cells * procedure.sweeps();
-    let ended = procedure.repetitions.len();
-    let of_searches =
-        procedure.trials.iter().filter(|it| matches!(it.purpose, Purpose::Search | Purpose::Confirm));
-    // Once a search has ended, its kind tells what the others cost.
-    let per_search = if ended > 0 {
-        let trials = of_searches.clone().count() as f64;
-        trials / (ended as f64 + 0.5)
-    } else {
-        let first = f64::from(procedure.search_limits().trials(TYPICAL_QPS, procedure.failures()));
-        let near = procedure.search_limits().near(TYPICAL_QPS);
-        let further = f64::from(near.trials(0.99 * TYPICAL_QPS, procedure.failures())) + NOISE;
-        further + (first - further) / f64::from(plan.search.repetitions)
+    let mut ended: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for repetition in &procedure.repetitions {
+        *ended.entry((repetition.sweep, repetition.cell)).or_default() += 1;
+    }
+    let per_search = trials_of_a_search(procedure);
+    let (mut trials, mut seconds) = (0.0, 0.0);
+    let mut add = |count: f64, each: Duration| {
+        trials += count;
+        seconds += count * each.as_secs_f64();
     };
-    let points = plan.search.curve.len() * procedure.sweeps();
-    let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
-    let self_test = if procedure.self_test.is_some() {
-        0.0
-    } else {
-        let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
-        f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1))
-    };
-    match procedure.stage {
-        Stage::Done | Stage::Stopped(_) => 0,
-        _ => {
-            let left = (searches - ended.min(searches)) as f64 * per_search;
-            (left + self_test + (points - shown.min(points)) as f64).ceil() as u32
+    for sweep in 0..procedure.sweeps() {
+        for (cell, shares) in plan.cells.iter().enumerate() {
+            let done = ended.get(&(sweep, cell)).copied().unwrap_or(0);
+            let left = plan.search.repetitions.saturating_sub(done);
+            add(f64::from(left) * per_search, procedure.time_of(Purpose::Search, *shares));
         }
     }
+    let points = plan.search.curve.len() * procedure.sweeps();
+    let shown = procedure.trials.iter().filter(|it| it.purpose == Purpose::Curve).count();
+    add((points - shown.min(points)) as f64, procedure.time_of(Purpose::Curve, plan.cells[0]));
+    if procedure.self_test.is_none() {
+        let typical = procedure.self_test_limits().trials(TYPICAL_CERTIFICATE_QPS, FAILURES);
+        let left = f64::from(typical.saturating_sub(procedure.trials.len() as u32).max(1));
+        add(left, procedure.time_of(Purpose::SelfTest, Cell::default()));
+    }
+    (trials.ceil() as u32, Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// How many trials a search takes: once one has ended, its kind tells what the others cost.
+fn trials_of_a_search(procedure: &Procedure) -> f64 {
+    let ended = procedure.repetitions.len();
+    if ended > 0 {
+        let counts = |trial: &&Trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm);
+        return procedure.trials.iter().filter(counts).count() as f64 / (ended as f64 + 0.5);
+    }
+    let first = f64::from(procedure.search_limits().trials(TYPICAL_QPS, procedure.failures()));
+    let near = procedure.search_limits().near(TYPICAL_QPS);
+    let further = f64::from(near.trials(0.99 * TYPICAL_QPS, procedure.failures())) + NOISE;
+    further + (first - further) / f64::from(procedure.plan.search.repetitions)
 }
 
 #[cfg(test)]

@@ -364,3 +364,18 @@ fn the_estimate_is_near_what_was_needed() {
     let needed = events.iter().filter(|event| matches!(event, Event::Trial(_))).count() as u32;
     assert!((needed / 2..=needed * 2).contains(&estimate), "{estimate} estimated, {needed} needed");
 }
+
+#[test]
+fn the_time_of_cells_with_cached_names_counts_their_warm_up() {
+    // Of 4 cells 3 are warmed up for 3 s, before trials of 1.5 s.
+    let mut procedure = procedure(&format!("{QUICK}[grid]\ncached = [0, 0.2, 0.6, 1]\n"));
+    let (trials, time) = (f64::from(procedure.trials_left()), procedure.time_left().as_secs_f64());
+    let one = 1.5 + 0.3 + 0.5;
+    assert!((trials * one..=trials * (one + 3.0)).contains(&time), "{time} s for {trials} trials");
+    assert!(time > 1.5 * trials * one, "{time} s for {trials} trials");
+    world().run(&mut procedure);
+    assert_eq!((procedure.trials_left(), procedure.time_left()), (0, Duration::ZERO));
+    let cached = procedure.trials().iter().filter(|trial| trial.cell.cached_share > 0.0).count() as f64;
+    let planned = procedure.time_planned(0).as_secs_f64();
+    assert!((planned - procedure.trials().len() as f64 * one - 3.0 * cached).abs() < 1e-6, "{planned}");
+}
