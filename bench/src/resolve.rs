@@ -9,6 +9,7 @@ use crate::names::{self, QUERY};
 use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
+use engine::rules::{Rule, Rules};
 use engine::settings::{Arpa, Dns64, FailurePolicy, Network, Networks, Upstream};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use pref64::Pref64;
@@ -22,11 +23,17 @@ const STEP: Span = Span(200_000);
 /// Nanoseconds that the engine may take for a resolution.
 const GOAL_NS: f64 = 600.0;
 
+/// Rules of the engine that has many, and what they may add to a resolution, in nanoseconds.
+const RULES: u32 = 10_000;
+const GOAL_RULES_NS: f64 = 100.0;
+
 /// What runs in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
     /// Engine and upstream.
     Whole,
+    /// The same with many rules.
+    Rules,
     /// The upstream alone: what to subtract.
     Upstream,
 }
@@ -82,12 +89,12 @@ impl Outbox for Memory {
 /// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
 pub fn run(what: What, count: u64, check: bool) -> u64 {
     let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
-    let mut engine = Engine::new(settings(), Capacity { pending: 65_536 }, [7; 32]);
+    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536 }, [7; 32]);
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
     let mut query = [0; QUERY];
     for first in (0..count).step_by(BATCH) {
-        if what == What::Whole || first == 0 {
+        if what != What::Upstream || first == 0 {
             for sequence in first..first + BATCH as u64 {
                 names::write_query(sequence, &mut query);
                 engine.query(now, &client, &query, &mut asked);
@@ -98,17 +105,17 @@ pub fn run(what: What, count: u64, check: bool) -> u64 {
             for Asked { via, message } in &mut asked.asked[..asked.count] {
                 let length = reply(message);
                 match what {
-                    What::Whole => engine.reply(now, *via, &message[..length], &mut answered),
                     What::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
+                    _ => engine.reply(now, *via, &message[..length], &mut answered),
                 }
             }
-            if what == What::Whole {
+            if what != What::Upstream {
                 asked.count = 0;
                 std::mem::swap(&mut asked, &mut answered);
             }
         }
         now += STEP;
-        if what == What::Whole {
+        if what != What::Upstream {
             engine.expire(now, &mut asked);
         }
     }
@@ -137,7 +144,30 @@ fn reply(message: &mut [u8; 512]) -> usize {
     QUERY + A.len() + 4
 }
 
-fn settings() -> Settings {
+/// Rules of all kinds for other names, clients and addresses, and a last one that matches.
+fn rules(prefix: Pref64) -> Rules {
+    let other: Pref64 = Pref64::new("2001:db8:65::".parse().expect("an address"), 96).expect("96 bits");
+    let name =
+        |text: String| -> Box<[u8]> { [&[text.len() as u8], text.as_bytes(), b"\x04test\0"].concat().into() };
+    let list = (0..RULES - 1).map(|number| {
+        let [_, high, middle, low] = number.to_be_bytes();
+        let client =
+            Ipv6Addr::new(0x2001, 0xdb8, u16::from(high), u16::from_be_bytes([middle, low]), 0, 0, 0, 0);
+        let (clients, names) = (vec![Network::new(client, 64)], vec![name(format!("n{number}"))]);
+        let ipv4 = vec![Network::v4([10, middle, low, 0].into(), 24)];
+        let of = Rule { prefixes: vec![other], ..Rule::default() };
+        match number % 4 {
+            0 => Rule { names, ..of },
+            1 => Rule { clients, ..of },
+            2 => Rule { ipv4, ..of },
+            _ => Rule { names, clients, ..of },
+        }
+    });
+    let last = Rule { names: vec![name("dns64perf".to_owned())], prefixes: vec![prefix], ..Rule::default() };
+    Rules::build(list.chain([last]).collect()).expect("these rules do not lie in one another")
+}
+
+fn settings(what: What) -> Settings {
     let prefix = Pref64::new(names::PREFIX, 96).expect("the prefix is a constant of 96 bits");
     Settings {
         allow: Networks(vec![Network::new(Ipv6Addr::LOCALHOST, 128)]),
@@ -162,6 +192,7 @@ fn settings() -> Settings {
             recursive_only: false,
             max_records: 64,
             arpa: Arpa::default(),
+            rules: if what == What::Rules { rules(prefix).into() } else { Default::default() },
         },
         udp_size: 1232,
         pending_per_client: 65_536,
@@ -171,11 +202,13 @@ fn settings() -> Settings {
 /// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
 pub fn measure(rounds: usize) -> Result<Section, String> {
     let checked = 64 * BATCH as u64;
-    let right = run(What::Whole, checked, true);
-    if right != checked {
-        return Err(format!("{right} of {checked} answers of the engine are right"));
+    for what in [What::Whole, What::Rules] {
+        let right = run(what, checked, true);
+        if right != checked {
+            return Err(format!("{right} of {checked} answers of the engine are right"));
+        }
     }
-    let mut nanoseconds = Vec::new();
+    let (mut nanoseconds, mut with_rules) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         eprintln!("engine: round {round} of {rounds}");
         // CPU time, so that it does not count when others have the core.
@@ -184,21 +217,27 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
             std::hint::black_box(run(what, TIMED, false));
             (process::used(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
         };
-        nanoseconds.push(time(What::Whole) - time(What::Upstream));
+        let upstream = time(What::Upstream);
+        nanoseconds.push(time(What::Whole) - upstream);
+        with_rules.push(time(What::Rules) - upstream);
     }
+    let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
         "Six messages in memory, CPU time, {BATCH} questions pending at a time, {TIMED} resolutions per round; the time of the \
          upstream's part, measured alone, is subtracted. Includes writing the client's question."
     )];
     eprintln!("engine: instructions under valgrind");
-    let counted = instructions(What::Whole).and_then(|whole| Ok((whole, instructions(What::Upstream)?)));
-    let engine_instructions = match &counted {
-        Ok((whole, upstream)) => vec![whole - upstream],
-        Err(reason) => {
-            notes.push(format!("Instructions are left out: {reason}"));
-            Vec::new()
-        }
-    };
+    let counted = [What::Whole, What::Rules, What::Upstream].map(instructions);
+    let mut less_upstream =
+        |counted: &Result<f64, String>, upstream: &Result<f64, String>| match (counted, upstream) {
+            (Ok(counted), Ok(upstream)) => vec![counted - upstream],
+            (Err(reason), _) | (_, Err(reason)) => {
+                notes.push(format!("Instructions are left out: {reason}"));
+                Vec::new()
+            }
+        };
+    let engine_instructions = less_upstream(&counted[0], &counted[2]);
+    let rules_instructions = less_upstream(&counted[1], &counted[2]);
     Ok(Section {
         key: "engine",
         title: "The engine without I/O",
@@ -206,14 +245,29 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
         tables: vec![Table {
             title: "one resolution".to_owned(),
             columns: vec!["", "ns", "instructions"],
-            rows: vec![vec!["engine".to_owned(), cell(&nanoseconds, 0), cell(&engine_instructions, 0)]],
+            rows: vec![
+                vec!["engine".to_owned(), cell(&nanoseconds, 0), cell(&engine_instructions, 0)],
+                vec![format!("with {RULES} rules"), cell(&with_rules, 0), cell(&rules_instructions, 0)],
+            ],
         }],
-        goals: vec![Goal {
-            ratio: "nanoseconds of the engine for one resolution".to_owned(),
-            bound: Bound::AtMost(GOAL_NS),
-            measured: Summary::of(&nanoseconds),
-        }],
-        data: json!({"nanoseconds": nanoseconds, "instructions": engine_instructions.first()}),
+        goals: vec![
+            Goal {
+                ratio: "nanoseconds of the engine for one resolution".to_owned(),
+                bound: Bound::AtMost(GOAL_NS),
+                measured: Summary::of(&nanoseconds),
+            },
+            Goal {
+                ratio: format!("nanoseconds that {RULES} rules add"),
+                bound: Bound::AtMost(GOAL_RULES_NS),
+                measured: Summary::of(&added),
+            },
+        ],
+        data: json!({
+            "nanoseconds": nanoseconds,
+            "instructions": engine_instructions.first(),
+            "rules_nanoseconds": with_rules,
+            "rules_instructions": rules_instructions.first(),
+        }),
     })
 }
 
@@ -221,6 +275,7 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
 fn instructions(what: What) -> Result<f64, String> {
     let name = match what {
         What::Whole => "whole",
+        What::Rules => "rules",
         What::Upstream => "upstream",
     };
     let [short, long] = COUNTED;

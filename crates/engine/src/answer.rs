@@ -1,8 +1,9 @@
 //! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
 
 use crate::chain::{Chain, leads_on};
-use crate::settings::{Dns64, Network};
-use core::net::{Ipv4Addr, Ipv6Addr};
+use crate::rules::Applicable;
+use crate::settings::Dns64;
+use core::net::Ipv4Addr;
 use pref64::Pref64;
 use wire::header::{self, Flags};
 use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ede};
@@ -79,6 +80,8 @@ pub struct Tally {
     pub non_global: u64,
     /// Left out: never embedded.
     pub never_embed: u64,
+    /// Left out: a rule names no prefixes for it.
+    pub by_rule: u64,
     /// Left out: more than `max-records`.
     pub beyond_max: u64,
 }
@@ -112,8 +115,8 @@ pub struct Passed<'m, 'a> {
     pub chain: &'m Chain<'a>,
     /// Whether its AD bit is believed, and speaks for the whole answer.
     pub trusted: bool,
-    /// AAAA records in these networks are left out; empty when nothing is excluded for this client.
-    pub exclude: &'m [Network],
+    /// AAAA records that this excludes are left out; none when nothing is excluded for this client.
+    pub exclude: Option<&'m Dns64>,
     /// Replies that led to the name that this reply is about, in order.
     pub before: &'m [Vec<u8>],
 }
@@ -145,12 +148,8 @@ impl Passed<'_, '_> {
 
 /// Whether an AAAA record counts as absent (RFC 6147 section 5.1.4).
 #[inline]
-pub fn is_excluded(record: &Record<'_>, exclude: &[Network]) -> bool {
-    !exclude.is_empty()
-        && record.address6().is_some_and(|octets| {
-            let address = Ipv6Addr::from(octets);
-            exclude.iter().any(|network| network.contains(address))
-        })
+pub fn is_excluded(record: &Record<'_>, exclude: Option<&Dns64>) -> bool {
+    exclude.is_some_and(|dns64| record.address6().is_some_and(|address| dns64.excludes(address)))
 }
 
 /// Passes a reply on: its records unchanged (RFC 6147 section 5.3.3), header and OPT record our own.
@@ -199,6 +198,8 @@ pub struct Source<'m, 'a> {
     pub chain: &'m Chain<'a>,
     /// How addresses are made.
     pub dns64: &'m Dns64,
+    /// The rules that apply to the question.
+    pub rules: Applicable<'m>,
     /// Upper bound of the TTL: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
     pub negative_ttl: u32,
     /// Whether both legs are secure.
@@ -210,7 +211,7 @@ pub struct Source<'m, 'a> {
 /// Synthesizes AAAA records from the A records at the end of the chain (RFC 6147 sections 5.1.6 and 5.1.7): one per
 /// address and prefix, the owner that of the A, one TTL for the RRset.
 pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) -> (Written, Tally) {
-    let Source { message, chain, dns64, .. } = *source;
+    let Source { message, chain, .. } = *source;
     // 5.5: AD only for a client that set DO, and not for one that checks by itself (break-dnssec).
     let dnssec_ok = asker.edns.is_some_and(|edns| edns.dnssec_ok);
     let secure = source.secure && dnssec_ok && !asker.flags.contains(Flags::CD);
@@ -232,7 +233,7 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
             continue;
         }
         if let Some(address) = record.address4() {
-            embed(&mut page, dns64, record.owner, address, ttl, &mut tally);
+            embed(&mut page, source, record.owner, address, ttl, &mut tally);
         }
     }
     page.copy_rest(message);
@@ -263,30 +264,46 @@ fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
 }
 
 /// What is left out, when that is everything: no address at the end of the chain may be embedded. None: some may.
-pub fn all_left_out(message: &Message<'_>, chain: &Chain<'_>, dns64: &Dns64) -> Option<Tally> {
+pub fn all_left_out(
+    message: &Message<'_>,
+    chain: &Chain<'_>,
+    dns64: &Dns64,
+    rules: &Applicable<'_>,
+) -> Option<Tally> {
     let mut tally = Tally::default();
     for record in message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A)) {
-        for prefix in &dns64.prefixes {
-            match record.address4().map(|address| fate(dns64, prefix, address)) {
-                Some(Fate::Embed) => return None,
-                Some(Fate::NeverEmbed) => tally.never_embed += 1,
-                Some(Fate::NonGlobal) => tally.non_global += 1,
-                None => {}
+        let Some(address) = record.address4() else { continue };
+        let prefixes = prefixes(dns64, rules, address);
+        tally.by_rule += u64::from(prefixes.is_empty());
+        for prefix in prefixes {
+            match fate(dns64, prefix, address) {
+                Fate::Embed => return None,
+                Fate::NeverEmbed => tally.never_embed += 1,
+                Fate::NonGlobal => tally.non_global += 1,
             }
         }
     }
     Some(tally)
 }
 
+/// The prefixes that carry an address: those of the first rule that matches, else the general ones.
+#[inline]
+fn prefixes<'d>(dns64: &'d Dns64, rules: &Applicable<'d>, address: [u8; 4]) -> &'d [Pref64] {
+    rules.decide(address).map_or(&dns64.prefixes, |rule| &rule.prefixes)
+}
+
 fn embed(
     page: &mut Page<'_, '_>,
-    dns64: &Dns64,
+    source: &Source<'_, '_>,
     owner: wire::Name<'_>,
     address: [u8; 4],
     ttl: u32,
     tally: &mut Tally,
 ) {
-    for prefix in &dns64.prefixes {
+    let dns64 = source.dns64;
+    let prefixes = prefixes(dns64, &source.rules, address);
+    tally.by_rule += u64::from(prefixes.is_empty());
+    for prefix in prefixes {
         match fate(dns64, prefix, address) {
             Fate::NeverEmbed => tally.never_embed += 1,
             Fate::NonGlobal => tally.non_global += 1,

@@ -5,6 +5,7 @@ use crate::answer::{Asker, Page, Written};
 use crate::counters::Counter;
 use crate::settings::{Dns64, Reverse};
 use core::net::Ipv6Addr;
+use pref64::Pref64;
 use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
 use wire::header::Flags;
 use wire::{Builder, Class, Message, Name, Rcode, Section, Type};
@@ -31,6 +32,9 @@ const IPV4ONLY_REVERSE: [&[u8]; 2] =
 /// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
 const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
 
+/// Prefixes that a client is told: an answer with their 32 addresses takes 927 octets, and an OPT record 11.
+const PREFIXES: usize = 16;
+
 /// Labels of a name of 255 octets.
 const LABELS: usize = 128;
 
@@ -54,6 +58,7 @@ pub struct Here<'s> {
     data: Data,
     /// Where the zone's name begins in the question's.
     apex: usize,
+    client: Ipv6Addr,
     dns64: &'s Dns64,
 }
 
@@ -93,7 +98,7 @@ fn in_arpa<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fat
         return match data {
             Some(data) => {
                 let counter = Counter::LocalIpv4Only;
-                Fate::Here(Here { counter, data, apex: name.len() - zone, dns64 })
+                Fate::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
             }
             None => Fate::Ordinary,
         };
@@ -102,7 +107,7 @@ fn in_arpa<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fat
         return Fate::Ordinary;
     }
     let Some(Inside { apex, place }) = inside(dns64, name) else { return Fate::Ordinary };
-    let here = |data| Fate::Here(Here { counter: Counter::LocalReverse, data, apex, dns64 });
+    let here = |data| Fate::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
         _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
         _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
@@ -186,10 +191,9 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
         return None;
     }
     let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
-    let prefix = dns64
-        .prefixes
-        .iter()
-        .find(|prefix| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address))?;
+    let has_room = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles;
+    let general = dns64.prefixes.iter().filter(has_room).find(|prefix| prefix.contains(address));
+    let prefix = general.or_else(|| dns64.rules.prefix_of(address).filter(has_room))?;
     let place = match prefix.extract(address) {
         Some(v4) if labels == NIBBLES && nibbles == NIBBLES => Place::Address(v4),
         _ if labels > nibbles => Place::Below,
@@ -199,6 +203,28 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
 }
 
 impl Here<'_> {
+    /// All prefixes that the client may be given addresses of: the general ones first, then those of rules for some names
+    /// and addresses.
+    fn prefixes(&self) -> Vec<Pref64> {
+        let mut special = Vec::new();
+        let mut general = &self.dns64.prefixes;
+        for rule in self.dns64.rules.of_client(self.client) {
+            if rule.names.is_empty() && rule.ipv4.is_empty() {
+                // It matches whatever is asked: no later one is asked.
+                general = &rule.prefixes;
+                break;
+            }
+            special.extend(rule.prefixes.iter().copied());
+        }
+        let mut prefixes: Vec<Pref64> = Vec::new();
+        for prefix in general.iter().copied().chain(special) {
+            if prefixes.len() < PREFIXES && !prefixes.contains(&prefix) {
+                prefixes.push(prefix);
+            }
+        }
+        prefixes
+    }
+
     /// Writes the answer; AA is set, as we are the authority here (RFC 8880 section 7.1, item 4).
     pub fn write(&self, frame: &mut [u8], asker: &Asker<'_>) -> Written {
         let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
@@ -220,8 +246,9 @@ impl Here<'_> {
             }
             // Whatever is left out elsewhere: it is how clients learn the prefixes (RFC 7050 section 3).
             Data::Aaaa => {
+                let prefixes = self.prefixes();
                 for address in WELL_KNOWN {
-                    for prefix in &self.dns64.prefixes {
+                    for prefix in &prefixes {
                         page.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));
                     }
                 }

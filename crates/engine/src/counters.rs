@@ -49,6 +49,8 @@ counters! {
     SynthesizedNoData = "synthesized_total" {"reason": "nodata"};
     /// Synthesis because every AAAA was excluded.
     SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
+    /// Synthesis because a rule ignores real AAAA records.
+    SynthesizedIgnored = "synthesized_total" {"reason": "ignored"};
     /// Synthesis although the AAAA leg failed with an RCODE.
     SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
     /// Synthesis although the AAAA leg was not answered.
@@ -81,6 +83,8 @@ counters! {
     LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.
     LeftOutNeverEmbed = "left_out_addresses_total" {"reason": "never_embed"};
+    /// Addresses left out by a rule without prefixes.
+    LeftOutRule = "left_out_addresses_total" {"reason": "rule"};
     /// Addresses left out by `max-records`.
     LeftOutMaxRecords = "left_out_addresses_total" {"reason": "max_records"};
     /// Clients outside `allow`.

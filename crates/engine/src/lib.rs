@@ -19,6 +19,7 @@ mod links;
 mod query;
 mod random;
 mod reply;
+pub mod rules;
 pub mod servers;
 pub mod settings;
 mod settle;

@@ -1,9 +1,11 @@
 //! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
 //! in a new one.
 
+use crate::rules::Rules;
 use crate::time::Span;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
+use std::sync::Arc;
 
 /// How questions travel to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -112,9 +114,15 @@ impl Networks {
     /// `::/0` means IPv6 clients and contains no IPv4-mapped address; `0.0.0.0/0` means IPv4 clients.
     #[inline]
     pub fn contains(&self, address: Ipv6Addr) -> bool {
-        let mapped = address.to_ipv4_mapped().is_some();
-        self.0.iter().any(|network| network.contains(address) && (!mapped || network.mask.count_ones() >= 96))
+        contains(&self.0, address)
     }
+}
+
+/// Whether one of `networks` contains `address`, as [`Networks::contains`] has it.
+#[inline]
+pub(crate) fn contains(networks: &[Network], address: Ipv6Addr) -> bool {
+    let mapped = address.to_ipv4_mapped().is_some();
+    networks.iter().any(|network| network.contains(address) && (!mapped || network.mask.count_ones() >= 96))
 }
 
 /// What is done with the reverse names of addresses under the prefixes (RFC 6147 section 5.3.1).
@@ -180,6 +188,18 @@ pub struct Dns64 {
     pub max_records: usize,
     /// Names that are answered here.
     pub arpa: Arpa,
+    /// Other prefixes, or none, for some clients, names and addresses.
+    pub rules: Arc<Rules>,
+}
+
+impl Dns64 {
+    /// Whether an AAAA record with this address counts as absent: it is excluded, or under a prefix of ours.
+    #[inline]
+    pub fn excludes(&self, address: [u8; 16]) -> bool {
+        let octets = Ipv6Addr::from(address);
+        self.exclude_aaaa.iter().any(|network| network.contains(octets))
+            || !self.rules.is_empty() && self.rules.prefix_of(address).is_some()
+    }
 }
 
 /// Forwarders of a zone.

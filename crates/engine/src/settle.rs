@@ -91,7 +91,7 @@ impl Engine {
         for record in message.records(Section::Answer) {
             if chain.ends_in(&record, Type::AAAA) {
                 // 5.1.1: one real address is enough. 5.1.4: an excluded one counts as absent.
-                if !is_excluded(&record, &self.settings.dns64.exclude_aaaa) {
+                if !is_excluded(&record, Some(&self.settings.dns64)) {
                     return Verdict::Pass(Counter::NotSynthesizedReal);
                 }
                 excluded = true;
@@ -125,6 +125,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let cause = match (verdict, outcome) {
+            (Verdict::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter) => Cause::Ignored,
             (Verdict::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
                 return self.pass_on(waiter, message, chain, true, now, out);
@@ -203,7 +204,11 @@ impl Engine {
             self.counters.count(Counter::NotSynthesizedNoA);
             return self.pass_on(waiter, message, chain, false, now, out);
         }
-        if let Some(tally) = answer::all_left_out(message, chain, &self.settings.dns64)
+        let dns64 = &self.settings.dns64;
+        let state = &self.waiters[waiter];
+        let rules = dns64.rules.of(state.client.address, state.name());
+        let left_out = answer::all_left_out(message, chain, dns64, &rules);
+        if let Some(tally) = left_out
             && self.needs_basis(waiter, message)
         {
             self.account(waiter, &tally);
@@ -211,17 +216,23 @@ impl Engine {
         }
         let secure = self.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
         let negative_ttl = self.waiters[waiter].negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-        let Engine { settings, waiters, counters, chains, .. } = self;
-        let before = replies(chains, waiters[waiter].chain);
-        let source = Source { message, chain, dns64: &settings.dns64, negative_ttl, secure, before };
+        let before = replies(&self.chains, self.waiters[waiter].chain);
+        let source = Source { message, chain, dns64, rules, negative_ttl, secure, before };
         let mut tally = answer::Tally::default();
-        Engine::respond(waiters, counters, settings.udp_size, waiter, now, out, |frame, asker| {
+        let (waiters, counters, own_size) = (&self.waiters, &mut self.counters, self.settings.udp_size);
+        Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
             let (written, counted) = answer::synthesize(frame, asker, &source);
             tally = counted;
             written
         });
         self.account(waiter, &tally);
         self.forget(waiter);
+    }
+
+    /// Whether a rule has a client's question synthesized although there are AAAA records.
+    fn ignores_real(&self, waiter: Index) -> bool {
+        let waiter = &self.waiters[waiter];
+        self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()
     }
 
     /// Whether an answer without any address lacks the SOA that lets the client keep it (RFC 2308 section 5), and the
@@ -258,6 +269,7 @@ impl Engine {
         for (counter, amount) in [
             (Counter::LeftOutNonGlobal, tally.non_global),
             (Counter::LeftOutNeverEmbed, tally.never_embed),
+            (Counter::LeftOutRule, tally.by_rule),
             (Counter::LeftOutMaxRecords, tally.beyond_max),
         ] {
             if amount > 0 {
@@ -268,6 +280,7 @@ impl Engine {
             _ if tally.records == 0 => Counter::NotSynthesizedPolicy,
             Cause::NoData => Counter::SynthesizedNoData,
             Cause::Excluded => Counter::SynthesizedExcluded,
+            Cause::Ignored => Counter::SynthesizedIgnored,
             Cause::Error => Counter::SynthesizedError,
             Cause::Timeout => Counter::SynthesizedTimeout,
         });
@@ -289,7 +302,7 @@ impl Engine {
             message,
             chain,
             trusted,
-            exclude: if filter { &settings.dns64.exclude_aaaa } else { &[] },
+            exclude: filter.then_some(&settings.dns64),
             before: replies(chains, waiters[waiter].chain),
         };
         Engine::respond(waiters, counters, settings.udp_size, waiter, now, out, |frame, asker| {

@@ -34,6 +34,8 @@ pub enum Cause {
     NoData,
     /// All AAAA records were excluded.
     Excluded,
+    /// A rule ignores the AAAA records.
+    Ignored,
     /// The AAAA leg failed with an RCODE.
     Error,
     /// The AAAA leg was not answered.

@@ -122,6 +122,7 @@ fn settings(lookup: Lookup) -> Settings {
             recursive_only: false,
             max_records: 64,
             arpa: Arpa::default(),
+            rules: Default::default(),
         },
         udp_size: 1232,
         pending_per_client: 1000,

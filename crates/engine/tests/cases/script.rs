@@ -1,6 +1,7 @@
 //! The language of the scenarios: lines of text become steps.
 
 use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
+use engine::rules::{Rule, Rules};
 use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
@@ -284,6 +285,11 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "dns64.ptr-server" => dns64.arpa.server = name(value).into(),
         "dns64.ptr-contact" => dns64.arpa.contact = name(value).into(),
         "dns64.ipv4only-arpa" => dns64.arpa.ipv4only = yes,
+        "dns64.rule" => {
+            let mut list = dns64.rules.list().to_vec();
+            list.push(rule(value)?);
+            dns64.rules = Rules::build(list).map_err(|error| error.to_string())?.into();
+        }
         "dns64.max-records" => dns64.max_records = number()? as usize,
         "dns64.on-failure.servfail" => dns64.on_failure.servfail = failure()?,
         "dns64.on-failure.refused" => dns64.on_failure.refused = failure()?,
@@ -295,6 +301,24 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         _ => return Err("no such key".into()),
     }
     Ok(())
+}
+
+/// `names N... clients N... ipv4 N... prefixes P... ignore`, each part if there is such.
+fn rule(text: &str) -> Result<Rule, String> {
+    let mut made = Rule::default();
+    let mut part = "";
+    for word in text.split_whitespace() {
+        match (word, part) {
+            ("names" | "clients" | "ipv4" | "prefixes", _) => part = word,
+            ("ignore", _) => made.ignores_real = true,
+            (_, "names") => made.names.push(name(word).into()),
+            (_, "clients") => made.clients.extend(networks(word)),
+            (_, "ipv4") => made.ipv4.extend(networks(word)),
+            (_, "prefixes") => made.prefixes.push(word.parse().map_err(|error| format!("{word}: {error}"))?),
+            _ => return Err(format!("{word}?")),
+        }
+    }
+    Ok(made)
 }
 
 fn span(text: &str) -> Result<Span, String> {

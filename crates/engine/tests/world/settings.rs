@@ -64,6 +64,7 @@ pub fn settings() -> Settings {
             recursive_only: false,
             max_records: 64,
             arpa: Arpa::default(),
+            rules: Default::default(),
         },
         udp_size: 1232,
         pending_per_client: 1000,

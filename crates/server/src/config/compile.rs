@@ -1,8 +1,10 @@
 //! From the configuration to what the engine is told.
 
-use super::{Config, Network};
+use super::{Config, Dns64, Network, Rule};
+use engine::rules::{self, Entangled, Rules};
 use engine::settings::{self, Networks};
 use engine::{Capacity, Settings};
+use std::sync::Arc;
 
 impl Config {
     /// What the engine is told to do.
@@ -38,6 +40,8 @@ impl Config {
                 break_dnssec: dns64.break_dnssec,
                 recursive_only: dns64.recursive_only,
                 max_records: dns64.max_records,
+                // It was built when the configuration was checked.
+                rules: Arc::new(dns64.built_rules().unwrap_or_default()),
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
                     ipv4only: dns64.ipv4only_arpa,
@@ -53,6 +57,20 @@ impl Config {
     /// What is reserved at start.
     pub fn capacity(&self) -> Capacity {
         Capacity { pending: self.limits.pending }
+    }
+}
+
+impl Dns64 {
+    /// The rules in the tables that the engine asks.
+    pub(super) fn built_rules(&self) -> Result<Rules, Entangled> {
+        let rule = |rule: &Rule| rules::Rule {
+            clients: compiled(&rule.clients),
+            names: rule.names.iter().map(|name| name.wire().into()).collect(),
+            ipv4: compiled(&rule.ipv4),
+            prefixes: rule.prefixes.clone(),
+            ignores_real: rule.ignores_real,
+        };
+        Rules::build(self.rules.iter().map(rule).collect())
     }
 }
 

@@ -1,11 +1,11 @@
 //! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
 
 use super::address::{Family, prefix};
-use super::draft::Draft;
+use super::draft::{Draft, RuleDraft};
 use super::read::{networks, set};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
-use super::{Dns64, Dnssec, Lookup, Name, amount, limits};
+use super::{Dns64, Dnssec, Lookup, Name, Network, Rule, amount, limits};
 use engine::limits::RECORDS;
 use engine::settings::{OnFailure, Reverse};
 use std::net::Ipv6Addr;
@@ -56,11 +56,12 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     reverse(&mut table, dns64);
     set(&mut dns64.ipv4only_arpa, table.boolean("ipv4only-arpa"));
     on_failure(table.table("on-failure"), draft);
-    for rule in table.tables("rule") {
-        let place = rule.place().clone();
-        read_rule(rule, problems);
-        table.not_yet(&place, "rule", "delete this [[dns64.rule]]");
+    let rules = table.tables("rule");
+    if let Some(rule) = rules.get(limits::RULES) {
+        let what = format!("more than {} rules", limits::RULES);
+        problems.add(rule.place(), Fault::new(what, "let a rule name several clients, names or networks"));
     }
+    draft.rules = rules.into_iter().map(|rule| read_rule(rule, problems)).collect();
     table.finish();
 }
 
@@ -112,12 +113,40 @@ fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
     table.finish();
 }
 
-/// Checks a rule. The engine cannot follow one yet, so nothing is kept.
-fn read_rule(mut table: Table<'_>, problems: &Problems) {
-    networks(&mut table, "clients", Family::Both, problems);
-    table.list("names", "a domain name", Name::parse);
-    networks(&mut table, "ipv4", Family::V4, problems);
-    table.list("prefixes", "a prefix", prefix);
-    table.choice("real-aaaa", &[("prefer", ()), ("ignore", ())]);
+fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
+    let place = table.place().clone();
+    let mut rule = Rule { clients: some(&mut table, "clients", Family::Both, problems), ..Rule::default() };
+    if let Some(entry) = table.get("names") {
+        entry.refuse_empty("delete the key: a rule without it is for all names");
+        if let Some(names) = entry.list("a domain name", Name::parse) {
+            rule.names = names.into_iter().map(|item| item.value).collect();
+        }
+    }
+    rule.ipv4 = some(&mut table, "ipv4", Family::V4, problems);
+    let prefixes = table.list("prefixes", "a prefix", prefix);
+    if let Some(list) = &prefixes
+        && let Some(item) = list.get(limits::PREFIXES)
+    {
+        let what = format!("more than {} prefixes", limits::PREFIXES);
+        problems.add(&item.place, Fault::new(what, "name only those that a NAT64 of this network serves"));
+    }
+    if let Some(real) = table.choice("real-aaaa", &[("prefer", false), ("ignore", true)]) {
+        rule.ignores_real = real.value;
+        if real.value && !rule.ipv4.is_empty() {
+            let what = "a rule with `ipv4` cannot ignore AAAA records";
+            let help =
+                "what IPv4 addresses there are is known only after that: delete `ipv4`, or write \"prefer\"";
+            problems.add(&real.place, Fault::new(what.to_owned(), help));
+        }
+    }
     table.finish();
+    RuleDraft { place, rule, prefixes }
+}
+
+/// Networks of a rule. An empty list would match nothing, where one that is absent matches everything.
+fn some(table: &mut Table<'_>, key: &'static str, family: Family, problems: &Problems) -> Vec<Network> {
+    if let Some(entry) = table.get(key) {
+        entry.refuse_empty("delete the key: a rule without it is for all of them");
+    }
+    networks(table, key, family, problems).unwrap_or_default()
 }

@@ -24,6 +24,16 @@ pub struct ZoneDraft {
     pub forwarders: Source,
 }
 
+/// A rule with the places of its parts.
+#[derive(Debug)]
+pub struct RuleDraft {
+    pub place: Place,
+    /// Without its prefixes.
+    pub rule: Rule,
+    /// None: the general ones.
+    pub prefixes: Option<Vec<Item<Pref64>>>,
+}
+
 /// What was read so far. `config` has everything that no other field of this has.
 #[derive(Debug)]
 pub struct Draft {
@@ -33,6 +43,7 @@ pub struct Draft {
     pub zones: Vec<ZoneDraft>,
     pub prefixes: Vec<Item<Pref64>>,
     pub suffix: Item<Ipv6Addr>,
+    pub rules: Vec<RuleDraft>,
     pub metrics_listen: Option<Item<SocketAddr>>,
 }
 
@@ -98,6 +109,7 @@ impl Default for Draft {
                     ptr_server: Name::known(b"\x09localhost\x00"),
                     ptr_contact: Name::known(b"\x06nobody\x07invalid\x00"),
                     ipv4only_arpa: true,
+                    rules: Vec::new(),
                     max_records: RECORDS.min(64),
                 },
                 udp_size: 1232,
@@ -118,6 +130,7 @@ impl Default for Draft {
             // RFC 6147 section 5.2: without a configured prefix the well-known one is used.
             prefixes: vec![default(pref64::WELL_KNOWN)],
             suffix: default(Ipv6Addr::UNSPECIFIED),
+            rules: Vec::new(),
             metrics_listen: Some(default(super::DEFAULT_METRICS)),
         }
     }
@@ -151,6 +164,7 @@ impl Draft {
         self.check_listen(problems);
         self.settle_upstreams(resolv_conf, problems, &mut warnings);
         self.settle_prefixes(problems);
+        self.settle_rules(problems);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
         (self.config, warnings)
@@ -224,6 +238,34 @@ impl Draft {
             if !dns64.exclude_aaaa.contains(&network) {
                 dns64.exclude_aaaa.push(network);
             }
+        }
+    }
+
+    fn settle_rules(&mut self, problems: &Problems) {
+        let dns64 = &mut self.config.dns64;
+        for RuleDraft { rule, prefixes, .. } in &self.rules {
+            let mut rule = rule.clone();
+            if let Some(prefixes) = prefixes {
+                distinct(prefixes, "prefix", problems);
+                for prefix in prefixes {
+                    match prefix.value.with_suffix(dns64.suffix) {
+                        Ok(complete) => rule.prefixes.push(complete),
+                        Err(error) => {
+                            let Fault { what, help } = prefix_fault(&dns64.suffix.to_string(), error);
+                            let what = format!("{what} (the suffix, with the prefix {})", prefix.value);
+                            problems.add(&prefix.place, Fault { what, help });
+                        }
+                    }
+                }
+            } else {
+                rule.prefixes.clone_from(&dns64.prefixes);
+            }
+            dns64.rules.push(rule);
+        }
+        if let (Err(error), Some(first)) = (dns64.built_rules(), self.rules.first()) {
+            let help =
+                "let fewer rules have both `clients` and `ipv4`, or names that lie less deep in one another";
+            problems.add(&first.place, Fault::new(error.to_string(), help));
         }
     }
 

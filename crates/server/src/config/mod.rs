@@ -166,8 +166,25 @@ pub struct Dns64 {
     pub ptr_contact: Name,
     /// Whether `ipv4only.arpa` is answered here.
     pub ipv4only_arpa: bool,
+    /// `[[dns64.rule]]`, in order.
+    pub rules: Vec<Rule>,
     /// Synthesized records in one answer.
     pub max_records: usize,
+}
+
+/// One `[[dns64.rule]]`. An empty list of what it matches stands for everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Who asks.
+    pub clients: Vec<Network>,
+    /// The names asked, and all below them.
+    pub names: Vec<Name>,
+    /// IPv4 addresses.
+    pub ipv4: Vec<Network>,
+    /// The prefixes that carry them, with the suffix; none: such addresses are left out.
+    pub prefixes: Vec<Pref64>,
+    /// `real-aaaa = "ignore"`.
+    pub ignores_real: bool,
 }
 
 /// `[limits]`.

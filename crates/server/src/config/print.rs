@@ -134,7 +134,21 @@ impl Config {
             };
             writeln!(f, "{key} = {}", text(action))?;
         }
-        writeln!(f)
+        writeln!(f)?;
+        for rule in &dns64.rules {
+            writeln!(f, "[[dns64.rule]]")?;
+            for (key, networks) in [("clients", &rule.clients), ("ipv4", &rule.ipv4)] {
+                if !networks.is_empty() {
+                    writeln!(f, "{key} = {}", list(networks))?;
+                }
+            }
+            if !rule.names.is_empty() {
+                writeln!(f, "names = {}", list(&rule.names))?;
+            }
+            writeln!(f, "prefixes = {}", list(&rule.prefixes))?;
+            writeln!(f, "real-aaaa = {}\n", text(if rule.ignores_real { "ignore" } else { "prefer" }))?;
+        }
+        Ok(())
     }
 }
 

@@ -164,16 +164,12 @@ fn unknown_keys_and_tables_are_errors_with_a_proposal() {
 }
 
 #[test]
-fn a_rule_is_checked_although_it_cannot_be_used_yet() {
+fn every_error_of_a_rule_is_found_with_its_place() {
     let found = problems("[[dns64.rule]]\nip4 = [\"10.0.0.0/8\"]\nprefixes = [\"64:ff9b::/97\"]\n");
-    assert_eq!(found.len(), 3, "{found:#?}");
-    assert!(found[0].starts_with("1:1 `dns64.rule` is not supported yet"), "{}", found[0]);
-    assert!(
-        found[1].starts_with("2:1 unknown key `ip4` in [dns64.rule] / did you mean `ipv4`?"),
-        "{}",
-        found[1]
-    );
-    assert!(found[2].starts_with("3:13 `64:ff9b::/97`"), "{}", found[2]);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    let unknown = "2:1 unknown key `ip4` in [dns64.rule] / did you mean `ipv4`?";
+    assert!(found[0].starts_with(unknown), "{}", found[0]);
+    assert!(found[1].starts_with("3:13 `64:ff9b::/97`"), "{}", found[1]);
 }
 
 /// What asks for a part that does not exist yet: the line, and the key that the message names.
@@ -181,7 +177,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.proxy-from = [\"10.0.0.0/8\"]", "server.proxy-from"),
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
-    ("dns64.rule = [{ names = [\"a\"] }]", "dns64.rule"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
     ("local.records = [\"nas.home. 60 IN A 192.168.1.5\"]", "local.records"),
     ("local.hosts-file = \"/etc/hosts\"", "local.hosts-file"),
@@ -263,6 +258,51 @@ fn the_names_under_arpa_are_answered_unless_the_file_says_otherwise() {
     assert_eq!(&settings.dns64.arpa.contact[..], b"\x0bhost.master\x07example\x00");
     assert_eq!(read(&config.to_toml()), config);
     assert_eq!(read("dns64.ptr = \"off\"").settings().dns64.arpa.reverse, Reverse::Off);
+}
+
+#[test]
+fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
+    let text = "[dns64]\nprefixes = [\"2001:db8:64::/96\"]\n\
+        [[dns64.rule]]\nnames = [\"Legacy.Example\"]\nprefixes = []\n\
+        [[dns64.rule]]\nclients = [\"2001:db8:a::/48\", \"10.0.0.0/8\"]\nipv4 = [\"192.0.2.0/24\"]\n\
+        prefixes = [\"2001:db8:100::/40\", \"2001:db8:a::/96\"]\n\
+        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\n";
+    let config = read(text);
+    let rules = &config.dns64.rules;
+    let shown = |prefixes: &[Pref64]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(rules[0].names[0].wire(), b"\x06legacy\x07example\x00");
+    assert!(rules[0].prefixes.is_empty() && rules[0].clients.is_empty() && rules[0].ipv4.is_empty());
+    assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
+    assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].ignores_real), (2, 1, false));
+    assert_eq!(shown(&rules[2].prefixes), ["2001:db8:64::/96"]);
+    assert!(rules[2].ignores_real);
+    assert_eq!(read(&config.to_toml()), config);
+    assert_eq!(config.settings().dns64.rules.list().len(), 3);
+    let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
+    let with_suffix = read(with_suffix);
+    assert_eq!(with_suffix.dns64.rules[0].prefixes[0].suffix().to_string(), "::1");
+}
+
+#[test]
+fn rules_that_cannot_be_meant_are_refused() {
+    for (rule, words) in [
+        ("clients = []", "`dns64.rule.clients` is empty"),
+        ("names = []", "`dns64.rule.names` is empty"),
+        ("ipv4 = []", "`dns64.rule.ipv4` is empty"),
+        ("ipv4 = [\"2001:db8::/32\"]", "2001:db8::/32"),
+        ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore AAAA records"),
+        ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is there twice"),
+        ("prefixes = [\"2001:db8::/97\"]", "/97 is not a length"),
+        ("ip4 = [\"10.0.0.0/8\"]", "ipv4"),
+    ] {
+        let found = problems(&format!("[[dns64.rule]]\n{rule}\n"));
+        assert_eq!(found.len(), 1, "{rule}: {found:#?}");
+        assert!(found[0].contains(words), "{rule}: {}", found[0]);
+    }
+    let deep: String =
+        (1..=9).map(|labels| format!("[[dns64.rule]]\nnames = [\"{}\"]\n", "a.".repeat(labels))).collect();
+    let found = problems(&deep);
+    assert!(found.len() == 1 && found[0].contains("below one another"), "{found:#?}");
 }
 
 #[test]

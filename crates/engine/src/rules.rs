@@ -1,0 +1,449 @@
+//! Rules: which prefixes carry an IPv4 address, by client, name and address. The first rule that matches decides.
+//!
+//! Thousands of them cost a lookup: they are turned into tables when they are read. A table of names holds, for each name of
+//! a rule, what its rules say: one [`Leaf`] for rules for all clients, and one for each part of the addresses in which the
+//! same rules apply. A leaf knows the first rule for each part of the IPv4 addresses. So a question finds the leaves of
+//! its name and of the names above it, and an address asks each of them; the lowest number wins.
+
+use crate::settings::{Network, contains};
+use core::cell::Cell;
+use core::net::{Ipv4Addr, Ipv6Addr};
+use pref64::Pref64;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+/// Names of rules that a name may be below. Each costs a lookup.
+pub const NESTED: usize = 8;
+
+/// Entries of all tables: 2^22 at up to 20 octets are 80 MiB. Rules whose networks of clients lie in one another and list
+/// many IPv4 networks each need the most.
+pub const ENTRIES: usize = 1 << 22;
+
+/// No rule.
+const NOBODY: u32 = u32::MAX;
+
+/// One rule. An empty list matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Who asks; IPv4 as IPv4-mapped.
+    pub clients: Vec<Network>,
+    /// The name asked is one of these or below it; in wire form, lower case.
+    pub names: Vec<Box<[u8]>>,
+    /// IPv4 addresses, as IPv4-mapped networks.
+    pub ipv4: Vec<Network>,
+    /// The prefixes that carry such addresses; none: they are left out.
+    pub prefixes: Vec<Pref64>,
+    /// Synthesize although there are AAAA records. Only for rules without `ipv4`: what A records there are is not known
+    /// when this is decided.
+    pub ignores_real: bool,
+}
+
+/// Why rules cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entangled {
+    /// Names of rules lie below one another more than [`NESTED`] deep.
+    Nested,
+    /// The tables would have more than [`ENTRIES`] entries.
+    Large,
+}
+
+impl fmt::Display for Entangled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entangled::Nested => write!(f, "rules name more than {NESTED} names below one another"),
+            Entangled::Large => {
+                write!(f, "rules overlap so much that their tables have more than {ENTRIES} entries")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Entangled {}
+
+/// Rules, ready to be asked.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    list: Vec<Rule>,
+    names: Names,
+    nodes: Vec<Node>,
+    leaves: Vec<Leaf>,
+    /// Networks of all prefixes, with a number for each: the first rule that names it.
+    prefixes: Ranges<u128>,
+}
+
+/// What rules say for one name.
+#[derive(Clone, Debug)]
+struct Node {
+    name: Box<[u8]>,
+    /// The leaf of rules for all clients.
+    everybody: u32,
+    /// The leaves of rules for some clients.
+    clients: Ranges<u128>,
+}
+
+/// What rules say for a name and a client.
+#[derive(Clone, Debug)]
+struct Leaf {
+    /// The first rule for all IPv4 addresses.
+    always: u32,
+    /// The first rule for some of them.
+    ipv4: Ranges<u32>,
+}
+
+impl Rules {
+    /// Builds the tables.
+    pub fn build(list: Vec<Rule>) -> Result<Rules, Entangled> {
+        let mut by_name: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+        for (number, rule) in (0..).zip(&list) {
+            let root: &[u8] = &[0];
+            let names = rule.names.iter().map(|name| &name[..]);
+            for name in names.chain(rule.names.is_empty().then_some(root)) {
+                by_name.entry(name).or_default().push(number);
+            }
+        }
+        let mut made = Rules::default();
+        let mut room = ENTRIES;
+        for (&name, numbers) in &by_name {
+            let node = made.node(name, numbers, &list, &mut room)?;
+            made.nodes.push(node);
+        }
+        made.names = Names::new(&made.nodes);
+        for &name in by_name.keys() {
+            if suffixes(name).filter(|suffix| by_name.contains_key(suffix)).count() > NESTED {
+                return Err(Entangled::Nested);
+            }
+        }
+        let mut spans = Vec::new();
+        for (number, rule) in (0..).zip(&list) {
+            let network = |prefix: &Pref64| Network::new(prefix.address(), prefix.length());
+            spans.extend(rule.prefixes.iter().map(|prefix| (span6(&network(prefix)), number)));
+        }
+        made.prefixes = Ranges::lowest(spans, &mut room)?;
+        made.list = list;
+        Ok(made)
+    }
+
+    fn node(
+        &mut self,
+        name: &[u8],
+        numbers: &[u32],
+        list: &[Rule],
+        room: &mut usize,
+    ) -> Result<Node, Entangled> {
+        let of = |number: u32| &list[number as usize];
+        let (some, all): (Vec<u32>, Vec<u32>) =
+            numbers.iter().partition(|&&number| !of(number).clients.is_empty());
+        let everybody = self.leaf(&all, list, room)?;
+        let spans: Vec<_> = some
+            .iter()
+            .flat_map(|&number| {
+                let spans = of(number).clients.iter().flat_map(client_spans);
+                spans.map(move |span| (span, number))
+            })
+            .collect();
+        let mut known = HashMap::new();
+        let clients = Ranges::build(spans, |numbers| {
+            if numbers.is_empty() {
+                return Ok(NOBODY);
+            }
+            let numbers: Vec<u32> = numbers.iter().copied().collect();
+            if let Some(&leaf) = known.get(&numbers) {
+                return Ok(leaf);
+            }
+            let leaf = self.leaf(&numbers, list, room)?;
+            *room = room.checked_sub(numbers.len() + 1).ok_or(Entangled::Large)?;
+            known.insert(numbers, leaf);
+            Ok(leaf)
+        })?;
+        Ok(Node { name: name.into(), everybody, clients })
+    }
+
+    fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, Entangled> {
+        if numbers.is_empty() {
+            return Ok(NOBODY);
+        }
+        let of = |number: u32| &list[number as usize];
+        let always = numbers.iter().copied().find(|&number| of(number).ipv4.is_empty()).unwrap_or(NOBODY);
+        let spans = numbers
+            .iter()
+            .flat_map(|&number| of(number).ipv4.iter().map(move |network| (span4(network), number)))
+            .collect();
+        let ipv4 = Ranges::lowest(spans, room)?;
+        self.leaves.push(Leaf { always, ipv4 });
+        Ok(self.leaves.len() as u32 - 1)
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The rules, in order.
+    pub fn list(&self) -> &[Rule] {
+        &self.list
+    }
+
+    /// The rules that may apply to a question for `name`, in wire form.
+    #[inline]
+    pub fn of(&self, client: Ipv6Addr, name: &[u8]) -> Applicable<'_> {
+        let mut found = Applicable {
+            rules: self,
+            leaves: [NOBODY; 2 * NESTED],
+            len: 0,
+            latest: Cell::new(([0; 4], NOBODY)),
+        };
+        if !self.is_empty() {
+            self.names.find(&self.nodes, name, |node| {
+                found.add(node.everybody);
+                found.add(node.clients.find(u128::from(client)));
+            });
+        }
+        found
+    }
+
+    /// The first prefix of a rule that an IPv6 address is under.
+    pub fn prefix_of(&self, address: [u8; 16]) -> Option<&Pref64> {
+        let rule = self.list.get(self.prefixes.find(u128::from_be_bytes(address)) as usize)?;
+        rule.prefixes.iter().find(|prefix| prefix.contains(address))
+    }
+
+    /// The rules for a client, whatever is asked, in order.
+    pub fn of_client(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
+        self.list.iter().filter(move |rule| rule.clients.is_empty() || contains(&rule.clients, client))
+    }
+}
+
+/// The rules that may apply to a question.
+pub struct Applicable<'r> {
+    rules: &'r Rules,
+    leaves: [u32; 2 * NESTED],
+    len: usize,
+    /// The latest decision, as answers ask for it twice; nothing is decided for the address 0.0.0.0 before it is asked for.
+    latest: Cell<([u8; 4], u32)>,
+}
+
+impl<'r> Applicable<'r> {
+    #[inline]
+    fn add(&mut self, leaf: u32) {
+        if leaf != NOBODY
+            && let Some(place) = self.leaves.get_mut(self.len)
+        {
+            *place = leaf;
+            self.len += 1;
+        }
+    }
+
+    fn leaves(&self) -> impl Iterator<Item = &'r Leaf> {
+        self.leaves[..self.len].iter().map(|&leaf| &self.rules.leaves[leaf as usize])
+    }
+
+    /// The rule that decides what becomes of an IPv4 address. None: no rule matches.
+    #[inline]
+    pub fn decide(&self, address: [u8; 4]) -> Option<&'r Rule> {
+        if self.len == 0 {
+            return None;
+        }
+        let (latest, mut number) = self.latest.get();
+        if latest != address || address == [0; 4] {
+            let at = u32::from_be_bytes(address);
+            number = self.leaves().map(|leaf| leaf.always.min(leaf.ipv4.find(at))).min()?;
+            self.latest.set((address, number));
+        }
+        self.rules.list.get(number as usize)
+    }
+
+    /// Whether AAAA records are ignored: so says the first rule that matches whatever the IPv4 address.
+    #[inline]
+    pub fn ignores_real(&self) -> bool {
+        let lowest = self.leaves().map(|leaf| leaf.always).min();
+        lowest.and_then(|number| self.rules.list.get(number as usize)).is_some_and(|rule| rule.ignores_real)
+    }
+}
+
+fn span6(network: &Network) -> (u128, u128) {
+    (network.address, network.address | !network.mask)
+}
+
+/// As [`contains`] has it, a network of IPv6 clients goes around the IPv4-mapped addresses.
+fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
+    let (first, last) = span6(network);
+    let mapped = span6(&Network::v4(Ipv4Addr::UNSPECIFIED, 0));
+    let parts = if first < mapped.0 && last > mapped.1 {
+        [Some((first, mapped.0 - 1)), Some((mapped.1 + 1, last))]
+    } else {
+        [Some((first, last)), None]
+    };
+    parts.into_iter().flatten()
+}
+
+fn span4(network: &Network) -> (u32, u32) {
+    // IPv4-mapped: the last 32 bits are the address.
+    let (first, last) = span6(network);
+    (first as u32, last as u32)
+}
+
+/// A number for each part of a line of numbers.
+#[derive(Clone, Debug, Default)]
+struct Ranges<K> {
+    /// Where the parts begin, in order.
+    starts: Vec<K>,
+    /// Their numbers.
+    values: Vec<u32>,
+}
+
+/// Numbers that addresses are made of.
+trait Address: Copy + Ord {
+    /// The next one, unless this is the last of all.
+    fn next(self) -> Option<Self>;
+}
+
+impl Address for u32 {
+    fn next(self) -> Option<u32> {
+        self.checked_add(1)
+    }
+}
+
+impl Address for u128 {
+    fn next(self) -> Option<u128> {
+        self.checked_add(1)
+    }
+}
+
+impl<K: Address> Ranges<K> {
+    /// For each part the lowest of the numbers whose spans cover it.
+    fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, Entangled> {
+        Ranges::build(spans, |numbers| {
+            *room = room.checked_sub(1).ok_or(Entangled::Large)?;
+            Ok(numbers.first().copied().unwrap_or(NOBODY))
+        })
+    }
+
+    /// Cuts the line at both ends of each span; `value` makes a number of those that cover a part.
+    fn build(
+        spans: Vec<((K, K), u32)>,
+        mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, Entangled>,
+    ) -> Result<Ranges<K>, Entangled> {
+        // A number may come with spans that overlap: it ends with the last of them.
+        let mut cuts: BTreeMap<K, Vec<(u32, bool)>> = BTreeMap::new();
+        for ((first, last), number) in spans {
+            cuts.entry(first).or_default().push((number, true));
+            if let Some(after) = last.next() {
+                cuts.entry(after).or_default().push((number, false));
+            }
+        }
+        let mut made = Ranges { starts: Vec::new(), values: Vec::new() };
+        let (mut open, mut covering): (HashMap<u32, u32>, BTreeSet<u32>) = Default::default();
+        for (start, events) in cuts {
+            for (number, begins) in events {
+                let count = open.entry(number).or_default();
+                // Ends are balanced by beginnings, which may stand later in the same list.
+                *count = if begins { count.wrapping_add(1) } else { count.wrapping_sub(1) };
+                if *count == 0 {
+                    covering.remove(&number);
+                } else {
+                    covering.insert(number);
+                }
+            }
+            let value = value(&covering)?;
+            if made.values.last() != Some(&value) {
+                made.starts.push(start);
+                made.values.push(value);
+            }
+        }
+        Ok(made)
+    }
+
+    #[inline]
+    fn find(&self, at: K) -> u32 {
+        match self.starts.partition_point(|&start| start <= at) {
+            0 => NOBODY,
+            after => self.values[after - 1],
+        }
+    }
+}
+
+/// Finds the names that a name is at or below, by one hash that grows label by label from the root.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    /// Open addressing: number of a node plus one, and a part of its hash; 0 is empty.
+    slots: Vec<(u32, u32)>,
+    /// Labels of the longest name.
+    deepest: usize,
+}
+
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a over the octets of a label, letters in lower case. The names are the operator's own, so nobody can choose them
+/// to collide, and a question for another name costs a look at each slot of a run at most.
+#[inline]
+fn extend(hash: u64, label: &[u8]) -> u64 {
+    label.iter().fold(hash, |hash, octet| {
+        (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// A name and the names above it, down to the root.
+fn suffixes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::successors(Some(name), |rest| {
+        rest.first().filter(|&&length| length > 0).and_then(|&length| rest.get(1 + usize::from(length)..))
+    })
+}
+
+impl Names {
+    fn new(nodes: &[Node]) -> Names {
+        let mut made = Names { slots: vec![(0, 0); (2 * nodes.len()).next_power_of_two()], deepest: 0 };
+        for (number, node) in (1..).zip(nodes) {
+            let labels: Vec<&[u8]> = suffixes(&node.name).collect();
+            made.deepest = made.deepest.max(labels.len() - 1);
+            let hash = labels[..labels.len() - 1]
+                .iter()
+                .rev()
+                .fold(SEED, |hash, rest| extend(hash, &rest[..1 + usize::from(rest[0])]));
+            let mut slot = made.slot(hash);
+            while made.slots[slot].0 != 0 {
+                slot = (slot + 1) & (made.slots.len() - 1);
+            }
+            made.slots[slot] = (number, (hash >> 32) as u32);
+        }
+        made
+    }
+
+    #[inline]
+    fn slot(&self, hash: u64) -> usize {
+        // The low bits of FNV-1a are its weakest.
+        ((hash ^ hash >> 32) as usize) & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    fn find<'n>(&self, nodes: &'n [Node], name: &[u8], mut each: impl FnMut(&'n Node)) {
+        let (mut starts, mut labels, mut at) = ([0u8; 128], 0, 0);
+        while name[at] != 0 {
+            starts[labels] = at as u8;
+            labels += 1;
+            at += 1 + usize::from(name[at]);
+        }
+        let mut hash = SEED;
+        let mut end = at;
+        for depth in 0..=labels.min(self.deepest) {
+            if depth > 0 {
+                let start = usize::from(starts[labels - depth]);
+                hash = extend(hash, &name[start..end]);
+                end = start;
+            }
+            let mut slot = self.slot(hash);
+            while let (number @ 1.., check) = self.slots[slot] {
+                let node = &nodes[number as usize - 1];
+                if check == (hash >> 32) as u32 && wire::eq_ignore_case(&node.name, &name[end..]) {
+                    each(node);
+                    break;
+                }
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+use super::*;
+
+fn name(text: &str) -> Box<[u8]> {
+    let mut wire = Vec::new();
+    for label in text.split('.').filter(|label| !label.is_empty()) {
+        wire.push(label.len() as u8);
+        wire.extend_from_slice(label.as_bytes());
+    }
+    wire.push(0);
+    wire.into()
+}
+
+fn network(text: &str) -> Network {
+    let (address, length) = text.split_once('/').unwrap();
+    let length = length.parse().unwrap();
+    match address.parse::<Ipv4Addr>() {
+        Ok(address) => Network::v4(address, length),
+        Err(_) => Network::new(address.parse().unwrap(), length),
+    }
+}
+
+fn networks(text: &str) -> Vec<Network> {
+    text.split_whitespace().map(network).collect()
+}
+
+fn client(text: &str) -> Ipv6Addr {
+    text.parse().or_else(|_| text.parse::<Ipv4Addr>().map(|address| address.to_ipv6_mapped())).unwrap()
+}
+
+fn rule(clients: &str, names: &str, ipv4: &str) -> Rule {
+    Rule {
+        clients: networks(clients),
+        names: names.split_whitespace().map(name).collect(),
+        ipv4: networks(ipv4),
+        prefixes: Vec::new(),
+        ignores_real: false,
+    }
+}
+
+/// The number of the rule that decides.
+fn decided(rules: &Rules, from: &str, asked: &str, address: &str) -> Option<usize> {
+    let address: Ipv4Addr = address.parse().unwrap();
+    let rule = rules.of(client(from), &name(asked)).decide(address.octets())?;
+    rules.list().iter().position(|other| core::ptr::eq(other, rule))
+}
+
+#[test]
+fn the_first_rule_that_matches_client_name_and_address_decides() {
+    let rules = Rules::build(vec![
+        rule("2001:db8:a::/48", "legacy.example", "10.0.0.0/8"),
+        rule("", "legacy.example", ""),
+        rule("2001:db8:a::/48", "", "192.0.2.0/24"),
+        rule("2001:db8::/32", "", ""),
+        rule("", "", "192.0.2.0/25"),
+    ])
+    .unwrap();
+    let decided = |from, asked, address| decided(&rules, from, asked, address);
+    assert_eq!(decided("2001:db8:a::1", "www.legacy.example", "10.1.2.3"), Some(0));
+    assert_eq!(decided("2001:db8:a::1", "www.LEGACY.example", "11.1.2.3"), Some(1));
+    assert_eq!(decided("2001:db8:b::1", "legacy.example", "10.1.2.3"), Some(1));
+    assert_eq!(decided("2001:db8:a::1", "notlegacy.example", "192.0.2.1"), Some(2));
+    assert_eq!(decided("2001:db8:a::1", "example", "192.0.3.1"), Some(3));
+    assert_eq!(decided("2001:db9::1", "example", "192.0.2.127"), Some(4));
+    assert_eq!(decided("2001:db9::1", "example", "192.0.2.128"), None);
+    assert_eq!(decided("198.51.100.1", ".", "192.0.2.1"), Some(4));
+}
+
+#[test]
+fn a_network_of_ipv6_clients_has_no_ipv4_clients() {
+    let rules = Rules::build(vec![rule("::/0", "", ""), rule("0.0.0.0/0", "", "")]).unwrap();
+    assert_eq!(decided(&rules, "2001:db8::1", "a", "192.0.2.1"), Some(0));
+    assert_eq!(decided(&rules, "::1", "a", "192.0.2.1"), Some(0));
+    assert_eq!(decided(&rules, "192.0.2.9", "a", "192.0.2.1"), Some(1));
+}
+
+#[test]
+fn aaaa_records_are_ignored_if_the_first_rule_without_addresses_says_so() {
+    let ignoring = |clients, names| Rule { ignores_real: true, ..rule(clients, names, "") };
+    let rules = Rules::build(vec![
+        rule("", "a.example", "192.0.2.0/24"),
+        rule("", "b.a.example", ""),
+        ignoring("2001:db8::/32", "a.example"),
+    ])
+    .unwrap();
+    let ignores = |from, asked: &str| rules.of(client(from), &name(asked)).ignores_real();
+    assert!(ignores("2001:db8::1", "a.example") && ignores("2001:db8::1", "x.a.example"));
+    assert!(!ignores("2001:db8::1", "b.a.example") && !ignores("2001:db9::1", "a.example"));
+    assert!(!ignores("2001:db8::1", "example"));
+}
+
+#[test]
+fn a_prefix_is_found_by_an_address_under_it() {
+    let with = |prefixes: &str| Rule {
+        prefixes: prefixes.split_whitespace().map(|prefix| prefix.parse().unwrap()).collect(),
+        ..Rule::default()
+    };
+    let rules = Rules::build(vec![with("2001:db8:1::/96 2001:db8:2::/48"), with("2001:db8:3::/96")]).unwrap();
+    let of = |address: &str| {
+        rules.prefix_of(address.parse::<Ipv6Addr>().unwrap().octets()).map(ToString::to_string)
+    };
+    assert_eq!(of("2001:db8:2:7::1").as_deref(), Some("2001:db8:2::/48"));
+    assert_eq!(of("2001:db8:3::c000:201").as_deref(), Some("2001:db8:3::/96"));
+    assert_eq!(of("2001:db8:3::1:c000:201"), None);
+    assert_eq!(of("2001:db8:4::1"), None);
+}
+
+#[test]
+fn names_nested_too_deep_and_rules_that_overlap_too_much_are_refused() {
+    let deep =
+        |depth: usize| (1..=depth).map(|labels| rule("", &"a.".repeat(labels), "")).collect::<Vec<_>>();
+    assert!(Rules::build(deep(NESTED)).is_ok());
+    assert_eq!(Rules::build(deep(NESTED + 1)).unwrap_err(), Entangled::Nested);
+    // Each client network lies in the one before, and each has addresses of its own: the table has n^2 / 2 entries.
+    let nested = (0..100).map(|number| {
+        let ipv4: String = (0..255).map(|net| format!("10.{net}.{number}.0/24 ")).collect();
+        rule(&format!("2001:db8::/{}", 28 + number), "", &ipv4)
+    });
+    assert!(Rules::build(nested.collect()).is_ok());
+    let twice = (0..200).map(|number| {
+        let ipv4: String = (0..255)
+            .map(|net| format!("10.{net}.{}.0/25 10.{net}.{}.0/25 ", number, (number + 7) % 256))
+            .collect();
+        rule(&format!("2001:db8::/{}", 28 + number % 100), &format!("n{}", number / 100), &ipv4)
+    });
+    assert_eq!(Rules::build(twice.collect()).unwrap_err(), Entangled::Large);
+}
+
+/// What the tables must say, told by a scan.
+fn scanned<'r>(list: &'r [Rule], from: Ipv6Addr, asked: &[u8], address: [u8; 4]) -> Option<&'r Rule> {
+    let address = Ipv4Addr::from(address).to_ipv6_mapped();
+    list.iter().find(|rule| {
+        (rule.clients.is_empty() || contains(&rule.clients, from))
+            && (rule.names.is_empty() || rule.names.iter().any(|name| wire::is_at_or_below(asked, name)))
+            && (rule.ipv4.is_empty() || rule.ipv4.iter().any(|network| network.contains(address)))
+    })
+}
+
+#[test]
+fn the_tables_say_what_a_scan_of_the_rules_says() {
+    let mut random = crate::random::Random::new([7; 32]);
+    let mut below = |bound: u32| random.below(u64::from(bound)) as u32;
+    let mut compared = 0;
+    for _ in 0..60 {
+        let mut list = Vec::new();
+        for _ in 0..below(40) {
+            let mut made = Rule::default();
+            for _ in 0..below(3) {
+                let address = Ipv6Addr::from(0x2001_0db8_u128 << 96 | u128::from(below(16)) << 92);
+                made.clients.push(Network::new(address, 30 + below(8) as u8));
+            }
+            if below(5) == 0 {
+                made.clients.push(Network::v4(Ipv4Addr::new(198, 51, 100, 0), 20 + below(10) as u8));
+            }
+            if below(9) == 0 {
+                made.clients.push(Network::new(Ipv6Addr::UNSPECIFIED, 0));
+            }
+            for _ in 0..below(3) {
+                let labels: String = (0..below(4)).map(|_| ["a.", "b.", "c."][below(3) as usize]).collect();
+                made.names.push(name(&labels));
+            }
+            for _ in 0..below(3) {
+                let address = Ipv4Addr::from(0x0a00_0000 | below(64) << 18);
+                made.ipv4.push(Network::v4(address, 8 + below(8) as u8));
+            }
+            list.push(made);
+        }
+        let rules = Rules::build(list.clone()).unwrap();
+        for _ in 0..300 {
+            let from = match below(3) {
+                0 => Ipv4Addr::from(0xc633_6400 + below(1024)).to_ipv6_mapped(),
+                _ => Ipv6Addr::from(0x2001_0db8_u128 << 96 | u128::from(below(256)) << 88),
+            };
+            let labels: String = (0..below(5)).map(|_| ["A.", "b.", "c."][below(3) as usize]).collect();
+            let asked = name(&labels);
+            let address = (0x0a00_0000 | below(1 << 24)).to_be_bytes();
+            let applicable = rules.of(from, &asked);
+            assert_eq!(
+                applicable.decide(address).map(core::ptr::from_ref),
+                scanned(rules.list(), from, &asked, address).map(core::ptr::from_ref),
+                "{from} {labels} {address:?} {list:#?}"
+            );
+            compared += usize::from(applicable.decide(address).is_some());
+        }
+    }
+    assert!(compared > 5000, "{compared} questions had a rule");
+}
