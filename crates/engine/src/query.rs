@@ -12,7 +12,7 @@ use crate::slab::{Index, NONE};
 use crate::time::Instant;
 use crate::waiter::{Cause, Stage, answer_limit};
 use wire::header::{self, Flags};
-use wire::{Class, Malformed, Message, Opcode, Rcode, Type};
+use wire::{Class, Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// How many of the clients of a flight are compared with a newcomer that may be a repetition.
 const REPEATED_LOOK: usize = 16;
@@ -48,8 +48,8 @@ impl Engine {
             asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
         }
         match self.objection(from, flags, &parsed) {
-            Some(rcode) => send(&mut self.counters, from, &asker, out, |frame, asker| {
-                answer::empty(frame, asker, rcode, None)
+            Some((rcode, reason)) => send(&mut self.counters, from, &asker, out, |frame, asker| {
+                answer::empty(frame, asker, rcode, reason)
             }),
             None => {
                 if let Ok(parsed) = &parsed {
@@ -59,37 +59,38 @@ impl Engine {
         }
     }
 
-    /// Why a question is answered at once with an RCODE and nothing else.
+    /// Why a question is answered at once with an RCODE and nothing else, and the extended error if there is one.
     fn objection(
         &mut self,
         from: &Client,
         flags: Flags,
         parsed: &Result<Message<'_>, Malformed>,
-    ) -> Option<Rcode> {
+    ) -> Option<(Rcode, Option<u16>)> {
         if !self.settings.allow.contains(from.address) {
             self.counters.count(Counter::RefusedNotAllowed);
-            return Some(Rcode::REFUSED);
+            // RFC 8914 section 4.19.
+            return Some((Rcode::REFUSED, Some(ede::PROHIBITED)));
         }
         // First of all, as other operations have sections of their own kind (RFC 8490 section 5.4: no question at all).
         if flags.opcode() != Opcode::QUERY {
-            return Some(Rcode::NOTIMP);
+            return Some((Rcode::NOTIMP, None));
         }
         let message = match parsed {
             Ok(message) => message,
             // RFC 9619: a query with another number of questions than one is malformed.
-            Err(_) => return Some(Rcode::FORMERR),
+            Err(_) => return Some((Rcode::FORMERR, None)),
         };
         // RFC 6891 section 6.1.3.
         if message.opt().is_some_and(|opt| opt.version() > 0) {
-            return Some(Rcode::BADVERS);
+            return Some((Rcode::BADVERS, None));
         }
         match message.qtype() {
             Type::AXFR | Type::IXFR => {
                 self.counters.count(Counter::RefusedTransfer);
-                Some(Rcode::REFUSED)
+                Some((Rcode::REFUSED, Some(ede::PROHIBITED)))
             }
             // Types that live in other sections, or are obsolete and never forwarded.
-            Type::OPT | Type::TSIG | Type::TKEY | Type::MAILA | Type::MAILB => Some(Rcode::FORMERR),
+            Type::OPT | Type::TSIG | Type::TKEY | Type::MAILA | Type::MAILB => Some((Rcode::FORMERR, None)),
             _ => None,
         }
     }
