@@ -329,9 +329,10 @@ impl Procedure {
         self.next_name = first_name + count;
     }
 
-    /// The highest rate that the plan allows: its bound, and that for which it has names.
+    /// The highest rate that the plan allows: its bound, and those for which there are names and memory.
     fn planned_qps(&self) -> f64 {
-        self.plan.search.max.min(self.plan.names_qps())
+        let plan = &self.plan;
+        plan.search.max.min(plan.names_qps()).min(plan.memory_qps(plan.trial.timeout.ms()))
     }
 
     /// The highest rate at which a device may be measured.
@@ -354,7 +355,9 @@ impl Procedure {
     fn self_test_limits(&self) -> Limits {
         Limits {
             start_qps: self.plan.search.start * self.factor(),
-            max_qps: (self.plan.search.max * self.factor()).min(self.plan.names_qps()),
+            max_qps: (self.plan.search.max * self.factor())
+                .min(self.plan.names_qps())
+                .min(self.plan.memory_qps(self.plan.trial.timeout.ms() / 4)),
             min_qps: self.factor(),
             precision: SELF_TEST_PRECISION,
             first_step: 1.0,

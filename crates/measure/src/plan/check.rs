@@ -2,6 +2,7 @@
 
 use super::{Plan, PlanError, Restart, core_list};
 use crate::amount;
+use crate::run::Cell;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,6 +15,9 @@ const WORKERS_MOST: u16 = 1024;
 
 /// The longest pause and warm-up, in milliseconds: a day.
 const WAIT_MOST_MS: u64 = 86_400_000;
+
+/// A name is asked again at the latest so long after its answer, in milliseconds, whatever its TTL.
+const AGAIN_MOST_MS: u64 = 1_800_000;
 
 /// Who starts the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -231,16 +235,29 @@ fn cells(plan: &Plan) -> Result<(), PlanError> {
             "an authority that runs already has the AAAA records that it has: leave grid.aaaa out, or let the run start one",
         );
     }
-    for cell in plan.cells.iter().filter(|cell| cell.cached_share > 0.0) {
-        let needed_ms = plan.warm_up_ms(*cell) + plan.trial.duration.ms();
-        if u64::from(plan.names.ttl) * 1000 < needed_ms {
-            return refuse(format!(
-                "names.ttl is {} s, so names would leave the device's cache within a trial with cached names, which takes {}: \
-                 take a longer TTL",
-                plan.names.ttl,
-                amount::show(Duration::from_millis(needed_ms))
-            ));
-        }
+    plan.cells.iter().filter(|cell| cell.cached_share > 0.0).try_for_each(|cell| cached(plan, *cell))
+}
+
+/// Names that shall be cached are asked again two timeouts after their answer at the earliest, and then must still be in the
+/// device's cache, which counts whole seconds and may have had them for a timeout already.
+fn cached(plan: &Plan, cell: Cell) -> Result<(), PlanError> {
+    let timeout_ms = plan.trial.timeout.ms();
+    let cached_ms = (u64::from(plan.names.ttl) * 1000).saturating_sub(1000 + timeout_ms).min(AGAIN_MOST_MS);
+    if cached_ms < 3 * timeout_ms {
+        return refuse(format!(
+            "names.ttl is {} s, so names leave the device's cache before they may be asked again, two timeouts after their answer: \
+             take a longer TTL",
+            plan.names.ttl
+        ));
+    }
+    let whole_ms = plan.warm_up_ms(cell) + plan.trial.duration.ms();
+    if cell.cached_share == 1.0 && whole_ms > cached_ms {
+        return refuse(format!(
+            "a trial with 100 % cached names takes {} with its warm-up, and asks the names of the warm-up to its end, which must be \
+             within {}: take a longer TTL (names.ttl) or shorter trials",
+            amount::show(Duration::from_millis(whole_ms)),
+            amount::show(Duration::from_millis(cached_ms))
+        ));
     }
     Ok(())
 }
@@ -327,7 +344,9 @@ mod tests {
     fn names_and_ttl_must_do_for_the_trials() {
         for (text, word) in [
             ("[names]\nwindow = \"10.0.0.0/20\"\n", "larger"),
-            ("[names]\nttl = 30\n[grid]\ncached = [0.2]\n", "longer TTL"),
+            ("[names]\nttl = 4\n[grid]\ncached = [0.2]\n", "longer TTL"),
+            ("[names]\nttl = 60\n[grid]\ncached = [1]\n", "100 % cached"),
+            ("[trial]\nduration = \"31m\"\n[grid]\ncached = [1]\n", "shorter trials"),
             ("[names]\nttl = 4000000000\n", "RFC 2181"),
             ("[names]\naddresses = 0\n", "at least 1"),
             ("[trial]\nwarm-up = \"99h\"\n", "24h"),
@@ -335,7 +354,10 @@ mod tests {
         ] {
             assert!(refused(&format!("{text}{UNBOUND}")).contains(word), "{text}");
         }
-        assert_eq!(refused(&format!("[names]\nttl = 30\n{UNBOUND}")), "", "nothing is to be cached");
+        for (ttl, cached) in [("1", "0"), ("5", "0.2"), ("65", "1")] {
+            let text = format!("[names]\nttl = {ttl}\n[grid]\ncached = [{cached}]\n{UNBOUND}");
+            assert_eq!(refused(&text), "", "{text}");
+        }
     }
 
     #[test]

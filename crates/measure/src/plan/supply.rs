@@ -15,6 +15,9 @@ const PROBES_MOST: u64 = 1 << 16;
 /// as there are threads; the answers cost a name each too, for rounding.
 const SLACK: u64 = 64;
 
+/// A sending thread remembers so many queries, for three timeouts: 2^25 of 16 octets are 512 MiB.
+const REMEMBERED: f64 = (1u64 << 25) as f64;
+
 impl Names {
     /// The names at the end of the window that no trial asks.
     pub fn for_probes(&self) -> u64 {
@@ -39,6 +42,12 @@ impl Plan {
     pub fn names_needed(&self, rate_qps: f64, cell: Cell) -> u64 {
         let ms = self.trial.duration.ms() + self.warm_up_ms(cell);
         (rate_qps * ms as f64 / 1e3).ceil() as u64 + SLACK
+    }
+
+    /// The highest rate whose queries the tester can remember with a timeout, and half of that to be sure.
+    pub fn memory_qps(&self, timeout_ms: u64) -> f64 {
+        let threads = f64::from(self.tester.senders.max(1));
+        (threads * REMEMBERED / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
     }
 
     /// The highest rate at which each trial finds enough names.
@@ -76,6 +85,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn with_the_timeout_of_the_rfc_memory_bounds_no_usual_rate() {
+        let plan = Draft::parse("[device]\ntemplate = \"bind\"\n").unwrap().finish().unwrap();
+        assert!(plan.memory_qps(1000) > plan.search.max && plan.memory_qps(250) > 2.2 * plan.search.max);
+        // 2^24 queries within three minutes.
+        assert_eq!(plan.memory_qps(60_000), 93_206.0);
     }
 
     #[test]

@@ -379,3 +379,14 @@ fn the_time_of_cells_with_cached_names_counts_their_warm_up() {
     let planned = procedure.time_planned(0).as_secs_f64();
     assert!((planned - procedure.trials().len() as f64 * one - 3.0 * cached).abs() < 1e-6, "{planned}");
 }
+
+#[test]
+fn no_rate_is_tried_whose_queries_the_tester_cannot_remember() {
+    let mut procedure = procedure(&format!("{QUICK}[trial]\ntimeout = \"60s\"\n"));
+    let world = World { capacity_qps: |_| f64::INFINITY, tester_qps: f64::INFINITY };
+    world.run(&mut procedure);
+    for trial in procedure.trials() {
+        let timeout_s = if trial.purpose == Purpose::SelfTest { 15.0 } else { 60.0 };
+        assert!(trial.rate_qps * 3.0 * timeout_s <= f64::from(1 << 25), "{trial:?}");
+    }
+}
