@@ -27,7 +27,7 @@ pub const GROUP: u16 = 4096;
 /// Queries outstanding in a closed loop, over all threads.
 pub const OUTSTANDING: u32 = 1 << 20;
 
-/// Records of one answer: 2,000 AAAA records of 28 octets are 56,000 octets, about what a message can hold.
+/// Records of one answer that are told apart, a bit for each: 256 octets. Over UDP fewer fit ([`UDP_SIZE`]).
 pub const RECORDS: usize = 2048;
 
 /// CNAME records before the addresses. Their names become longer by 2 or 3 octets with each.

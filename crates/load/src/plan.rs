@@ -76,9 +76,17 @@ impl Plan {
                 limits::RECORDS
             ));
         }
-        // Header, question, and records of 28 octets with a compressed owner.
+        // Header, question, and records of 28 octets with a compressed owner; CNAME records have 16 at least.
         let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
         let large = template.length() + 28 * records > 512;
+        let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
+        if least > usize::from(limits::UDP_SIZE) {
+            return refuse(format!(
+                "an answer would have {least} octets or more; over UDP {} are possible: ask for fewer addresses or prefixes \
+                 (--addresses, --prefix)",
+                limits::UDP_SIZE
+            ));
+        }
         let template = Template::new(&expect.zone, large).map_err(LoadError::Zone)?;
 
         let (warm_up, duration) = (order.warm_up_ms * 1_000_000, order.duration_ms * 1_000_000);

@@ -82,6 +82,8 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         (|order| order.expect.prefixes[0].1 = 95, "RFC 6052"),
         (|order| order.expect.addresses = 0, "at least 1 address"),
         (|order| order.expect.addresses = 4000, "fewer addresses"),
+        (|order| order.expect.addresses = 145, "over UDP 4096"),
+        (|order| (order.expect.addresses, order.expect.cname_depth) = (110, 64), "over UDP 4096"),
         (|order| order.names = "10.0.0.0/23".parse().unwrap(), "--names"),
         (|order| order.first_name = (1 << 24) - 999, "--names"),
     ] {
@@ -121,6 +123,16 @@ fn a_companion_needs_a_load_of_one_thread() {
     assert!(Plan::new(&order, true).is_ok());
     order.lanes.receivers = 1;
     assert!(matches!(Plan::new(&order, true), Err(LoadError::Companion)));
+}
+
+#[test]
+fn the_largest_answer_over_udp_can_be_asked_for() {
+    let mut order = order(1000.0, 1000);
+    // 12 + 36 octets of header and question, and 28 for each address.
+    order.expect.addresses = 144;
+    assert!(Plan::new(&order, false).is_ok());
+    (order.expect.addresses, order.expect.cname_depth) = (107, 64);
+    assert!(Plan::new(&order, false).is_ok());
 }
 
 #[test]
