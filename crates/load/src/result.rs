@@ -7,6 +7,7 @@ use crate::timeline::Timeline;
 use crate::turn::Left;
 use crate::verdict::{Trouble, verdict};
 use datapath::tester_thread::Usage;
+use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester};
 use std::time::Duration;
 
@@ -90,6 +91,10 @@ impl Span {
     fn new(plan: &Plan, sent: &Timeline, ended: u64) -> Span {
         let tried = sent.sent + sent.send_errors;
         let measured_for = ended.saturating_sub(plan.measured);
+        let rate_asked = match plan.order.pace {
+            Pace::Open { rate_qps, .. } => rate_qps,
+            Pace::Closed { .. } => 0.0,
+        };
         match plan.timing {
             Timing::Open { schedule, warm, total } => {
                 let is_early = tried < total - warm;
@@ -98,7 +103,7 @@ impl Span {
                 // The last query takes its place in the schedule, too.
                 let taken = sent.last as f64 / 1e9 + schedule.seconds(1);
                 Span {
-                    rate_asked: 1.0 / schedule.seconds(1),
+                    rate_asked,
                     seconds,
                     taken: if tried > 0 { taken.max(seconds) } else { 0.0 },
                     until: if is_early { until.min(measured_for) } else { until },
@@ -106,7 +111,7 @@ impl Span {
                 }
             }
             Timing::Closed { .. } => Span {
-                rate_asked: 0.0,
+                rate_asked,
                 seconds: measured_for as f64 / 1e9,
                 taken: measured_for as f64 / 1e9,
                 until: 0,
@@ -124,4 +129,18 @@ fn per_second(sent: &Timeline, received: &Tally) -> Vec<Second> {
         all.pop();
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::order;
+
+    #[test]
+    fn the_rate_that_was_asked_for_is_told_as_it_was_asked_for() {
+        for rate_qps in [100_000.0, 333.3, 0.1, 1e9] {
+            let plan = Plan::new(&order(rate_qps, 10), false).unwrap();
+            assert_eq!(Span::new(&plan, &Timeline::new(&plan), 0).rate_asked, rate_qps);
+        }
+    }
 }

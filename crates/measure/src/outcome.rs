@@ -151,7 +151,7 @@ pub struct Second {
     pub late: u64,
 }
 
-/// What the tester took and lost.
+/// What the tester took and lost. An authority that the load's own thread serves in turn is a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tester {
     /// CPU time of the load's threads in user mode, in seconds.
