@@ -99,6 +99,9 @@ pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
     let alone = tester.len() < 2;
     let senders = if plan.tester.senders > 0 { plan.tester.senders } else { pairs };
     let receivers = plan.tester.receivers.unwrap_or(if alone { 0 } else { pairs });
+    // A thread that the authority shares with the tester is the only one that the tester has.
+    let is_shared = authority.is_empty() && hosts.authority == Place::WithTester;
+    let authority = if is_shared && (senders, receivers) != (1, 0) { tester.clone() } else { authority };
     Cores { device: plan.device.cores.clone(), for_device, tester, authority, senders, receivers, warnings }
 }
 
@@ -234,6 +237,14 @@ mod tests {
         let text = "[authority]\nexternal = true\naddress = \"[::1]:5300\"";
         let cores = divide(&plan(text), &hosts);
         assert_eq!((cores.tester, cores.authority), (vec![1, 2, 3], vec![]));
+    }
+
+    #[test]
+    fn an_authority_has_a_thread_of_its_own_beside_several_of_the_tester() {
+        for text in ["senders = 2", "receivers = 1"] {
+            let cores = divide(&plan(&format!("[tester]\n{text}\n")), &one(2));
+            assert_eq!((cores.tester, cores.authority), (vec![1], vec![1]), "{text}");
+        }
     }
 
     #[test]
