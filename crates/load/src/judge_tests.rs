@@ -201,6 +201,27 @@ fn the_share_of_names_with_aaaa_is_the_authoritys() {
 }
 
 #[test]
+fn what_is_compared_in_place_is_judged_as_what_is_walked() {
+    let judge = Judge::new(&expectation()).unwrap();
+    let good = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
+    let (mut valid, mut invalid) = (0, 0);
+    for seed in 0..100_000u64 {
+        let mut octets = good.clone();
+        let changes = crate::random::mix(seed) % 3;
+        for step in 0..changes {
+            let draw = crate::random::mix(seed * 4 + step + 1);
+            // Behind the question and the counts, which decide before.
+            let at = end() + draw as usize % (octets.len() - end());
+            octets[at] = (draw >> 32) as u8 % 17;
+        }
+        let judged = judge.judge(&octets, end(), ADDRESS);
+        assert_eq!(judged, judge.walk(&octets, end(), ADDRESS, &judge.prefixes, 1), "{octets:02x?}");
+        *if judged.is_ok() { &mut valid } else { &mut invalid } += 1;
+    }
+    assert!(valid > 30_000 && invalid > 30_000, "{valid} {invalid}");
+}
+
+#[test]
 fn octets_of_any_kind_are_judged_without_harm() {
     let judge = Judge::new(&Expectation { cname_depth: 1, addresses: 3, ..expectation() }).unwrap();
     for seed in 0..50_000u64 {
