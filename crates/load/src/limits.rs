@@ -125,6 +125,10 @@ pub const DEVIATION: f64 = 0.05;
 /// as much as a receive buffer holds. So does a thread that stood still for so long: what came meanwhile may seem late.
 pub const LAG: Duration = Duration::from_millis(100);
 
+/// What came while a thread stood still for more than this part of a timeout may seem late, too, if that is shorter than
+/// [`LAG`]: three quarters are left to the server.
+pub const TIMEOUT_PART: u32 = 4;
+
 /// The pace of a warm-up that fills a cache, in queries a second: in three seconds 3,000 names, which every server resolves
 /// without effort and every cache holds.
 pub const PRIMING_QPS: f64 = 1000.0;

@@ -66,6 +66,7 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
     let trouble = Trouble {
         ended_early: span.early.map(|after| (after, sent.names_used_up)),
         worst_second: pacing.worst_second,
+        timeout: Duration::from_nanos(plan.timeout),
         stall: Duration::from_nanos(stall),
         behind: Duration::from_nanos(behind),
         send_error: sent.send_error,

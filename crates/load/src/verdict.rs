@@ -13,6 +13,8 @@ pub struct Trouble {
     pub ended_early: Option<(Duration, bool)>,
     /// The worst second of the schedule: sent, asked.
     pub worst_second: Option<(u64, u64)>,
+    /// When a reply is late.
+    pub timeout: Duration,
     /// The longest time that a thread stood still.
     pub stall: Duration,
     /// The longest time that replies waited for a thread that read all the while.
@@ -62,11 +64,13 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     if lag > limits::LAG {
         reasons.push(format!("a query left {} after it was due", milliseconds(lag)));
     }
-    if trouble.stall > limits::LAG {
+    let missing = outcome.sent.saturating_sub(outcome.valid);
+    // What the tester read late may be late because of that.
+    let bearable = limits::LAG.min(trouble.timeout / limits::TIMEOUT_PART);
+    if trouble.stall > limits::LAG || trouble.stall > bearable && missing > 0 {
         reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
     }
-    let missing = outcome.sent.saturating_sub(outcome.valid);
-    if trouble.behind > limits::LAG && missing > 0 {
+    if trouble.behind > bearable && missing > 0 {
         reasons.push(format!(
             "replies waited {} for a thread of the tester, which did not keep up",
             milliseconds(trouble.behind)
@@ -211,6 +215,25 @@ mod tests {
         let behind = Duration::from_millis(120);
         let trouble = Trouble { worst_second: Some((951, 1000)), behind, ..Trouble::default() };
         assert_eq!(verdict(&outcome, &trouble).0, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_short_timeout_bears_only_a_short_pause_of_the_tester() {
+        let of = |valid, stall_ms, behind_ms| {
+            let ms = Duration::from_millis;
+            let (timeout, stall, behind) = (ms(80), ms(stall_ms), ms(behind_ms));
+            verdict(
+                &outcome(valid, 10_000 - valid),
+                &Trouble { timeout, stall, behind, ..Trouble::default() },
+            )
+            .0
+        };
+        assert_eq!(
+            [of(9_999, 20, 20), of(9_999, 21, 0), of(9_999, 0, 21)],
+            [Verdict::Fail, Verdict::TesterLimited, Verdict::TesterLimited]
+        );
+        // Where nothing is missing it did no harm.
+        assert_eq!([of(10_000, 99, 99), of(10_000, 101, 0)], [Verdict::Pass, Verdict::TesterLimited]);
     }
 
     #[test]
