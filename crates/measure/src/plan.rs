@@ -230,6 +230,9 @@ pub struct Correctness {
 pub struct Device {
     /// The template, or empty.
     pub template: String,
+    /// Path of its program on the device's host; empty: it is looked for.
+    #[serde(default)]
+    pub program: String,
     /// A command line with placeholders, or empty.
     pub command: Vec<String>,
     /// Where it listens. Nothing: a free port of the loopback interface.

@@ -42,13 +42,16 @@ pub struct RunArguments {
     out: Option<PathBuf>,
     /// Go on with the run in --out, with its own plan; only --quiet can stand beside these two
     #[arg(long, conflicts_with_all = [
-        "plan", "profile", "device", "command", "device_address", "device_pid", "device_option", "workers", "sweep", "grid",
+        "plan", "profile", "device", "device_program", "command", "device_address", "device_pid", "device_option", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
     /// Device under test, configured and started
     #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
     device: Option<String>,
+    /// Path of the program of --device, on the device's host [default: looked for]
+    #[arg(long, value_name = "FILE", requires = "device")]
+    device_program: Option<String>,
     /// Device under test, started by any command line: words separated by spaces, with placeholders (see below)
     #[arg(long, value_name = "COMMAND", conflicts_with = "device")]
     command: Option<String>,
@@ -159,7 +162,7 @@ impl RunArguments {
     }
 
     fn plan(&self) -> Result<Plan, String> {
-        let file = match &self.plan {
+        let mut file = match &self.plan {
             Some(path) => {
                 let text =
                     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -184,7 +187,13 @@ impl RunArguments {
             line.sweep.parameter = Some(parameter);
             line.sweep.values = Some(values);
         }
+        // A device that is named here takes the place of the plan's, however that is named.
+        if self.device.is_some() || self.command.is_some() {
+            (file.device.template, file.device.program, file.device.command) = (None, None, None);
+            file.device.pid = None;
+        }
         line.device.template = self.device.clone();
+        line.device.program = self.device_program.clone();
         let words = |command: &String| command.split_whitespace().map(str::to_owned).collect();
         line.device.command = self.command.as_ref().map(words);
         line.device.address = self.device_address;

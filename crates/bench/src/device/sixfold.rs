@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
     program: "sixfold",
-    remedy: "build it with `cargo build --release -p sixfold`, or say where it is",
+    remedy: "build it with `cargo build --release -p sixfold`, or say where it is with --device-program",
     version: &["--version"],
     title: "sixfold",
     plan,

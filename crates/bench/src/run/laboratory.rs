@@ -143,12 +143,16 @@ impl<'a> Laboratory<'a> {
         } else {
             None
         };
+        // Hosts that are reached by different commands may be one machine: in network namespaces, or over ssh to itself.
+        let machine = tester.greeting().machine.clone();
+        let is_beside = |host: &Host| !machine.is_empty() && host.greeting().machine == machine;
         let place = match &authority {
             _ if plan.authority.external => Place::External,
+            Some(host) if is_beside(host) => Place::Beside,
             Some(host) => Place::Apart(host.greeting().allowed.clone()),
             None => Place::WithTester,
         };
-        let device_with_tester = ours && plan.device.host == plan.tester.host;
+        let device_with_tester = ours && device_host.as_ref().is_some_and(is_beside);
         let tester_cores = tester.greeting().allowed.clone();
         let cores =
             cores::divide(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
@@ -390,7 +394,8 @@ impl<'a> Laboratory<'a> {
             recipe: if plan.device.template.is_empty() {
                 Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
             } else {
-                Recipe::Template { name: plan.device.template.clone(), program: None }
+                let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
+                Recipe::Template { name: plan.device.template.clone(), program }
             },
             settings: Settings {
                 listen: plan.device.address.unwrap_or(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),

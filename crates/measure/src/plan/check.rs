@@ -97,6 +97,11 @@ fn device(plan: &Plan) -> Result<Starter, PlanError> {
             );
         }
     };
+    if device.template.is_empty() && !device.program.is_empty() {
+        return refuse(
+            "device.program says where the program of a template is: name the template, or leave it out",
+        );
+    }
     if !(1..=WORKERS_MOST).contains(&device.workers) {
         return refuse(format!("device.workers must be from 1 to {WORKERS_MOST}"));
     }
@@ -338,6 +343,7 @@ mod tests {
             assert!(refused(&format!("{there}{line}\n")).contains(word), "{line}");
         }
         assert!(refused(&format!("{UNBOUND}pid = 7\n")).contains("device.pid"));
+        assert!(refused("[device]\ncommand = [\"x\"]\nprogram = \"/bin/x\"\n").contains("device.program"));
     }
 
     #[test]

@@ -100,6 +100,8 @@ drafts! {
     DeviceDraft {
         /// The template.
         template: String,
+        /// Where its program is.
+        program: String,
         /// A command line with placeholders.
         command: Vec<String>,
         /// Where it listens.
@@ -307,6 +309,7 @@ impl Draft {
             },
             device: Device {
                 template: draft.device.template.unwrap_or_default(),
+                program: draft.device.program.unwrap_or_default(),
                 command: draft.device.command.unwrap_or_default(),
                 address: draft.device.address,
                 pid: draft.device.pid,
