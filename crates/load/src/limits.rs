@@ -52,7 +52,8 @@ pub const SLOTS_CLOSED: u64 = 1 << 20;
 /// Timeouts that the slots cover at the rate of the load: replies that are later than that are unsolicited.
 pub const SLOTS_TIMEOUTS: u64 = 3;
 
-/// Names that may be asked again are drawn from this many, the newest that were answered long enough ago.
+/// Names that may be asked again are drawn from this many, the newest that were answered long enough ago. The ring holds them
+/// beside the answers of two timeouts, a word each: with as many queries as there are slots ([`SLOTS_MOST`]) 256 MiB a thread.
 pub const POOL: u64 = 1 << 16;
 
 /// Places of the pool in a closed loop: 2^21 of 8 octets are 16 MiB, two timeouts of 1 s at a million queries a second.
