@@ -71,8 +71,13 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Their numbers: in a container or under `taskset` they need not begin at 0. With a share of the processors' time (a quota) it
-/// is the first of them, as many as the share is worth.
+/// What every process of this machine sees, in whatever namespace: the ID of its boot; empty if the kernel does not say.
+pub fn machine() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The numbers of these processors: in a container or under `taskset` they need not begin at 0. With a share of the processors'
+/// time (a quota) it is the first of them, as many as the share is worth.
 pub fn allowed_cores() -> Vec<u16> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

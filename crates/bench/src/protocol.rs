@@ -144,6 +144,9 @@ pub struct Greeting {
     /// Their numbers.
     #[serde(default)]
     pub allowed: Vec<u16>,
+    /// What two agents on one machine have in common, whatever they are called: the ID of its boot.
+    #[serde(default)]
+    pub machine: String,
 }
 
 /// How far a load has come.

@@ -94,6 +94,9 @@ fn an_agent_says_who_and_where_it_is() {
     let host = host("tester");
     assert_eq!(host.greeting().version, env!("CARGO_PKG_VERSION"));
     assert!(!host.greeting().host.is_empty() && host.greeting().cores > 0);
+    assert_eq!(host.greeting().allowed.len(), host.greeting().cores as usize);
+    let again = Host::connect("device", Some(&laboratory::prefix())).unwrap();
+    assert_eq!(host.greeting().machine, again.greeting().machine, "one machine");
     host.quit().unwrap();
 }
 

@@ -121,6 +121,7 @@ impl Agent {
             host: environment::host_name(),
             cores: environment::cores() as u32,
             allowed: environment::allowed_cores(),
+            machine: environment::machine(),
         })
     }
 }

@@ -71,7 +71,7 @@ pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
         (tester, authority) if !tester.is_empty() && !authority.is_empty() => {
             (tester.to_vec(), authority.to_vec())
         }
-        (tester, authority) if hosts.authority != Place::WithTester => {
+        (tester, authority) if matches!(hosts.authority, Place::Apart(_) | Place::External) => {
             let tester = if tester.is_empty() { left } else { tester.to_vec() };
             let own = match &hosts.authority {
                 Place::Apart(cores) if authority.is_empty() => cores.clone(),
@@ -79,7 +79,10 @@ pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
             };
             (tester, own)
         }
-        ([], []) if left.len() == 1 => (left, Vec::new()),
+        ([], []) if left.len() == 1 => match hosts.authority {
+            Place::WithTester => (left, Vec::new()),
+            _ => (left.clone(), left),
+        },
         ([], []) => {
             // The authority has up to two questions for each of the tester's.
             let (authority, tester) = left.split_at(left.len() / 2);
@@ -89,7 +92,7 @@ pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
             let rest = without(&left, authority);
             (if rest.is_empty() { left } else { rest }, authority.to_vec())
         }
-        ([only], _) => (vec![*only], Vec::new()),
+        ([only], _) if hosts.authority == Place::WithTester => (vec![*only], Vec::new()),
         (tester, _) => {
             let rest = without(&left, tester);
             (tester.to_vec(), if rest.is_empty() { tester.to_vec() } else { rest })
@@ -112,7 +115,7 @@ pub struct Hosts {
     pub tester: Vec<u16>,
     /// Where the authority is.
     pub authority: Place,
-    /// Whether we start the device on the tester's host.
+    /// Whether we start the device on the tester's machine.
     pub device_with_tester: bool,
 }
 
@@ -121,7 +124,9 @@ pub struct Hosts {
 pub enum Place {
     /// In the tester's process.
     WithTester,
-    /// In a process of its own, which has these cores.
+    /// In a process of its own on the tester's machine, in another network namespace, say.
+    Beside,
+    /// On a machine of its own, which has these cores.
     Apart(Vec<u16>),
     /// It runs already.
     External,
@@ -245,6 +250,20 @@ mod tests {
             let cores = divide(&plan(&format!("[tester]\n{text}\n")), &one(2));
             assert_eq!((cores.tester, cores.authority), (vec![1], vec![1]), "{text}");
         }
+    }
+
+    #[test]
+    fn namespaces_of_one_machine_share_its_cores() {
+        let beside = |cores| Hosts { authority: Place::Beside, ..one(cores) };
+        let cores = divide(&plan(""), &beside(2));
+        assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("0", vec![1], vec![1]));
+        let cores = divide(&plan(""), &beside(6));
+        assert_eq!(
+            (cores.device(1).as_str(), cores.tester, cores.authority),
+            ("0", vec![3, 4, 5], vec![1, 2])
+        );
+        let cores = divide(&plan("[tester]\ncores = [2]\n"), &beside(4));
+        assert_eq!((cores.tester, cores.authority), (vec![2], vec![1, 3]));
     }
 
     #[test]
