@@ -321,13 +321,28 @@ impl<'a> Laboratory<'a> {
     /// Why the device is of no use any more, if it is not: then every further trial would fail, and say nothing. What it did
     /// before is a failure of the trial in which it did.
     fn trouble(&mut self) -> Result<Option<String>, String> {
-        if self.usage()?.is_some_and(|usage| usage.processes.is_empty()) {
+        if self.is_gone()? {
             return Ok(Some(format!("the device has ended by itself: {}", self.complaint())));
         }
         if !std::mem::take(&mut self.is_doubtful) {
             return Ok(None);
         }
         Ok(self.await_device().err())
+    }
+
+    /// Whether the device has ended. Its first process may end while others go on, and the first thread of a process while others
+    /// do; so neither is enough.
+    fn is_gone(&mut self) -> Result<bool, String> {
+        if self.usage()?.is_none_or(|usage| !usage.processes.is_empty()) {
+            return Ok(false);
+        }
+        let number = self.running.as_ref().and_then(|running| running.number);
+        match (self.device_host.as_mut(), number) {
+            (Some(host), Some(number)) => {
+                Ok(host.log(number).map_err(|error| error.to_string())?.ended.is_some())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Has the authority serve this share of names with AAAA records.
@@ -467,7 +482,7 @@ impl<'a> Laboratory<'a> {
             if outcome.sent > 0 && outcome.valid == outcome.sent {
                 return Ok(true);
             }
-            let ended = self.usage()?.is_some_and(|usage| usage.processes.is_empty());
+            let ended = self.is_gone()?;
             // One that answers, and wrongly, is not starting any more.
             let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG;
             if ended || wrong || began.elapsed() > READY {
