@@ -19,7 +19,8 @@ const PAPERS_NAMES: f64 = 134_217_728.0;
 
 const HELP: &str = "\
 Serves AAA-BBB-CCC-DDD.ZONE: A is that address, AAAA is empty, or for the share of names chosen by --aaaa-share and --seed \
-2001:db8:: with the address in its last 32 bits. Faults are drawn by the seed, so they are the same in every run.
+2001:db8:: with the address in its last 32 bits. What a name has and how it fails is drawn from --seed and the name, so it is the same in every run; loss and jitter from the \
+message ID too, so that a query that is repeated has new luck.
 
 SIGINT or SIGTERM ends it; then it prints what became of every message, by kind. While it runs, the same is told in band:
   dig @::1 -p 5300 +tcp CH TXT counters.authority

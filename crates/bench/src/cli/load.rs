@@ -13,7 +13,7 @@ use measure::plan::Prefix;
 use measure::window::Window;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -131,6 +131,9 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
             arguments.transport
         );
         return Ok(ExitCode::from(2));
+    }
+    for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
+        writable(file)?;
     }
     let order = order(arguments);
     let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
@@ -281,13 +284,29 @@ fn csv(outcome: &Outcome) -> String {
     text
 }
 
+/// Finds out before a load whether its result can be written afterwards. What the file has stays until then.
+fn writable(file: &Path) -> Result<(), String> {
+    if file == Path::new("-") {
+        return Ok(());
+    }
+    fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(file)
+        .map(drop)
+        .map_err(|error| unwritable(file, &error))
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> String {
+    format!("load: {}: {error}; choose a place that can be written", file.display())
+}
+
 fn write(file: &Path, text: &str) -> Result<(), String> {
     if file == Path::new("-") {
         print!("{text}");
         return Ok(());
     }
-    fs::write(file, text)
-        .map_err(|error| format!("load: {}: {error}; choose a place that can be written", file.display()))
+    fs::write(file, text).map_err(|error| unwritable(file, &error))
 }
 
 fn server(text: &str) -> Result<SocketAddr, String> {
@@ -321,6 +340,15 @@ mod tests {
             Command::Load(arguments) => Ok(*arguments),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_written_is_found_before_the_load() {
+        let begun = std::time::Instant::now();
+        let line = "--server [::1]:9 --rate 1 --duration 1h --quiet --json /nowhere/at/all.json";
+        let error = run(&parse(line).unwrap()).unwrap_err();
+        assert!(error.contains("/nowhere/at/all.json") && error.contains("choose a place"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(600));
     }
 
     #[test]

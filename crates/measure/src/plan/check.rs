@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Searches of a whole run: a million of the shortest take weeks, and their trials the memory of a large host.
 const SEARCHES_MOST: u64 = 1_000_000;
 
+/// Octets of an answer over UDP that the load generator can take.
+const UDP_OCTETS: usize = 4096;
+
 /// Threads of a device.
 const WORKERS_MOST: u16 = 1024;
 
@@ -207,6 +210,14 @@ fn names(plan: &Plan) -> Result<(), PlanError> {
     if names.addresses == 0 {
         return refuse("names.addresses must be at least 1");
     }
+    // Header, question (16 octets of the address, the zone, a root, type and class) and an AAAA record of 28 for each.
+    let octets = 12 + 16 + names.zone.len() + 2 + 4 + 28 * usize::from(names.addresses);
+    if octets > UDP_OCTETS {
+        return refuse(format!(
+            "an answer with {} addresses has {octets} octets, and over UDP {UDP_OCTETS} are possible: lower names.addresses",
+            names.addresses
+        ));
+    }
     // The self-test begins at 2 (1 + delta) times the rate.
     let start_qps = plan.search.start * 2.0 * (1.0 + plan.search.delta);
     let check = u64::from(plan.correctness.names);
@@ -355,6 +366,7 @@ mod tests {
             ("[trial]\nduration = \"31m\"\n[grid]\ncached = [1]\n", "shorter trials"),
             ("[names]\nttl = 4000000000\n", "RFC 2181"),
             ("[names]\naddresses = 0\n", "at least 1"),
+            ("[names]\naddresses = 200\n", "lower names.addresses"),
             ("[trial]\nwarm-up = \"99h\"\n", "24h"),
             ("[grid]\naaaa = [0.2]\n[authority]\nexternal = true\naddress = \"[::1]:53\"\n", "grid.aaaa"),
         ] {
