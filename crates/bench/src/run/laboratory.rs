@@ -91,15 +91,6 @@ pub enum Note {
     Quiet(String),
 }
 
-impl Note {
-    /// What it says.
-    pub fn text(&self) -> &str {
-        match self {
-            Note::Aloud(text) | Note::Quiet(text) => text,
-        }
-    }
-}
-
 /// Everything that a run needs of the world.
 pub struct Laboratory<'a> {
     plan: &'a Plan,

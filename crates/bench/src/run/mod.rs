@@ -122,12 +122,7 @@ impl Session<'_> {
         laboratory.look_around()?;
         while !is_over(&self.procedure) {
             let done = self.step(&plan, &mut laboratory, display);
-            for note in laboratory.notes() {
-                match note {
-                    Note::Aloud(text) => display.say(&text),
-                    Note::Quiet(text) => display.log(&text),
-                }
-            }
+            tell(laboratory.notes(), display);
             // Also what a step that failed has found out.
             if laboratory.surroundings() != self.procedure.surroundings() {
                 self.happened(Event::Surroundings(laboratory.surroundings().clone()))?;
@@ -136,9 +131,7 @@ impl Session<'_> {
                 break;
             }
         }
-        for note in laboratory.close() {
-            display.log(note.text());
-        }
+        tell(laboratory.close(), display);
         Ok(())
     }
 
@@ -161,6 +154,8 @@ impl Session<'_> {
                         now.counted.valid
                     ));
                 })?;
+                // What was noted came before the trial.
+                tell(laboratory.notes(), display);
                 let Some(mut trial) = trial else { return Ok(false) };
                 trial.number = self.procedure.trials().len() as u32;
                 let outcome = trial.outcome.clone();
@@ -184,6 +179,16 @@ impl Session<'_> {
     fn happened(&mut self, event: Event) -> Result<(), String> {
         self.journal.write(&event)?;
         self.procedure.record(event).map_err(|error| error.to_string())
+    }
+}
+
+/// Says and logs what was noted.
+fn tell(notes: Vec<Note>, display: &Display) {
+    for note in notes {
+        match note {
+            Note::Aloud(text) => display.say(&text),
+            Note::Quiet(text) => display.log(&text),
+        }
     }
 }
 
