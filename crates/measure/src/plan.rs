@@ -251,6 +251,13 @@ pub struct Device {
     pub host: Vec<String>,
 }
 
+impl Device {
+    /// Whether the run starts it; otherwise it runs already.
+    pub fn is_started_by_us(&self) -> bool {
+        !self.template.is_empty() || !self.command.is_empty()
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

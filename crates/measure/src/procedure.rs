@@ -221,7 +221,8 @@ impl Procedure {
             Stage::Check { sweep, .. } => {
                 // Half of the names have AAAA records, so that both ways are checked.
                 let aaaa_share = if self.plan.authority.external { 0.0 } else { 0.5 };
-                Action::Check(self.setup(*sweep, aaaa_share), self.first_name(self.names_of_check()))
+                let first_name = self.first_name(self.names_of_check());
+                Action::Check(self.setup(*sweep, aaaa_share, first_name), first_name)
             }
             Stage::Search { sweep, cell, repetition, search } => match search.next() {
                 Step::Try { rate_qps, purpose } => self.task(purpose, *sweep, *cell, *repetition, rate_qps),
@@ -303,14 +304,20 @@ impl Procedure {
         self.plan.sweep.as_ref().map_or("", |it| it.values[sweep].as_str())
     }
 
-    fn setup(&self, sweep: usize, aaaa_share: f64) -> Setup {
-        Setup { device: Some(self.sweep_value(sweep).to_owned()), fresh: self.stale, aaaa_share }
+    fn setup(&self, sweep: usize, aaaa_share: f64, first_name: u64) -> Setup {
+        // Names that come again must not be in the device's cache any more.
+        let come_again = first_name < self.next_name && self.plan.device.is_started_by_us();
+        Setup {
+            device: Some(self.sweep_value(sweep).to_owned()),
+            fresh: self.stale || come_again,
+            aaaa_share,
+        }
     }
 
     fn task(&self, purpose: Purpose, sweep: usize, cell: usize, repetition: u32, rate_qps: f64) -> Action {
         let cell = self.plan.cells[cell];
-        let setup = self.setup(sweep, cell.aaaa_share);
         let first_name = self.first_name(self.plan.names_needed(rate_qps, cell));
+        let setup = self.setup(sweep, cell.aaaa_share, first_name);
         Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name })
     }
 

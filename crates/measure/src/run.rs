@@ -194,6 +194,9 @@ pub struct Trial {
     pub authority: BTreeMap<String, u64>,
     /// What the device took meanwhile; nothing when it runs elsewhere.
     pub device: Option<DeviceUse>,
+    /// Whether the device was started since the trial before, and knew no names.
+    #[serde(default)]
+    pub fresh: bool,
 }
 
 impl Trial {

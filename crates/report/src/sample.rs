@@ -257,6 +257,7 @@ impl Maker<'_> {
             outcome,
             authority: if purpose == Purpose::SelfTest { BTreeMap::new() } else { authority },
             device,
+            fresh: false,
         });
         self.first_name += new;
     }

@@ -105,6 +105,8 @@ pub struct Laboratory<'a> {
     running: Option<Running>,
     /// Who takes part, as far as is known.
     known: Surroundings,
+    /// Whether it was started since the last trial.
+    is_new: bool,
     /// Whether it answered nothing at all in the last trial.
     is_doubtful: bool,
     notes: Vec<Note>,
@@ -128,7 +130,7 @@ impl<'a> Laboratory<'a> {
         } else {
             Some(connect("authority", &plan.authority.host)?)
         };
-        let ours = !plan.device.template.is_empty() || !plan.device.command.is_empty();
+        let ours = plan.device.is_started_by_us();
         let device_host = if ours || plan.device.pid.is_some() {
             Some(connect("device", &plan.device.host)?)
         } else {
@@ -157,6 +159,7 @@ impl<'a> Laboratory<'a> {
             serving: None,
             running: None,
             known,
+            is_new: false,
             is_doubtful: false,
             notes: Vec::new(),
             probes: 0,
@@ -239,6 +242,7 @@ impl<'a> Laboratory<'a> {
             outcome,
             authority,
             device: if task.setup.device.is_some() { device } else { None },
+            fresh: task.setup.device.is_some() && std::mem::take(&mut self.is_new),
         }))
     }
 
@@ -298,7 +302,7 @@ impl<'a> Laboratory<'a> {
         let is_there = self.running.as_ref().is_some_and(|running| running.sweep == *sweep);
         if is_there && !setup.fresh {
             let Some(why) = self.trouble()? else { return Ok(true) };
-            if self.plan.device.template.is_empty() && self.plan.device.command.is_empty() {
+            if !self.plan.device.is_started_by_us() {
                 return Err(format!("{why}; it is not ours to start: start it"));
             }
             self.notes.push(Note::Aloud(format!("{why}; it is started anew")));
@@ -422,6 +426,7 @@ impl<'a> Laboratory<'a> {
             started.command.join(" "),
             if started.version.is_empty() { "version unknown" } else { &started.version }
         )));
+        self.is_new = true;
         let device = &mut self.known.device;
         device.version = started.version;
         device.command = started.command;

@@ -14,9 +14,13 @@ pub fn run(procedure: &Procedure, started: &str, complete: bool) -> Run {
         warnings.extend(host.warnings.iter().map(|warning| format!("{role}: {warning}")));
     }
     if procedure.rounds() > 0 {
+        let what = if plan.device.is_started_by_us() {
+            "the device was started anew each time, so it knew none of them"
+        } else {
+            "the checklist says whether the device could still know them"
+        };
         warnings.push(format!(
-            "all names of {} were used up {} times, and names came again; the checklist says whether a device could still know \
-             them",
+            "all names of {} were used up {} times, and came again; {what}",
             plan.names.window,
             procedure.rounds()
         ));

@@ -170,13 +170,18 @@ fn different_names(run: &Run) -> Judged {
     let at_device: Vec<&Trial> =
         run.trials.iter().filter(|trial| trial.purpose != crate::run::Purpose::SelfTest).collect();
     let ranges: Vec<_> = at_device.iter().map(|trial| names(trial, window)).collect();
-    let mut uncached = 0u64;
-    for (place, trial) in at_device.iter().enumerate().filter(|(_, trial)| trial.cell.cached_share == 0.0) {
+    let (mut uncached, mut since) = (0u64, 0);
+    for (place, trial) in at_device.iter().enumerate() {
+        // What it was asked before it was started anew it does not know.
+        since = if trial.fresh { place } else { since };
+        if trial.cell.cached_share > 0.0 {
+            continue;
+        }
         uncached += 1;
         if trial.outcome.asked_again > 0 || trial.outcome.names_used > window {
             return Judged::not_kept(format!("trial {} asked names again", trial.number));
         }
-        if let Some(before) = (0..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
+        if let Some(before) = (since..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
             // From the end of the one to the beginning of the other.
             let apart = (place - before) as u64;
             let elapsed_ms = (apart - 1) * run.settings.trial_ms + apart * run.settings.pause_ms;

@@ -284,6 +284,11 @@ fn names_asked_twice_are_found_unless_their_ttl_has_passed() {
     assert_eq!(only(&again, "all names are different"), "trial 7 asked names again");
     let overlapping = but(|run| run.trials[9].first_name = run.trials[8].first_name + 1);
     assert!(only(&overlapping, "all names are different").contains("trial 9 asked names of trial 8"));
+    let restarted = but(|run| {
+        run.trials[9].first_name = run.trials[8].first_name + 1;
+        run.trials[9].fresh = true;
+    });
+    assert_eq!(broken(&restarted), [""; 0], "a device that was started anew knows no names");
     // From the end of trial 1 to the beginning of trial 60 there are 58 x 60 s and 59 x 10 s, more than an hour. From trial 9 on
     // it is less, though not if one counts from beginning to beginning.
     let barely = but(|run| {

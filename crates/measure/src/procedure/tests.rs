@@ -44,21 +44,26 @@ impl World {
     /// Runs to the end and returns the events.
     fn run(&self, procedure: &mut Procedure) -> Vec<Event> {
         let mut events = Vec::new();
-        let duration_s = procedure.plan().trial.duration.0.as_secs_f64();
         for _ in 0..20_000 {
-            let event = match procedure.next() {
-                Action::Trial(task) => Event::Trial(self.play(&task, duration_s)),
-                Action::Check(..) => {
-                    let names = u64::from(procedure.plan().correctness.names);
-                    let found = Correctness { names, valid: names, ..Correctness::default() };
-                    Event::Check { found, names_used: names }
-                }
-                Action::Done | Action::Stop(_) => return events,
-            };
+            let Some(event) = self.step(procedure) else { return events };
             procedure.record(event.clone()).unwrap();
             events.push(event);
         }
         panic!("a run of this size ends");
+    }
+
+    /// Does what comes next; nothing when all is done.
+    fn step(&self, procedure: &Procedure) -> Option<Event> {
+        let duration_s = procedure.plan().trial.duration.0.as_secs_f64();
+        Some(match procedure.next() {
+            Action::Trial(task) => Event::Trial(self.play(&task, duration_s)),
+            Action::Check(..) => {
+                let names = u64::from(procedure.plan().correctness.names);
+                let found = Correctness { names, valid: names, ..Correctness::default() };
+                Event::Check { found, names_used: names }
+            }
+            Action::Done | Action::Stop(_) => return None,
+        })
     }
 }
 
@@ -176,8 +181,20 @@ fn no_name_comes_to_the_device_twice() {
 #[test]
 fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
     let mut procedure = procedure(&format!("{QUICK}[names]\nwindow = \"10.0.0.0/16\"\n"));
-    world().run(&mut procedure);
-    assert!(procedure.rounds() > 0);
+    let (mut end, mut rounds) = (0, 0);
+    while let Some(event) = world().step(&procedure) {
+        let next = procedure.next();
+        procedure.record(event).unwrap();
+        let Action::Trial(task) = next else { continue };
+        if task.purpose == Purpose::SelfTest {
+            continue;
+        }
+        // Names come again only to a device that was started anew.
+        assert_eq!(task.setup.fresh, task.first_name < end, "{task:?}");
+        rounds += u32::from(task.setup.fresh);
+        end = task.first_name + procedure.trials().last().unwrap().outcome.names_used;
+    }
+    assert!(rounds > 0 && procedure.rounds() == rounds);
 }
 
 #[test]
