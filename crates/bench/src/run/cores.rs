@@ -58,7 +58,8 @@ pub fn divide(plan: &Plan, hosts: &Hosts) -> Cores {
             all.len()
         ));
     }
-    let taken = if hosts.device_with_tester && !named.is_empty() {
+    let is_here = hosts.device_with_tester || !plan.device.is_started_by_us();
+    let taken = if is_here && !named.is_empty() {
         named
     } else {
         // One core at least stays free of it.
@@ -221,6 +222,12 @@ mod tests {
         let text = "[device]\ntemplate = \"unbound\"\ncores = \"2-3\"\n";
         let cores = divide(&Draft::parse(text).unwrap().finish().unwrap(), &one(4));
         assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("2-3", vec![1], vec![0]));
+        // Also off those of a device that runs already, when they are named.
+        let text =
+            "[device]\naddress = \"[::1]:53\"\ncores = \"0,3\"\n[authority]\naddress = \"[::1]:5300\"\n";
+        let there = Hosts { device_with_tester: false, ..one(4) };
+        let cores = divide(&Draft::parse(text).unwrap().finish().unwrap(), &there);
+        assert_eq!((cores.tester, cores.authority), (vec![2], vec![1]));
         let cores = divide(&plan("[tester]\ncores = [0]\n"), &one(4));
         assert_eq!((cores.device(2).as_str(), cores.tester, cores.authority), ("1-2", vec![0], vec![]));
         let cores = divide(&plan("[tester]\ncores = [0, 1]\n[authority]\ncores = [3]\n"), &one(4));

@@ -98,7 +98,10 @@ impl Session<'_> {
             Ok(Ended::Interrupted) => display.log("interrupted"),
             Ok(Ended::Stopped(why)) | Err(why) => display.log(&format!("stopped: {why}")),
         }
-        bundle::write(self.out, &run)?;
+        if let Err(why) = bundle::write(self.out, &run) {
+            // Why it stopped comes first.
+            return Err(ended.err().map_or(why.clone(), |first| format!("{first}; {why}")));
+        }
         ended.map(|ended| if complete { Ended::Complete(Box::new(run)) } else { ended })
     }
 
