@@ -55,7 +55,7 @@ pub struct Outcome {
 impl Outcome {
     /// All replies in time that were not right.
     pub fn invalid_total(&self) -> u64 {
-        self.invalid.values().sum()
+        self.invalid.values().fold(0, |sum: u64, count| sum.saturating_add(*count))
     }
 
     /// The part of queries that got no valid reply in time, 0 to 1.

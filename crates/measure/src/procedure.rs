@@ -323,7 +323,7 @@ impl Procedure {
 
     /// Where so many names begin that were not asked yet; when they are used up, the window begins anew.
     fn first_name(&self, needed: u64) -> u64 {
-        if self.next_name + needed <= self.plan.names.for_trials() { self.next_name } else { 0 }
+        if self.next_name.saturating_add(needed) <= self.plan.names.for_trials() { self.next_name } else { 0 }
     }
 
     fn names_of_check(&self) -> u64 {
@@ -333,7 +333,7 @@ impl Procedure {
     /// Moves on in the window.
     fn use_names(&mut self, first_name: u64, count: u64) {
         self.rounds += u32::from(first_name < self.next_name);
-        self.next_name = first_name + count;
+        self.next_name = first_name.saturating_add(count);
     }
 
     /// The highest rate that the plan allows: its bound, and those for which there are names and memory.
@@ -407,10 +407,9 @@ impl Procedure {
             .invalid
             .iter()
             .filter(|(reason, _)| !matches!(reason.as_str(), "lost" | "late"))
-            .map(|(_, n)| n)
-            .sum();
+            .fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         let complete = found.names > 0 && found.valid == found.names;
-        let enough = found.names > 0 && found.valid * 10 >= found.names * 9;
+        let enough = found.names > 0 && found.valid as f64 >= 0.9 * found.names as f64;
         let reasons: Vec<String> =
             found.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let summary =

@@ -17,6 +17,9 @@ pub const RESAMPLES: u32 = 10_000;
 /// Below this many results on a side there is no verdict: two on each side are apart by chance in one case of three.
 pub const VALUES_MIN: u32 = 3;
 
+/// Above this many results on a side there is no interval: twice what a plan may ask for, and a record may come from anywhere.
+const VALUES_MAX: usize = 2_000;
+
 /// Below this many values their whole range is no interval of 95 % for the median: 1 - 2^(1-5) is 93.75 %.
 const VALUES_FOR_95: u32 = 6;
 
@@ -42,10 +45,13 @@ pub struct Ratio {
 
 impl Ratio {
     /// The ratio and its interval. Each value may be too low by `grain` (a part of the truth; 0: it is exact), and the
-    /// interval is widened by that. Nothing when a side has no values, or the first has one that is not positive.
+    /// interval is widened by that. Nothing when a side has no values or more than 2,000, or the first has one
+    /// that is not positive.
     pub fn of(first: &[f64], second: &[f64], grain: (f64, f64), seed: u64) -> Option<Ratio> {
         let (one, other) = (sorted(first), sorted(second));
-        let usable = |values: &[f64]| values.iter().all(|value| value.is_finite() && *value >= 0.0);
+        let usable = |values: &[f64]| {
+            values.len() <= VALUES_MAX && values.iter().all(|value| value.is_finite() && *value >= 0.0)
+        };
         if !usable(&one) || !usable(&other) || *one.first()? <= 0.0 {
             return None;
         }

@@ -158,7 +158,8 @@ fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult
 /// The verdict on the strict rates, and what must be said beside it.
 fn judge(ratio: Option<&Ratio>, one: &CellResult, other: &CellResult) -> (Verdict, String) {
     let Some(ratio) = ratio else {
-        let why = "a repetition of the first run found no rate at all, or there are no results";
+        let why =
+            "a repetition of the first run found no rate at all, or there are no results, or more than 2000";
         return (Verdict::Incomparable, why.to_owned());
     };
     if ratio.counts.0.min(ratio.counts.1) < VALUES_MIN {

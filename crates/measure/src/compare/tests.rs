@@ -113,6 +113,14 @@ fn a_first_run_that_found_nothing_is_not_divided_by() {
 }
 
 #[test]
+fn a_record_with_a_million_results_is_not_resampled_for_hours() {
+    let many = run(vec![100.0; 1_000_000]);
+    let compared = compare(&many, &many);
+    assert_eq!(compared.verdict, Verdict::Incomparable);
+    assert!(compared.cells[0].note.contains("more than 2000"), "{}", compared.cells[0].note);
+}
+
+#[test]
 fn values_of_different_parameters_are_not_compared() {
     let swept = |parameter: &str| {
         let mut run = run(rates(10_000.0, 0.02, 1));

@@ -85,14 +85,14 @@ impl Shares {
     /// Every name that the device did not have cached comes to the authority as a question for AAAA, and once more for A
     /// if it has no AAAA record. The counters include the warm-up, whose names are all new: these are subtracted.
     fn of(trials: &[&Trial]) -> Shares {
-        let (mut sent, mut fresh, mut new, mut aaaa, mut a) = (0, 0, 0, 0, 0);
+        let (mut sent, mut fresh, mut new, mut aaaa, mut a) = (0u64, 0u64, 0u64, 0u64, 0u64);
         for trial in trials.iter().filter(|trial| !trial.authority.is_empty()) {
             let outcome = &trial.outcome;
-            sent += outcome.sent;
-            fresh += outcome.sent.saturating_sub(outcome.asked_again);
-            new += outcome.names_used;
-            aaaa += trial.authority.get(ASKED_AAAA).copied().unwrap_or(0);
-            a += trial.authority.get(ASKED_A).copied().unwrap_or(0);
+            sent = sent.saturating_add(outcome.sent);
+            fresh = fresh.saturating_add(outcome.sent.saturating_sub(outcome.asked_again));
+            new = new.saturating_add(outcome.names_used);
+            aaaa = aaaa.saturating_add(trial.authority.get(ASKED_AAAA).copied().unwrap_or(0));
+            a = a.saturating_add(trial.authority.get(ASKED_A).copied().unwrap_or(0));
         }
         if sent == 0 {
             return Shares::default();

@@ -407,3 +407,29 @@ fn no_rate_is_tried_whose_queries_the_tester_cannot_remember() {
         assert!(trial.rate_qps * 3.0 * timeout_s <= f64::from(1 << 25), "{trial:?}");
     }
 }
+
+#[test]
+fn numbers_of_a_damaged_journal_do_no_harm() {
+    let mut procedure = procedure(QUICK);
+    let most = Correctness {
+        names: u64::MAX,
+        valid: u64::MAX - 7,
+        invalid: [("lost".to_owned(), u64::MAX), ("address".to_owned(), u64::MAX), ("flags".to_owned(), 9)]
+            .into(),
+        ..Correctness::default()
+    };
+    let before = procedure.clone();
+    procedure.record(Event::Check { found: most, names_used: u64::MAX }).unwrap();
+    assert!(matches!(procedure.next(), Action::Stop(_)));
+    let mut procedure = before;
+    for _ in 0..60 {
+        let Some(mut event) = world().step(&procedure) else { break };
+        if let Event::Trial(trial) = &mut event {
+            trial.outcome.sent = u64::MAX;
+            trial.outcome.names_used = u64::MAX;
+            trial.authority.values_mut().for_each(|count| *count = u64::MAX);
+        }
+        procedure.record(event).unwrap();
+        procedure.results();
+    }
+}
