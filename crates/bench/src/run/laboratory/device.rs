@@ -1,0 +1,215 @@
+//! The device of a laboratory: started, awaited, watched and ended.
+
+use super::{Laboratory, Note, Running};
+use crate::device::Settings;
+use crate::protocol::{Recipe, Start, Started, Target};
+use crate::run::cores::Cores;
+use measure::order::Load;
+use measure::plan::Plan;
+use measure::procedure::{Setup, Task};
+use measure::run::{Cell, Device, Purpose};
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// How long a device may take until its first right answer: a resolver with large tables needs some seconds.
+const READY: Duration = Duration::from_secs(30);
+
+/// How long a device may answer wrongly until its first right answer: SERVFAIL until its upstream is known, say.
+const WRONG: Duration = Duration::from_secs(5);
+
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Names of one question for readiness.
+const PROBE_NAMES: u64 = 5;
+
+/// What is known of the device before it is started. Configurations that an earlier part of the run used are kept.
+pub(super) fn described(plan: &Plan, cores: &Cores, before: Device) -> Device {
+    let name = if plan.device.template.is_empty() { "custom" } else { plan.device.template.as_str() };
+    Device {
+        name: name.to_owned(),
+        cores: cores.device(plan.device.workers),
+        address: plan.device.address.map(|address| address.to_string()).unwrap_or_default(),
+        sweep: plan.sweep.as_ref().map(|sweep| (sweep.parameter.clone(), sweep.values.clone())),
+        ..before
+    }
+}
+
+impl Laboratory<'_> {
+    /// Starts the device with a value of the sweep, and waits until it answers; false when it was stopped.
+    pub(super) fn start_device(&mut self, sweep: &str) -> Result<bool, String> {
+        self.stop_device();
+        let plan = self.plan;
+        let (_, upstream) = self.serving.ok_or("the authority does not serve yet")?;
+        let Some(host) = self.device_host.as_mut() else {
+            let address = plan.device.address.ok_or("device.address is missing")?;
+            self.running = Some(Running { sweep: sweep.to_owned(), address, number: None });
+            return self.await_device();
+        };
+        if let (Some(pid), Some(address)) = (plan.device.pid, plan.device.address)
+            && plan.device.template.is_empty()
+            && plan.device.command.is_empty()
+        {
+            let attached = host.attach(&Target::Pid { pid }).map_err(|error| error.to_string())?;
+            self.known.device.command = attached.command;
+            self.running = Some(Running { sweep: sweep.to_owned(), address, number: Some(attached.device) });
+            return self.await_device();
+        }
+        let swept = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
+        let workers = match sweep.parse() {
+            Ok(workers) if swept => workers,
+            _ if swept => return Err(format!("sweep: \"{sweep}\" is no number of workers")),
+            _ => plan.device.workers,
+        };
+        let start = Start {
+            recipe: if plan.device.template.is_empty() {
+                Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
+            } else {
+                let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
+                Recipe::Template { name: plan.device.template.clone(), program }
+            },
+            settings: Settings {
+                listen: plan.device.address.unwrap_or(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
+                upstream,
+                prefix: (plan.names.prefix.address, plan.names.prefix.length),
+                zone: plan.names.zone.clone(),
+                workers,
+                value: sweep.to_owned(),
+                options: plan.device.options.clone(),
+            },
+            cores: self.cores.device(workers),
+            environment: BTreeMap::new(),
+        };
+        let started: Started = host.start(&start).map_err(|error| error.to_string())?;
+        self.notes.push(Note::Quiet(format!(
+            "device started as process {}: {} ({})",
+            started.pid,
+            started.command.join(" "),
+            if started.version.is_empty() { "version unknown" } else { &started.version }
+        )));
+        self.is_new = true;
+        let device = &mut self.known.device;
+        device.version = started.version;
+        device.command = started.command;
+        device.cores = start.cores;
+        device.address = started.listen.to_string();
+        for (name, text) in started.files {
+            // Each value of a sweep has its configuration.
+            let name = if sweep.is_empty() { name } else { format!("{sweep}/{name}") };
+            device.files.insert(name, text);
+        }
+        self.running =
+            Some(Running { sweep: sweep.to_owned(), address: started.listen, number: Some(started.device) });
+        self.await_device()
+    }
+
+    pub(super) fn stop_device(&mut self) {
+        if let (Some(running), Some(host)) = (self.running.take(), self.device_host.as_mut())
+            && let Some(number) = running.number
+        {
+            // One that ended by itself is as good.
+            let log = host.stop(number, GRACE).unwrap_or_default();
+            let text = log.text.trim();
+            if !text.is_empty() {
+                self.notes.push(Note::Quiet(format!("the device said last:\n{text}")));
+            }
+        }
+    }
+
+    /// Asks until some right answers come; false when it was stopped.
+    fn await_device(&mut self) -> Result<bool, String> {
+        let began = Instant::now();
+        loop {
+            let first_name = self.names_of_probe();
+            let task = Task {
+                purpose: Purpose::Search,
+                setup: Setup {
+                    device: Some(String::new()),
+                    fresh: false,
+                    aaaa_share: self.serving.map_or(0.0, |(share, _)| share),
+                },
+                cell: Cell { aaaa_share: self.serving.map_or(0.0, |(share, _)| share), cached_share: 0.0 },
+                repetition: 0,
+                rate_qps: 100.0,
+                first_name,
+            };
+            let duration_ms = PROBE_NAMES * 10;
+            let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
+            let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(false) };
+            if outcome.sent > 0 && outcome.valid == outcome.sent {
+                return Ok(true);
+            }
+            let ended = self.is_gone()?;
+            // One that answers, and wrongly, is not starting any more.
+            let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG;
+            if ended || wrong || began.elapsed() > READY {
+                let invalid: Vec<String> =
+                    outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+                return Err(format!(
+                    "the device gave no right answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
+                     and its prefix {}; {}",
+                    began.elapsed().as_secs(),
+                    outcome.valid,
+                    outcome.lost,
+                    if invalid.is_empty() { "" } else { ", " },
+                    invalid.join(", "),
+                    self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
+                    self.plan.names.prefix,
+                    self.complaint()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Names to find out whether the device answers: from the end of the window, where no trial asks.
+    fn names_of_probe(&mut self) -> u64 {
+        let names = &self.plan.names;
+        let places = (names.for_probes() / PROBE_NAMES).max(1);
+        let place = self.probes % places;
+        self.probes += 1;
+        names.window.names().saturating_sub((place + 1) * PROBE_NAMES)
+    }
+
+    /// Why the device is of no use any more, if it is not: then every further trial would fail, and say nothing. What it did
+    /// before is a failure of the trial in which it did.
+    pub(super) fn trouble(&mut self) -> Result<Option<String>, String> {
+        if self.is_gone()? {
+            return Ok(Some(format!("the device has ended by itself: {}", self.complaint())));
+        }
+        if !std::mem::take(&mut self.is_doubtful) {
+            return Ok(None);
+        }
+        Ok(self.await_device().err())
+    }
+
+    /// Whether the device has ended. Its first process may end while others go on, and the first thread of a process while others
+    /// do; so neither is enough.
+    fn is_gone(&mut self) -> Result<bool, String> {
+        if self.usage()?.is_none_or(|usage| !usage.processes.is_empty()) {
+            return Ok(false);
+        }
+        let number = self.running.as_ref().and_then(|running| running.number);
+        match (self.device_host.as_mut(), number) {
+            (Some(host), Some(number)) => {
+                Ok(host.log(number).map_err(|error| error.to_string())?.ended.is_some())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What the device last said, to explain a failure.
+    fn complaint(&mut self) -> String {
+        let number = self.running.as_ref().and_then(|running| running.number);
+        let (Some(host), Some(number)) = (self.device_host.as_mut(), number) else {
+            return "see with dig what it answers".to_owned();
+        };
+        let log = host.log(number).unwrap_or_default();
+        match (log.ended, log.text.trim()) {
+            (Some(ended), text) => format!("it ended ({ended}): {text}"),
+            (None, "") => "it said nothing".to_owned(),
+            (None, text) => format!("it said: {text}"),
+        }
+    }
+}
