@@ -179,6 +179,7 @@ fn settings(what: What) -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
+        own: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
             clients: Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]),

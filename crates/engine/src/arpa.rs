@@ -17,8 +17,8 @@ const TTL: u32 = 3600;
 /// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
 const ALIAS_TTL: u32 = 600;
 
-/// Serial, refresh, retry, expire and minimum of the zones, which nobody transfers.
-const SOA_TIMERS: [u32; 5] = [1, 86_400, 7200, 604_800, TTL];
+/// Serial, refresh, retry and expire of the zones, which nobody transfers.
+const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 
 /// The end of every name that may be ours.
 const ARPA: &[u8; 6] = b"\x04arpa\x00";
@@ -237,7 +237,7 @@ impl Here<'_> {
         match self.data {
             // RFC 2308 section 3.
             Data::Nobody | Data::Nothing => {
-                page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, &mut [0; SOA]));
+                page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
             }
             Data::A => {
                 for address in WELL_KNOWN {
@@ -253,7 +253,7 @@ impl Here<'_> {
                     }
                 }
             }
-            Data::Soa => page.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, &mut [0; SOA])),
+            Data::Soa => page.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA])),
             Data::Ns => page.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
             Data::Pointer => page.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
             Data::Alias(address) | Data::AliasToPointer(address) => {
@@ -270,16 +270,16 @@ impl Here<'_> {
 }
 
 /// Octets of the SOA's RDATA: two names and five numbers.
-const SOA: usize = 2 * 255 + 5 * 4;
+pub const SOA: usize = 2 * 255 + 5 * 4;
 
-/// RDATA of the SOA of our zones.
-fn soa<'r>(arpa: &crate::settings::Arpa, room: &'r mut [u8; SOA]) -> &'r [u8] {
+/// RDATA of the SOA of our zones, with this MINIMUM.
+pub fn soa<'r>(arpa: &crate::settings::Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
     let mut at = 0;
     for name in [&arpa.server, &arpa.contact] {
         room[at..at + name.len()].copy_from_slice(name);
         at += name.len();
     }
-    for timer in SOA_TIMERS {
+    for timer in SOA_TIMERS.into_iter().chain([minimum]) {
         room[at..at + 4].copy_from_slice(&timer.to_be_bytes());
         at += 4;
     }

@@ -79,6 +79,10 @@ counters! {
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
     /// Questions for reverse names of the prefixes that were answered here, or followed to the IPv4 address's own.
     LocalReverse = "local_answers_total" {"zone": "reverse"};
+    /// Questions for names whose records the configuration gives, by leg.
+    LocalRecords = "local_answers_total" {"zone": "records"};
+    /// Questions for blocked names.
+    FilteredBlock = "filtered_total" {"reason": "block"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.

@@ -38,6 +38,8 @@ pub struct Engine {
     pub(crate) links: Links,
     pub(crate) held: Held,
     pub(crate) chains: Slab<Followed>,
+    /// Frames for replies of our own: as many as are needed at a time.
+    pub(crate) frames: Vec<Box<[u8]>>,
     pub(crate) random: Random,
     pub(crate) key: HashKey,
     pub(crate) counters: Counters,
@@ -70,6 +72,7 @@ impl Engine {
             links: Links::new(),
             held: Held::new(),
             chains: Slab::new(CHAINS),
+            frames: Vec::new(),
             random,
             key,
             counters: Counters::default(),

@@ -16,6 +16,8 @@ mod held;
 mod key;
 pub mod limits;
 mod links;
+mod names;
+pub mod own;
 mod query;
 mod random;
 mod reply;

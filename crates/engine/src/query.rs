@@ -106,6 +106,10 @@ impl Engine {
     ) {
         match arpa::fate(&self.settings.dns64, from.address, message) {
             Fate::Ordinary => self.take_in(now, from, message, None, asker, out),
+            // What the configuration says of a name goes before what it says of a prefix.
+            _ if self.settings.own.has_records(message.qname()) => {
+                self.take_in(now, from, message, None, asker, out);
+            }
             Fate::Here(here) => {
                 self.counters.count(here.counter);
                 send(&mut self.counters, from, asker, out, |frame, asker| here.write(frame, asker));
@@ -174,6 +178,9 @@ impl Engine {
             chain.name.clear();
             chain.name.extend_from_slice(question.name);
             chain.replies.push(alias.reply);
+        }
+        if self.answer_own(index, now, out) {
+            return;
         }
         match flight {
             Some(flight) => {

@@ -5,6 +5,7 @@
 //! same rules apply. A leaf knows the first rule for each part of the IPv4 addresses. So a question finds the leaves of
 //! its name and of the names above it, and an address asks each of them; the lowest number wins.
 
+use crate::names::{Names, suffixes};
 use crate::settings::{Network, contains};
 use core::cell::Cell;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -74,7 +75,6 @@ pub struct Rules {
 /// What rules say for one name.
 #[derive(Clone, Debug)]
 struct Node {
-    name: Box<[u8]>,
     /// The leaf of rules for all clients.
     everybody: u32,
     /// The leaves of rules for some clients.
@@ -103,11 +103,13 @@ impl Rules {
         }
         let mut made = Rules::default();
         let mut room = ENTRIES;
+        let mut names = Vec::with_capacity(by_name.len());
         for (&name, numbers) in &by_name {
-            let node = made.node(name, numbers, &list, &mut room)?;
+            let node = made.node(numbers, &list, &mut room)?;
             made.nodes.push(node);
+            names.push(name.into());
         }
-        made.names = Names::new(&made.nodes);
+        made.names = Names::new(names);
         for &name in by_name.keys() {
             if suffixes(name).filter(|suffix| by_name.contains_key(suffix)).count() > NESTED {
                 return Err(Entangled::Nested);
@@ -123,13 +125,7 @@ impl Rules {
         Ok(made)
     }
 
-    fn node(
-        &mut self,
-        name: &[u8],
-        numbers: &[u32],
-        list: &[Rule],
-        room: &mut usize,
-    ) -> Result<Node, Entangled> {
+    fn node(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<Node, Entangled> {
         let of = |number: u32| &list[number as usize];
         let (some, all): (Vec<u32>, Vec<u32>) =
             numbers.iter().partition(|&&number| !of(number).clients.is_empty());
@@ -155,7 +151,7 @@ impl Rules {
             known.insert(numbers, leaf);
             Ok(leaf)
         })?;
-        Ok(Node { name: name.into(), everybody, clients })
+        Ok(Node { everybody, clients })
     }
 
     fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, Entangled> {
@@ -194,7 +190,8 @@ impl Rules {
             latest: Cell::new(([0; 4], NOBODY)),
         };
         if !self.is_empty() {
-            self.names.find(&self.nodes, name, |node| {
+            self.names.find(name, |number, _| {
+                let node = &self.nodes[number];
                 found.add(node.everybody);
                 found.add(node.clients.find(u128::from(client)));
             });
@@ -359,87 +356,6 @@ impl<K: Address> Ranges<K> {
         match self.starts.partition_point(|&start| start <= at) {
             0 => NOBODY,
             after => self.values[after - 1],
-        }
-    }
-}
-
-/// Finds the names that a name is at or below, by one hash that grows label by label from the root.
-#[derive(Clone, Debug, Default)]
-struct Names {
-    /// Open addressing: number of a node plus one, and a part of its hash; 0 is empty.
-    slots: Vec<(u32, u32)>,
-    /// Labels of the longest name.
-    deepest: usize,
-}
-
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a over the octets of a label, letters in lower case. The names are the operator's own, so nobody can choose them
-/// to collide, and a question for another name costs a look at each slot of a run at most.
-#[inline]
-fn extend(hash: u64, label: &[u8]) -> u64 {
-    label.iter().fold(hash, |hash, octet| {
-        (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3)
-    })
-}
-
-/// A name and the names above it, down to the root.
-fn suffixes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    core::iter::successors(Some(name), |rest| {
-        rest.first().filter(|&&length| length > 0).and_then(|&length| rest.get(1 + usize::from(length)..))
-    })
-}
-
-impl Names {
-    fn new(nodes: &[Node]) -> Names {
-        let mut made = Names { slots: vec![(0, 0); (2 * nodes.len()).next_power_of_two()], deepest: 0 };
-        for (number, node) in (1..).zip(nodes) {
-            let labels: Vec<&[u8]> = suffixes(&node.name).collect();
-            made.deepest = made.deepest.max(labels.len() - 1);
-            let hash = labels[..labels.len() - 1]
-                .iter()
-                .rev()
-                .fold(SEED, |hash, rest| extend(hash, &rest[..1 + usize::from(rest[0])]));
-            let mut slot = made.slot(hash);
-            while made.slots[slot].0 != 0 {
-                slot = (slot + 1) & (made.slots.len() - 1);
-            }
-            made.slots[slot] = (number, (hash >> 32) as u32);
-        }
-        made
-    }
-
-    #[inline]
-    fn slot(&self, hash: u64) -> usize {
-        // The low bits of FNV-1a are its weakest.
-        ((hash ^ hash >> 32) as usize) & (self.slots.len() - 1)
-    }
-
-    #[inline]
-    fn find<'n>(&self, nodes: &'n [Node], name: &[u8], mut each: impl FnMut(&'n Node)) {
-        let (mut starts, mut labels, mut at) = ([0u8; 128], 0, 0);
-        while name[at] != 0 {
-            starts[labels] = at as u8;
-            labels += 1;
-            at += 1 + usize::from(name[at]);
-        }
-        let mut hash = SEED;
-        let mut end = at;
-        for depth in 0..=labels.min(self.deepest) {
-            if depth > 0 {
-                let start = usize::from(starts[labels - depth]);
-                hash = extend(hash, &name[start..end]);
-                end = start;
-            }
-            let mut slot = self.slot(hash);
-            while let (number @ 1.., check) = self.slots[slot] {
-                let node = &nodes[number as usize - 1];
-                if check == (hash >> 32) as u32 && wire::eq_ignore_case(&node.name, &name[end..]) {
-                    each(node);
-                    break;
-                }
-                slot = (slot + 1) & (self.slots.len() - 1);
-            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
 //! in a new one.
 
+use crate::own::Own;
 use crate::rules::Rules;
 use crate::time::Span;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -235,6 +236,8 @@ pub struct Settings {
     pub allow: Networks,
     /// Where questions go.
     pub upstream: Upstream,
+    /// What we know ourselves.
+    pub own: Arc<Own>,
     /// How addresses are made.
     pub dns64: Dns64,
     /// Largest UDP message in both directions, 512 to 4096 octets.

@@ -68,6 +68,25 @@ impl Engine {
         }
     }
 
+    /// What one client waited for is there, though no flight brought it.
+    pub(crate) fn go_on(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        match self.waiters[waiter].stage {
+            Stage::Direct => self.pass_direct(waiter, outcome, now, out),
+            Stage::Aaaa => {
+                let verdict = self.judge(outcome);
+                self.after_aaaa(waiter, verdict, outcome, now, out);
+            }
+            Stage::A => self.after_a(waiter, outcome, now, out),
+            Stage::Basis => self.after_basis(waiter, outcome, now, out),
+        }
+    }
+
     /// RFC 6147 sections 5.1.1 to 5.1.4: what an outcome of the AAAA leg means.
     fn judge(&self, outcome: &Outcome<'_, '_>) -> Verdict {
         let policy = &self.settings.dns64.on_failure;
@@ -161,6 +180,9 @@ impl Engine {
 
     /// The client waits for the A leg from now on.
     fn ask_a(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        if self.answer_own(waiter, now, out) {
+            return;
+        }
         match self.flight_for(waiter, Type::A, now, out) {
             Some(flight) => self.join(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
@@ -248,6 +270,9 @@ impl Engine {
     /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
     fn ask_basis(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         self.waiters[waiter].stage = Stage::Basis;
+        if self.answer_own(waiter, now, out) {
+            return;
+        }
         match self.flight_for(waiter, Type::AAAA, now, out) {
             Some(flight) => self.join(flight, waiter),
             None => self.respond_empty(waiter, Rcode::NOERROR, None, now, out),
@@ -313,7 +338,7 @@ impl Engine {
 
     /// Asks for the end of a chain that the upstream left unfinished (RFC 6147 section 5.1.5). False: the chain is
     /// too long, or too many are followed at a time.
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
         waiter: Index,
         message: &Message<'_>,
@@ -351,6 +376,9 @@ impl Engine {
             self.let_go(second);
         }
         self.counters.count(Counter::Hops);
+        if self.answer_own(waiter, now, out) {
+            return true;
+        }
         match self.flight_for(waiter, qtype, now, out) {
             Some(flight) => self.join(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),

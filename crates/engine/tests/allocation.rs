@@ -109,6 +109,7 @@ fn settings(lookup: Lookup) -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
+        own: Default::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
             clients: anyone(),

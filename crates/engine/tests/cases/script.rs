@@ -1,6 +1,8 @@
 //! The language of the scenarios: lines of text become steps.
 
 use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
+use domain::base::rdata::ComposeRecordData;
+use engine::own::{self, Own};
 use engine::rules::{Rule, Rules};
 use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
 use engine::{Settings, Span, Transport};
@@ -212,6 +214,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut prefixes = "2001:db8:64::/96".to_owned();
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
+    let (mut records, mut blocked) = (Vec::new(), Vec::new());
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
         if *late && count == statements.len() {
@@ -221,9 +224,12 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.prefixes" => prefixes.clone_from(value),
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),
+            "local.record" => records.push(own_record(value)),
+            "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
         }
     }
+    made.own = Own::new(records, blocked).into();
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;
@@ -301,6 +307,18 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         _ => return Err("no such key".into()),
     }
     Ok(())
+}
+
+fn own_record(text: &str) -> own::Record {
+    let record = record(text);
+    let mut rdata = Vec::new();
+    record.data().compose_rdata(&mut rdata).expect("a vector takes all");
+    own::Record {
+        owner: record.owner().as_slice().to_ascii_lowercase().into(),
+        rtype: Type(record.rtype().to_int()),
+        ttl: record.ttl().as_secs(),
+        rdata: rdata.into(),
+    }
 }
 
 /// `names N... clients N... ipv4 N... prefixes P... ignore`, each part if there is such.

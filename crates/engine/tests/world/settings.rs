@@ -51,6 +51,7 @@ pub fn settings() -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
+        own: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],
             clients: Networks(networks("::/0 0.0.0.0/0")),

@@ -1,9 +1,11 @@
 //! From the configuration to what the engine is told.
 
 use super::{Config, Dns64, Network, Rule};
+use engine::own::Own;
 use engine::rules::{self, Entangled, Rules};
 use engine::settings::{self, Networks};
 use engine::{Capacity, Settings};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Config {
@@ -28,6 +30,7 @@ impl Config {
                 tries: self.upstream.tries,
                 transport: self.upstream.transport,
             },
+            own: Arc::new(self.own()),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
                 clients: Networks(compiled(&dns64.clients)),
@@ -52,6 +55,15 @@ impl Config {
             udp_size: self.udp_size,
             pending_per_client: self.limits.pending_per_client,
         }
+    }
+
+    /// What is answered before anything is asked upstream: records before what the hosts file says of the same name.
+    fn own(&self) -> Own {
+        let records = self.local.records.iter().map(|record| &record.record);
+        let owners: HashSet<&[u8]> = records.clone().map(|record| &record.owner[..]).collect();
+        let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
+        let blocked = self.blocked.iter().map(|name| name.wire().into());
+        Own::new(records.chain(hosts).cloned().collect(), blocked)
     }
 
     /// What is reserved at start.

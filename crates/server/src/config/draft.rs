@@ -2,6 +2,7 @@
 //! their say here, then [`Draft::finish`] checks what depends on several values at once.
 
 use super::address::{Network, prefix_fault};
+use super::local::{self, LocalDraft};
 use super::report::{Fault, Item, Place, Problems};
 use super::*;
 use engine::limits::{RECORDS, UPSTREAMS};
@@ -44,6 +45,7 @@ pub struct Draft {
     pub prefixes: Vec<Item<Pref64>>,
     pub suffix: Item<Ipv6Addr>,
     pub rules: Vec<RuleDraft>,
+    pub local: LocalDraft,
     pub metrics_listen: Option<Item<SocketAddr>>,
 }
 
@@ -112,6 +114,8 @@ impl Default for Draft {
                     rules: Vec::new(),
                     max_records: RECORDS.min(64),
                 },
+                local: Local::default(),
+                blocked: Vec::new(),
                 udp_size: 1232,
                 limits: Limits {
                     pending: 65_536,
@@ -131,6 +135,7 @@ impl Default for Draft {
             prefixes: vec![default(pref64::WELL_KNOWN)],
             suffix: default(Ipv6Addr::UNSPECIFIED),
             rules: Vec::new(),
+            local: LocalDraft::default(),
             metrics_listen: Some(default(super::DEFAULT_METRICS)),
         }
     }
@@ -165,6 +170,7 @@ impl Draft {
         self.settle_upstreams(resolv_conf, problems, &mut warnings);
         self.settle_prefixes(problems);
         self.settle_rules(problems);
+        self.settle_local(problems, &mut warnings);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
         (self.config, warnings)
@@ -266,6 +272,17 @@ impl Draft {
             let help =
                 "let fewer rules have both `clients` and `ipv4`, or names that lie less deep in one another";
             problems.add(&first.place, Fault::new(error.to_string(), help));
+        }
+    }
+
+    fn settle_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+        let LocalDraft { records, hosts_file } = std::mem::take(&mut self.local);
+        local::check(&records, problems);
+        let local = &mut self.config.local;
+        local.records = records.into_iter().map(|item| item.value).collect();
+        if let Some(Item { value: file, place }) = hosts_file {
+            local.hosts = local::hosts(&file, &place, problems, warnings);
+            local.hosts_file = Some(file);
         }
     }
 

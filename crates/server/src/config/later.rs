@@ -6,32 +6,16 @@ use super::address::endpoint;
 use super::read::path_for_later;
 use super::report::Fault;
 use super::table::Table;
-use super::{Name, amount, limits};
+use super::{amount, limits};
 use std::time::Duration;
 
-/// `[local]`.
-pub fn local(mut table: Table<'_>) {
-    let records = table.list("records", "a record", |text| match text.trim() {
-        "" => {
-            Err(Fault::new("this record is empty", "write a record like \"nas.home. 60 IN A 192.168.1.5\""))
-        }
-        _ => Ok(()),
-    });
-    refuse_list(&table, "records", records);
-    refuse_path(&mut table, "hosts-file");
-    table.finish();
-}
-
-/// `[filter]`.
-pub fn filter(mut table: Table<'_>) {
-    let block = table.list("block", "a domain name", Name::parse);
-    refuse_list(&table, "block", block);
+/// `rpz` of `[filter]`.
+pub fn rpz(table: &mut Table<'_>) {
     let rpz = table.list("rpz", "a path", |text| match text {
         "" => Err(Fault::new("this path is empty", "write the path of a response policy zone")),
         _ => Ok(()),
     });
-    refuse_list(&table, "rpz", rpz);
-    table.finish();
+    refuse_list(table, "rpz", rpz);
 }
 
 /// `[cache]`.

@@ -23,6 +23,9 @@ pub const PREFIXES: usize = 64;
 /// Rules: what the largest of today's lists of broken names have; 2^16 of them are built in less than a second.
 pub const RULES: usize = 1 << 16;
 
+/// Octets of all records of one name: what an answer has room for beside the question and an OPT record.
+pub const LOCAL_OCTETS: usize = 60_000;
+
 /// Wait for one try. Below 10 ms the scheduler decides; after 30 s every client has given up (RFC 1035 section
 /// 4.2.1 proposes 2 to 5 s).
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);

@@ -11,6 +11,7 @@ mod draft;
 mod later;
 pub mod limits;
 mod load;
+mod local;
 mod name;
 mod print;
 mod read;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use address::{Network, endpoint, prefix};
 pub use load::{Failure, Loaded, Overrides, control_socket, load};
+pub use local::LocalRecord;
 pub use name::Name;
 pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
@@ -58,6 +60,10 @@ pub struct Config {
     pub upstream: Upstream,
     /// `[dns64]`.
     pub dns64: Dns64,
+    /// `[local]`.
+    pub local: Local,
+    /// `[filter] block`: names that do not exist, and all below them.
+    pub blocked: Vec<Name>,
     /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
     pub udp_size: u16,
     /// `[limits]`.
@@ -185,6 +191,17 @@ pub struct Rule {
     pub prefixes: Vec<Pref64>,
     /// `real-aaaa = "ignore"`.
     pub ignores_real: bool,
+}
+
+/// `[local]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Local {
+    /// Records of our own.
+    pub records: Vec<LocalRecord>,
+    /// The hosts file.
+    pub hosts_file: Option<PathBuf>,
+    /// What it said when it was read.
+    pub hosts: Vec<engine::own::Record>,
 }
 
 /// `[limits]`.

@@ -4,11 +4,11 @@
 use super::{Config, Format, Forwarders, Level, Steer, amount};
 use engine::settings::{Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// Keys of parts that do not exist yet, with the values that say so.
-const NOT_YET_LOCAL: &str =
-    "[local]\nrecords = []\n\n[filter]\nblock = []\nrpz = []\n\n[cache]\nsize = \"0MiB\"\n\n";
+const NOT_YET_CACHE: &str = "[cache]\nsize = \"0MiB\"\n\n";
 const NOT_YET_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
 
 impl Config {
@@ -24,7 +24,11 @@ impl Display for Config {
         self.write_server(f)?;
         self.write_upstream(f)?;
         self.write_dns64(f)?;
-        f.write_str(NOT_YET_LOCAL)?;
+        let records: Vec<&str> = self.local.records.iter().map(|record| &record.text[..]).collect();
+        let hosts_file = self.local.hosts_file.as_deref().unwrap_or(Path::new(""));
+        writeln!(f, "[local]\nrecords = {}\nhosts-file = {}\n", list(&records), text(hosts_file.display()))?;
+        writeln!(f, "[filter]\nblock = {}\nrpz = []\n", list(&self.blocked))?;
+        f.write_str(NOT_YET_CACHE)?;
         writeln!(f, "[edns]\nudp-size = {}\ncookies = false\nclient-subnet = \"off\"\n", self.udp_size)?;
         let limits = &self.limits;
         writeln!(f, "[limits]\nqueries-per-client = 0\nresponses-per-client = 0")?;

@@ -20,8 +20,8 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     server(root.table("server"), &mut draft, problems);
     upstream(root.table("upstream"), &mut draft, problems);
     super::dns64::read(root.table("dns64"), &mut draft, problems);
-    super::later::local(root.table("local"));
-    super::later::filter(root.table("filter"));
+    draft.local = super::local::local(root.table("local"));
+    draft.config.blocked = super::local::filter(root.table("filter"));
     super::later::cache(root.table("cache"));
     edns(root.table("edns"), &mut draft);
     bounds(root.table("limits"), &mut draft);
@@ -303,8 +303,14 @@ fn log(mut table: Table<'_>, draft: &mut Draft) {
     table.finish();
 }
 
+/// A path; none when it is absent or empty.
+pub fn path(table: &mut Table<'_>, key: &'static str) -> Option<Item<PathBuf>> {
+    table
+        .parse(key, "a path", |text| Ok(PathBuf::from(text)))
+        .filter(|item| !item.value.as_os_str().is_empty())
+}
+
 /// The place of a path that nothing uses yet; none when it is absent or empty.
 pub fn path_for_later(table: &mut Table<'_>, key: &'static str) -> Option<Place> {
-    let item = table.parse(key, "a path", |text| Ok(!text.is_empty()))?;
-    item.value.then_some(item.place)
+    path(table, key).map(|item| item.place)
 }

@@ -4,7 +4,9 @@
 use super::load::parse;
 use super::*;
 use engine::settings::OnFailure;
+use std::net::Ipv6Addr;
 use std::path::Path;
+use wire::Type;
 
 fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {
     let resolv_conf = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/resolv.conf"));
@@ -178,9 +180,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("local.records = [\"nas.home. 60 IN A 192.168.1.5\"]", "local.records"),
-    ("local.hosts-file = \"/etc/hosts\"", "local.hosts-file"),
-    ("filter.block = [\"ads.example\"]", "filter.block"),
     ("filter.rpz = [\"/etc/sixfold/policy.rpz\"]", "filter.rpz"),
     ("cache.size = \"128MiB\"", "cache.size"),
     ("cache.min-ttl = \"1s\"", "cache.min-ttl"),
@@ -303,6 +302,83 @@ fn rules_that_cannot_be_meant_are_refused() {
         (1..=9).map(|labels| format!("[[dns64.rule]]\nnames = [\"{}\"]\n", "a.".repeat(labels))).collect();
     let found = problems(&deep);
     assert!(found.len() == 1 && found[0].contains("below one another"), "{found:#?}");
+}
+
+#[test]
+fn records_and_blocked_names_are_read_and_shown_again() {
+    let text = "[local]\nrecords = [\"NAS.home. 60 IN A 192.168.1.5\", \"nas.home 3600 TXT \\\"in the cellar\\\"\", \
+        \"www.home. 60 IN CNAME nas.home.\"]\n[filter]\nblock = [\"Ads.example\"]\n";
+    let config = read(text);
+    let records: Vec<_> = config.local.records.iter().map(|record| &record.record).collect();
+    assert_eq!(&records[0].owner[..], b"\x03nas\x04home\x00");
+    assert_eq!(
+        (records[0].rtype, records[0].ttl, &records[0].rdata[..]),
+        (Type::A, 60, &[192, 168, 1, 5][..])
+    );
+    assert_eq!((&records[1].owner, records[1].ttl), (&records[0].owner, 3600));
+    assert_eq!(&records[1].rdata[..], b"\x0din the cellar");
+    assert_eq!((records[2].rtype, &records[2].rdata[..]), (Type::CNAME, &b"\x03nas\x04home\x00"[..]));
+    assert_eq!(config.blocked[0].wire(), b"\x03ads\x07example\x00");
+    assert_eq!(read(&config.to_toml()), config);
+    assert!(config.settings().own.has_records(b"\x03nas\x04home\x00"));
+}
+
+#[test]
+fn records_that_cannot_be_answered_are_refused() {
+    for (records, words) in [
+        ("\"\"", "there is none"),
+        ("\"nas.home. 60 IN A\"", "is not a record"),
+        ("\"nas.home. 60 IN A 192.168.1\"", "is not a record"),
+        ("\"nas.home. 60 CH TXT x\"", "different class: CH"),
+        ("\"nas.home. 60 IN SOA a. b. 1 2 3 4 5\"", "speaks of a zone"),
+        ("\"a. 60 IN A 192.0.2.1\\nb. 60 IN A 192.0.2.1\"", "more behind it"),
+        ("\"$INCLUDE /etc/passwd\"", "there is none"),
+        ("\"a. 4294967295 IN A 192.0.2.1\"", "TTL is more than"),
+        ("\"a. 60 IN A 192.0.2.1\", \"a. 60 IN CNAME b.\"", "can have no other record"),
+        ("\"a. 60 IN CNAME b.\", \"a. 60 IN CNAME c.\"", "can have no other record"),
+    ] {
+        let found = problems(&format!("[local]\nrecords = [{records}]\n"));
+        assert_eq!(found.len(), 1, "{records}: {found:#?}");
+        assert!(found[0].contains(words), "{records}: {}", found[0]);
+    }
+}
+
+#[test]
+fn a_hosts_file_names_addresses_both_ways() {
+    let file = std::env::temp_dir().join(format!("sixfold-hosts-{}", std::process::id()));
+    let text = "# a comment\n127.0.0.1 localhost\n192.168.1.5\tnas.home nas # its names\n192.168.1.5 again\n\
+        fd00::5 NAS.home\nfe80::1%lo0 link\n192.168.1.6 bad..name good\n\n";
+    std::fs::write(&file, text).unwrap();
+    let toml =
+        format!("[local]\nhosts-file = \"{}\"\nrecords = [\"nas. 60 IN A 192.0.2.1\"]\n", file.display());
+    let (config, warnings) = read_with(&toml, &Overrides::default()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let shown: Vec<_> = (config.local.hosts.iter())
+        .map(|record| format!("{} {} {:?}", Name::known(&record.owner), record.rtype, record.rdata))
+        .collect();
+    let address = |text: &str| format!("{:?}", text.parse::<Ipv6Addr>().unwrap().octets());
+    let name = |wire: &[u8]| format!("{wire:?}");
+    let expected = [
+        "localhost. A [127, 0, 0, 1]".to_owned(),
+        "1.0.0.127.in-addr.arpa. PTR ".to_owned() + &name(b"\x09localhost\x00"),
+        "nas.home. A [192, 168, 1, 5]".to_owned(),
+        "5.1.168.192.in-addr.arpa. PTR ".to_owned() + &name(b"\x03nas\x04home\x00"),
+        "nas. A [192, 168, 1, 5]".to_owned(),
+        "again. A [192, 168, 1, 5]".to_owned(),
+        "nas.home. AAAA ".to_owned() + &address("fd00::5"),
+        format!("5.{}0.0.d.f.ip6.arpa. PTR {}", "0.".repeat(27), name(b"\x03nas\x04home\x00")),
+        "good. A [192, 168, 1, 6]".to_owned(),
+        "6.1.168.192.in-addr.arpa. PTR ".to_owned() + &name(b"\x04good\x00"),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains(":6: ") && warnings[0].contains("fe80::1%lo0"), "{}", warnings[0]);
+    assert!(warnings[1].contains(":7: ") && warnings[1].contains("bad..name"), "{}", warnings[1]);
+    // What the configuration says of a name goes before what the file says of it.
+    let own = &config.settings().own;
+    assert!(own.has_records(b"\x03nas\x00") && own.has_records(b"\x05again\x00"));
+    let found = problems("local.hosts-file = \"/nowhere/hosts\"");
+    assert!(found.len() == 1 && found[0].contains("/nowhere/hosts"), "{found:#?}");
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn label_values_are_from_closed_sets() {
                 "commit" => value.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c)),
                 "transport" => ["udp", "tcp"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
-                "zone" => ["ipv4only", "reverse"].contains(&value.as_str()),
+                "zone" => ["ipv4only", "reverse", "records"].contains(&value.as_str()),
                 "rcode" | "reason" | "result" => {
                     value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
                 }

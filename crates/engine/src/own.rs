@@ -1,0 +1,195 @@
+//! Data of our own in front of the upstreams: records that the configuration gives, and names that it blocks. They take the
+//! place of an upstream's reply, so DNS64 applies to them, and nobody is asked.
+//!
+//! A name with records exists with these alone; names below it are asked upstream. A blocked name and all below it do not
+//! exist, unless they have records here.
+
+use crate::arpa::soa;
+use crate::chain::Chain;
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::face::Outbox;
+use crate::names::Names;
+use crate::reply::Outcome;
+use crate::settings::Arpa;
+use crate::slab::{Index, NONE};
+use crate::time::Instant;
+use crate::waiter::Stage;
+use wire::header::Flags;
+use wire::{Builder, Class, Full, Message, Name, Rcode, Section, Type, ede};
+
+/// How long clients may keep that a name is blocked, in seconds: what is unblocked can be reached a minute later.
+const BLOCKED_TTL: u32 = 60;
+
+/// One record in class IN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its name in wire form, lower case.
+    pub owner: Box<[u8]>,
+    /// Its type.
+    pub rtype: Type,
+    /// Its TTL in seconds.
+    pub ttl: u32,
+    /// Its data; names in it are not compressed.
+    pub rdata: Box<[u8]>,
+}
+
+/// What we know ourselves.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    names: Names,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    records: Vec<Record>,
+    blocked: bool,
+}
+
+/// What is known of a name.
+enum Found<'o> {
+    Records(&'o [Record]),
+    /// The blocked name begins behind so many octets.
+    Blocked(usize),
+}
+
+impl Own {
+    /// Records, in the order in which they are answered, and blocked names in wire form.
+    pub fn new(records: Vec<Record>, blocked: impl IntoIterator<Item = Box<[u8]>>) -> Own {
+        let mut entries: std::collections::BTreeMap<Box<[u8]>, Entry> = Default::default();
+        for record in records {
+            entries.entry(record.owner.clone()).or_default().records.push(record);
+        }
+        for name in blocked {
+            entries.entry(name).or_default().blocked = true;
+        }
+        let (names, entries) = entries.into_iter().unzip();
+        Own { names: Names::new(names), entries }
+    }
+
+    /// Whether nothing is known here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether there are records of this very name.
+    pub fn has_records(&self, name: &[u8]) -> bool {
+        matches!(self.find(name), Some(Found::Records(_)))
+    }
+
+    fn find(&self, name: &[u8]) -> Option<Found<'_>> {
+        let (mut records, mut blocked) = (None, None);
+        self.names.find(name, |number, before| {
+            let entry = &self.entries[number];
+            if before == 0 && !entry.records.is_empty() {
+                records = Some(Found::Records(&entry.records));
+            }
+            if entry.blocked {
+                blocked = Some(Found::Blocked(before));
+            }
+        });
+        records.or(blocked)
+    }
+
+    /// Writes the reply that an upstream would give if it knew what we know. None: we do not, or it does not fit.
+    fn reply(&self, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<(usize, Counter)> {
+        let name = &question[..question.len().checked_sub(4)?];
+        let qtype = Type(u16::from_be_bytes([question[name.len()], question[name.len() + 1]]));
+        let found = self.find(name)?;
+        let owner = Name::from_wire(name)?;
+        let limit = frame.len();
+        let flags = Flags(0).with(Flags::QR);
+        match found {
+            Found::Blocked(before) => {
+                let flags = flags.with_rcode(Rcode::NXDOMAIN);
+                let mut builder = Builder::new(frame, limit, 0, flags, question)?;
+                let apex = Name::from_wire(&name[before..])?;
+                deny(&mut builder, apex, BLOCKED_TTL, arpa).ok()?;
+                // RFC 8914 section 4.16.
+                builder.opt(512, 0, 0, false, Some(ede::BLOCKED)).ok()?;
+                Some((builder.finish(), Counter::FilteredBlock))
+            }
+            Found::Records(records) => {
+                let mut builder = Builder::new(frame, limit, 0, flags, question)?;
+                // RFC 8482 section 4.1: one RRset is enough for ANY.
+                let first =
+                    records.first().filter(|_| qtype == Type::ANY).map_or(qtype, |record| record.rtype);
+                let is_alias = records.iter().any(|record| record.rtype == Type::CNAME);
+                let wanted = if is_alias { Type::CNAME } else { first };
+                let mut answered = false;
+                for record in records.iter().filter(|record| record.rtype == wanted) {
+                    let Record { rtype, ttl, rdata, .. } = record;
+                    // A part is better than nothing for a name with hundreds of addresses.
+                    if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
+                        break;
+                    }
+                    answered = true;
+                }
+                if !answered {
+                    // As long as the longest of its records, so that the TTL of a synthesis is that of its A records.
+                    let ttl = records.iter().map(|record| record.ttl).max().unwrap_or(BLOCKED_TTL);
+                    deny(&mut builder, owner, ttl, arpa).ok()?;
+                }
+                Some((builder.finish(), Counter::LocalRecords))
+            }
+        }
+    }
+}
+
+/// The SOA that lets a client keep that there is nothing (RFC 2308 section 3).
+fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Result<(), Full> {
+    let mut room = [0; crate::arpa::SOA];
+    builder.record(Section::Authority, apex, Type::SOA, Class::IN, ttl, soa(arpa, ttl, &mut room))
+}
+
+impl Engine {
+    /// Answers a client out of our own data, or goes on with what it says. False: we know nothing of the name.
+    #[inline]
+    pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
+    }
+
+    fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        let state = &self.waiters[waiter];
+        let asked = state.question();
+        let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
+        if Class(u16::from_be_bytes([c0, c1])) != Class::IN {
+            return false;
+        }
+        let qtype = match state.stage {
+            Stage::Direct => Type(u16::from_be_bytes([t0, t1])),
+            Stage::Aaaa | Stage::Basis => Type::AAAA,
+            Stage::A => Type::A,
+        };
+        let name = match state.chain {
+            NONE => state.name(),
+            chain => &self.chains[chain].name[..],
+        };
+        let mut question = [0; crate::waiter::QUESTION];
+        let length = name.len() + 4;
+        question[..name.len()].copy_from_slice(name);
+        question[name.len()..length - 2].copy_from_slice(&qtype.0.to_be_bytes());
+        question[length - 1] = Class::IN.0 as u8;
+        let question = &question[..length];
+        // Lent while it is read; what it leads to may need another one.
+        let mut frame = self.frames.pop().unwrap_or_else(|| vec![0; crate::limits::MESSAGE].into());
+        let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
+        if let Some((length, counter)) = reply {
+            self.counters.count(counter);
+            let message = Message::parse(&frame[..length]).expect("we wrote it");
+            let chain = Chain::follow(&message);
+            let outcome = Outcome::Reply(&message, &chain);
+            // An upstream follows aliases for us, unless it is we who know the alias.
+            let follows = self.waiters[waiter].stage == Stage::Direct
+                && !matches!(qtype, Type::CNAME | Type::ANY)
+                && chain.is_unfinished(&message);
+            if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
+                self.go_on(waiter, &outcome, now, out);
+            }
+        }
+        self.frames.push(frame);
+        reply.is_some()
+    }
+}

@@ -1,0 +1,186 @@
+//! The tables `[local]` and `[filter]`: what is answered before anything is asked upstream.
+
+use super::read::path;
+use super::report::{Fault, Item, Place, Problems, quoted};
+use super::table::Table;
+use super::{Name, limits};
+use domain::base::iana;
+use domain::base::name::ToLabelIter;
+use domain::base::rdata::ComposeRecordData;
+use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
+use engine::own::Record;
+use std::collections::{BTreeMap, HashSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use wire::Type;
+
+/// TTL of what a hosts file says, in seconds: it may change any time, and a reload reads it again.
+const HOSTS_TTL: u32 = 60;
+
+/// A record as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalRecord {
+    /// The text.
+    pub text: String,
+    /// What it says.
+    pub record: Record,
+}
+
+/// What the tables say.
+#[derive(Debug, Default)]
+pub struct LocalDraft {
+    pub records: Vec<Item<LocalRecord>>,
+    pub hosts_file: Option<Item<PathBuf>>,
+}
+
+/// Reads `[local]`.
+pub fn local(mut table: Table<'_>) -> LocalDraft {
+    let records = table.list("records", "a record", record).unwrap_or_default();
+    let hosts_file = path(&mut table, "hosts-file");
+    table.finish();
+    LocalDraft { records, hosts_file }
+}
+
+/// Reads `[filter]`: the blocked names.
+pub fn filter(mut table: Table<'_>) -> Vec<Name> {
+    let block = table.list("block", "a domain name", Name::parse).unwrap_or_default();
+    super::later::rpz(&mut table);
+    table.finish();
+    block.into_iter().map(|item| item.value).collect()
+}
+
+/// A record in the presentation format (RFC 1035 section 5.1); names are absolute, and a TTL that is absent is an hour.
+fn record(text: &str) -> Result<LocalRecord, Fault> {
+    let refuse = |why: &str| {
+        let what = format!("{} is not a record: {why}", quoted(text));
+        Fault::new(what, "write name, TTL, IN, type and data, like \"nas.home. 60 IN A 192.168.1.5\"")
+    };
+    let mut reader = Zonefile::from(format!("{text}\n").as_bytes());
+    reader.set_origin(domain::base::Name::root_bytes());
+    reader.set_default_class(iana::Class::IN);
+    let entry = reader.next_entry().map_err(|error| {
+        // It begins with line and column of what it was given.
+        let error = error.to_string();
+        refuse(error.splitn(3, ':').nth(2).unwrap_or(&error).trim())
+    })?;
+    let Some(Entry::Record(record)) = entry else { return Err(refuse("there is none")) };
+    if !matches!(reader.next_entry(), Ok(None)) {
+        return Err(refuse("there is more behind it"));
+    }
+    let ttl = record.ttl().as_secs();
+    if ttl > i32::MAX as u32 {
+        return Err(refuse("its TTL is more than 2147483647 (RFC 2181 section 8)"));
+    }
+    let rtype = Type(record.rtype().to_int());
+    if matches!(rtype, Type::SOA | Type::NS | Type::DNAME) {
+        return Err(refuse("records are answered one name at a time, and this type speaks of a zone"));
+    }
+    let mut rdata = Vec::new();
+    record.data().compose_rdata(&mut rdata).map_err(|_| refuse("its data are too long"))?;
+    let record = Record { owner: owner(&record), rtype, ttl, rdata: rdata.into() };
+    Ok(LocalRecord { text: text.trim().to_owned(), record })
+}
+
+fn owner(record: &ScannedRecord) -> Box<[u8]> {
+    let mut name = Vec::new();
+    for label in record.owner().iter_labels() {
+        name.push(label.len() as u8);
+        name.extend_from_slice(label.as_slice());
+    }
+    wire::fold(&mut name);
+    name.into()
+}
+
+/// What cannot stand together, and what is too much for an answer.
+pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
+    let mut names: BTreeMap<&[u8], (bool, bool, usize)> = BTreeMap::new();
+    for item in records {
+        let Record { owner, rtype, rdata, .. } = &item.value.record;
+        let (aliases, others, octets) = names.entry(owner).or_default();
+        *octets += 12 + rdata.len();
+        // Another record beside an alias, or an alias beside another record.
+        let is_odd = *aliases || *others && *rtype == Type::CNAME;
+        let fault = if is_odd {
+            Some((
+                "a name with a CNAME record can have no other record (RFC 1034 section 3.6.2)",
+                "delete one of the two",
+            ))
+        } else if *octets > limits::LOCAL_OCTETS {
+            Some(("the records of one name are too long for an answer", "give it fewer records"))
+        } else {
+            None
+        };
+        if let Some((what, help)) = fault {
+            problems.add(&item.place, Fault::new(format!("{}: {what}", quoted(&item.value.text)), help));
+        }
+        *aliases |= *rtype == Type::CNAME;
+        *others |= *rtype != Type::CNAME;
+    }
+}
+
+/// Reads a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its first.
+/// Lines that say nothing are told as warnings.
+pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
+    let text = std::fs::metadata(file).and_then(|metadata| {
+        if metadata.len() > limits::FILE_OCTETS {
+            return Err(std::io::Error::other(format!("more than {} octets", limits::FILE_OCTETS)));
+        }
+        std::fs::read(file)
+    });
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => {
+            let what = format!("{}: {error}", file.display());
+            problems
+                .add(place, Fault::new(what, "name a hosts file that can be read, or delete `hosts-file`"));
+            return Vec::new();
+        }
+    };
+    let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
+    for (number, line) in (1..).zip(String::from_utf8_lossy(&text).lines()) {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(address) = words.next() else { continue };
+        let mut skip = |why: &str| warnings.push(format!("{}:{number}: left out: {why}", file.display()));
+        let Ok(address) = address.parse::<IpAddr>() else {
+            skip(&format!("{} is no address", quoted(address)));
+            continue;
+        };
+        let mut add = |owner: &[u8], rtype, rdata: &[u8]| {
+            let record = Record { owner: owner.into(), rtype, ttl: HOSTS_TTL, rdata: rdata.into() };
+            if known.insert((record.owner.clone(), record.rdata.clone())) {
+                records.push(record);
+            }
+        };
+        let mut reverse = named.insert(address).then(|| reverse_name(address));
+        for word in words {
+            match Name::parse(word) {
+                Ok(name) => {
+                    match address {
+                        IpAddr::V4(address) => add(name.wire(), Type::A, &address.octets()),
+                        IpAddr::V6(address) => add(name.wire(), Type::AAAA, &address.octets()),
+                    }
+                    if let Some(reverse) = reverse.take() {
+                        add(&reverse, Type::PTR, name.wire());
+                    }
+                }
+                Err(_) => skip(&format!("{} is no name", quoted(word))),
+            }
+        }
+    }
+    records
+}
+
+fn reverse_name(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => {
+            let mut name = [0; pref64::reverse::IN_ADDR_NAME_MAX];
+            let length = pref64::reverse::write_in_addr(address.octets(), &mut name);
+            name[..length].to_vec()
+        }
+        IpAddr::V6(address) => {
+            let mut name = [0; pref64::reverse::IP6_NAME];
+            pref64::reverse::write_ip6(address.octets(), &mut name);
+            name.to_vec()
+        }
+    }
+}
