@@ -122,7 +122,8 @@ impl<'a> Laboratory<'a> {
             Some(host) => Place::Apart(host.greeting().allowed.clone()),
             None => Place::WithTester,
         };
-        let device_with_tester = ours && device_host.as_ref().is_some_and(is_beside);
+        let is_reached_alike = plan.device.host == plan.tester.host;
+        let device_with_tester = ours && (is_reached_alike || device_host.as_ref().is_some_and(is_beside));
         let tester_cores = tester.greeting().allowed.clone();
         let cores =
             cores::divide(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
