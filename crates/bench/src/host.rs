@@ -250,7 +250,11 @@ impl Host {
         // What it wrote to standard error may come a moment after the end of its standard output.
         self.end(limits::LAST_WORDS);
         thread::sleep(Duration::from_millis(20));
-        HostError::Gone { host: self.name.clone(), last_words: lock(&self.last_words).trim().to_owned() }
+        let mut last_words = lock(&self.last_words).trim().to_owned();
+        if last_words.is_empty() && self.greeting.protocol == VERSION {
+            last_words.push_str("the connection was lost, or somebody killed sixfold-bench there");
+        }
+        HostError::Gone { host: self.name.clone(), last_words }
     }
 
     /// The error for a reply that does not fit the order.

@@ -164,6 +164,20 @@ fn what_is_no_agent_is_told_from_one_that_has_ended() {
 }
 
 #[test]
+fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
+    let mut prefix = ["timeout", "-s", "KILL", "2"].map(str::to_owned).to_vec();
+    prefix.extend(laboratory::prefix());
+    let mut host = Host::connect("tester", Some(&prefix)).unwrap();
+    let mut error = None;
+    until("it is killed", || {
+        error = host.environment(&[]).err();
+        error.is_some()
+    });
+    let text = error.unwrap().to_string();
+    assert!(text.contains("the tester (timeout") && text.contains("the connection was lost"), "{text}");
+}
+
+#[test]
 fn everything_that_an_agent_started_ends_when_it_is_killed() {
     let mut agent = Raw::new();
     agent.greet();
