@@ -19,11 +19,11 @@ pub struct Run {
     pub schema: u32,
     /// Version and commit of the program that measured.
     pub tool: String,
-    /// The name of the profile, or `custom`.
+    /// The name of the profile that the plan began with; the settings say what was changed.
     pub profile: String,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// End, UTC, RFC 3339; empty while the run goes on.
+    /// End, or when the record was written of a run that is not complete, UTC, RFC 3339.
     pub ended: String,
     /// Whether all that was planned was done.
     pub complete: bool,
@@ -35,7 +35,7 @@ pub struct Run {
     pub hosts: BTreeMap<String, Environment>,
     /// The check before any timing.
     pub correctness: Option<Correctness>,
-    /// The tester's certificates, one per address family and rate that was asked for.
+    /// The tester's certificate; nothing if the run did not come so far.
     pub self_test: Option<SelfTest>,
     /// Every trial, in the order in which they were done.
     pub trials: Vec<Trial>,
@@ -141,7 +141,7 @@ pub struct SelfTest {
     pub delta: f64,
     /// The quarter of the timeout, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether every rate that counts in a result lies at or below `device_qps`.
+    /// Whether it is worth anything: a device may be measured at 1 query a second at least. No rate above `device_qps` is tried.
     pub sufficient: bool,
 }
 
