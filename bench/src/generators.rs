@@ -1,13 +1,15 @@
 //! Experiment 5: the load generator of `sixfold-bench` beside dnsperf, in turns, on the same servers with one thread on
-//! core 0 and a million AAAA records; the generators run on core 1 and keep as many queries outstanding. Sixfold's checks
-//! every reply in full, dnsperf counts response codes.
+//! core 0; the generators run on core 1 and keep as many queries outstanding. Sixfold's checks every reply in full,
+//! dnsperf counts response codes.
 //!
-//! Two servers, because two things are asked. Knot DNS answers faster than dnsperf asks, so there the generators show what
-//! they can do. BIND answers slower than either asks: there it is the limit, and both must find the same rate.
+//! Two servers, because two things are asked. Knot DNS with a million AAAA records answers faster than dnsperf asks, so
+//! there the generators show what they can do. Unbound doing DNS64 for names that it does not know is the limit of either:
+//! there both must find the same rate. Its upstream is our authority on core 1.
 //!
 //! Pacing is measured against our own authority, which is not the limit at this rate.
 
-use crate::device;
+use crate::device::{self, Device};
+use crate::names;
 use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
@@ -18,6 +20,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,7 +30,7 @@ pub struct Programs {
     load: PathBuf,
     dnsperf: PathBuf,
     knot: PathBuf,
-    bind: PathBuf,
+    unbound: Device,
 }
 
 impl Programs {
@@ -42,7 +45,7 @@ impl Programs {
             device::in_path(program).ok_or(format!("{program} is not installed: apt-get install {package}"))
         };
         let (dnsperf, knot) = (package("dnsperf", "dnsperf")?, package("knotd", "knot")?);
-        Ok(Programs { load, dnsperf, knot, bind: package("named", "bind9")? })
+        Ok(Programs { load, dnsperf, knot, unbound: Device::find(device::Kind::Unbound, None)? })
     }
 }
 
@@ -63,43 +66,33 @@ struct Pace {
     lost: f64,
 }
 
-/// A server that both generators are run on.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Knot,
-    Bind,
+/// Starts Knot DNS on core 0, and waits until it answers.
+fn start_knot(programs: &Programs) -> io::Result<(Process, SocketAddr)> {
+    let folder = Folder::new("knot")?;
+    let address = device::free_address()?;
+    fs::write(folder.path().join("zone"), zone())?;
+    let path = folder.path().join("configuration");
+    fs::write(&path, knot(folder.path(), address))?;
+    let command =
+        [&programs.knot.display().to_string(), "-c", &path.display().to_string()].map(str::to_owned);
+    let mut server = Process::start(&command, "0", None, folder)?;
+    if !answers(address)? {
+        return Err(io::Error::other(format!("knotd gives no answer: {}", server.complaint())));
+    }
+    Ok((server, address))
 }
 
-impl Kind {
-    const ALL: [Kind; 2] = [Kind::Knot, Kind::Bind];
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Knot => "Knot DNS",
-            Kind::Bind => "BIND",
-        }
+/// Starts our authority on a core, and waits until it answers.
+fn start_authority(programs: &Programs, core: &str, aaaa_share: &str) -> io::Result<(Process, SocketAddr)> {
+    let address = device::free_address()?;
+    let (program, listen) = (programs.load.display().to_string(), address.to_string());
+    let command = [&program, "authority", "--listen", &listen, "--aaaa-share", aaaa_share].map(str::to_owned);
+    let mut server = Process::start(&command, core, None, Folder::new("authority")?)?;
+    // With a share of 0 the answer is an SOA record, and any will do to see that it is there.
+    if aaaa_share == "1" && !answers(address)? {
+        return Err(io::Error::other(format!("the authority gives no answer: {}", server.complaint())));
     }
-
-    /// Starts it on core 0, and waits until it answers.
-    fn start(self, programs: &Programs) -> io::Result<(Process, SocketAddr)> {
-        let folder = Folder::new(if matches!(self, Kind::Knot) { "knot" } else { "bind" })?;
-        let address = device::free_address()?;
-        fs::write(folder.path().join("zone"), zone())?;
-        let path = folder.path().join("configuration");
-        let (configuration, program, options): (_, _, &[&str]) = match self {
-            Kind::Knot => (knot(folder.path(), address), &programs.knot, &["-c"]),
-            Kind::Bind => (bind(folder.path(), address), &programs.bind, &["-f", "-n", "1", "-U", "1", "-c"]),
-        };
-        fs::write(&path, configuration)?;
-        let mut command = vec![program.display().to_string()];
-        command.extend(options.iter().map(|option| option.to_string()));
-        command.push(path.display().to_string());
-        let mut server = Process::start(&command, "0", None, folder)?;
-        if !answers(address)? {
-            return Err(io::Error::other(format!("{} gives no answer: {}", self.name(), server.complaint())));
-        }
-        Ok((server, address))
-    }
+    Ok((server, address))
 }
 
 /// What both generators did on one server.
@@ -111,52 +104,80 @@ struct Pair {
 
 /// Measures both generators in turn on each server, round after round, then the pacing.
 pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
-    let seconds = timing.window.as_secs_f64();
     let files = Folder::new("queries")?;
-    let queries = files.path().join("queries");
-    write_queries(&queries)?;
-    let closed = ["--outstanding".to_owned(), limits::GENERATORS_OUTSTANDING.to_string()];
-    let mut pairs = [Pair::default(), Pair::default()];
-    for (kind, pair) in Kind::ALL.into_iter().zip(&mut pairs) {
-        let (_server, address) = kind.start(programs)?;
-        for round in 1..=timing.rounds {
-            eprintln!("generators: {}, round {round} of {}", kind.name(), timing.rounds);
-            let (outcome, cpu) = load(programs, address, seconds, &closed, files.path())?;
-            pair.own.push(Turn {
-                queries: number(&outcome["sent"]),
-                lost: number(&outcome["sent"]) - number(&outcome["valid"]),
-                rate: number(&outcome["valid"]) / number(&outcome["seconds"]),
-                cpu,
-            });
-            pair.other.push(dnsperf(programs, address, seconds, &queries)?);
-        }
+    let knot = start_knot(programs)?;
+    let own_names = ["--names", "10.0.0.0/12", "--self-test", "--aaaa-share", "1"].map(str::to_owned);
+    let fast = take_turns(programs, timing, knot.1, files.path(), |_| {
+        (own_names.to_vec(), 0..limits::GENERATORS_NAMES)
+    })?;
+    drop(knot);
+    let (authority, upstream) = start_authority(programs, "1", "0")?;
+    let unbound = programs.unbound.start(upstream, 1, None)?;
+    if !answers(unbound.address)? {
+        return Err(io::Error::other("Unbound gives no answer"));
     }
+    // No name twice, or the second generator would be answered from the cache.
+    let slow = take_turns(programs, timing, unbound.address, files.path(), |turn| {
+        let first = turn * limits::GENERATORS_FRESH;
+        let own = [
+            "--names",
+            "10.0.0.0/8",
+            "--prefix",
+            &format!("{}/96", names::PREFIX),
+            "--first",
+            &first.to_string(),
+        ];
+        (own.map(str::to_owned).to_vec(), first..first + limits::GENERATORS_FRESH)
+    })?;
+    drop((unbound, authority));
     let paces = pacing(programs, timing, files.path())?;
-    Ok(section(timing, &pairs, &paces))
+    Ok(section(timing, &[fast, slow], &paces))
+}
+
+/// Both generators in turn. `names` tells for each turn the arguments of ours, and the numbers of dnsperf's names.
+fn take_turns(
+    programs: &Programs,
+    timing: Timing,
+    address: SocketAddr,
+    files: &Path,
+    names: impl Fn(u32) -> (Vec<String>, Range<u32>),
+) -> io::Result<Pair> {
+    let seconds = timing.window.as_secs_f64();
+    let queries = files.join("queries");
+    let mut pair = Pair::default();
+    for round in 1..=timing.rounds {
+        eprintln!("generators: round {round} of {}", timing.rounds);
+        let turn = 2 * round as u32;
+        let (mut arguments, _) = names(turn);
+        arguments.extend(["--outstanding".to_owned(), limits::GENERATORS_OUTSTANDING.to_string()]);
+        let (outcome, cpu) = load(programs, address, seconds, &arguments, files)?;
+        pair.own.push(Turn {
+            queries: number(&outcome["sent"]),
+            lost: number(&outcome["sent"]) - number(&outcome["valid"]),
+            rate: number(&outcome["valid"]) / number(&outcome["seconds"]),
+            cpu,
+        });
+        let (_, numbers) = names(turn + 1);
+        if round == 1 || numbers.start > 0 {
+            write_queries(&queries, numbers)?;
+        }
+        pair.other.push(dnsperf(programs, address, seconds, &queries)?);
+    }
+    Ok(pair)
 }
 
 /// The pacing of a schedule, asleep between its steps and awake.
 fn pacing(programs: &Programs, timing: Timing, files: &Path) -> io::Result<[Vec<Pace>; 2]> {
-    let address = device::free_address()?;
-    let command: Vec<String> = [
-        &programs.load.display().to_string(),
-        "authority",
-        "--listen",
-        &address.to_string(),
-        "--aaaa-share",
-        "1",
-    ]
-    .map(str::to_owned)
-    .into();
-    let mut server = Process::start(&command, "0", None, Folder::new("authority")?)?;
-    if !answers(address)? {
-        return Err(io::Error::other(format!("the authority gives no answer: {}", server.complaint())));
-    }
+    let (_server, address) = start_authority(programs, "0", "1")?;
     let mut paces = [Vec::new(), Vec::new()];
     for round in 1..=timing.rounds {
         eprintln!("pacing: round {round} of {}", timing.rounds);
         for (wait, paces) in [None, Some("--spin".to_owned())].into_iter().zip(&mut paces) {
-            let mut pace = vec!["--rate".to_owned(), limits::GENERATORS_RATE.to_string()];
+            let mut pace: Vec<String> =
+                ["--names", "10.0.0.0/12", "--self-test", "--aaaa-share", "1", "--rate"]
+                    .map(str::to_owned)
+                    .into();
+            pace.push(limits::GENERATORS_RATE.to_string());
             pace.extend(wait);
             let (outcome, _) = load(programs, address, timing.window.as_secs_f64(), &pace, files)?;
             let deviation = &outcome["pacing_error"]["ms10"];
@@ -183,15 +204,15 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
     };
     let agreement = Summary::of_ratios(&rates(&slow.own), &rates(&slow.other));
     let agree = |bound| Goal {
-        ratio: "closed-loop rate on BIND, sixfold-bench / dnsperf".to_owned(),
+        ratio: "closed-loop rate on Unbound, sixfold-bench / dnsperf".to_owned(),
         bound,
         measured: agreement,
     };
-    let mut tables: Vec<Table> = Kind::ALL
+    let mut tables: Vec<Table> = ["Knot DNS", "Unbound, DNS64 without cache hits"]
         .into_iter()
         .zip(pairs)
-        .map(|(kind, pair)| Table {
-            title: format!("closed loop on {}", kind.name()),
+        .map(|(server, pair)| Table {
+            title: format!("closed loop on {server}"),
             columns: vec!["generator", "queries per CPU second", "CPU us/query", "answers/s", "lost"],
             rows: vec![turn_row("sixfold-bench load", &pair.own), turn_row("dnsperf", &pair.other)],
         })
@@ -206,7 +227,7 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
         title: "Load generator beside dnsperf",
         notes: vec![
             format!(
-                "Servers on core 0 with one thread and {} AAAA records; {} queries outstanding from core 1 over ::1. CPU time \
+                "Servers on core 0 with one thread; Knot DNS has {} AAAA records; {} queries outstanding from core 1 over ::1. CPU time \
                  is that of the generator's whole process, user and system. sixfold-bench checks every reply in full; dnsperf \
                  counts response codes. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
                 limits::GENERATORS_NAMES,
@@ -214,7 +235,7 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
                 timing.rounds
             ),
             "`lost`: all that was not answered validly in time, over all rounds; of dnsperf what it calls lost. Knot DNS \
-             answers faster than dnsperf asks, BIND slower than either: there the server is the limit of both."
+             answers faster than dnsperf asks. Unbound is the limit of both."
                 .to_owned(),
         ],
         tables,
@@ -234,7 +255,7 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
         ],
         data: json!({
             "knot": data(fast),
-            "bind": data(slow),
+            "unbound": data(slow),
             "pacing_asleep": pace_data(&paces[0]),
             "pacing_awake": pace_data(&paces[1]),
         }),
@@ -280,7 +301,7 @@ fn load(
     let file = folder.join("outcome.json");
     let mut command = on_core_1(&programs.load);
     command.args(["load", "--server", &address.to_string(), "--duration", &format!("{seconds:.3}s")]);
-    command.args(["--names", "10.0.0.0/12", "--self-test", "--aaaa-share", "1", "--quiet", "--json"]);
+    command.args(["--quiet", "--json"]);
     command.arg(&file).args(pace).stdout(Stdio::null());
     let before = Usage::of_children();
     // A load that fails its verdict is a result, too.
@@ -347,20 +368,9 @@ fn knot(folder: &Path, listen: SocketAddr) -> String {
     )
 }
 
-fn bind(folder: &Path, listen: SocketAddr) -> String {
-    let (folder, ip, port) = (folder.display(), listen.ip(), listen.port());
-    format!(
-        "options {{\n  directory \"{folder}\";\n  pid-file none;\n  listen-on {{ none; }};\n  \
-         listen-on-v6 port {port} {{ {ip}; }};\n  allow-query {{ any; }};\n  recursion no;\n  dnssec-validation no;\n  \
-         empty-zones-enable no;\n  querylog no;\n  minimal-responses yes;\n}};\ncontrols {{ }};\n\
-         logging {{ category default {{ null; }}; category unmatched {{ null; }}; }};\n\
-         zone \"dns64perf.test\" {{ type primary; file \"zone\"; }};\n"
-    )
-}
-
-fn write_queries(path: &Path) -> io::Result<()> {
+fn write_queries(path: &Path, numbers: Range<u32>) -> io::Result<()> {
     let mut text = String::new();
-    for number in 0..limits::GENERATORS_NAMES {
+    for number in numbers {
         let _ = writeln!(text, "{}.dns64perf.test AAAA", name(number).0);
     }
     fs::write(path, text)
