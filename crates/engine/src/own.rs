@@ -177,8 +177,13 @@ impl Engine {
         let mut frame = self.frames.pop().unwrap_or_else(|| vec![0; crate::limits::MESSAGE].into());
         let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
+            let Ok(message) = Message::parse(&frame[..length]) else {
+                // Data that is not what its type asks for.
+                self.frames.push(frame);
+                self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+                return true;
+            };
             self.counters.count(counter);
-            let message = Message::parse(&frame[..length]).expect("we wrote it");
             let chain = Chain::follow(&message);
             let outcome = Outcome::Reply(&message, &chain);
             // An upstream follows aliases for us, unless it is we who know the alias.
