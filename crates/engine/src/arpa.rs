@@ -3,6 +3,7 @@
 
 use crate::answer::{Asker, Page, Written};
 use crate::counters::Counter;
+use crate::rules::PREFIXES;
 use crate::settings::{Dns64, Reverse};
 use core::net::Ipv6Addr;
 use pref64::Pref64;
@@ -31,9 +32,6 @@ const IPV4ONLY_REVERSE: [&[u8]; 2] =
 
 /// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
 const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
-
-/// Prefixes that a client is told: an answer with their 32 addresses takes 927 octets, and an OPT record 11.
-const PREFIXES: usize = 16;
 
 /// Labels of a name of 255 octets.
 const LABELS: usize = 128;
@@ -208,9 +206,9 @@ impl Here<'_> {
     fn prefixes(&self) -> Vec<Pref64> {
         let mut special = Vec::new();
         let mut general = &self.dns64.prefixes;
-        for rule in self.dns64.rules.of_client(self.client) {
-            if rule.names.is_empty() && rule.ipv4.is_empty() {
-                // It matches whatever is asked: no later one is asked.
+        for rule in self.dns64.rules.telling(self.client) {
+            if rule.is_general() {
+                // No later one is asked.
                 general = &rule.prefixes;
                 break;
             }
@@ -247,6 +245,9 @@ impl Here<'_> {
             // Whatever is left out elsewhere: it is how clients learn the prefixes (RFC 7050 section 3).
             Data::Aaaa => {
                 let prefixes = self.prefixes();
+                if prefixes.is_empty() {
+                    page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+                }
                 for address in WELL_KNOWN {
                     for prefix in &prefixes {
                         page.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));

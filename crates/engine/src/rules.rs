@@ -6,7 +6,7 @@
 //! its name and of the names above it, and an address asks each of them; the lowest number wins.
 
 use crate::names::{Names, suffixes};
-use crate::settings::{Network, contains};
+use crate::settings::Network;
 use core::cell::Cell;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
@@ -19,6 +19,12 @@ pub const NESTED: usize = 8;
 /// Entries of all tables: 2^22 at up to 20 octets are 80 MiB. Rules whose networks of clients lie in one another and list
 /// many IPv4 networks each need the most.
 pub const ENTRIES: usize = 1 << 22;
+
+/// Looks at rules while it is found out which prefixes a client is told: 2^26 of some nanoseconds are less than a second.
+const LOOKS: usize = 1 << 26;
+
+/// Prefixes that a client is told: `ipv4only.arpa` with their 32 addresses takes 927 octets, and an OPT record 11.
+pub(crate) const PREFIXES: usize = 16;
 
 /// No rule.
 const NOBODY: u32 = u32::MAX;
@@ -70,6 +76,10 @@ pub struct Rules {
     leaves: Vec<Leaf>,
     /// Networks of all prefixes, with a number for each: the first rule that names it.
     prefixes: Ranges<u128>,
+    /// Rules that name prefixes for a client. The first are for clients that are in no part of `clients`.
+    telling: Vec<Vec<u32>>,
+    /// Which of them, for clients that some rules are for.
+    clients: Ranges<u128>,
 }
 
 /// What rules say for one name.
@@ -121,6 +131,7 @@ impl Rules {
             spans.extend(rule.prefixes.iter().map(|prefix| (span6(&network(prefix)), number)));
         }
         made.prefixes = Ranges::lowest(spans, &mut room)?;
+        made.tell(&list, &mut room)?;
         made.list = list;
         Ok(made)
     }
@@ -169,6 +180,39 @@ impl Rules {
         Ok(self.leaves.len() as u32 - 1)
     }
 
+    /// Finds out which rules tell which clients of prefixes.
+    fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), Entangled> {
+        let of_some = |&(_, rule): &(u32, &Rule)| !rule.clients.is_empty();
+        let everybody =
+            telling(list, (0..).zip(list).filter(|rule| !of_some(rule)).map(|(number, _)| number));
+        let speaking = (0..).zip(list).filter(of_some);
+        let speaking = speaking.filter(|(_, rule)| !rule.prefixes.is_empty() || rule.is_general());
+        let spans = speaking
+            .flat_map(|(number, rule)| {
+                rule.clients.iter().flat_map(client_spans).map(move |span| (span, number))
+            })
+            .collect();
+        let mut known = HashMap::from([(everybody.clone(), 0)]);
+        self.telling.push(everybody.clone());
+        let mut looks = LOOKS;
+        self.clients = Ranges::build(spans, |numbers| {
+            looks = looks.checked_sub(numbers.len()).ok_or(Entangled::Large)?;
+            let mut all: Vec<u32> = numbers.iter().chain(&everybody).copied().collect();
+            all.sort_unstable();
+            let told = telling(list, all.into_iter());
+            *room = room.checked_sub(1).ok_or(Entangled::Large)?;
+            if let Some(&place) = known.get(&told) {
+                return Ok(place);
+            }
+            *room = room.checked_sub(told.len()).ok_or(Entangled::Large)?;
+            let place = self.telling.len() as u32;
+            known.insert(told.clone(), place);
+            self.telling.push(told);
+            Ok(place)
+        })?;
+        Ok(())
+    }
+
     /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -205,10 +249,43 @@ impl Rules {
         rule.prefixes.iter().find(|prefix| prefix.contains(address))
     }
 
-    /// The rules for a client, whatever is asked, in order.
-    pub fn of_client(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
-        self.list.iter().filter(move |rule| rule.clients.is_empty() || contains(&rule.clients, client))
+    /// The rules that tell a client of prefixes, in order: those that name one that no rule before them names, and at the
+    /// end the first that matches whatever is asked, if there is one.
+    pub fn telling(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
+        let place = match self.clients.find(u128::from(client)) {
+            NOBODY => 0,
+            place => place as usize,
+        };
+        self.telling.get(place).into_iter().flatten().map(|&number| &self.list[number as usize])
     }
+}
+
+impl Rule {
+    /// Whether it matches whatever is asked.
+    pub(crate) fn is_general(&self) -> bool {
+        self.names.is_empty() && self.ipv4.is_empty()
+    }
+}
+
+/// As [`Rules::telling`] has it, for a client that all of these are for.
+fn telling(list: &[Rule], numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let (mut telling, mut known) = (Vec::new(), Vec::with_capacity(PREFIXES));
+    for number in numbers {
+        let rule = &list[number as usize];
+        let before = known.len();
+        for prefix in &rule.prefixes {
+            if known.len() < PREFIXES && !known.contains(prefix) {
+                known.push(*prefix);
+            }
+        }
+        if known.len() > before || rule.is_general() {
+            telling.push(number);
+        }
+        if rule.is_general() {
+            break;
+        }
+    }
+    telling
 }
 
 /// The rules that may apply to a question.
@@ -266,8 +343,9 @@ fn span6(network: &Network) -> (u128, u128) {
 fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
     let (first, last) = span6(network);
     let mapped = span6(&Network::v4(Ipv4Addr::UNSPECIFIED, 0));
-    let parts = if first < mapped.0 && last > mapped.1 {
-        [Some((first, mapped.0 - 1)), Some((mapped.1 + 1, last))]
+    // Networks of 80 to 95 bits end with them.
+    let parts = if first < mapped.0 && last >= mapped.1 {
+        [Some((first, mapped.0 - 1)), (last > mapped.1).then(|| (mapped.1 + 1, last))]
     } else {
         [Some((first, last)), None]
     };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::settings::contains;
 
 fn name(text: &str) -> Box<[u8]> {
     let mut wire = Vec::new();
@@ -71,6 +72,42 @@ fn a_network_of_ipv6_clients_has_no_ipv4_clients() {
     assert_eq!(decided(&rules, "2001:db8::1", "a", "192.0.2.1"), Some(0));
     assert_eq!(decided(&rules, "::1", "a", "192.0.2.1"), Some(0));
     assert_eq!(decided(&rules, "192.0.2.9", "a", "192.0.2.1"), Some(1));
+    // As with every list of networks, up to 95 bits, although the last sixteen of these end with an IPv4-mapped address.
+    for (length, of_ipv4) in [(79, None), (80, None), (95, None), (96, Some(0))] {
+        let network = Network::new("::ffff:0:0".parse().unwrap(), length);
+        let rules = Rules::build(vec![Rule { clients: vec![network], ..Rule::default() }]).unwrap();
+        assert_eq!(decided(&rules, "192.0.2.9", "a", "192.0.2.1"), of_ipv4, "{length}");
+        assert_eq!(contains(&[network], client("192.0.2.9")), of_ipv4.is_some());
+    }
+}
+
+#[test]
+fn clients_are_told_of_the_prefixes_that_rules_have_for_them() {
+    let rule = |clients, names, prefixes: &str| Rule {
+        prefixes: prefixes.split_whitespace().map(|prefix| prefix.parse().unwrap()).collect(),
+        ..rule(clients, names, "")
+    };
+    let rules = Rules::build(vec![
+        rule("", "a", "2001:db8:1::/96"),
+        rule("", "b", ""),
+        rule("", "c", "2001:db8:1::/96"),
+        rule("2001:db8:c::/48", "d", "2001:db8:2::/96 2001:db8:1::/96"),
+        rule("2001:db8:c:1::/64 192.0.2.0/24", "", ""),
+        rule("", "e", "2001:db8:3::/96"),
+        rule("2001:db8:c::/48", "", "2001:db8:4::/96"),
+        rule("", "f", "2001:db8:5::/96"),
+    ])
+    .unwrap();
+    let told = |from| {
+        let place = |rule: &Rule| rules.list().iter().position(|other| core::ptr::eq(other, rule)).unwrap();
+        rules.telling(client(from)).map(place).collect::<Vec<_>>()
+    };
+    assert_eq!(told("2001:db8:d::1"), [0, 5, 7]);
+    assert_eq!(told("2001:db8:c::1"), [0, 3, 5, 6]);
+    assert_eq!(told("2001:db8:c:1::1"), [0, 3, 4]);
+    assert_eq!(told("192.0.2.1"), [0, 4]);
+    assert_eq!(told("192.0.3.1"), [0, 5, 7]);
+    assert_eq!(Rules::default().telling(client("::1")).count(), 0);
 }
 
 #[test]
