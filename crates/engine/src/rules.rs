@@ -1,7 +1,7 @@
 //! Rules: which prefixes carry an IPv4 address, by client, name and address. The first rule that matches decides.
 //!
 //! Thousands of them cost a lookup: they are turned into tables when they are read. A table of names holds, for each name of
-//! a rule, what its rules say: one [`Leaf`] for rules for all clients, and one for each part of the addresses in which the
+//! a rule, what its rules say: one leaf for rules for all clients, and one for each part of the addresses in which the
 //! same rules apply. A leaf knows the first rule for each part of the IPv4 addresses. So a question finds the leaves of
 //! its name and of the names above it, and an address asks each of them; the lowest number wins.
 
@@ -339,7 +339,7 @@ fn span6(network: &Network) -> (u128, u128) {
     (network.address, network.address | !network.mask)
 }
 
-/// As [`contains`] has it, a network of IPv6 clients goes around the IPv4-mapped addresses.
+/// As [`crate::settings::Networks::contains`] has it, a network of IPv6 clients goes around the IPv4-mapped addresses.
 fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
     let (first, last) = span6(network);
     let mapped = span6(&Network::v4(Ipv4Addr::UNSPECIFIED, 0));
