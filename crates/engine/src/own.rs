@@ -34,6 +34,24 @@ pub struct Record {
     pub rdata: Box<[u8]>,
 }
 
+impl Record {
+    /// Whether it can be read when it stands in a message.
+    pub fn is_sound(&self) -> bool {
+        let written = || {
+            // The question for all that the root has; the record, whose owner takes two octets if that is a pointer.
+            let mut frame = vec![0; wire::HEADER + 5 + self.owner.len().max(2) + 10 + self.rdata.len()];
+            let (limit, question) = (frame.len(), [0, 0, 255, 0, 1]);
+            let mut builder = Builder::new(&mut frame, limit, 0, Flags(0), &question)?;
+            let (owner, Record { rtype, ttl, rdata, .. }) = (Name::from_wire(&self.owner)?, self);
+            builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).ok()?;
+            let length = builder.finish();
+            frame.truncate(length);
+            Some(frame)
+        };
+        written().is_some_and(|message| Message::parse(&message).is_ok())
+    }
+}
+
 /// What we know ourselves.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
@@ -196,5 +214,32 @@ impl Engine {
         }
         self.frames.push(frame);
         reply.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_sound_if_its_data_are_what_its_type_asks_for() {
+        for (rtype, rdata, is_sound) in [
+            (Type::A, &[192, 0, 2, 1][..], true),
+            (Type::A, &[192, 0, 2], false),
+            (Type::CNAME, b"\x01a\0", true),
+            (Type::CNAME, b"\x01a", false),
+            (Type::MX, b"\0\x0a\x01a\0", true),
+            (Type::MX, b"\0\x0a", false),
+            (Type::OPT, b"", false),
+            (Type(65_280), b"", true),
+            (Type::TXT, &[1; 60_000], true),
+            (Type::TXT, &[1; 66_000], false),
+        ] {
+            let record = Record { owner: Box::from(&b"\x01x\0"[..]), rtype, ttl: 60, rdata: rdata.into() };
+            assert_eq!(record.is_sound(), is_sound, "{rtype} of {} octets", rdata.len());
+        }
+        let rdata = Box::from(&[192, 0, 2, 1][..]);
+        let root = Record { owner: Box::from(&[0][..]), rtype: Type::A, ttl: 0, rdata };
+        assert!(root.is_sound());
     }
 }
