@@ -113,6 +113,11 @@ impl Engine {
         self.flights.slab.len()
     }
 
+    /// Client questions that follow an alias beyond what one reply told.
+    pub fn followed(&self) -> usize {
+        self.chains.len()
+    }
+
     /// Open links to upstreams.
     pub fn open_links(&self) -> usize {
         self.links.open()

@@ -6,6 +6,7 @@ mod identity;
 mod meeting;
 mod noise;
 mod odd_queries;
+mod own;
 mod pending;
 mod reload;
 mod scenario;

@@ -309,7 +309,8 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn own_record(text: &str) -> own::Record {
+/// A record of our own.
+pub fn own_record(text: &str) -> own::Record {
     let record = record(text);
     let mut rdata = Vec::new();
     record.data().compose_rdata(&mut rdata).expect("a vector takes all");
