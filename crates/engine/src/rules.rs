@@ -10,7 +10,7 @@ use crate::settings::Network;
 use core::cell::Cell;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 /// Names of rules that a name may be below. Each costs a lookup.
@@ -20,14 +20,14 @@ pub const NESTED: usize = 8;
 /// many IPv4 networks each need the most.
 pub const ENTRIES: usize = 1 << 22;
 
-/// Looks at rules while it is found out which prefixes a client is told: 2^26 of some nanoseconds are less than a second.
-const LOOKS: usize = 1 << 26;
-
 /// Prefixes that a client is told: `ipv4only.arpa` with their 32 addresses takes 927 octets, and an OPT record 11.
 pub(crate) const PREFIXES: usize = 16;
 
 /// No rule.
 const NOBODY: u32 = u32::MAX;
+
+/// Added to the number of a rule that matches whatever is asked, so that these stand behind all others.
+const GENERAL: u32 = 1 << 31;
 
 /// One rule. An empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,33 +180,50 @@ impl Rules {
         Ok(self.leaves.len() as u32 - 1)
     }
 
-    /// Finds out which rules tell which clients of prefixes.
+    /// Finds out which rules tell which clients of prefixes. Of rules that say the same of the same network only the first
+    /// counts, so an address has as many for each prefix as networks lie in one another: 128.
     fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), Entangled> {
-        let of_some = |&(_, rule): &(u32, &Rule)| !rule.clients.is_empty();
-        let everybody =
-            telling(list, (0..).zip(list).filter(|rule| !of_some(rule)).map(|(number, _)| number));
-        let speaking = (0..).zip(list).filter(of_some);
-        let speaking = speaking.filter(|(_, rule)| !rule.prefixes.is_empty() || rule.is_general());
-        let spans = speaking
-            .flat_map(|(number, rule)| {
-                rule.clients.iter().flat_map(client_spans).map(move |span| (span, number))
-            })
-            .collect();
-        let mut known = HashMap::from([(everybody.clone(), 0)]);
-        self.telling.push(everybody.clone());
-        let mut looks = LOOKS;
+        let (mut everybody, mut general_of_all) = (Vec::new(), NOBODY);
+        let (mut spans, mut known) = (Vec::new(), HashSet::new());
+        for (number, rule) in (0..).zip(list) {
+            match (rule.clients.is_empty(), rule.is_general()) {
+                (true, false) => everybody.push(number),
+                (true, true) => general_of_all = general_of_all.min(number),
+                (false, is_general) => {
+                    for span in rule.clients.iter().flat_map(client_spans) {
+                        if is_general && known.insert((span, None)) {
+                            spans.push((span, number | GENERAL));
+                        } else if !is_general {
+                            let new = |prefix: &&Pref64| known.insert((span, Some(**prefix)));
+                            if rule.prefixes.iter().filter(new).count() > 0 {
+                                spans.push((span, number));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let to_all = telling(list, everybody.into_iter(), general_of_all);
+        let everybody = &to_all[..to_all.len() - usize::from(general_of_all != NOBODY)];
+        let mut places = HashMap::from([(to_all.clone(), 0)]);
+        self.telling.push(to_all.clone());
         self.clients = Ranges::build(spans, |numbers| {
-            looks = looks.checked_sub(numbers.len()).ok_or(Entangled::Large)?;
-            let mut all: Vec<u32> = numbers.iter().chain(&everybody).copied().collect();
-            all.sort_unstable();
-            let told = telling(list, all.into_iter());
+            let general = numbers.range(GENERAL..).next().map_or(NOBODY, |number| number & !GENERAL);
+            let mut some = numbers.range(..GENERAL).copied().peekable();
+            let mut all = everybody.iter().copied().peekable();
+            let merged = core::iter::from_fn(|| match (some.peek(), all.peek()) {
+                (Some(one), Some(other)) if one > other => all.next(),
+                (None, _) => all.next(),
+                _ => some.next(),
+            });
+            let told = telling(list, merged, general.min(general_of_all));
             *room = room.checked_sub(1).ok_or(Entangled::Large)?;
-            if let Some(&place) = known.get(&told) {
+            if let Some(&place) = places.get(&told) {
                 return Ok(place);
             }
             *room = room.checked_sub(told.len()).ok_or(Entangled::Large)?;
             let place = self.telling.len() as u32;
-            known.insert(told.clone(), place);
+            places.insert(told.clone(), place);
             self.telling.push(told);
             Ok(place)
         })?;
@@ -267,24 +284,24 @@ impl Rule {
     }
 }
 
-/// As [`Rules::telling`] has it, for a client that all of these are for.
-fn telling(list: &[Rule], numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+/// As [`Rules::telling`] has it, for a client that all of these are for, and `general`, if that is a rule.
+fn telling(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -> Vec<u32> {
     let (mut telling, mut known) = (Vec::new(), Vec::with_capacity(PREFIXES));
-    for number in numbers {
-        let rule = &list[number as usize];
+    for number in numbers.take_while(|&number| number < general) {
         let before = known.len();
-        for prefix in &rule.prefixes {
+        for prefix in &list[number as usize].prefixes {
             if known.len() < PREFIXES && !known.contains(prefix) {
                 known.push(*prefix);
             }
         }
-        if known.len() > before || rule.is_general() {
+        if known.len() > before {
             telling.push(number);
         }
-        if rule.is_general() {
+        if known.len() == PREFIXES {
             break;
         }
     }
+    telling.extend((general != NOBODY).then_some(general));
     telling
 }
 

@@ -172,6 +172,20 @@ fn scanned<'r>(list: &'r [Rule], from: Ipv6Addr, asked: &[u8], address: [u8; 4])
     })
 }
 
+/// The prefixes that rules tell a client before the first that matches whatever is asked, and that one's.
+fn told<'r>(rules: impl Iterator<Item = &'r Rule>) -> (Vec<Pref64>, Option<&'r [Pref64]>) {
+    let mut told = Vec::new();
+    for rule in rules {
+        if rule.is_general() {
+            return (told, Some(&rule.prefixes));
+        }
+        let new = |prefix: &&Pref64| told.len() < PREFIXES && !told.contains(prefix);
+        let new: Vec<Pref64> = rule.prefixes.iter().filter(new).copied().collect();
+        told.extend(new);
+    }
+    (told, None)
+}
+
 #[test]
 fn the_tables_say_what_a_scan_of_the_rules_says() {
     let mut random = crate::random::Random::new([7; 32]);
@@ -199,6 +213,9 @@ fn the_tables_say_what_a_scan_of_the_rules_says() {
                 let address = Ipv4Addr::from(0x0a00_0000 | below(64) << 18);
                 made.ipv4.push(Network::v4(address, 8 + below(8) as u8));
             }
+            if below(2) == 0 {
+                made.prefixes.push(format!("2001:db8:{:x}::/96", below(24)).parse().unwrap());
+            }
             list.push(made);
         }
         let rules = Rules::build(list.clone()).unwrap();
@@ -210,6 +227,9 @@ fn the_tables_say_what_a_scan_of_the_rules_says() {
             let labels: String = (0..below(5)).map(|_| ["A.", "b.", "c."][below(3) as usize]).collect();
             let asked = name(&labels);
             let address = (0x0a00_0000 | below(1 << 24)).to_be_bytes();
+            let of_client =
+                list.iter().filter(|rule| rule.clients.is_empty() || contains(&rule.clients, from));
+            assert_eq!(told(rules.telling(from)), told(of_client), "{from} {list:#?}");
             let applicable = rules.of(from, &asked);
             assert_eq!(
                 applicable.decide(address).map(core::ptr::from_ref),
