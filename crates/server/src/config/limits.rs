@@ -26,6 +26,10 @@ pub const RULES: usize = 1 << 16;
 /// Octets of all records of one name: what an answer has room for beside the question and an OPT record.
 pub const LOCAL_OCTETS: usize = 60_000;
 
+/// Words of a hosts file that are told one by one as left out: the first show what is wrong, and a file of another kind has
+/// millions.
+pub const HOSTS_WARNINGS: usize = 20;
+
 /// Wait for one try. Below 10 ms the scheduler decides; after 30 s every client has given up (RFC 1035 section
 /// 4.2.1 proposes 2 to 5 s).
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);

@@ -5,11 +5,14 @@ use super::report::{Fault, Item, Place, Problems, quoted};
 use super::table::Table;
 use super::{Name, limits};
 use domain::base::iana;
-use domain::base::name::ToLabelIter;
-use domain::base::rdata::ComposeRecordData;
+use domain::base::name::{ParsedName, ToLabelIter};
+use domain::base::rdata::{ComposeRecordData, ParseRecordData};
+use domain::dep::octseq::Parser;
+use domain::rdata::ZoneRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::own::Record;
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use wire::Type;
@@ -75,10 +78,29 @@ fn record(text: &str) -> Result<LocalRecord, Fault> {
     if matches!(rtype, Type::SOA | Type::NS | Type::DNAME) {
         return Err(refuse("records are answered one name at a time, and this type speaks of a zone"));
     }
+    // RFC 6895 section 3.1.
+    if matches!(rtype, Type::OPT | Type(0 | 128..=255)) {
+        return Err(refuse("this type is for questions and messages, no name has records of it"));
+    }
     let mut rdata = Vec::new();
     record.data().compose_rdata(&mut rdata).map_err(|_| refuse("its data are too long"))?;
+    // The generic form may say anything (RFC 3597 section 5).
+    let is_odd = matches!(record.data(), ZoneRecordData::Unknown(_)) && !is_plain(record.rtype(), &rdata);
     let record = Record { owner: owner(&record), rtype, ttl, rdata: rdata.into() };
+    if is_odd || !record.is_sound() {
+        return Err(refuse("its data are not what the type asks for"));
+    }
     Ok(LocalRecord { text: text.trim().to_owned(), record })
+}
+
+/// Whether data are what a type asks for, as far as it is known, with names that are not compressed.
+fn is_plain(rtype: iana::Rtype, rdata: &[u8]) -> bool {
+    let mut parser = Parser::from_ref(rdata);
+    let parsed = ZoneRecordData::<&[u8], ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);
+    let mut plain = Vec::new();
+    matches!(parsed, Ok(Some(parsed)) if parsed.compose_rdata(&mut plain).is_ok())
+        && parser.remaining() == 0
+        && plain == rdata
 }
 
 fn owner(record: &ScannedRecord) -> Box<[u8]> {
@@ -94,13 +116,16 @@ fn owner(record: &ScannedRecord) -> Box<[u8]> {
 /// What cannot stand together, and what is too much for an answer.
 pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
     let mut names: BTreeMap<&[u8], (bool, bool, usize)> = BTreeMap::new();
+    let mut known = HashSet::new();
     for item in records {
         let Record { owner, rtype, rdata, .. } = &item.value.record;
         let (aliases, others, octets) = names.entry(owner).or_default();
         *octets += 12 + rdata.len();
         // Another record beside an alias, or an alias beside another record.
         let is_odd = *aliases || *others && *rtype == Type::CNAME;
-        let fault = if is_odd {
+        let fault = if !known.insert((owner, rtype, rdata)) {
+            Some(("the record is there twice", "delete one of the two"))
+        } else if is_odd {
             Some((
                 "a name with a CNAME record can have no other record (RFC 1034 section 3.6.2)",
                 "delete one of the two",
@@ -121,11 +146,14 @@ pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
 /// Reads a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its first.
 /// Lines that say nothing are told as warnings.
 pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
-    let text = std::fs::metadata(file).and_then(|metadata| {
-        if metadata.len() > limits::FILE_OCTETS {
+    let text = std::fs::File::open(file).and_then(|opened| {
+        let mut text = Vec::new();
+        // A device has no size, and no end.
+        opened.take(limits::FILE_OCTETS + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > limits::FILE_OCTETS {
             return Err(std::io::Error::other(format!("more than {} octets", limits::FILE_OCTETS)));
         }
-        std::fs::read(file)
+        Ok(text)
     });
     let text = match text {
         Ok(text) => text,
@@ -137,12 +165,18 @@ pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec
         }
     };
     let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
+    let mut left_out = 0;
+    let mut skip = |number: usize, word: &str, why: &str| {
+        left_out += 1;
+        if left_out <= limits::HOSTS_WARNINGS {
+            warnings.push(format!("{}:{number}: left out: {} {why}", file.display(), quoted(word)));
+        }
+    };
     for (number, line) in (1..).zip(String::from_utf8_lossy(&text).lines()) {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let Some(address) = words.next() else { continue };
-        let mut skip = |why: &str| warnings.push(format!("{}:{number}: left out: {why}", file.display()));
         let Ok(address) = address.parse::<IpAddr>() else {
-            skip(&format!("{} is no address", quoted(address)));
+            skip(number, address, "is no address");
             continue;
         };
         let mut add = |owner: &[u8], rtype, rdata: &[u8]| {
@@ -163,9 +197,12 @@ pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec
                         add(&reverse, Type::PTR, name.wire());
                     }
                 }
-                Err(_) => skip(&format!("{} is no name", quoted(word))),
+                Err(_) => skip(number, word, "is no name"),
             }
         }
+    }
+    if left_out > limits::HOSTS_WARNINGS {
+        warnings.push(format!("{}: left out: {left_out} words in all", file.display()));
     }
     records
 }

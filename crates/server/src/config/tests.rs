@@ -336,11 +336,43 @@ fn records_that_cannot_be_answered_are_refused() {
         ("\"a. 4294967295 IN A 192.0.2.1\"", "TTL is more than"),
         ("\"a. 60 IN A 192.0.2.1\", \"a. 60 IN CNAME b.\"", "can have no other record"),
         ("\"a. 60 IN CNAME b.\", \"a. 60 IN CNAME c.\"", "can have no other record"),
+        ("\"a. 60 IN A 192.0.2.1\", \"A. 70 IN A 192.0.2.1\"", "there twice"),
+        ("\"a. 60 IN TYPE41 \\\\# 0\"", "for questions and messages"),
+        ("\"a. 60 IN TYPE255 \\\\# 0\"", "for questions and messages"),
+        ("\"a. 60 IN A \\\\# 3 010203\"", "not what the type asks for"),
+        ("\"a. 60 IN A \\\\# 5 0102030405\"", "not what the type asks for"),
+        ("\"a. 60 IN CNAME \\\\# 2 c00c\"", "not what the type asks for"),
+        ("\"a. 60 IN MX \\\\# 4 0000c000\"", "not what the type asks for"),
+        ("\"a. 60 IN RP \\\\# 1 ff\"", "not what the type asks for"),
     ] {
         let found = problems(&format!("[local]\nrecords = [{records}]\n"));
         assert_eq!(found.len(), 1, "{records}: {found:#?}");
         assert!(found[0].contains(words), "{records}: {}", found[0]);
     }
+}
+
+#[test]
+fn records_of_unknown_types_and_in_the_generic_form_are_read_and_shown_again() {
+    let config = read(
+        "[local]\nrecords = [\"a. 60 IN A \\\\# 4 c0000201\", \"a. 60 IN TYPE65280 \\\\# 2 beef\", \
+         \"a. 60 IN MX \\\\# 5 000a016200\", \"a. 60 IN TYPE17 \\\\# 2 0000\"]\n",
+    );
+    let data: Vec<_> = config.local.records.iter().map(|record| &record.record.rdata[..]).collect();
+    assert_eq!(data, [&[192, 0, 2, 1][..], &[0xbe, 0xef], b"\0\x0a\x01b\0", &[0, 0]]);
+    assert_eq!(read(&config.to_toml()), config);
+}
+
+#[test]
+fn a_hosts_file_that_is_none_is_read_to_a_bound_and_told_in_a_few_lines() {
+    let found = problems("local.hosts-file = \"/dev/zero\"");
+    assert!(found.len() == 1 && found[0].contains("more than"), "{found:#?}");
+    let file = std::env::temp_dir().join(format!("sixfold-no-hosts-{}", std::process::id()));
+    std::fs::write(&file, "x\n".repeat(100_000)).unwrap();
+    let toml = format!("[local]\nhosts-file = \"{}\"\n", file.display());
+    let (_, warnings) = read_with(&toml, &Overrides::default()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(warnings.len(), limits::HOSTS_WARNINGS + 1);
+    assert!(warnings[limits::HOSTS_WARNINGS].contains("100000 words"), "{warnings:?}");
 }
 
 #[test]
