@@ -175,8 +175,9 @@ impl Running {
                 Ok(done) => told.push(done),
                 Err(full) => {
                     // The one that refused, too: it may have the order although it could not be woken.
+                    let settings = old.settings();
                     for worker in 0..=worker {
-                        let _ = self.configure(worker, old.settings());
+                        let _ = self.configure(worker, settings.clone());
                     }
                     return Err(format!("worker {worker} cannot be told: {full}; try again"));
                 }
