@@ -90,7 +90,8 @@ fn record(text: &str) -> Result<LocalRecord, Fault> {
     if is_odd || !record.is_sound() {
         return Err(refuse("its data are not what the type asks for"));
     }
-    Ok(LocalRecord { text: text.trim().to_owned(), record })
+    // As it is: a blank at its end may belong to the data.
+    Ok(LocalRecord { text: text.to_owned(), record })
 }
 
 /// Whether data are what a type asks for, as far as it is known, with names that are not compressed.

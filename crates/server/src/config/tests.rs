@@ -355,10 +355,11 @@ fn records_that_cannot_be_answered_are_refused() {
 fn records_of_unknown_types_and_in_the_generic_form_are_read_and_shown_again() {
     let config = read(
         "[local]\nrecords = [\"a. 60 IN A \\\\# 4 c0000201\", \"a. 60 IN TYPE65280 \\\\# 2 beef\", \
-         \"a. 60 IN MX \\\\# 5 000a016200\", \"a. 60 IN TYPE17 \\\\# 2 0000\"]\n",
+         \"a. 60 IN MX \\\\# 5 000a016200\", \"a. 60 IN TYPE17 \\\\# 2 0000\", \
+         \"a. 60 IN TXT b\\\\ \"]\n",
     );
     let data: Vec<_> = config.local.records.iter().map(|record| &record.record.rdata[..]).collect();
-    assert_eq!(data, [&[192, 0, 2, 1][..], &[0xbe, 0xef], b"\0\x0a\x01b\0", &[0, 0]]);
+    assert_eq!(data, [&[192, 0, 2, 1][..], &[0xbe, 0xef], b"\0\x0a\x01b\0", &[0, 0], b"\x02b "]);
     assert_eq!(read(&config.to_toml()), config);
 }
 
