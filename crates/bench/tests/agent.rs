@@ -177,11 +177,8 @@ fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     assert!(text.contains("the tester (timeout") && text.contains("the connection was lost"), "{text}");
 }
 
-#[test]
-fn everything_that_an_agent_started_ends_when_it_is_killed() {
-    let mut agent = Raw::new();
-    agent.greet();
-    // A device of two processes, one of which leaves the group and the session.
+/// A device of two processes, one of which leaves the group and the session: their numbers, and the folder.
+fn start_two(agent: &mut Raw) -> (u32, u32, std::path::PathBuf) {
     let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
     let mut child = 0;
     until("the second process", || {
@@ -189,6 +186,14 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
         child = text.trim().parse().unwrap_or(0);
         child != 0 && runs(child)
     });
+    (pid, child, folder)
+}
+
+#[test]
+fn everything_that_an_agent_started_ends_when_it_is_killed() {
+    let mut agent = Raw::new();
+    agent.greet();
+    let (pid, child, folder) = start_two(&mut agent);
     agent.child.kill().unwrap();
     until("the device's first process has ended", || !runs(pid));
     until("its second too", || !runs(child));
@@ -199,13 +204,7 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
 fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() {
     let mut agent = Raw::new();
     agent.greet();
-    let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
-    let mut child = 0;
-    until("the second process", || {
-        let text = std::fs::read_to_string(folder.join("child")).unwrap_or_default();
-        child = text.trim().parse().unwrap_or(0);
-        child != 0 && runs(child)
-    });
+    let (pid, child, folder) = start_two(&mut agent);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
     assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());

@@ -185,6 +185,10 @@ impl Engine {
             NONE => state.name(),
             chain => &self.chains[chain].name[..],
         };
+        // Most names are not ours, and need no more than this look.
+        if self.settings.own.find(name).is_none() {
+            return false;
+        }
         let mut question = [0; crate::waiter::QUESTION];
         let length = name.len() + 4;
         question[..name.len()].copy_from_slice(name);
