@@ -163,7 +163,7 @@ enum Place {
     Below,
 }
 
-/// Where a name stands under one of the prefixes; none: under none.
+/// Where a name stands under the longest of the prefixes that it is under; none: under none.
 fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
     let (mut starts, mut labels, mut at) = ([0u8; LABELS], 0, 0);
     while name[at] != 0 {
@@ -189,9 +189,10 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
         return None;
     }
     let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
-    let has_room = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles;
-    let general = dns64.prefixes.iter().filter(has_room).find(|prefix| prefix.contains(address));
-    let prefix = general.or_else(|| dns64.rules.prefix_of(address).filter(has_room))?;
+    let is_under = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address);
+    let general = dns64.prefixes.iter().filter(is_under);
+    let longest = general.chain(dns64.rules.longest_prefix_of(address, 4 * nibbles));
+    let prefix = longest.max_by_key(|prefix| prefix.length())?;
     let place = match prefix.extract(address) {
         Some(v4) if labels == NIBBLES && nibbles == NIBBLES => Place::Address(v4),
         _ if labels > nibbles => Place::Below,

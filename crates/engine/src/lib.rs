@@ -18,6 +18,7 @@ pub mod limits;
 mod links;
 mod names;
 pub mod own;
+mod prefixes;
 mod query;
 mod random;
 mod reply;

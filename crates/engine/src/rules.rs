@@ -6,6 +6,7 @@
 //! its name and of the names above it, and an address asks each of them; the lowest number wins.
 
 use crate::names::{Names, suffixes};
+use crate::prefixes::Prefixes;
 use crate::settings::Network;
 use core::cell::Cell;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -76,6 +77,8 @@ pub struct Rules {
     leaves: Vec<Leaf>,
     /// Networks of all prefixes, with a number for each: the first rule that names it.
     prefixes: Ranges<u128>,
+    /// The same, by length.
+    by_length: Prefixes,
     /// Rules that name prefixes for a client. The first are for clients that are in no part of `clients`.
     telling: Vec<Vec<u32>>,
     /// Which of them, for clients that some rules are for.
@@ -131,6 +134,7 @@ impl Rules {
             spans.extend(rule.prefixes.iter().map(|prefix| (span6(&network(prefix)), number)));
         }
         made.prefixes = Ranges::lowest(spans, &mut room)?;
+        made.by_length = Prefixes::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
         made.tell(&list, &mut room)?;
         made.list = list;
         Ok(made)
@@ -258,6 +262,11 @@ impl Rules {
             });
         }
         found
+    }
+
+    /// The longest prefix of a rule that a reverse name is under whose first `bits` are those of an IPv6 address.
+    pub(crate) fn longest_prefix_of(&self, address: [u8; 16], bits: usize) -> Option<&Pref64> {
+        self.by_length.longest(address, bits)
     }
 
     /// The first prefix of a rule that an IPv6 address is under.

@@ -1,0 +1,70 @@
+//! The prefixes of all rules, and which of them a reverse name is under (RFC 6147 section 5.3.1).
+//!
+//! Prefixes of different rules may lie in one another. As with routes the longest decides, and a name of few nibbles is
+//! under those alone that are no longer than it is.
+
+use pref64::Pref64;
+
+/// Prefixes in order: longer ones behind shorter ones, and those of one length by their networks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prefixes(Vec<Pref64>);
+
+/// The lengths that there are (RFC 6052 section 2.2), the longest first.
+const LENGTHS: [u8; 6] = [96, 64, 56, 48, 40, 32];
+
+impl Prefixes {
+    /// All of these; networks that come twice count once.
+    pub fn new(mut all: Vec<Pref64>) -> Prefixes {
+        let key = |prefix: &Pref64| (prefix.length(), prefix.address());
+        all.sort_by_key(key);
+        all.dedup_by_key(|prefix| key(prefix));
+        all.shrink_to_fit();
+        Prefixes(all)
+    }
+
+    /// The longest that an address is under whose first `bits` alone are known.
+    pub fn longest(&self, address: [u8; 16], bits: usize) -> Option<&Pref64> {
+        let candidates = LENGTHS.into_iter().filter(|&length| usize::from(length) <= bits);
+        candidates
+            .filter_map(|length| self.last_up_to(length, address))
+            .find(|prefix| prefix.contains(address))
+    }
+
+    /// The last of one length that does not begin behind an address: the only one that may contain it.
+    fn last_up_to(&self, length: u8, address: [u8; 16]) -> Option<&Pref64> {
+        let behind =
+            self.0.partition_point(|prefix| (prefix.length(), prefix.address()) <= (length, address.into()));
+        self.0[..behind].last().filter(|prefix| prefix.length() == length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+
+    #[test]
+    fn the_longest_prefix_that_a_name_is_long_enough_for_is_found() {
+        let texts =
+            ["2001:db8:64::/96", "2001:db8::/32", "2001:db8:64::/64", "64:ff9b::/96", "2001:db8:64::/96"];
+        let prefixes = Prefixes::new(texts.map(|text| text.parse().unwrap()).into());
+        let longest = |address: &str, bits| {
+            let address: Ipv6Addr = address.parse().unwrap();
+            prefixes.longest(address.octets(), bits).map(ToString::to_string)
+        };
+        for (address, bits, found) in [
+            ("2001:db8:64::c000:207", 128, Some("2001:db8:64::/96")),
+            ("2001:db8:64::1:c000:207", 128, Some("2001:db8:64::/64")),
+            ("2001:db8:65::", 128, Some("2001:db8::/32")),
+            ("2001:db8:64::", 92, Some("2001:db8:64::/64")),
+            ("2001:db8:64::", 60, Some("2001:db8::/32")),
+            ("2001:db8::", 28, None),
+            ("2001:db9::", 128, None),
+            ("::", 128, None),
+            ("ffff::", 128, None),
+        ] {
+            assert_eq!(longest(address, bits).as_deref(), found, "{address} of {bits} bits");
+        }
+        assert_eq!(Prefixes::default().longest([0; 16], 128), None);
+    }
+}
