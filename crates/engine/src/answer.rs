@@ -340,7 +340,7 @@ impl<'b, 'm> Page<'b, 'm> {
     }
 
     /// The aliases that led to the name of the last reply.
-    fn lead(&mut self, before: &'m [Vec<u8>]) {
+    pub fn lead(&mut self, before: &'m [Vec<u8>]) {
         for bytes in before {
             let message = Message::parse(bytes).expect("it was parsed before it was kept");
             let chain = Chain::follow(&message);

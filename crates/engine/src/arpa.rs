@@ -4,12 +4,12 @@
 use crate::answer::{Asker, Page, Written};
 use crate::counters::Counter;
 use crate::rules::PREFIXES;
-use crate::settings::{Dns64, Reverse};
+use crate::settings::{Dns64, Reverse, Settings};
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
 use wire::header::Flags;
-use wire::{Builder, Class, Message, Name, Rcode, Section, Type};
+use wire::{Builder, Class, Name, Rcode, Section, Type};
 
 /// TTL of everything that is answered here, in seconds: long enough to be kept, and after an hour clients know of another
 /// prefix (RFC 7050 section 3 has them ask again when the TTL ends).
@@ -79,17 +79,22 @@ enum Data {
     AliasToPointer([u8; 4]),
 }
 
-/// What is to be done with a client's question.
+/// What is to be done with a client's question for a name, its own or one that an alias has led to.
 #[inline]
-pub fn fate<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fate<'s> {
-    let name = message.qname();
+pub fn fate<'s>(
+    settings: &'s Settings,
+    client: Ipv6Addr,
+    name: &[u8],
+    qtype: Type,
+    class: Class,
+) -> Fate<'s> {
     let is_arpa = name.len() >= ARPA.len() && name[name.len() - ARPA.len()..].eq_ignore_ascii_case(ARPA);
-    if !is_arpa || message.qclass() != Class::IN { Fate::Ordinary } else { in_arpa(dns64, client, message) }
+    if !is_arpa || class != Class::IN { Fate::Ordinary } else { in_arpa(settings, client, name, qtype) }
 }
 
 #[cold]
-fn in_arpa<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fate<'s> {
-    let (name, qtype) = (message.qname(), message.qtype());
+fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> Fate<'s> {
+    let dns64 = &settings.dns64;
     // RFC 8880 section 7.1, item 4: special where DNS64 is done, an ordinary name elsewhere.
     let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
     if knows_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
@@ -115,7 +120,12 @@ fn in_arpa<'s>(dns64: &'s Dns64, client: Ipv6Addr, message: &Message<'_>) -> Fat
         Place::Above => here(Data::Nothing),
         Place::Below => here(Data::Nobody),
         Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => here(Data::Alias(address)),
-        Place::Address(address) if knows_ipv4only && WELL_KNOWN.contains(&address) => {
+        // Unless the configuration says something of the name that it leads to.
+        Place::Address(address)
+            if knows_ipv4only
+                && WELL_KNOWN.contains(&address)
+                && !settings.own.has_records(InAddr::new(address).wire()) =>
+        {
             here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }
         // RFC 6147 section 5.3.1, option 2.
@@ -224,12 +234,22 @@ impl Here<'_> {
         prefixes
     }
 
-    /// Writes the answer; AA is set, as we are the authority here (RFC 8880 section 7.1, item 4).
-    pub fn write(&self, frame: &mut [u8], asker: &Asker<'_>) -> Written {
+    /// Writes the answer about a name; `before` are the replies whose aliases led to it. AA is set, as we are the
+    /// authority here (RFC 8880 section 7.1, item 4), but it speaks for the first name alone (RFC 1035 section 4.1.1).
+    pub fn write<'m>(
+        &self,
+        frame: &mut [u8],
+        asker: &Asker<'_>,
+        name: &'m [u8],
+        before: &'m [Vec<u8>],
+    ) -> Written {
         let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-        let mut page = Page::start(frame, asker, asker.flags(rcode, false).with(Flags::AA), None);
-        let qname = &asker.question[..asker.question.len() - 4];
-        let (Some(owner), Some(apex)) = (Name::from_wire(qname), Name::from_wire(&qname[self.apex..])) else {
+        let flags = asker.flags(rcode, false);
+        let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
+        let mut page = Page::start(frame, asker, flags, None);
+        page.lead(before);
+        page.begin_rrset();
+        let (Some(owner), Some(apex)) = (Name::from_wire(name), Name::from_wire(&name[self.apex..])) else {
             return page.finish(asker, Rcode::SERVFAIL, None);
         };
         let arpa = &self.dns64.arpa;

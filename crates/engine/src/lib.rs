@@ -3,6 +3,7 @@
 //! packet, so the same code runs over sockets and in a simulator with virtual time.
 #![forbid(unsafe_code)]
 
+mod aliased;
 mod answer;
 mod arpa;
 mod ask;

@@ -163,21 +163,21 @@ fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Res
 }
 
 impl Engine {
-    /// Answers a client out of our own data, or goes on with what it says. False: we know nothing of the name.
+    /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
     #[inline]
     pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
+            || self.waiters[waiter].chain != NONE && self.answer_aliased(waiter, now, out)
     }
 
     fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let state = &self.waiters[waiter];
-        let asked = state.question();
-        let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
-        if Class(u16::from_be_bytes([c0, c1])) != Class::IN {
+        let (asked, class) = state.asks_for();
+        if class != Class::IN {
             return false;
         }
         let qtype = match state.stage {
-            Stage::Direct => Type(u16::from_be_bytes([t0, t1])),
+            Stage::Direct => asked,
             Stage::Aaaa | Stage::Basis => Type::AAAA,
             Stage::A => Type::A,
         };

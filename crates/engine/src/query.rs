@@ -104,15 +104,18 @@ impl Engine {
         asker: &Asker<'_>,
         out: &mut impl Outbox,
     ) {
-        match arpa::fate(&self.settings.dns64, from.address, message) {
+        let qname = message.qname();
+        match arpa::fate(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
             Fate::Ordinary => self.take_in(now, from, message, None, asker, out),
             // What the configuration says of a name goes before what it says of a prefix.
-            _ if self.settings.own.has_records(message.qname()) => {
+            _ if self.settings.own.has_records(qname) => {
                 self.take_in(now, from, message, None, asker, out);
             }
             Fate::Here(here) => {
                 self.counters.count(here.counter);
-                send(&mut self.counters, from, asker, out, |frame, asker| here.write(frame, asker));
+                send(&mut self.counters, from, asker, out, |frame, asker| {
+                    here.write(frame, asker, qname, &[])
+                });
             }
             Fate::Alias(address) => {
                 self.counters.count(Counter::LocalReverse);

@@ -8,6 +8,7 @@ use crate::slab::{Index, NONE};
 use crate::time::Instant;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
+use wire::{Class, Type};
 
 /// Octets of the longest question: a name, a type, a class.
 pub const QUESTION: usize = 255 + 4;
@@ -121,6 +122,13 @@ impl Waiter {
     #[inline]
     pub fn question(&self) -> &[u8] {
         &self.question[..self.question_len as usize]
+    }
+
+    /// The type and the class that the client asks for.
+    pub fn asks_for(&self) -> (Type, Class) {
+        let asked = self.question();
+        let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
+        (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
     }
 
     /// What an answer needs to know of the question.
