@@ -1,10 +1,10 @@
 //! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
 
 use crate::chain::{Chain, leads_on};
+use crate::embed::{self, Fate, Tally};
 use crate::rules::Applicable;
 use crate::settings::Dns64;
-use core::net::Ipv4Addr;
-use pref64::Pref64;
+use core::ops::ControlFlow;
 use wire::header::{self, Flags};
 use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ede};
 
@@ -69,21 +69,6 @@ pub struct Written {
     pub rcode: Rcode,
     /// Records are missing for lack of room, and TC says so.
     pub truncated: bool,
-}
-
-/// Addresses that a synthesis used and left out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    /// Records synthesized.
-    pub records: usize,
-    /// Left out: not global under the well-known prefix.
-    pub non_global: u64,
-    /// Left out: never embedded.
-    pub never_embed: u64,
-    /// Left out: a rule names no prefixes for it.
-    pub by_rule: u64,
-    /// Left out: more than `max-records`.
-    pub beyond_max: u64,
 }
 
 /// An answer without records.
@@ -226,94 +211,16 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
             page.copy(Section::Answer, &record);
         }
     }
-    let mut tally = Tally::default();
     page.begin_rrset();
-    for record in message.records(Section::Answer) {
-        if !chain.ends_in(&record, Type::A) {
-            continue;
+    let tally = embed::decide(message, chain, source.dns64, &source.rules, |decision| {
+        if let (Fate::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+            page.aaaa(decision.owner, ttl, prefix.embed(decision.address));
         }
-        if let Some(address) = record.address4() {
-            embed(&mut page, source, record.owner, address, ttl, &mut tally);
-        }
-    }
+        ControlFlow::Continue(())
+    });
     page.copy_rest(message);
     let reason = if tally.records > 0 { reason } else { None };
     (page.finish(asker, Rcode::NOERROR, reason), tally)
-}
-
-/// What becomes of an IPv4 address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Embed,
-    NeverEmbed,
-    NonGlobal,
-}
-
-/// RFC 6147 section 5.1.7: every A is checked against the configured ranges before its synthesis.
-#[inline]
-fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
-    let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
-    if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
-        Fate::NeverEmbed
-    // RFC 6052 section 3.1: the well-known prefix must not represent non-global addresses.
-    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
-        Fate::NonGlobal
-    } else {
-        Fate::Embed
-    }
-}
-
-/// What is left out, when that is everything: no address at the end of the chain may be embedded. None: some may.
-pub fn all_left_out(
-    message: &Message<'_>,
-    chain: &Chain<'_>,
-    dns64: &Dns64,
-    rules: &Applicable<'_>,
-) -> Option<Tally> {
-    let mut tally = Tally::default();
-    for record in message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A)) {
-        let Some(address) = record.address4() else { continue };
-        let prefixes = prefixes(dns64, rules, address);
-        tally.by_rule += u64::from(prefixes.is_empty());
-        for prefix in prefixes {
-            match fate(dns64, prefix, address) {
-                Fate::Embed => return None,
-                Fate::NeverEmbed => tally.never_embed += 1,
-                Fate::NonGlobal => tally.non_global += 1,
-            }
-        }
-    }
-    Some(tally)
-}
-
-/// The prefixes that carry an address: those of the first rule that matches, else the general ones.
-#[inline]
-fn prefixes<'d>(dns64: &'d Dns64, rules: &Applicable<'d>, address: [u8; 4]) -> &'d [Pref64] {
-    rules.decide(address).map_or(&dns64.prefixes, |rule| &rule.prefixes)
-}
-
-fn embed(
-    page: &mut Page<'_, '_>,
-    source: &Source<'_, '_>,
-    owner: wire::Name<'_>,
-    address: [u8; 4],
-    ttl: u32,
-    tally: &mut Tally,
-) {
-    let dns64 = source.dns64;
-    let prefixes = prefixes(dns64, &source.rules, address);
-    tally.by_rule += u64::from(prefixes.is_empty());
-    for prefix in prefixes {
-        match fate(dns64, prefix, address) {
-            Fate::NeverEmbed => tally.never_embed += 1,
-            Fate::NonGlobal => tally.non_global += 1,
-            Fate::Embed if tally.records == dns64.max_records => tally.beyond_max += 1,
-            Fate::Embed => {
-                tally.records += 1;
-                page.aaaa(owner, ttl, prefix.embed(address));
-            }
-        }
-    }
 }
 
 /// An answer while it is written: what does not fit is cut by whole RRsets (RFC 2181 section 9), TC says so for all

@@ -3,6 +3,7 @@
 use crate::answer::{self, Passed, Source, is_excluded};
 use crate::chain::Chain;
 use crate::counters::Counter;
+use crate::embed::{self, Tally};
 use crate::engine::Engine;
 use crate::face::Outbox;
 use crate::flight::State;
@@ -229,7 +230,7 @@ impl Engine {
         let dns64 = &self.settings.dns64;
         let state = &self.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
-        let left_out = answer::all_left_out(message, chain, dns64, &rules);
+        let left_out = embed::all_left_out(message, chain, dns64, &rules);
         if let Some(tally) = left_out
             && self.needs_basis(waiter, message)
         {
@@ -240,7 +241,7 @@ impl Engine {
         let negative_ttl = self.waiters[waiter].negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(&self.chains, self.waiters[waiter].chain);
         let source = Source { message, chain, dns64, rules, negative_ttl, secure, before };
-        let mut tally = answer::Tally::default();
+        let mut tally = Tally::default();
         let (waiters, counters, own_size) = (&self.waiters, &mut self.counters, self.settings.udp_size);
         Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
             let (written, counted) = answer::synthesize(frame, asker, &source);
@@ -289,7 +290,7 @@ impl Engine {
         }
     }
 
-    fn account(&mut self, waiter: Index, tally: &answer::Tally) {
+    fn account(&mut self, waiter: Index, tally: &Tally) {
         let counters = &mut self.counters;
         for (counter, amount) in [
             (Counter::LeftOutNonGlobal, tally.non_global),

@@ -1,0 +1,130 @@
+//! What becomes of the IPv4 addresses at the end of an answer (RFC 6147 sections 5.1.6 and 5.1.7): under which prefixes each
+//! is embedded, or why it is left out. Synthesis and explanation both ask here, so they cannot disagree.
+
+use crate::chain::Chain;
+use crate::rules::{Applicable, Rule};
+use crate::settings::Dns64;
+use core::net::Ipv4Addr;
+use core::ops::ControlFlow;
+use pref64::Pref64;
+use wire::{Message, Name, Section, Type};
+
+/// What becomes of an IPv4 address under one prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It becomes an address under the prefix.
+    Embedded,
+    /// `dns64.never-embed` names it.
+    NeverEmbed,
+    /// It is not global, and the prefix is the well-known one (RFC 6052 section 3.1).
+    NonGlobal,
+    /// The first rule that matches has no prefixes.
+    NoPrefix,
+    /// There are `dns64.max-records` addresses already.
+    BeyondMax,
+}
+
+/// One decision.
+pub struct Decision<'d, 'a> {
+    /// Owner of the A record.
+    pub owner: Name<'a>,
+    /// Its address.
+    pub address: [u8; 4],
+    /// The rule that named the prefixes. None: they are the general ones.
+    pub rule: Option<&'d Rule>,
+    /// The prefix. None: there is none ([`Fate::NoPrefix`]).
+    pub prefix: Option<&'d Pref64>,
+    /// What becomes of the address.
+    pub fate: Fate,
+}
+
+/// Addresses that a synthesis used and left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Records synthesized.
+    pub records: usize,
+    /// Left out: not global under the well-known prefix.
+    pub non_global: u64,
+    /// Left out: never embedded.
+    pub never_embed: u64,
+    /// Left out: a rule names no prefixes for it.
+    pub by_rule: u64,
+    /// Left out: more than `max-records`.
+    pub beyond_max: u64,
+}
+
+impl Tally {
+    #[inline]
+    fn count(&mut self, fate: Fate) {
+        match fate {
+            Fate::Embedded => self.records += 1,
+            Fate::NeverEmbed => self.never_embed += 1,
+            Fate::NonGlobal => self.non_global += 1,
+            Fate::NoPrefix => self.by_rule += 1,
+            Fate::BeyondMax => self.beyond_max += 1,
+        }
+    }
+}
+
+/// Decides for every address at the end of the chain, in the order of the records and, for each, of its prefixes: those of
+/// the first rule that matches, else the general ones. Ends early when `each` breaks.
+#[inline]
+pub fn decide<'d, 'a>(
+    message: &Message<'a>,
+    chain: &Chain<'a>,
+    dns64: &'d Dns64,
+    rules: &Applicable<'d>,
+    mut each: impl FnMut(&Decision<'d, 'a>) -> ControlFlow<()>,
+) -> Tally {
+    let mut tally = Tally::default();
+    for record in message.records(Section::Answer) {
+        if !chain.ends_in(&record, Type::A) {
+            continue;
+        }
+        let Some(address) = record.address4() else { continue };
+        let rule = rules.decide(address);
+        let prefixes = rule.map_or(&dns64.prefixes, |rule| &rule.prefixes);
+        // An address without prefixes has a fate, too.
+        for place in 0..prefixes.len().max(1) {
+            let prefix = prefixes.get(place);
+            let fate = match prefix.map(|prefix| fate(dns64, prefix, address)) {
+                None => Fate::NoPrefix,
+                Some(Fate::Embedded) if tally.records == dns64.max_records => Fate::BeyondMax,
+                Some(fate) => fate,
+            };
+            tally.count(fate);
+            if each(&Decision { owner: record.owner, address, rule, prefix, fate }).is_break() {
+                return tally;
+            }
+        }
+    }
+    tally
+}
+
+/// RFC 6147 section 5.1.7: every A is checked against the configured ranges before its synthesis.
+#[inline]
+fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
+    let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
+    if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
+        Fate::NeverEmbed
+    // RFC 6052 section 3.1: the well-known prefix must not represent non-global addresses.
+    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
+        Fate::NonGlobal
+    } else {
+        Fate::Embedded
+    }
+}
+
+/// What is left out, when that is everything: no address at the end of the chain may be embedded. None: some may.
+pub fn all_left_out(
+    message: &Message<'_>,
+    chain: &Chain<'_>,
+    dns64: &Dns64,
+    rules: &Applicable<'_>,
+) -> Option<Tally> {
+    let tally = decide(message, chain, dns64, rules, |decision| match decision.fate {
+        Fate::Embedded => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    (tally.records == 0).then_some(tally)
+}
