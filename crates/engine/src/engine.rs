@@ -13,10 +13,10 @@ use crate::answer::{self, Asker, Written};
 use crate::counters::{Counter, Counters};
 use crate::face::{Client, Link, Machine, Outbox};
 use crate::flight::{Flights, State};
+use crate::followed::Chains;
 use crate::greed::Ledger;
 use crate::held::Held;
 use crate::key::HashKey;
-use crate::limits::CHAINS;
 use crate::links::{Links, Release};
 use crate::random::Random;
 use crate::servers::Servers;
@@ -37,7 +37,7 @@ pub struct Engine {
     pub(crate) servers: Servers,
     pub(crate) links: Links,
     pub(crate) held: Held,
-    pub(crate) chains: Slab<Followed>,
+    pub(crate) chains: Chains,
     /// Frames for replies of our own: as many as are needed at a time.
     pub(crate) frames: Vec<Box<[u8]>>,
     pub(crate) random: Random,
@@ -45,15 +45,6 @@ pub struct Engine {
     pub(crate) counters: Counters,
     /// The configuration has changed: links to servers that it no longer names are to be closed.
     pub(crate) stale_links: bool,
-}
-
-/// The way that a client's question has gone over several replies.
-#[derive(Default)]
-pub(crate) struct Followed {
-    /// The name that is asked for now, in wire form.
-    pub name: Vec<u8>,
-    /// The replies that led to it, in order.
-    pub replies: Vec<Vec<u8>>,
 }
 
 impl Engine {
@@ -71,7 +62,7 @@ impl Engine {
             ledger: Ledger::new(capacity.pending, key),
             links: Links::new(),
             held: Held::new(),
-            chains: Slab::new(CHAINS),
+            chains: Chains::new(key),
             frames: Vec::new(),
             random,
             key,
@@ -162,7 +153,6 @@ impl Engine {
             self.let_go(second);
         }
         if chain != NONE {
-            self.chains[chain].replies.clear();
             self.chains.give(chain);
         }
         if newer == NONE {

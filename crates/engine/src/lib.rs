@@ -13,6 +13,7 @@ pub mod embed;
 mod engine;
 pub mod face;
 mod flight;
+mod followed;
 mod greed;
 mod held;
 mod key;

@@ -35,6 +35,7 @@ pub const HOPS: usize = 8;
 pub const CHAIN_OCTETS: usize = 4096;
 
 /// Client questions that follow such a chain, or the alias of a reverse name under a prefix, at a time: 1,024 x 4 KiB = 4 MiB.
+/// One client network alone gets half of them (`followed.rs`).
 pub const CHAINS: usize = 1024;
 
 /// Octets of replies of the A leg that wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of

@@ -173,10 +173,9 @@ impl Engine {
         waiter.question_len = asker.question.len() as u16;
         waiter.question[..asker.question.len()].copy_from_slice(asker.question);
         if let Some(alias) = alias {
-            let Some(chain) = self.chains.take() else {
+            let Some(chain) = self.take_chain(index) else {
                 return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
             };
-            self.waiters[index].chain = chain;
             let chain = &mut self.chains[chain];
             chain.name.clear();
             chain.name.extend_from_slice(question.name);

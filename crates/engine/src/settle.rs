@@ -358,13 +358,12 @@ impl Engine {
             return false;
         }
         let followed = match self.waiters[waiter].chain {
-            NONE => match self.chains.take() {
+            NONE => match self.take_chain(waiter) {
                 Some(followed) => followed,
                 None => return false,
             },
             followed => followed,
         };
-        self.waiters[waiter].chain = followed;
         let chain = &mut self.chains[followed];
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
@@ -415,6 +414,6 @@ fn negative_ttl(message: &Message<'_>) -> Option<u32> {
         .find_map(|record| record.soa_minimum().map(|minimum| minimum.min(record.ttl)))
 }
 
-fn replies(chains: &crate::slab::Slab<crate::engine::Followed>, chain: Index) -> &[Vec<u8>] {
+fn replies(chains: &crate::followed::Chains, chain: Index) -> &[Vec<u8>] {
     if chain == NONE { &[] } else { &chains[chain].replies }
 }

@@ -86,6 +86,39 @@ fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
 }
 
 #[test]
+fn one_network_leaves_room_for_the_chains_of_others() {
+    let mut world = World::sized(settings(), 4096, 1);
+    let name = |network: u32, number: u32| {
+        let nibbles =
+            format!("{number:08x}").chars().rev().map(|nibble| format!("{nibble}.")).collect::<String>();
+        (ask(&format!("{nibbles}0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa."), Type::PTR))
+            .network(network)
+            .id(number as u16)
+    };
+    // As many as a network may have pending at all.
+    for number in 0..1000 {
+        world.ask(&name(1, number));
+    }
+    assert_eq!(world.engine.followed(), engine::limits::CHAINS / 2);
+    // A second greedy network gets half of the rest, and so does whoever comes then.
+    for number in 2000..3000 {
+        world.ask(&name(2, number));
+    }
+    assert_eq!(world.engine.followed(), engine::limits::CHAINS * 3 / 4);
+    let asked = world.asked.len();
+    let token = world.ask(&name(3, 4000));
+    assert_eq!(world.asked.len(), asked + 1);
+    answer_last(&mut world, &Reply::answer(&["160.15.0.0.in-addr.arpa. 60 IN PTR www.example."]));
+    assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
+    world.run(Span::from_secs(20));
+    assert_eq!((world.engine.pending(), world.engine.followed()), (0, 0));
+    // What was given back counts no more.
+    let token = world.ask(&name(1, 5000));
+    answer_last(&mut world, &Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));
+    assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
+}
+
+#[test]
 fn a_chain_of_twenty_aliases_in_one_reply_is_longer_than_we_follow() {
     let mut world = World::new(settings());
     let token = world.ask(&ask("n0.example.", Type::AAAA));
