@@ -5,6 +5,7 @@ use crate::arpa::{self, Alias, Fate};
 use crate::chain::Chain;
 use crate::engine::Engine;
 use crate::face::Outbox;
+use crate::note::Note;
 use crate::reply::Outcome;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
@@ -27,6 +28,7 @@ impl Engine {
         match arpa::fate(settings, state.client.address, &followed.name, qtype, class) {
             Fate::Ordinary => false,
             Fate::Here(here) => {
+                out.note(|| Note::Arpa { counter: here.counter, name: &followed.name });
                 counters.count(here.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
                 Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
@@ -41,6 +43,7 @@ impl Engine {
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = arpa::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
+                out.note(|| Note::Alias { name: &followed.name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
                 if !self.follow(waiter, &message, chain.end(), leg, now, out) {

@@ -2,6 +2,7 @@
 //! the other side. [`Machine`] is what a datapath drives, [`Outbox`] is what it offers in return; the engine
 //! implements the first, so does the bare reflector that the benchmarks compare it with.
 
+use crate::note::Note;
 use crate::settings::Transport;
 use crate::time::Instant;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -95,6 +96,10 @@ pub trait Outbox {
 
     /// Closes a link. Nothing arrives over it any more.
     fn close(&mut self, link: Link);
+
+    /// Hears of a decision. Who explains answers listens; for others the note is not even made.
+    #[inline]
+    fn note<'n>(&mut self, _note: impl FnOnce() -> Note<'n>) {}
 }
 
 /// What a datapath drives: the DNS64 engine, or a reflector.

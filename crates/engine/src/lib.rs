@@ -20,6 +20,7 @@ mod key;
 pub mod limits;
 mod links;
 mod names;
+pub mod note;
 pub mod own;
 mod prefixes;
 mod query;

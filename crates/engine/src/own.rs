@@ -10,6 +10,7 @@ use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::Outbox;
 use crate::names::Names;
+use crate::note::Note;
 use crate::reply::Outcome;
 use crate::settings::Arpa;
 use crate::slab::{Index, NONE};
@@ -206,6 +207,7 @@ impl Engine {
                 return true;
             };
             self.counters.count(counter);
+            out.note(|| Note::Own(counter));
             let chain = Chain::follow(&message);
             let outcome = Outcome::Reply(&message, &chain);
             // An upstream follows aliases for us, unless it is we who know the alias.

@@ -7,6 +7,7 @@ use crate::engine::{Engine, send};
 use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
+use crate::note::Note;
 use crate::settings::Lookup;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
@@ -48,9 +49,12 @@ impl Engine {
             asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
         }
         match self.objection(from, flags, &parsed) {
-            Some((rcode, reason)) => send(&mut self.counters, from, &asker, out, |frame, asker| {
-                answer::empty(frame, asker, rcode, reason)
-            }),
+            Some((rcode, reason)) => {
+                out.note(|| Note::Refused { rcode, reason });
+                send(&mut self.counters, from, &asker, out, |frame, asker| {
+                    answer::empty(frame, asker, rcode, reason)
+                });
+            }
             None => {
                 if let Ok(parsed) = &parsed {
                     self.sort(now, from, parsed, &asker, out);
@@ -112,12 +116,14 @@ impl Engine {
                 self.take_in(now, from, message, None, asker, out);
             }
             Fate::Here(here) => {
+                out.note(|| Note::Arpa { counter: here.counter, name: qname });
                 self.counters.count(here.counter);
                 send(&mut self.counters, from, asker, out, |frame, asker| {
                     here.write(frame, asker, qname, &[])
                 });
             }
             Fate::Alias(address) => {
+                out.note(|| Note::Alias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
                 match arpa::alias(asker.question, address) {
                     Some(alias) => self.take_in(now, from, message, Some(alias), asker, out),
@@ -144,7 +150,8 @@ impl Engine {
             .with(Wishes::CD, asker.flags.contains(Flags::CD))
             .with(Wishes::AD, asker.flags.contains(Flags::AD))
             .with(Wishes::DO, asker.edns.is_some_and(|edns| edns.dnssec_ok));
-        let stage = self.stage_of(from, message, wishes);
+        let (stage, reason) = self.stage_of(from, message, wishes);
+        out.note(|| Note::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
         let name = target.as_ref().map_or(message.qname(), InAddr::wire);
         let question = Question {
@@ -209,11 +216,11 @@ impl Engine {
         }
     }
 
-    /// Whether a question is passed on as it is, or is the AAAA leg of a synthesis.
-    fn stage_of(&mut self, from: &Client, message: &Message<'_>, wishes: Wishes) -> Stage {
+    /// Whether a question is passed on as it is, or is the AAAA leg of a synthesis; and why a question for AAAA records is not.
+    fn stage_of(&mut self, from: &Client, message: &Message<'_>, wishes: Wishes) -> (Stage, Option<Counter>) {
         // RFC 6147 section 5.1: another class, another type: as if DNS64 were not there.
         if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
-            return Stage::Direct;
+            return (Stage::Direct, None);
         }
         let dns64 = &self.settings.dns64;
         let reason = if !dns64.clients.contains(from.address) {
@@ -224,10 +231,10 @@ impl Engine {
         } else if dns64.recursive_only && !wishes.has(Wishes::RD) {
             Counter::NotSynthesizedNotRecursive
         } else {
-            return Stage::Aaaa;
+            return (Stage::Aaaa, None);
         };
         self.counters.count(reason);
-        Stage::Direct
+        (Stage::Direct, Some(reason))
     }
 
     /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.

@@ -353,11 +353,11 @@ impl<'r> Applicable<'r> {
         self.rules.list.get(number as usize)
     }
 
-    /// Whether AAAA records are ignored: so says the first rule that matches whatever the IPv4 address.
+    /// The rule that has AAAA records ignored: the first that matches whatever the IPv4 address, if it says so.
     #[inline]
-    pub fn ignores_real(&self) -> bool {
+    pub fn ignores_real(&self) -> Option<&'r Rule> {
         let lowest = self.leaves().map(|leaf| leaf.always).min();
-        lowest.and_then(|number| self.rules.list.get(number as usize)).is_some_and(|rule| rule.ignores_real)
+        lowest.and_then(|number| self.rules.list.get(number as usize)).filter(|rule| rule.ignores_real)
     }
 }
 

@@ -9,7 +9,9 @@ use crate::face::Outbox;
 use crate::flight::State;
 use crate::held::LOST;
 use crate::limits::{CHAIN_OCTETS, HOPS};
+use crate::note::Note;
 use crate::reply::{Outcome, is_bogus};
+use crate::rules::Rule;
 use crate::settings::{Dnssec, OnFailure};
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
@@ -126,8 +128,18 @@ impl Engine {
         }
     }
 
+    fn leg_note<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> Note<'n> {
+        let (name, qtype) = self.sought(waiter);
+        let reply = match *outcome {
+            Outcome::Reply(message, _) => Some(message),
+            Outcome::Failed => None,
+        };
+        Note::Leg { name, qtype, reply }
+    }
+
     /// The answer to the very question of the client.
     fn pass_direct(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        out.note(|| self.leg_note(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) => self.pass_on(waiter, message, chain, false, now, out),
             Outcome::Failed => {
@@ -144,14 +156,19 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        out.note(|| self.leg_note(waiter, outcome));
         let cause = match (verdict, outcome) {
-            (Verdict::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter) => Cause::Ignored,
+            (Verdict::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
+                Cause::Ignored
+            }
             (Verdict::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
+                out.note(|| Note::Passed(reason));
                 return self.pass_on(waiter, message, chain, true, now, out);
             }
             (Verdict::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
+                out.note(|| Note::Passed(reason));
                 return self.pass_direct(waiter, outcome, now, out);
             }
             (Verdict::Follow, Outcome::Reply(message, chain)) => {
@@ -167,6 +184,10 @@ impl Engine {
             Outcome::Reply(message, _) => (negative_ttl(message), self.is_secure(message)),
             Outcome::Failed => (None, false),
         };
+        out.note(|| Note::AsksA {
+            cause,
+            rule: if cause == Cause::Ignored { self.ignores_real(waiter) } else { None },
+        });
         let state = &mut self.waiters[waiter];
         state.stage = Stage::A;
         state.cause = cause;
@@ -212,12 +233,15 @@ impl Engine {
 
     /// RFC 6147 section 5.1.6: the A leg decides; an empty or failed one is the basis of the answer.
     fn after_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        out.note(|| self.leg_note(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
+            out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         if message.rcode() != Rcode::NOERROR {
             self.counters.count(Counter::NotSynthesizedAFailed);
+            out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
             return self.pass_on(waiter, message, chain, false, now, out);
         }
         if !message.records(Section::Answer).any(|record| chain.ends_in(&record, Type::A)) {
@@ -225,20 +249,25 @@ impl Engine {
                 return;
             }
             self.counters.count(Counter::NotSynthesizedNoA);
+            out.note(|| Note::Passed(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, false, now, out);
         }
         let dns64 = &self.settings.dns64;
         let state = &self.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
+        let negative_ttl = state.negative_ttl;
+        out.note(|| Note::Addresses { reply: message, chain, rules: &rules, negative_ttl });
         let left_out = embed::all_left_out(message, chain, dns64, &rules);
         if let Some(tally) = left_out
             && self.needs_basis(waiter, message)
         {
             self.account(waiter, &tally);
+            out.note(|| Note::Basis);
             return self.ask_basis(waiter, now, out);
         }
         let secure = self.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
-        let negative_ttl = self.waiters[waiter].negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
+        out.note(|| Note::Synthesizes { secure });
+        let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(&self.chains, self.waiters[waiter].chain);
         let source = Source { message, chain, dns64, rules, negative_ttl, secure, before };
         let mut tally = Tally::default();
@@ -252,8 +281,8 @@ impl Engine {
         self.forget(waiter);
     }
 
-    /// Whether a rule has a client's question synthesized although there are AAAA records.
-    fn ignores_real(&self, waiter: Index) -> bool {
+    /// The rule that has a client's question synthesized although there are AAAA records.
+    fn ignores_real(&self, waiter: Index) -> Option<&Rule> {
         let waiter = &self.waiters[waiter];
         self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()
     }
@@ -281,6 +310,7 @@ impl Engine {
     }
 
     fn after_basis(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        out.note(|| self.leg_note(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) if message.rcode() == Rcode::NOERROR => {
                 self.pass_on(waiter, message, chain, true, now, out);
@@ -355,6 +385,7 @@ impl Engine {
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
+            out.note(|| Note::Unfinished);
             return false;
         }
         let followed = match self.waiters[waiter].chain {
@@ -370,6 +401,7 @@ impl Engine {
         chain.name.clear();
         chain.name.extend_from_slice(&name[..len]);
         chain.replies.push(message.bytes().to_vec());
+        out.note(|| Note::Follows { reply: message, name: &chain.name });
         // What was asked ahead was for another name.
         let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
         if second != NONE {
@@ -409,9 +441,15 @@ fn failure(policy: OnFailure, cause: Cause) -> Verdict {
 /// The TTL that a negative answer gives to what is made in its place (RFC 6147 section 5.1.7, RFC 2308 section 5): the
 /// smaller of the SOA's TTL and its MINIMUM. None: there is no SOA.
 fn negative_ttl(message: &Message<'_>) -> Option<u32> {
+    soa_of(message).map(|(ttl, minimum)| minimum.min(ttl))
+}
+
+/// TTL and MINIMUM of the SOA that a negative answer has.
+#[inline]
+pub(crate) fn soa_of(message: &Message<'_>) -> Option<(u32, u32)> {
     message
         .records(Section::Authority)
-        .find_map(|record| record.soa_minimum().map(|minimum| minimum.min(record.ttl)))
+        .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
 }
 
 fn replies(chains: &crate::followed::Chains, chain: Index) -> &[Vec<u8>] {
