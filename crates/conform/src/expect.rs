@@ -44,6 +44,8 @@ pub struct Expect {
     pub authority: Option<Vec<Pattern>>,
     /// Exactly these records are in the additional section.
     pub additional: Option<Vec<Pattern>>,
+    /// Whether DO is set in the OPT record of the answer (RFC 3225 section 3).
+    pub edns_do: Option<bool>,
     /// All of these extended errors are there.
     pub ede: Vec<u16>,
     /// One of these extended errors is there.
@@ -150,6 +152,14 @@ impl Expect {
             differences.extend(rrset::exactly("additional", expected, &answer.additional, Order::Free));
         }
         self.compare_addresses_and_types(answer, differences);
+        if self.edns_do.is_some() && answer.dnssec_ok != self.edns_do {
+            let said = |dnssec_ok| match dnssec_ok {
+                Some(true) => "set",
+                Some(false) => "clear",
+                None => "absent",
+            };
+            differences.push(format!("DO: {}, expected {}", said(answer.dnssec_ok), said(self.edns_do)));
+        }
         self.compare_errors(answer, differences);
         if let Some(within_ms) = self.within_ms
             && observation.elapsed > Duration::from_millis(within_ms)

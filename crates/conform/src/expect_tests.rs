@@ -205,3 +205,10 @@ fn unknown_fields_and_empty_alternatives_are_mistakes() {
     assert!(read(r#"{"any_of": []}"#).is_err());
     assert!(read(r#"{"rcode": "NOSUCH"}"#).is_err());
 }
+
+#[test]
+fn the_do_bit_of_an_answer_without_an_opt_record_is_absent() {
+    let played = Played::new();
+    assert_eq!(played.judge(r#"{"edns_do": true}"#), ["DO: absent, expected set"]);
+    assert_eq!(played.judge(r#"{"edns_do": false}"#), ["DO: absent, expected clear"]);
+}

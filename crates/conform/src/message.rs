@@ -96,6 +96,8 @@ pub struct Answer {
     pub additional: Vec<Record>,
     /// How many OPT records there are; more than one is an error (RFC 6891 section 6.1.1).
     pub opt_records: usize,
+    /// Whether DO is set in the OPT record, if there is one.
+    pub dnssec_ok: Option<bool>,
     /// The extended error codes (RFC 8914), in order.
     pub extended_errors: Vec<u16>,
 }
@@ -129,6 +131,7 @@ impl Answer {
             authority,
             additional,
             opt_records,
+            dnssec_ok: message.opt().map(|opt| opt.dnssec_ok()),
             extended_errors: extended_errors(&message),
         })
     }
@@ -247,6 +250,7 @@ mod tests {
         assert_eq!(answer.rcode, OptRcode::BADVERS);
         assert_eq!(answer.question, [1, b'a', 0, 0, 1, 0, 1]);
         assert_eq!((answer.opt_records, answer.extended_errors), (1, vec![29, 6]));
+        assert_eq!(answer.dnssec_ok, Some(false));
         assert!(answer.answer.is_empty() && answer.authority.is_empty() && answer.additional.is_empty());
     }
 
