@@ -2,6 +2,7 @@
 //! is embedded, or why it is left out. Synthesis and explanation both ask here, so they cannot disagree.
 
 use crate::chain::Chain;
+use crate::limits::DISTINCT;
 use crate::rules::{Applicable, Rule};
 use crate::settings::Dns64;
 use core::net::Ipv4Addr;
@@ -67,7 +68,8 @@ impl Tally {
 }
 
 /// Decides for every address at the end of the chain, in the order of the records and, for each, of its prefixes: those of
-/// the first rule that matches, else the general ones. Ends early when `each` breaks.
+/// the first rule that matches, else the general ones. An address that is there twice is decided once: equal records are one
+/// (RFC 2181 section 5). Ends early when `each` breaks.
 #[inline]
 pub fn decide<'d, 'a>(
     message: &Message<'a>,
@@ -77,11 +79,15 @@ pub fn decide<'d, 'a>(
     mut each: impl FnMut(&Decision<'d, 'a>) -> ControlFlow<()>,
 ) -> Tally {
     let mut tally = Tally::default();
+    let mut seen = Seen { addresses: [[0; 4]; DISTINCT], len: 0 };
     for record in message.records(Section::Answer) {
         if !chain.ends_in(&record, Type::A) {
             continue;
         }
         let Some(address) = record.address4() else { continue };
+        if !seen.is_new(address) {
+            continue;
+        }
         let rule = rules.decide(address);
         let prefixes = rule.map_or(&dns64.prefixes, |rule| &rule.prefixes);
         // An address without prefixes has a fate, too.
@@ -99,6 +105,27 @@ pub fn decide<'d, 'a>(
         }
     }
     tally
+}
+
+/// The first addresses of an answer.
+struct Seen {
+    addresses: [[u8; 4]; DISTINCT],
+    len: usize,
+}
+
+impl Seen {
+    /// Whether an address has not been seen yet; from now on it has, if there is room.
+    #[inline]
+    fn is_new(&mut self, address: [u8; 4]) -> bool {
+        if self.addresses[..self.len].contains(&address) {
+            return false;
+        }
+        if let Some(room) = self.addresses.get_mut(self.len) {
+            *room = address;
+            self.len += 1;
+        }
+        true
+    }
 }
 
 /// RFC 6147 section 5.1.7: every A is checked against the configured ranges before its synthesis.

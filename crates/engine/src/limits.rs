@@ -48,5 +48,9 @@ pub const UDP_SIZE: usize = 4096;
 /// The largest DNS message, in octets.
 pub const MESSAGE: usize = 65_535;
 
+/// Different IPv4 addresses of one answer that are remembered, so that none is embedded twice: the default of
+/// `dns64.max-records` under a single prefix. 256 octets of stack; a set with more repeats itself behind them at worst.
+pub const DISTINCT: usize = 64;
+
 /// Bound of `dns64.max-records`.
 pub const RECORDS: usize = 1024;
