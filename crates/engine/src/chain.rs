@@ -83,7 +83,8 @@ impl<'a> Chain<'a> {
         self.contains(&record.owner) || (is_dname(record) && self.is_below(&record.owner))
     }
 
-    fn is_below(&self, ancestor: &Name<'_>) -> bool {
+    /// Whether one of the names is `ancestor` or below it.
+    pub fn is_below(&self, ancestor: &Name<'_>) -> bool {
         self.names().any(|on| on.is_at_or_below(ancestor))
     }
 

@@ -181,7 +181,7 @@ impl Engine {
             (Verdict::Synthesize(cause), _) => cause,
         };
         let (negative_ttl, secure) = match outcome {
-            Outcome::Reply(message, _) => (negative_ttl(message), self.is_secure(message)),
+            Outcome::Reply(message, chain) => (negative_ttl(message, chain), self.is_secure(message)),
             Outcome::Failed => (None, false),
         };
         out.note(|| Note::AsksA {
@@ -440,15 +440,17 @@ fn failure(policy: OnFailure, cause: Cause) -> Verdict {
 
 /// The TTL that a negative answer gives to what is made in its place (RFC 6147 section 5.1.7, RFC 2308 section 5): the
 /// smaller of the SOA's TTL and its MINIMUM. None: there is no SOA.
-fn negative_ttl(message: &Message<'_>) -> Option<u32> {
-    soa_of(message).map(|(ttl, minimum)| minimum.min(ttl))
+fn negative_ttl(message: &Message<'_>, chain: &Chain<'_>) -> Option<u32> {
+    soa_of(message, chain).map(|(ttl, minimum)| minimum.min(ttl))
 }
 
-/// TTL and MINIMUM of the SOA that a negative answer has.
+/// TTL and MINIMUM of the SOA that a negative answer has: that of a zone which can hold a name of the chain. Of another zone
+/// it says nothing about them (RFC 6147 section 5.1.7: "the SOA RR for the queried domain").
 #[inline]
-pub(crate) fn soa_of(message: &Message<'_>) -> Option<(u32, u32)> {
+pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u32)> {
     message
         .records(Section::Authority)
+        .filter(|record| record.rtype == Type::SOA && chain.is_below(&record.owner))
         .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
 }
 
