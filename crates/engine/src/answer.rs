@@ -46,6 +46,14 @@ impl Asker<'_> {
         self.flags.contains(Flags::AD) || self.edns.is_some_and(|edns| edns.dnssec_ok)
     }
 
+    /// Which records of DNSSEC the client takes.
+    #[inline]
+    fn takes(&self) -> Takes {
+        let asked = self.question.last_chunk().map_or([0; 2], |&[high, low, _, _]| [high, low]);
+        let asked = Type(u16::from_be_bytes(asked));
+        Takes { all: asked == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), asked }
+    }
+
     fn opt_octets(&self, reason: Option<u16>) -> usize {
         match (self.edns, reason) {
             (None, _) => 0,
@@ -60,6 +68,23 @@ impl Asker<'_> {
     }
 }
 
+/// Which records of DNSSEC a client takes: all with DO, else only those that it asks for (RFC 4035 section 3.2.1).
+/// Upstreams leave them out themselves, but not all do.
+#[derive(Clone, Copy)]
+struct Takes {
+    all: bool,
+    asked: Type,
+}
+
+impl Takes {
+    #[inline]
+    fn it(self, record: &Record<'_>) -> bool {
+        self.all
+            || record.rtype == self.asked
+            || !matches!(record.rtype, Type::RRSIG | Type::NSEC | Type::NSEC3)
+    }
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
@@ -69,6 +94,8 @@ pub struct Written {
     pub rcode: Rcode,
     /// Records are missing for lack of room, and TC says so.
     pub truncated: bool,
+    /// The extended error that the client was told.
+    pub reason: Option<u16>,
 }
 
 /// An answer without records.
@@ -82,7 +109,7 @@ pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u
     header::set_qdcount(frame, u16::from(!asker.question.is_empty()));
     len += append_opt(&mut frame[len..], asker, rcode, reason);
     header::set_arcount(frame, u16::from(asker.edns.is_some()));
-    Written { len, rcode, truncated: false }
+    Written { len, rcode, truncated: false, reason: asker.edns.and(reason) }
 }
 
 /// Writes our OPT record, if the question had one (RFC 6891 section 7). Returns its octets.
@@ -118,9 +145,11 @@ impl Passed<'_, '_> {
 
     /// Whether the octets behind the question can be copied as they are: every record is kept, and the OPT
     /// record, which is not passed on, is the last one.
-    fn is_verbatim(&self) -> bool {
+    fn is_verbatim(&self, takes: Takes) -> bool {
+        let takes_all = |section| self.message.records(section).all(|record| takes.it(&record));
         self.before.is_empty()
-            && self.message.records(Section::Answer).all(|record| self.keeps(&record))
+            && self.message.records(Section::Answer).all(|record| self.keeps(&record) && takes.it(&record))
+            && (takes.all || takes_all(Section::Authority) && takes_all(Section::Additional))
             && (self.message.opt_start().is_none()
                 || self.message.count(Section::Additional) == 1
                 || self
@@ -142,9 +171,9 @@ pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Wri
     let message = passed.message;
     let rcode = asker.plain(message.rcode());
     let secure = passed.trusted && message.flags().contains(Flags::AD) && asker.wants_ad();
-    let reason = message.opt().and_then(|opt| opt.ede().next()).map(|(code, _)| code);
+    let reason = reason(message);
     let flags = asker.flags(rcode, secure);
-    if passed.is_verbatim() {
+    if passed.is_verbatim(asker.takes()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
         let octets = asker.opt_octets(reason);
@@ -159,7 +188,7 @@ pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Wri
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(frame, others as u16 + u16::from(asker.edns.is_some()));
             let len = end + append_opt(&mut frame[end..], asker, rcode, reason);
-            return Written { len, rcode, truncated: false };
+            return Written { len, rcode, truncated: false, reason: asker.edns.and(reason) };
         }
     }
     let filtered = passed.is_filtered();
@@ -173,6 +202,21 @@ pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Wri
     }
     page.copy_rest(message);
     page.finish(asker, rcode, reason)
+}
+
+/// The extended error of a reply that is passed on (RFC 8914 section 3 leaves it to the forwarder): the upstream's first one,
+/// unless it speaks of how the upstream stands to us, which is nothing to the client. A failure that no upstream explains
+/// means that none could or would answer.
+fn reason(message: &Message<'_>) -> Option<u16> {
+    let is_ours = |code| {
+        matches!(
+            code,
+            ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
+        )
+    };
+    let told = message.opt().and_then(|opt| opt.ede().map(|(code, _)| code).find(|&code| !is_ours(code)));
+    let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
+    told.or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
 }
 
 /// Where the addresses of a synthesis come from and how they are made.
@@ -227,6 +271,7 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
 /// but the additional section.
 pub struct Page<'b, 'm> {
     builder: Builder<'b>,
+    takes: Takes,
     flags: Flags,
     mark: Mark,
     /// Owner, type and signature's type of the RRset that is being written.
@@ -243,7 +288,7 @@ impl<'b, 'm> Page<'b, 'm> {
             .expect("a frame has room for a question and an OPT record");
         builder.reserve(asker.opt_octets(reason));
         let mark = builder.mark();
-        Page { builder, flags, mark, rrset: None, full: false, truncated: false }
+        Page { builder, takes: asker.takes(), flags, mark, rrset: None, full: false, truncated: false }
     }
 
     /// The aliases that led to the name of the last reply.
@@ -272,6 +317,9 @@ impl<'b, 'm> Page<'b, 'm> {
     }
 
     fn copy(&mut self, section: Section, record: &Record<'m>) {
+        if !self.takes.it(record) {
+            return;
+        }
         let covered = record.covered();
         let same = self.rrset.as_ref().is_some_and(|&(at, ref owner, rtype, signed)| {
             (at, rtype, signed) == (section, record.rtype, covered) && owner.eq_ignore_case(&record.owner)
@@ -325,6 +373,7 @@ impl<'b, 'm> Page<'b, 'm> {
             let written = self.builder.opt(asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
             debug_assert!(written.is_ok(), "room was reserved");
         }
-        Written { len: self.builder.finish(), rcode, truncated: self.truncated }
+        let reason = asker.edns.and(reason);
+        Written { len: self.builder.finish(), rcode, truncated: self.truncated, reason }
     }
 }

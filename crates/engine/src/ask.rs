@@ -307,7 +307,9 @@ impl Engine {
             NONE => (waiter.name(), waiter.hash),
             chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
         };
-        let question = Question { name, hash, qtype, class: Class::IN, wishes: waiter.wishes };
+        let unchecked = waiter.stage == Stage::Unchecked && qtype == Type::AAAA;
+        let wishes = waiter.wishes.with(Wishes::CD, unchecked);
+        let question = Question { name, hash, qtype, class: Class::IN, wishes };
         if let Some(flight) = flights.find(&question) {
             counters.count(Counter::Joined);
             return Some(flight);

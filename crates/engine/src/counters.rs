@@ -1,6 +1,8 @@
 //! What the engine counts. Every drop, refusal and suspicion has a counter with a reason; label values come from
 //! closed sets, never from a packet. Plain numbers: the driver copies them out from time to time.
 
+use wire::ede;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal { $($label:literal : $value:literal),* };)*) => {
         /// One counter.
@@ -141,8 +143,52 @@ counters! {
     Failover = "upstream_failovers_total" {};
     /// Chains that an upstream left unfinished and that were followed.
     Hops = "chain_hops_total" {};
+    /// Failures of the AAAA leg that were asked about without validation.
+    Doubts = "doubted_failures_total" {};
+    /// Extended errors: the answer was synthesized.
+    ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
+    /// Extended errors: the data have expired.
+    ExtendedStale = "extended_errors_total" {"reason": "stale"};
+    /// Extended errors: validation failed or could not be done.
+    ExtendedDnssec = "extended_errors_total" {"reason": "dnssec"};
+    /// Extended errors: blocked by the operator.
+    ExtendedBlocked = "extended_errors_total" {"reason": "blocked"};
+    /// Extended errors: blocked by an outside requirement.
+    ExtendedCensored = "extended_errors_total" {"reason": "censored"};
+    /// Extended errors: blocked at the client's wish.
+    ExtendedFiltered = "extended_errors_total" {"reason": "filtered"};
+    /// Extended errors: the client may not ask this.
+    ExtendedProhibited = "extended_errors_total" {"reason": "prohibited"};
+    /// Extended errors: no server could or would answer.
+    ExtendedNoReachableAuthority = "extended_errors_total" {"reason": "no_reachable_authority"};
+    /// Extended errors: no server replied.
+    ExtendedNetworkError = "extended_errors_total" {"reason": "network_error"};
+    /// Other extended errors, which upstreams told.
+    ExtendedOther = "extended_errors_total" {"reason": "other"};
     /// Links opened.
     LinksOpened = "upstream_links_opened_total" {};
+}
+
+impl Counter {
+    /// What an extended error (RFC 8914) counts as.
+    pub fn of_extended_error(code: u16) -> Counter {
+        match code {
+            ede::SYNTHESIZED => Counter::ExtendedSynthesized,
+            ede::STALE | ede::STALE_NXDOMAIN => Counter::ExtendedStale,
+            ede::UNSUPPORTED_DNSKEY_ALGORITHM | ede::UNSUPPORTED_DS_DIGEST => Counter::ExtendedDnssec,
+            ede::DNSSEC_INDETERMINATE..=ede::NSEC_MISSING => Counter::ExtendedDnssec,
+            ede::SIGNATURE_EXPIRED_BEFORE_VALID | ede::UNSUPPORTED_NSEC3_ITERATIONS => {
+                Counter::ExtendedDnssec
+            }
+            ede::BLOCKED => Counter::ExtendedBlocked,
+            ede::CENSORED => Counter::ExtendedCensored,
+            ede::FILTERED => Counter::ExtendedFiltered,
+            ede::PROHIBITED => Counter::ExtendedProhibited,
+            ede::NO_REACHABLE_AUTHORITY => Counter::ExtendedNoReachableAuthority,
+            ede::NETWORK_ERROR => Counter::ExtendedNetworkError,
+            _ => Counter::ExtendedOther,
+        }
+    }
 }
 
 /// Upper bounds of the buckets of the time from question to answer, in microseconds.

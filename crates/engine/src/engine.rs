@@ -290,6 +290,9 @@ pub(crate) fn send(
             if written.truncated {
                 counters.count(Counter::Truncated);
             }
+            if let Some(code) = written.reason {
+                counters.count(Counter::of_extended_error(code));
+            }
         }
         _ => counters.count(Counter::DroppedAnswer),
     }

@@ -9,6 +9,7 @@ mod arpa;
 mod ask;
 mod chain;
 pub mod counters;
+mod doubt;
 pub mod embed;
 mod engine;
 pub mod face;

@@ -52,6 +52,10 @@ pub enum Note<'n> {
     },
     /// The reply that was spoken of last, or that there was none, is the answer for this reason.
     Passed(Counter),
+    /// The AAAA leg failed, and its answer may be bogus: it is asked for without validation, and the A leg as well.
+    Doubts,
+    /// There is an answer without validation: the AAAA leg is asked once more, and is bogus if it fails again.
+    AsksAgain,
     /// The A records decide.
     AsksA {
         /// Why.
@@ -94,7 +98,7 @@ impl Engine {
         let state = &self.waiters[waiter];
         let qtype = match state.stage {
             Stage::Direct => state.asks_for().0,
-            Stage::Aaaa | Stage::Basis => Type::AAAA,
+            Stage::Aaaa | Stage::Basis | Stage::Unchecked => Type::AAAA,
             Stage::A => Type::A,
         };
         match state.chain {

@@ -179,7 +179,7 @@ impl Engine {
         }
         let qtype = match state.stage {
             Stage::Direct => asked,
-            Stage::Aaaa | Stage::Basis => Type::AAAA,
+            Stage::Aaaa | Stage::Basis | Stage::Unchecked => Type::AAAA,
             Stage::A => Type::A,
         };
         let name = match state.chain {

@@ -297,6 +297,7 @@ impl Engine {
         waiter.chain = NONE;
         waiter.cause = Cause::NoData;
         waiter.secure = false;
+        waiter.doubtful = false;
         Some(index)
     }
 }

@@ -249,3 +249,13 @@ pub(crate) fn is_bogus(message: &Message<'_>) -> bool {
     message.rcode() == Rcode::SERVFAIL
         && message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| ede::is_bogus(code)))
 }
+
+/// Whether a failure may mean a bogus answer: the upstream does not say that it could not find one out (RFC 8914 sections
+/// 4.15 and 4.21 to 4.25). Many servers validate and say nothing.
+pub(crate) fn may_be_bogus(message: &Message<'_>) -> bool {
+    let says_why = |code| {
+        matches!(code, ede::NOT_READY | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED..=ede::INVALID_DATA)
+    };
+    message.rcode() == Rcode::SERVFAIL
+        && !message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| says_why(code)))
+}

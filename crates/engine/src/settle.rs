@@ -31,6 +31,8 @@ enum Verdict {
     Follow,
     /// The A leg decides.
     Synthesize(Cause),
+    /// The A leg decides, unless this failure means that the answer is bogus.
+    Doubt,
 }
 
 impl Engine {
@@ -60,6 +62,7 @@ impl Engine {
                 }
                 Stage::A => self.after_a(waiter, outcome, now, out),
                 Stage::Basis => self.after_basis(waiter, outcome, now, out),
+                Stage::Unchecked => self.after_unchecked(waiter, outcome, now, out),
             }
             waiter = next;
         }
@@ -87,6 +90,7 @@ impl Engine {
             }
             Stage::A => self.after_a(waiter, outcome, now, out),
             Stage::Basis => self.after_basis(waiter, outcome, now, out),
+            Stage::Unchecked => self.after_unchecked(waiter, outcome, now, out),
         }
     }
 
@@ -103,6 +107,7 @@ impl Engine {
             Rcode::NXDOMAIN => return Verdict::Pass(Counter::NotSynthesizedNxDomain),
             Rcode::SERVFAIL if is_bogus(message) => return Verdict::Pass(Counter::NotSynthesizedBogus),
             // 5.1.2: any other RCODE is RCODE 0 with an empty answer.
+            Rcode::SERVFAIL if self.may_doubt(message) => return Verdict::Doubt,
             Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
             Rcode::REFUSED => return failure(policy.refused, Cause::Error),
             Rcode::FORMERR => return failure(policy.formerr, Cause::Error),
@@ -128,7 +133,7 @@ impl Engine {
         }
     }
 
-    fn leg_note<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> Note<'n> {
+    pub(crate) fn leg_note<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> Note<'n> {
         let (name, qtype) = self.sought(waiter);
         let reply = match *outcome {
             Outcome::Reply(message, _) => Some(message),
@@ -179,7 +184,23 @@ impl Engine {
             }
             (Verdict::Follow, Outcome::Failed) => Cause::Timeout,
             (Verdict::Synthesize(cause), _) => cause,
+            (Verdict::Doubt, _) => match self.doubt(waiter, now, out) {
+                Some(cause) => cause,
+                None => return,
+            },
         };
+        self.decide_by_a(waiter, cause, outcome, now, out);
+    }
+
+    /// The A leg decides what becomes of a client's question, for this reason.
+    pub(crate) fn decide_by_a(
+        &mut self,
+        waiter: Index,
+        cause: Cause,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
         let (negative_ttl, secure) = match outcome {
             Outcome::Reply(message, chain) => (negative_ttl(message, chain), self.is_secure(message)),
             Outcome::Failed => (None, false),
@@ -352,7 +373,10 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let trusted = self.settings.dns64.dnssec == Dnssec::Trust && self.came_secure(waiter);
+        // An A answer in the place of the AAAA answer says that there is no AAAA: both must be secure, and it must be true.
+        let state = &self.waiters[waiter];
+        let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
+        let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
         let Engine { settings, waiters, counters, chains, .. } = self;
         let passed = Passed {
             message,
@@ -402,7 +426,8 @@ impl Engine {
         chain.name.extend_from_slice(&name[..len]);
         chain.replies.push(message.bytes().to_vec());
         out.note(|| Note::Follows { reply: message, name: &chain.name });
-        // What was asked ahead was for another name.
+        // What was found out and asked ahead was for another name.
+        self.waiters[waiter].doubtful = false;
         let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
         if second != NONE {
             self.let_go(second);
@@ -418,9 +443,11 @@ impl Engine {
         true
     }
 
-    /// RFC 6147 section 5.5 for a forwarder: the upstream validated and says so.
+    /// RFC 6147 section 5.5 for a forwarder: the upstream validated and says so. A failure is nothing to validate.
     fn is_secure(&self, message: &Message<'_>) -> bool {
-        self.settings.dns64.dnssec == Dnssec::Trust && message.flags().contains(Flags::AD)
+        self.settings.dns64.dnssec == Dnssec::Trust
+            && message.flags().contains(Flags::AD)
+            && message.rcode() == Rcode::NOERROR
     }
 
     /// Whether every reply that led to the name asked now was secure: AD speaks for all records of an answer (RFC 4035

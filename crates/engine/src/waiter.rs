@@ -25,6 +25,8 @@ pub enum Stage {
     A,
     /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
     Basis,
+    /// The AAAA answer that nobody has validated, after a failure that may mean a bogus one (`doubt.rs`).
+    Unchecked,
 }
 
 /// Why the A leg is asked.
@@ -69,6 +71,8 @@ pub struct Waiter {
     /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
     pub negative_ttl: Option<u32>,
     pub secure: bool,
+    /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
+    pub doubtful: bool,
     /// Keyed hash of the name asked.
     pub hash: u64,
     pub question_len: u16,
@@ -104,6 +108,7 @@ impl Default for Waiter {
             cause: Cause::NoData,
             negative_ttl: None,
             secure: false,
+            doubtful: false,
             hash: 0,
             question_len: 0,
             question: [0; QUESTION],

@@ -215,6 +215,10 @@ fn help(name: &str) -> &'static str {
         "upstream_packets_out_total" => "Messages sent to upstreams.",
         "upstream_octets_in_total" => "Octets of messages received from upstreams.",
         "upstream_octets_out_total" => "Octets of messages sent to upstreams.",
+        "doubted_failures_total" => {
+            "AAAA questions that failed without a reason and were asked once more without validation."
+        }
+        "extended_errors_total" => "Answers with an extended error, by its code.",
         "chain_hops_total" => "Questions asked to follow an alias that an upstream left unfinished.",
         "client_packets_in_total" => "Datagrams received from clients.",
         "client_packets_out_total" => "Datagrams sent to clients.",

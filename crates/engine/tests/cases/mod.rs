@@ -1,6 +1,7 @@
 //! What is tried in virtual time.
 
 mod chains;
+mod dnssec;
 mod forgery;
 mod identity;
 mod meeting;
