@@ -180,6 +180,7 @@ fn settings(what: What) -> Settings {
             transport: Transport::Udp,
         },
         own: Default::default(),
+        policy: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
             clients: Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]),

@@ -53,7 +53,30 @@ impl<'a> Chain<'a> {
     /// The name at the end.
     #[inline]
     pub fn end(&self) -> Name<'a> {
-        self.message.name_at(usize::from(self.offsets[self.len - 1]))
+        self.name(self.len - 1)
+    }
+
+    /// How many names it leads through.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// One of these names.
+    #[inline]
+    pub fn name(&self, place: usize) -> Name<'a> {
+        self.message.name_at(usize::from(self.offsets[place]))
+    }
+
+    /// Whether a record leads to one of these names, from those before it: a CNAME, or a DNAME above one. Signatures do
+    /// not count.
+    pub fn leads_to(&self, record: &Record<'_>, place: usize) -> bool {
+        record.class == self.class
+            && match record.rtype {
+                Type::CNAME => (0..place).any(|at| self.name(at).eq_ignore_case(&record.owner)),
+                Type::DNAME => (0..place).any(|at| self.name(at).is_at_or_below(&record.owner)),
+                _ => false,
+            }
     }
 
     /// Whether the name asked is an alias.

@@ -75,7 +75,7 @@ counters! {
     NotSynthesizedNoA = "not_synthesized_total" {"reason": "no_a"};
     /// The A leg failed.
     NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
-    /// No A address may be embedded.
+    /// No A address may be embedded, or a response policy zone denies the name.
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
     /// Questions for `ipv4only.arpa`, or the reverse names of its addresses, that were answered here.
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
@@ -85,6 +85,18 @@ counters! {
     LocalRecords = "local_answers_total" {"zone": "records"};
     /// Questions for blocked names.
     FilteredBlock = "filtered_total" {"reason": "block"};
+    /// Names that do not exist by a response policy zone.
+    FilteredNxDomain = "filtered_total" {"reason": "rpz_nxdomain"};
+    /// Names that have nothing by a response policy zone.
+    FilteredNoData = "filtered_total" {"reason": "rpz_nodata"};
+    /// Questions that a response policy zone has data for.
+    FilteredLocal = "filtered_total" {"reason": "rpz_local"};
+    /// Questions that a response policy zone sends to TCP.
+    FilteredTcpOnly = "filtered_total" {"reason": "rpz_tcp_only"};
+    /// Questions that are not answered, by a response policy zone.
+    FilteredDrop = "filtered_total" {"reason": "rpz_drop"};
+    /// Questions that a response policy zone exempts from its other rules, and from those of later zones.
+    FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.
@@ -149,6 +161,8 @@ counters! {
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
     /// Extended errors: the data have expired.
     ExtendedStale = "extended_errors_total" {"reason": "stale"};
+    /// Extended errors: the answer has data of a policy in the place of others.
+    ExtendedForged = "extended_errors_total" {"reason": "forged"};
     /// Extended errors: validation failed or could not be done.
     ExtendedDnssec = "extended_errors_total" {"reason": "dnssec"};
     /// Extended errors: blocked by the operator.
@@ -175,6 +189,7 @@ impl Counter {
         match code {
             ede::SYNTHESIZED => Counter::ExtendedSynthesized,
             ede::STALE | ede::STALE_NXDOMAIN => Counter::ExtendedStale,
+            ede::FORGED => Counter::ExtendedForged,
             ede::UNSUPPORTED_DNSKEY_ALGORITHM | ede::UNSUPPORTED_DS_DIGEST => Counter::ExtendedDnssec,
             ede::DNSSEC_INDETERMINATE..=ede::NSEC_MISSING => Counter::ExtendedDnssec,
             ede::SIGNATURE_EXPIRED_BEFORE_VALID | ede::UNSUPPORTED_NSEC3_ITERATIONS => {

@@ -1,7 +1,7 @@
 //! Finds which of many names a name is at or below, at the cost of a hash that grows label by label from the root.
 
 /// Names in wire form, numbered from 0.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     names: Vec<Box<[u8]>>,
     /// Open addressing: the number of a name plus one, and a part of its hash; 0 is empty.

@@ -1,7 +1,7 @@
 //! Data of our own in front of the upstreams: records that the configuration gives, and names that it blocks. They take the
 //! place of an upstream's reply, so DNS64 applies to them, and nobody is asked.
 //!
-//! A name with records exists with these alone; names below it are asked upstream. A blocked name and all below it do not
+//! Response policy zones (`enforce.rs`) come after that. A name with records exists with these alone; names below it are asked upstream. A blocked name and all below it do not
 //! exist, unless they have records here.
 
 use crate::arpa::soa;
@@ -15,7 +15,7 @@ use crate::reply::Outcome;
 use crate::settings::Arpa;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
-use crate::waiter::Stage;
+use crate::waiter::{QUESTION, Stage};
 use wire::header::Flags;
 use wire::{Builder, Class, Full, Message, Name, Rcode, Section, Type, ede};
 
@@ -132,33 +132,44 @@ impl Own {
             }
             Found::Records(records) => {
                 let mut builder = Builder::new(frame, limit, 0, flags, question)?;
-                // RFC 8482 section 4.1: one RRset is enough for ANY.
-                let first =
-                    records.first().filter(|_| qtype == Type::ANY).map_or(qtype, |record| record.rtype);
-                let is_alias = records.iter().any(|record| record.rtype == Type::CNAME);
-                let wanted = if is_alias { Type::CNAME } else { first };
-                let mut answered = false;
-                for record in records.iter().filter(|record| record.rtype == wanted) {
-                    let Record { rtype, ttl, rdata, .. } = record;
-                    // A part is better than nothing for a name with hundreds of addresses.
-                    if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
-                        break;
-                    }
-                    answered = true;
-                }
-                if !answered {
-                    // As long as the longest of its records, so that the TTL of a synthesis is that of its A records.
-                    let ttl = records.iter().map(|record| record.ttl).max().unwrap_or(BLOCKED_TTL);
-                    deny(&mut builder, owner, ttl, arpa).ok()?;
-                }
+                answer_records(&mut builder, owner, qtype, records, arpa).ok()?;
                 Some((builder.finish(), Counter::LocalRecords))
             }
         }
     }
 }
 
+/// Writes the records of a name that are of the type asked, or that there are none. Whether there are.
+pub(crate) fn answer_records(
+    builder: &mut Builder<'_>,
+    owner: Name<'_>,
+    qtype: Type,
+    records: &[Record],
+    arpa: &Arpa,
+) -> Result<bool, Full> {
+    // RFC 8482 section 4.1: one RRset is enough for ANY.
+    let first = records.first().filter(|_| qtype == Type::ANY).map_or(qtype, |record| record.rtype);
+    let is_alias = records.iter().any(|record| record.rtype == Type::CNAME);
+    let wanted = if is_alias { Type::CNAME } else { first };
+    let mut answered = false;
+    for record in records.iter().filter(|record| record.rtype == wanted) {
+        let Record { rtype, ttl, rdata, .. } = record;
+        // A part is better than nothing for a name with hundreds of addresses.
+        if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
+            break;
+        }
+        answered = true;
+    }
+    if !answered {
+        // As long as the longest of its records, so that the TTL of a synthesis is that of its A records.
+        let ttl = records.iter().map(|record| record.ttl).max().unwrap_or(BLOCKED_TTL);
+        deny(builder, owner, ttl, arpa)?;
+    }
+    Ok(answered)
+}
+
 /// The SOA that lets a client keep that there is nothing (RFC 2308 section 3).
-fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Result<(), Full> {
+pub(crate) fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Result<(), Full> {
     let mut room = [0; crate::arpa::SOA];
     builder.record(Section::Authority, apex, Type::SOA, Class::IN, ttl, soa(arpa, ttl, &mut room))
 }
@@ -169,57 +180,86 @@ impl Engine {
     pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
             || self.waiters[waiter].chain != NONE && self.answer_aliased(waiter, now, out)
+            || !self.settings.policy.is_empty() && self.answer_by_policy(waiter, now, out)
     }
 
     fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let state = &self.waiters[waiter];
-        let (asked, class) = state.asks_for();
-        if class != Class::IN {
-            return false;
-        }
-        let qtype = match state.stage {
-            Stage::Direct => asked,
-            Stage::Aaaa | Stage::Basis | Stage::Unchecked => Type::AAAA,
-            Stage::A => Type::A,
-        };
-        let name = match state.chain {
-            NONE => state.name(),
-            chain => &self.chains[chain].name[..],
-        };
+        let leg = self.leg(waiter);
         // Most names are not ours, and need no more than this look.
-        if self.settings.own.find(name).is_none() {
+        if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
             return false;
         }
-        let mut question = [0; crate::waiter::QUESTION];
-        let length = name.len() + 4;
-        question[..name.len()].copy_from_slice(name);
-        question[name.len()..length - 2].copy_from_slice(&qtype.0.to_be_bytes());
-        question[length - 1] = Class::IN.0 as u8;
-        let question = &question[..length];
+        let (mut room, qtype) = ([0; QUESTION], leg.qtype);
+        let question = leg.question(&mut room);
         // Lent while it is read; what it leads to may need another one.
-        let mut frame = self.frames.pop().unwrap_or_else(|| vec![0; crate::limits::MESSAGE].into());
+        let mut frame = self.frames.pop().unwrap_or_else(frame);
         let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
-            let Ok(message) = Message::parse(&frame[..length]) else {
-                // Data that is not what its type asks for.
-                self.frames.push(frame);
-                self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
-                return true;
-            };
             self.counters.count(counter);
             out.note(|| Note::Own(counter));
-            let chain = Chain::follow(&message);
-            let outcome = Outcome::Reply(&message, &chain);
-            // An upstream follows aliases for us, unless it is we who know the alias.
-            let follows = self.waiters[waiter].stage == Stage::Direct
-                && !matches!(qtype, Type::CNAME | Type::ANY)
-                && chain.is_unfinished(&message);
-            if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
-                self.go_on(waiter, &outcome, now, out);
-            }
+            self.conclude(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.push(frame);
         reply.is_some()
+    }
+
+    /// Takes a reply of our own for that of an upstream.
+    pub(crate) fn conclude(
+        &mut self,
+        waiter: Index,
+        reply: &[u8],
+        qtype: Type,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let Ok(message) = Message::parse(reply) else {
+            // Data that is not what its type asks for.
+            return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+        };
+        let chain = Chain::follow(&message);
+        // An upstream follows aliases for us, unless it is we who know the alias.
+        let follows = self.waiters[waiter].stage == Stage::Direct
+            && !matches!(qtype, Type::CNAME | Type::ANY)
+            && chain.is_unfinished(&message);
+        if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
+            self.go_on(waiter, &Outcome::Reply(&message, &chain), now, out);
+        }
+    }
+
+    /// What is to be asked next for a waiter.
+    pub(crate) fn leg(&self, waiter: Index) -> Leg<'_> {
+        let (name, qtype) = self.sought(waiter);
+        Leg { name, qtype, class: self.waiters[waiter].asks_for().1 }
+    }
+}
+
+/// A frame for a reply of our own.
+pub(crate) fn frame() -> Box<[u8]> {
+    vec![0; crate::limits::MESSAGE].into()
+}
+
+/// What is asked: the question of a client, or a part of the way to its answer.
+pub(crate) struct Leg<'e> {
+    /// The name in wire form.
+    pub name: &'e [u8],
+    pub qtype: Type,
+    pub class: Class,
+}
+
+impl Leg<'_> {
+    /// Whether our own data, which are in class IN, are among what is asked for.
+    #[inline]
+    pub fn is_ours(&self) -> bool {
+        matches!(self.class, Class::IN | Class::ANY)
+    }
+
+    /// It as a question section.
+    pub fn question<'r>(&self, room: &'r mut [u8; QUESTION]) -> &'r [u8] {
+        let length = self.name.len();
+        room[..length].copy_from_slice(self.name);
+        room[length..length + 2].copy_from_slice(&self.qtype.0.to_be_bytes());
+        room[length + 2..length + 4].copy_from_slice(&self.class.0.to_be_bytes());
+        &room[..length + 4]
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::answer::{self, Asker, Edns};
 use crate::arpa::{self, Alias, Fate, InAddr};
 use crate::counters::Counter;
+use crate::enforce::UNDECIDED;
 use crate::engine::{Engine, send};
 use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
@@ -296,6 +297,7 @@ impl Engine {
         waiter.second = NONE;
         waiter.chain = NONE;
         waiter.cause = Cause::NoData;
+        waiter.policy = UNDECIDED;
         waiter.secure = false;
         waiter.doubtful = false;
         Some(index)

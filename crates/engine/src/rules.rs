@@ -25,7 +25,7 @@ pub const ENTRIES: usize = 1 << 22;
 pub(crate) const PREFIXES: usize = 16;
 
 /// No rule.
-const NOBODY: u32 = u32::MAX;
+pub(crate) const NOBODY: u32 = u32::MAX;
 
 /// Added to the number of a rule that matches whatever is asked, so that these stand behind all others.
 const GENERAL: u32 = 1 << 31;
@@ -361,12 +361,12 @@ impl<'r> Applicable<'r> {
     }
 }
 
-fn span6(network: &Network) -> (u128, u128) {
+pub(crate) fn span6(network: &Network) -> (u128, u128) {
     (network.address, network.address | !network.mask)
 }
 
 /// As [`crate::settings::Networks::contains`] has it, a network of IPv6 clients goes around the IPv4-mapped addresses.
-fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
+pub(crate) fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
     let (first, last) = span6(network);
     let mapped = span6(&Network::v4(Ipv4Addr::UNSPECIFIED, 0));
     // Networks of 80 to 95 bits end with them.
@@ -378,15 +378,15 @@ fn client_spans(network: &Network) -> impl Iterator<Item = (u128, u128)> {
     parts.into_iter().flatten()
 }
 
-fn span4(network: &Network) -> (u32, u32) {
+pub(crate) fn span4(network: &Network) -> (u32, u32) {
     // IPv4-mapped: the last 32 bits are the address.
     let (first, last) = span6(network);
     (first as u32, last as u32)
 }
 
 /// A number for each part of a line of numbers.
-#[derive(Clone, Debug, Default)]
-struct Ranges<K> {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges<K> {
     /// Where the parts begin, in order.
     starts: Vec<K>,
     /// Their numbers.
@@ -394,7 +394,7 @@ struct Ranges<K> {
 }
 
 /// Numbers that addresses are made of.
-trait Address: Copy + Ord {
+pub(crate) trait Address: Copy + Ord {
     /// The next one, unless this is the last of all.
     fn next(self) -> Option<Self>;
 }
@@ -413,7 +413,7 @@ impl Address for u128 {
 
 impl<K: Address> Ranges<K> {
     /// For each part the lowest of the numbers whose spans cover it.
-    fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, Entangled> {
+    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, Entangled> {
         Ranges::build(spans, |numbers| {
             *room = room.checked_sub(1).ok_or(Entangled::Large)?;
             Ok(numbers.first().copied().unwrap_or(NOBODY))
@@ -456,7 +456,7 @@ impl<K: Address> Ranges<K> {
     }
 
     #[inline]
-    fn find(&self, at: K) -> u32 {
+    pub fn find(&self, at: K) -> u32 {
         match self.starts.partition_point(|&start| start <= at) {
             0 => NOBODY,
             after => self.values[after - 1],

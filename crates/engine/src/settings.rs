@@ -2,6 +2,7 @@
 //! in a new one.
 
 use crate::own::Own;
+use crate::policy::Policy;
 use crate::rules::Rules;
 use crate::time::Span;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -238,6 +239,8 @@ pub struct Settings {
     pub upstream: Upstream,
     /// What we know ourselves.
     pub own: Arc<Own>,
+    /// Response policy zones.
+    pub policy: Arc<Policy>,
     /// How addresses are made.
     pub dns64: Dns64,
     /// Largest UDP message in both directions, 512 to 4096 octets.

@@ -54,6 +54,10 @@ impl Engine {
         let mut verdict = None;
         while waiter != NONE {
             let next = self.waiters[waiter].next;
+            if self.police(waiter, outcome, now, out) {
+                waiter = next;
+                continue;
+            }
             match self.waiters[waiter].stage {
                 Stage::Direct => self.pass_direct(waiter, outcome, now, out),
                 Stage::Aaaa => {
@@ -239,17 +243,29 @@ impl Engine {
             return self.join(second, waiter);
         }
         match self.flights.slab[second].held {
-            NONE => self.after_a(waiter, &Outcome::Failed, now, out),
+            NONE => self.after_second(waiter, &Outcome::Failed, now, out),
             LOST => self.ask_a(waiter, now, out),
             held => {
                 let bytes = self.held.lend(held);
                 let message = Message::parse(&bytes).expect("it was parsed before it was kept");
                 let chain = Chain::follow(&message);
-                self.after_a(waiter, &Outcome::Reply(&message, &chain), now, out);
+                self.after_second(waiter, &Outcome::Reply(&message, &chain), now, out);
                 self.held.put_back(held, bytes);
             }
         }
         self.let_go(second);
+    }
+
+    fn after_second(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if !self.police(waiter, outcome, now, out) {
+            self.after_a(waiter, outcome, now, out);
+        }
     }
 
     /// RFC 6147 section 5.1.6: the A leg decides; an empty or failed one is the basis of the answer.
@@ -364,7 +380,7 @@ impl Engine {
     }
 
     /// Passes a reply on to a client, who then waits no more. `filter`: excluded AAAA records are left out.
-    fn pass_on(
+    pub(crate) fn pass_on(
         &mut self,
         waiter: Index,
         message: &Message<'_>,

@@ -1,6 +1,7 @@
 //! Client questions that wait for an upstream.
 
 use crate::answer::{Asker, Edns};
+use crate::enforce::UNDECIDED;
 use crate::face::{Carrier, Client};
 use crate::flight::Wishes;
 use crate::limits::MESSAGE;
@@ -68,6 +69,8 @@ pub struct Waiter {
     pub wishes: Wishes,
     pub stage: Stage,
     pub cause: Cause,
+    /// The rule of a response policy zone that decides.
+    pub policy: u32,
     /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
     pub negative_ttl: Option<u32>,
     pub secure: bool,
@@ -106,6 +109,7 @@ impl Default for Waiter {
             wishes: Wishes::default(),
             stage: Stage::Direct,
             cause: Cause::NoData,
+            policy: UNDECIDED,
             negative_ttl: None,
             secure: false,
             doubtful: false,

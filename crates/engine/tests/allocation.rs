@@ -4,6 +4,8 @@
 // As the other crates call it.
 extern crate sixfold_engine as engine;
 
+use engine::own::Record;
+use engine::policy::{self, Action, Entry, Policy, Trigger};
 use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -110,6 +112,7 @@ fn settings(lookup: Lookup) -> Settings {
             transport: Transport::Udp,
         },
         own: Default::default(),
+        policy: Default::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
             clients: anyone(),
@@ -191,7 +194,11 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
 }
 
 fn allocations_of(lookup: Lookup, zone: Zone) -> u64 {
-    let mut engine = Engine::new(settings(lookup), Capacity { pending: 1000 }, [7; 32]);
+    allocations_with(settings(lookup), zone)
+}
+
+fn allocations_with(settings: Settings, zone: Zone) -> u64 {
+    let mut engine = Engine::new(settings, Capacity { pending: 1000 }, [7; 32]);
     let mut frames = Frames {
         asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
         asked_len: 0,
@@ -233,6 +240,34 @@ fn a_real_aaaa_passed_on_allocates_nothing() {
 fn chains_of_aliases_allocate_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Aliases), 0);
     assert_eq!(allocations_of(Lookup::Parallel, Zone::Aliases), 0);
+}
+
+#[test]
+fn names_and_addresses_that_are_watched_allocate_nothing() {
+    let record = |owner: &[u8], rtype, rdata: &[u8]| Record {
+        owner: owner.into(),
+        rtype,
+        ttl: 60,
+        rdata: rdata.into(),
+    };
+    let zone = |watched: &[u8], action| {
+        let entry = |trigger, action| Entry { trigger, action, ttl: 60 };
+        let elsewhere = Network::new("2001:db8:bad::".parse().expect("an address"), 48);
+        let entries = vec![
+            entry(Trigger::Below(watched.into()), action),
+            entry(Trigger::Address(elsewhere), Action::NoData),
+            entry(Trigger::Address(Network::v4([203, 0, 113, 0].into(), 24)), Action::NoData),
+        ];
+        Policy::build(vec![policy::Zone { soa: record(b"\0", Type::SOA, &[0; 22]), entries }])
+            .expect("three rules")
+            .into()
+    };
+    let sequential = || settings(Lookup::Sequential);
+    let unharmed = zone(b"\x03bad\x04test\0", Action::NxDomain);
+    assert_eq!(allocations_with(Settings { policy: unharmed, ..sequential() }, Zone::Ipv4Only), 0);
+    let data = Action::Data([record(b"\0", Type::A, &[198, 51, 100, 7])].into());
+    let replaced = zone(b"\x07example\x04test\0", data);
+    assert_eq!(allocations_with(Settings { policy: replaced, ..sequential() }, Zone::Ipv6), 0);
 }
 
 #[test]

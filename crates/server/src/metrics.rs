@@ -193,7 +193,7 @@ fn help(name: &str) -> &'static str {
         "synthesized_total" => "Answers with synthesized AAAA records, by what the AAAA leg said.",
         "not_synthesized_total" => "AAAA questions answered without synthesis, by reason.",
         "local_answers_total" => "Questions for names that are answered here, by zone.",
-        "filtered_total" => "Questions that a filter answered, by reason.",
+        "filtered_total" => "Questions that a filter decided, by reason.",
         "left_out_addresses_total" => "IPv4 addresses that were not embedded, by reason.",
         "refused_total" => "Questions refused, by reason.",
         "dropped_total" => "Messages dropped, by reason.",

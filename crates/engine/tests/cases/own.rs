@@ -1,9 +1,10 @@
-//! Records of our own, blocked names, rules and reverse names under bad weather and odd questions: whatever comes, every
+//! Records of our own, blocked names, policy zones, rules and reverse names under bad weather and odd questions: whatever comes, every
 //! question gets one answer, and nothing is left.
 
-use super::script::own_record;
+use super::script::{add_policy, own_record};
 use crate::world::{Chance, Reply, World, ask, client, deliver, name, networks, settings};
 use engine::own::Own;
+use engine::policy::{Policy, Zone};
 use engine::rules::{Rule, Rules};
 use engine::settings::{Lookup, Reverse};
 use engine::{Counter, Settings, Span};
@@ -41,7 +42,39 @@ fn odd_settings(chance: &mut Chance) -> Settings {
     }
     let blocked = [name(&format!("n{}.example.", chance.below(NAMES))).into()];
     settings.own = Own::new(records, blocked).into();
+    settings.policy = Policy::build(odd_zones(chance)).expect("a few rules").into();
     settings
+}
+
+/// Up to three policy zones, for names, addresses and clients.
+fn odd_zones(chance: &mut Chance) -> Vec<Zone> {
+    let mut zones = Vec::new();
+    for zone in 0..chance.below(4) {
+        for _ in 0..chance.below(12) {
+            let number = chance.below(NAMES);
+            let owner = match chance.below(8) {
+                0 => "32.7.100.51.198.rpz-ip".to_owned(),
+                1 => "48.zz.1.db8.2001.rpz-ip".to_owned(),
+                2 => format!("{}.zz.b.db8.2001.rpz-ip", chance.below(49) + 48),
+                3 => format!("64.zz.{number:x}.c.db8.2001.rpz-client-ip"),
+                4 => "*.example".to_owned(),
+                _ => format!("n{number}.example"),
+            };
+            let data = match chance.below(8) {
+                0 => "CNAME .".to_owned(),
+                1 => "CNAME *.".to_owned(),
+                2 => "CNAME rpz-passthru.".to_owned(),
+                3 => "CNAME rpz-tcp-only.".to_owned(),
+                4 => format!("CNAME n{}.example.", chance.below(NAMES)),
+                5 => "CNAME *.example.".to_owned(),
+                6 => "A 198.51.100.8".to_owned(),
+                _ => "AAAA 2001:db8:1::81".to_owned(),
+            };
+            // A trigger that has another action already keeps it.
+            let _ = add_policy(&mut zones, &format!("zone{zone}.test. {owner} 60 IN {data}"));
+        }
+    }
+    zones.into_iter().map(|(_, zone)| zone.finish()).collect()
 }
 
 /// Returns how many aliases were followed.

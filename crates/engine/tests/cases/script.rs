@@ -3,8 +3,10 @@
 use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
 use domain::base::rdata::ComposeRecordData;
 use engine::own::{self, Own};
+use engine::policy::Policy;
 use engine::rules::{Rule, Rules};
 use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
+use engine::zone::Reading;
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
@@ -214,7 +216,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut prefixes = "2001:db8:64::/96".to_owned();
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
-    let (mut records, mut blocked) = (Vec::new(), Vec::new());
+    let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
         if *late && count == statements.len() {
@@ -225,11 +227,17 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),
             "local.record" => records.push(own_record(value)),
+            "filter.rpz" => {
+                add_policy(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
+            }
             "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
         }
     }
     made.own = Own::new(records, blocked).into();
+    made.policy = Policy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
+        .map_err(|error| error.to_string())?
+        .into();
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;
@@ -320,6 +328,21 @@ pub fn own_record(text: &str) -> own::Record {
         ttl: record.ttl().as_secs(),
         rdata: rdata.into(),
     }
+}
+
+/// `ZONE OWNER TTL IN TYPE DATA`, the owner without the zone. A zone begins with its first record.
+pub fn add_policy(zones: &mut Vec<(String, Reading)>, text: &str) -> Result<(), String> {
+    let (zone, text) = text.split_once(' ').ok_or("ZONE RECORD")?;
+    let (owner, text) = text.split_once(' ').ok_or("OWNER TTL IN TYPE DATA")?;
+    let place = match zones.iter().position(|(known, _)| known == zone) {
+        Some(place) => place,
+        None => {
+            let soa = own_record(&format!("{zone} 60 IN SOA localhost. root.localhost. 1 3600 600 86400 60"));
+            zones.push((zone.to_owned(), Reading::begin(soa).map_err(|unfit| unfit.to_string())?));
+            zones.len() - 1
+        }
+    };
+    zones[place].1.add(own_record(&format!("{owner}.{zone} {text}"))).map_err(|unfit| unfit.to_string())
 }
 
 /// `names N... clients N... ipv4 N... prefixes P... ignore`, each part if there is such.

@@ -52,6 +52,7 @@ pub fn settings() -> Settings {
             transport: Transport::Udp,
         },
         own: Default::default(),
+        policy: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],
             clients: Networks(networks("::/0 0.0.0.0/0")),

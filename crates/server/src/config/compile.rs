@@ -31,6 +31,7 @@ impl Config {
                 transport: self.upstream.transport,
             },
             own: Arc::new(self.own()),
+            policy: Arc::clone(&self.rpz.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
                 clients: Networks(compiled(&dns64.clients)),

@@ -46,6 +46,8 @@ pub struct Draft {
     pub suffix: Item<Ipv6Addr>,
     pub rules: Vec<RuleDraft>,
     pub local: LocalDraft,
+    pub blocked: Vec<Item<Name>>,
+    pub rpz: Vec<Item<PathBuf>>,
     pub metrics_listen: Option<Item<SocketAddr>>,
 }
 
@@ -116,6 +118,7 @@ impl Default for Draft {
                 },
                 local: Local::default(),
                 blocked: Vec::new(),
+                rpz: Rpz::default(),
                 udp_size: 1232,
                 limits: Limits {
                     pending: 65_536,
@@ -136,6 +139,8 @@ impl Default for Draft {
             suffix: default(Ipv6Addr::UNSPECIFIED),
             rules: Vec::new(),
             local: LocalDraft::default(),
+            blocked: Vec::new(),
+            rpz: Vec::new(),
             metrics_listen: Some(default(super::DEFAULT_METRICS)),
         }
     }
@@ -171,6 +176,7 @@ impl Draft {
         self.settle_prefixes(problems);
         self.settle_rules(problems);
         self.settle_local(problems, &mut warnings);
+        self.settle_filter(problems, &mut warnings);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
         (self.config, warnings)
@@ -284,6 +290,21 @@ impl Draft {
             local.hosts = local::hosts(&file, &place, problems, warnings);
             local.hosts_file = Some(file);
         }
+    }
+
+    fn settle_filter(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+        // A block list that happens to have it must not take the prefix away from those who ask for it.
+        let ipv4only = Name::known(b"\x08ipv4only\x04arpa\x00");
+        if self.config.dns64.ipv4only_arpa && self.blocked.iter().any(|name| name.value == ipv4only) {
+            warnings.push(
+                "`ipv4only.arpa` in `filter.block` has no effect: it is answered here (RFC 8880), unless \
+                 `dns64.ipv4only-arpa` is false"
+                    .to_owned(),
+            );
+        }
+        self.config.blocked = std::mem::take(&mut self.blocked).into_iter().map(|item| item.value).collect();
+        let (files, policy) = rpz::read(std::mem::take(&mut self.rpz), problems);
+        self.config.rpz = Rpz { files, policy: policy.into() };
     }
 
     /// A server that forwards to itself answers nothing and keeps busy with it.

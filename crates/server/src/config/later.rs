@@ -4,19 +4,9 @@
 
 use super::address::endpoint;
 use super::read::path_for_later;
-use super::report::Fault;
 use super::table::Table;
 use super::{amount, limits};
 use std::time::Duration;
-
-/// `rpz` of `[filter]`.
-pub fn rpz(table: &mut Table<'_>) {
-    let rpz = table.list("rpz", "a path", |text| match text {
-        "" => Err(Fault::new("this path is empty", "write the path of a response policy zone")),
-        _ => Ok(()),
-    });
-    refuse_list(table, "rpz", rpz);
-}
 
 /// `[cache]`.
 pub fn cache(mut table: Table<'_>) {

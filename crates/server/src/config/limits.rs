@@ -26,6 +26,13 @@ pub const RULES: usize = 1 << 16;
 /// Octets of all records of one name: what an answer has room for beside the question and an OPT record.
 pub const LOCAL_OCTETS: usize = 60_000;
 
+/// Octets of the files of all response policy zones together: 2^23 names, the most that the engine takes, at 60 octets a
+/// line. They are in memory while they are read, one at a time.
+pub const RPZ_OCTETS: u64 = 512 << 20;
+
+/// Faults of a response policy zone that are told: the first show what is wrong, and a file of another kind has millions.
+pub const RPZ_FAULTS: usize = 20;
+
 /// Words of a hosts file that are told one by one as left out: the first show what is wrong, and a file of another kind has
 /// millions.
 pub const HOSTS_WARNINGS: usize = 20;

@@ -12,7 +12,6 @@ use domain::rdata::ZoneRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::own::Record;
 use std::collections::{BTreeMap, HashSet};
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use wire::Type;
@@ -44,12 +43,15 @@ pub fn local(mut table: Table<'_>) -> LocalDraft {
     LocalDraft { records, hosts_file }
 }
 
-/// Reads `[filter]`: the blocked names.
-pub fn filter(mut table: Table<'_>) -> Vec<Name> {
+/// Reads `[filter]`: the blocked names, and the paths of response policy zones.
+pub fn filter(mut table: Table<'_>) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
     let block = table.list("block", "a domain name", Name::parse).unwrap_or_default();
-    super::later::rpz(&mut table);
+    let rpz = table.list("rpz", "a path", |text| match text {
+        "" => Err(Fault::new("this path is empty", "write the path of a response policy zone")),
+        _ => Ok(PathBuf::from(text)),
+    });
     table.finish();
-    block.into_iter().map(|item| item.value).collect()
+    (block, rpz.unwrap_or_default())
 }
 
 /// A record in the presentation format (RFC 1035 section 5.1); names are absolute, and a TTL that is absent is an hour.
@@ -70,10 +72,6 @@ fn record(text: &str) -> Result<LocalRecord, Fault> {
     if !matches!(reader.next_entry(), Ok(None)) {
         return Err(refuse("there is more behind it"));
     }
-    let ttl = record.ttl().as_secs();
-    if ttl > i32::MAX as u32 {
-        return Err(refuse("its TTL is more than 2147483647 (RFC 2181 section 8)"));
-    }
     let rtype = Type(record.rtype().to_int());
     if matches!(rtype, Type::SOA | Type::NS | Type::DNAME) {
         return Err(refuse("records are answered one name at a time, and this type speaks of a zone"));
@@ -82,16 +80,29 @@ fn record(text: &str) -> Result<LocalRecord, Fault> {
     if matches!(rtype, Type::OPT | Type(0 | 128..=255)) {
         return Err(refuse("this type is for questions and messages, no name has records of it"));
     }
-    let mut rdata = Vec::new();
-    record.data().compose_rdata(&mut rdata).map_err(|_| refuse("its data are too long"))?;
-    // The generic form may say anything (RFC 3597 section 5).
-    let is_odd = matches!(record.data(), ZoneRecordData::Unknown(_)) && !is_plain(record.rtype(), &rdata);
-    let record = Record { owner: owner(&record), rtype, ttl, rdata: rdata.into() };
-    if is_odd || !record.is_sound() {
-        return Err(refuse("its data are not what the type asks for"));
-    }
+    let record = plain_record(&record).map_err(refuse)?;
     // As it is: a blank at its end may belong to the data.
     Ok(LocalRecord { text: text.to_owned(), record })
+}
+
+/// A record that was read, or why it cannot stand in a message.
+pub fn plain_record(record: &ScannedRecord) -> Result<Record, &'static str> {
+    let ttl = record.ttl().as_secs();
+    if ttl > i32::MAX as u32 {
+        return Err("its TTL is more than 2147483647 (RFC 2181 section 8)");
+    }
+    let mut rdata = Vec::new();
+    record.data().compose_rdata(&mut rdata).map_err(|_| "its data are too long")?;
+    let rtype = Type(record.rtype().to_int());
+    let made = Record { owner: owner(record), rtype, ttl, rdata: rdata.into() };
+    let is_right = match record.data() {
+        // What was read as these is nothing else; zones have millions of them.
+        ZoneRecordData::Cname(_) | ZoneRecordData::A(_) | ZoneRecordData::Aaaa(_) => true,
+        // The generic form may say anything (RFC 3597 section 5).
+        ZoneRecordData::Unknown(_) => is_plain(record.rtype(), &made.rdata) && made.is_sound(),
+        _ => made.is_sound(),
+    };
+    if is_right { Ok(made) } else { Err("its data are not what the type asks for") }
 }
 
 /// Whether data are what a type asks for, as far as it is known, with names that are not compressed.
@@ -147,15 +158,7 @@ pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
 /// Reads a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its first.
 /// Lines that say nothing are told as warnings.
 pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
-    let text = std::fs::File::open(file).and_then(|opened| {
-        let mut text = Vec::new();
-        // A device has no size, and no end.
-        opened.take(limits::FILE_OCTETS + 1).read_to_end(&mut text)?;
-        if text.len() as u64 > limits::FILE_OCTETS {
-            return Err(std::io::Error::other(format!("more than {} octets", limits::FILE_OCTETS)));
-        }
-        Ok(text)
-    });
+    let text = super::file::read(file, limits::FILE_OCTETS);
     let text = match text {
         Ok(text) => text,
         Err(error) => {

@@ -8,6 +8,7 @@ mod amount;
 mod compile;
 mod dns64;
 mod draft;
+mod file;
 mod later;
 pub mod limits;
 mod load;
@@ -16,6 +17,7 @@ mod name;
 mod print;
 mod read;
 mod report;
+mod rpz;
 mod system;
 mod table;
 #[cfg(test)]
@@ -32,6 +34,7 @@ use engine::settings::{Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The file that is read when the command line names none, if it exists.
@@ -64,6 +67,8 @@ pub struct Config {
     pub local: Local,
     /// `[filter] block`: names that do not exist, and all below them.
     pub blocked: Vec<Name>,
+    /// `[filter] rpz`.
+    pub rpz: Rpz,
     /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
     pub udp_size: u16,
     /// `[limits]`.
@@ -202,6 +207,15 @@ pub struct Local {
     pub hosts_file: Option<PathBuf>,
     /// What it said when it was read.
     pub hosts: Vec<engine::own::Record>,
+}
+
+/// `[filter] rpz`: response policy zones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rpz {
+    /// Their files, in order.
+    pub files: Vec<PathBuf>,
+    /// What these said when they were read.
+    pub policy: Arc<engine::policy::Policy>,
 }
 
 /// `[limits]`.

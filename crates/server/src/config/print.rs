@@ -27,7 +27,8 @@ impl Display for Config {
         let records: Vec<&str> = self.local.records.iter().map(|record| &record.text[..]).collect();
         let hosts_file = self.local.hosts_file.as_deref().unwrap_or(Path::new(""));
         writeln!(f, "[local]\nrecords = {}\nhosts-file = {}\n", list(&records), text(hosts_file.display()))?;
-        writeln!(f, "[filter]\nblock = {}\nrpz = []\n", list(&self.blocked))?;
+        let rpz: Vec<_> = self.rpz.files.iter().map(|file| file.display()).collect();
+        writeln!(f, "[filter]\nblock = {}\nrpz = {}\n", list(&self.blocked), list(&rpz))?;
         f.write_str(NOT_YET_CACHE)?;
         writeln!(f, "[edns]\nudp-size = {}\ncookies = false\nclient-subnet = \"off\"\n", self.udp_size)?;
         let limits = &self.limits;

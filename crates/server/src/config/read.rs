@@ -21,7 +21,7 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     upstream(root.table("upstream"), &mut draft, problems);
     super::dns64::read(root.table("dns64"), &mut draft, problems);
     draft.local = super::local::local(root.table("local"));
-    draft.config.blocked = super::local::filter(root.table("filter"));
+    (draft.blocked, draft.rpz) = super::local::filter(root.table("filter"));
     super::later::cache(root.table("cache"));
     edns(root.table("edns"), &mut draft);
     bounds(root.table("limits"), &mut draft);

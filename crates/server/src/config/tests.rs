@@ -180,7 +180,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("filter.rpz = [\"/etc/sixfold/policy.rpz\"]", "filter.rpz"),
     ("cache.size = \"128MiB\"", "cache.size"),
     ("cache.min-ttl = \"1s\"", "cache.min-ttl"),
     ("cache.max-ttl = \"1d\"", "cache.max-ttl"),
@@ -366,7 +365,7 @@ fn records_of_unknown_types_and_in_the_generic_form_are_read_and_shown_again() {
 #[test]
 fn a_hosts_file_that_is_none_is_read_to_a_bound_and_told_in_a_few_lines() {
     let found = problems("local.hosts-file = \"/dev/zero\"");
-    assert!(found.len() == 1 && found[0].contains("more than"), "{found:#?}");
+    assert!(found.len() == 1 && found[0].contains("not a regular file"), "{found:#?}");
     let file = std::env::temp_dir().join(format!("sixfold-no-hosts-{}", std::process::id()));
     std::fs::write(&file, "x\n".repeat(100_000)).unwrap();
     let toml = format!("[local]\nhosts-file = \"{}\"\n", file.display());
@@ -374,6 +373,52 @@ fn a_hosts_file_that_is_none_is_read_to_a_bound_and_told_in_a_few_lines() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(warnings.len(), limits::HOSTS_WARNINGS + 1);
     assert!(warnings[limits::HOSTS_WARNINGS].contains("100000 words"), "{warnings:?}");
+}
+
+#[test]
+fn response_policy_zones_are_read_in_order_and_shown_again() {
+    let file = std::env::temp_dir().join(format!("sixfold-policy-{}", std::process::id()));
+    let toml = format!("[filter]\nrpz = [\"{}\"]\n", file.display());
+    std::fs::write(&file, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
+        .unwrap();
+    let config = read(&toml);
+    assert!(!config.settings().policy.is_empty());
+    assert_eq!(read(&config.to_toml()), config);
+    std::fs::write(&file, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME rpz-.\n")
+        .unwrap();
+    let found = problems(&toml);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].starts_with("2:8 ") && found[0].contains(":2:19: `rpz-.`"), "{found:#?}");
+    let found = problems(&toml);
+    assert!(found.len() == 1 && found[0].contains("sixfold-policy-"), "{found:#?}");
+    let found = problems("filter.rpz = [\"\", \"/dev/null\"]");
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[1].contains("not a regular file"), "{found:#?}");
+}
+
+#[test]
+fn a_block_that_has_no_effect_is_told() {
+    let text = "[filter]\nblock = [\"IPv4only.arpa\"]\n";
+    let (_, warnings) = read_with(text, &Overrides::default()).unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("has no effect"), "{warnings:?}");
+    let text = format!("dns64.ipv4only-arpa = false\n{text}");
+    assert_eq!(read_with(&text, &Overrides::default()).unwrap().1, Vec::<String>::new());
+}
+
+#[test]
+fn a_pipe_is_no_file() {
+    let path = std::env::temp_dir().join(format!("sixfold-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("skipped: there is no mkfifo");
+        return;
+    }
+    let path_text = path.display();
+    let found = problems(&format!("local.hosts-file = \"{path_text}\"\nfilter.rpz = [\"{path_text}\"]\n"));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found.iter().all(|fault| fault.contains("not a regular file")), "{found:#?}");
 }
 
 #[test]

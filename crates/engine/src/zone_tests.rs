@@ -1,0 +1,134 @@
+//! Each kind of trigger and action, and what is none.
+
+use super::*;
+
+fn record(owner: &str, rtype: Type, rdata: &[u8]) -> Record {
+    Record { owner: wire(owner).into(), rtype, ttl: 60, rdata: rdata.into() }
+}
+
+/// A name in wire form.
+fn wire(name: &str) -> Vec<u8> {
+    let mut wire = Vec::new();
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        wire.push(label.len() as u8);
+        wire.extend_from_slice(label.as_bytes());
+    }
+    wire.push(0);
+    wire
+}
+
+fn reading() -> Reading {
+    Reading::begin(record("policy.test", Type::SOA, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
+        .unwrap()
+}
+
+/// The one entry that a CNAME record makes.
+fn alias(owner: &str, target: &str) -> Result<Entry, Unfit> {
+    let mut reading = reading();
+    reading.add(record(&format!("{owner}.policy.test"), Type::CNAME, &wire(target)))?;
+    Ok(reading.finish().entries.remove(0))
+}
+
+#[test]
+fn names_and_networks_are_triggers() {
+    let name = |text: &str| Trigger::Name(wire(text).into());
+    let v4 = |text: &str, length| Network::v4(text.parse().unwrap(), length);
+    let v6 = |text: &str, length| Network::new(text.parse().unwrap(), length);
+    for (owner, trigger) in [
+        ("a.example", name("a.example")),
+        ("*.a.example", Trigger::Below(wire("a.example").into())),
+        ("*", Trigger::Below(wire("").into())),
+        ("a.*.example", name("a.*.example")),
+        ("24.0.2.0.192.rpz-ip", Trigger::Address(v4("192.0.2.0", 24))),
+        ("0.0.0.0.0.rpz-client-ip", Trigger::Client(v4("0.0.0.0", 0))),
+        ("32.zz.db8.2001.rpz-ip", Trigger::Address(v6("2001:db8::", 32))),
+        ("128.1.zz.rpz-ip", Trigger::Address(v6("::1", 128))),
+        ("128.8.7.0.0.5.0.db8.2001.rpz-ip", Trigger::Address(v6("2001:db8:0:5:0:0:7:8", 128))),
+        ("128.8.7.zz.5.0.db8.2001.rpz-ip", Trigger::Address(v6("2001:db8:0:5:0:0:7:8", 128))),
+        ("0.zz.rpz-client-ip", Trigger::Client(v6("::", 0))),
+        ("127.zz.3333.4444.0.8777.8888.rpz-ip", Trigger::Address(v6("8888:8777:0:4444:3333::", 127))),
+        ("x.rpz-ip.example", name("x.rpz-ip.example")),
+    ] {
+        assert_eq!(alias(owner, "").map(|entry| entry.trigger), Ok(trigger), "{owner}");
+    }
+}
+
+#[test]
+fn what_cannot_be_a_trigger_is_refused() {
+    for (owner, unfit) in [
+        ("ns.example.rpz-nsdname", Unfit::Delegation),
+        ("24.0.2.0.192.rpz-nsip", Unfit::Delegation),
+        ("x.rpz-other", Unfit::UnknownTrigger),
+        ("rpz-ip", Unfit::Network),
+        ("24.rpz-ip", Unfit::Network),
+        ("33.0.2.0.192.rpz-ip", Unfit::Network),
+        ("24.0.2.0.256.rpz-ip", Unfit::Network),
+        ("24.0.2.0.rpz-ip", Unfit::Network),
+        ("+4.0.2.0.192.rpz-ip", Unfit::Network),
+        ("129.zz.db8.2001.rpz-ip", Unfit::Network),
+        ("128.zz.1.zz.rpz-ip", Unfit::Network),
+        ("128.1.2.3.4.zz.5.6.7.8.rpz-ip", Unfit::Network),
+        ("128.1.2.3.4.5.6.7.rpz-ip", Unfit::Network),
+        ("128.1.2.3.4.5.6.7.8.9.rpz-ip", Unfit::Network),
+        ("128.12345.zz.rpz-ip", Unfit::Network),
+        ("128.g.zz.rpz-ip", Unfit::Network),
+        ("24.1.2.0.192.rpz-ip", Unfit::HostBits),
+        ("32.zz.1.db8.2001.rpz-ip", Unfit::HostBits),
+    ] {
+        assert_eq!(alias(owner, "").map(|entry| entry.trigger), Err(unfit), "{owner}");
+    }
+}
+
+#[test]
+fn targets_are_actions() {
+    for (target, action) in [
+        ("", Ok(Action::NxDomain)),
+        ("*", Ok(Action::NoData)),
+        ("RPZ-Passthru", Ok(Action::Passthru)),
+        ("rpz-drop", Ok(Action::Drop)),
+        ("rpz-tcp-only", Ok(Action::TcpOnly)),
+        ("a.example", Ok(Action::Passthru)),
+        ("*.garden.example", Ok(Action::Suffix(wire("garden.example").into()))),
+        ("rpz-other", Err(Unfit::UnknownAction)),
+        ("rpz-drop.policy.test", Err(Unfit::MissingDot)),
+    ] {
+        assert_eq!(alias("a.example", target).map(|entry| entry.action), action, "{target}");
+    }
+    let action = alias("a.example", "rpz-drop.example").unwrap().action;
+    assert!(matches!(action, Action::Data(records) if records.len() == 1));
+}
+
+#[test]
+fn data_of_one_name_are_put_together_and_nothing_else_may_be_beside_an_action() {
+    let mut reading = reading();
+    for (owner, rtype, rdata, outcome) in [
+        ("a.policy.test", Type::A, &[192, 0, 2, 1][..], Ok(())),
+        ("b.policy.test", Type::CNAME, b"\0", Ok(())),
+        ("a.policy.test", Type::A, &[192, 0, 2, 2], Ok(())),
+        ("a.policy.test", Type::A, &[192, 0, 2, 2], Ok(())),
+        ("a.policy.test", Type::CNAME, b"\0", Err(Unfit::Mixed)),
+        ("a.policy.test", Type::CNAME, b"\x01x\0", Err(Unfit::Mixed)),
+        ("b.policy.test", Type::CNAME, b"\0", Ok(())),
+        ("b.policy.test", Type::CNAME, b"\x01*\0", Err(Unfit::Mixed)),
+        ("b.policy.test", Type::TXT, b"\x01x", Err(Unfit::Mixed)),
+        ("a.policy.test", Type::TXT, &[0; 59_990], Err(Unfit::Long)),
+        ("a.policy.test", Type::NS, b"\x01x\0", Err(Unfit::Type)),
+        ("a.policy.test", Type::OPT, b"", Err(Unfit::Type)),
+        ("a.policy.tests", Type::A, &[192, 0, 2, 1], Err(Unfit::Outside)),
+        // Of the zone itself, and of its signatures.
+        ("policy.test", Type::NS, b"\x01x\0", Ok(())),
+        ("policy.test", Type::TXT, b"\x01x", Ok(())),
+        ("a.policy.test", Type(46), b"", Ok(())),
+    ] {
+        assert_eq!(reading.add(record(owner, rtype, rdata)), outcome, "{owner} {rtype}");
+    }
+    let entries = reading.finish().entries;
+    assert_eq!(entries.len(), 2);
+    let data = |action: &Action| match action {
+        Action::Data(records) => records.len(),
+        _ => 0,
+    };
+    assert_eq!((data(&entries[0].action), &entries[1].action), (2, &Action::NxDomain));
+    let other = Reading::begin(record("policy.test", Type::NS, b"\0")).err();
+    assert_eq!(other, Some(Unfit::NoSoa));
+}

@@ -1,0 +1,17 @@
+//! Files that the configuration refers to, as octets: regular ones, and of a bounded length.
+
+use std::io::{Error, Read};
+use std::path::Path;
+
+/// Reads a file of at most `limit` octets. A pipe could wait for its writer for ever, and a device has no end.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Error::other("it is not a regular file"));
+    }
+    let mut octets = Vec::new();
+    std::fs::File::open(path)?.take(limit + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > limit {
+        return Err(Error::other(format!("it has more than {limit} octets")));
+    }
+    Ok(octets)
+}
