@@ -198,10 +198,28 @@ impl Dns64 {
     /// Whether an AAAA record with this address counts as absent: it is excluded, or under a prefix of ours.
     #[inline]
     pub fn excludes(&self, address: [u8; 16]) -> bool {
-        let octets = Ipv6Addr::from(address);
-        self.exclude_aaaa.iter().any(|network| network.contains(octets))
-            || !self.rules.is_empty() && self.rules.prefix_of(address).is_some()
+        self.excluder(address).is_some()
     }
+
+    /// What makes an AAAA record with this address count as absent.
+    #[inline]
+    pub fn excluder(&self, address: [u8; 16]) -> Option<Excluder<'_>> {
+        let octets = Ipv6Addr::from(address);
+        match self.exclude_aaaa.iter().find(|network| network.contains(octets)) {
+            Some(network) => Some(Excluder::Network(network)),
+            None if self.rules.is_empty() => None,
+            None => self.rules.prefix_of(address).map(Excluder::Prefix),
+        }
+    }
+}
+
+/// What makes a real AAAA record count as absent.
+#[derive(Clone, Copy, Debug)]
+pub enum Excluder<'s> {
+    /// A network of `exclude-aaaa`.
+    Network(&'s Network),
+    /// A prefix of a rule.
+    Prefix(&'s Pref64),
 }
 
 /// Forwarders of a zone.

@@ -20,7 +20,7 @@ use wire::header::{self, Flags};
 use wire::{Message, Name, Rcode, Section, Type, ede};
 
 /// RFC 6147 section 5.1.7: the TTL bound when the AAAA answer has no SOA.
-const TTL_WITHOUT_SOA: u32 = 600;
+pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
 /// What the AAAA leg says.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 mod chains;
 mod dnssec;
+mod explain;
 mod forgery;
 mod identity;
 mod meeting;

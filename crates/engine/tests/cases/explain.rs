@@ -1,0 +1,467 @@
+//! Explanations: what they say is what happened.
+
+use crate::world::{Ask, Asked, Chance, Reply, Wires, ask, networks, set_prefixes, settings};
+use engine::explain::{Decision, End, Explainer, Explanation, Fate, Own, RealFate, Security, Ttl};
+use engine::own::Record;
+use engine::rules::{Rule, Rules};
+use engine::settings::Lookup;
+use engine::{Counter, Instant, Settings, Span, Transport};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use wire::{Class, Flags, Rcode, Section, Type};
+
+/// How long a reply of an upstream is under way.
+const TRIP: Span = Span::from_millis(7);
+
+/// What an upstream does with a question.
+enum Conduct {
+    Replies(Reply),
+    Silent,
+    Unreachable,
+}
+
+/// Asks, with upstreams that do as they are told, until nobody waits any more or a minute has passed.
+fn explain(settings: Settings, ask: &Ask, mut upstream: impl FnMut(&Asked) -> Conduct) -> Explanation {
+    let (mut now, mut wires) = (Instant(1), Wires::default());
+    let mut explainer = Explainer::new(settings, ask.client, ask.bytes(), [5; 32]);
+    explainer.begin(now, &mut wires);
+    let mut coming: Vec<(Instant, Asked, Option<Vec<u8>>)> = Vec::new();
+    while !explainer.is_over() && now < Instant(0) + Span::from_secs(60) {
+        wires.now = now;
+        let deadline = explainer.expire(now, &mut wires);
+        for asked in std::mem::take(&mut wires.asked) {
+            match upstream(&asked) {
+                Conduct::Replies(reply) => {
+                    let bytes = reply.to(&asked.bytes);
+                    coming.push((now + TRIP, asked, Some(bytes)));
+                }
+                Conduct::Unreachable => coming.push((now + TRIP, asked, None)),
+                Conduct::Silent => {}
+            }
+        }
+        let due = coming.iter().map(|&(at, ..)| at).min();
+        let Some(next) = due.into_iter().chain(deadline).min() else { break };
+        now = now.max(next);
+        wires.now = now;
+        let (ready, rest) = coming.into_iter().partition(|&(at, ..)| at <= now);
+        coming = rest;
+        let ready: Vec<_> = ready;
+        for (_, asked, bytes) in ready {
+            match bytes {
+                Some(bytes) => explainer.reply(now, asked.link, &bytes, &mut wires),
+                None => explainer.unreachable(now, asked.link, &mut wires),
+            }
+        }
+    }
+    explainer.explain()
+}
+
+/// An upstream that has the same to say of every name, by type.
+fn says(aaaa: Reply, a: Reply) -> impl FnMut(&Asked) -> Conduct {
+    move |asked| Conduct::Replies(if asked.qtype() == Type::A { a.clone() } else { aaaa.clone() })
+}
+
+fn codes(explanation: &Explanation) -> Vec<&'static str> {
+    explanation.decisions.iter().map(Decision::code).collect()
+}
+
+fn aaaa_of(explanation: &Explanation) -> Vec<Ipv6Addr> {
+    let message = explanation.answered().expect("an answer");
+    let records = message.records(Section::Answer);
+    records.filter_map(|record| record.address6()).map(Ipv6Addr::from).collect()
+}
+
+fn v6(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn an_explanation_has_both_legs_every_address_and_the_arithmetic_of_the_ttl() {
+    let mut settings = settings();
+    set_prefixes(&mut settings.dns64, "64:ff9b::/96 2001:db8:64::/96");
+    settings.dns64.max_records = 3;
+    let a = Reply::answer(&[
+        "www.example. 300 IN A 8.8.8.8",
+        "www.example. 200 IN A 10.0.0.1",
+        "www.example. 250 IN A 127.0.0.1",
+        "www.example. 250 IN A 9.9.9.9",
+    ]);
+    let asked = ask("WWW.example", Type::AAAA);
+    let told = explain(settings, &asked, says(Reply::empty("example", 900, 120), a));
+    assert_eq!(codes(&told), ["dns64", "nodata", "synthesized"]);
+    let legs: Vec<_> = told.legs.iter().map(|leg| (&leg.name[..], leg.qtype, leg.is_over)).collect();
+    let name = &b"\x03www\x07example\0"[..];
+    assert_eq!(legs, [(name, Type::AAAA, true), (name, Type::A, true)]);
+    for (leg, after) in told.legs.iter().zip([Span::ZERO, TRIP]) {
+        let [only] = &leg.tries[..] else { panic!("{:?}", leg.tries) };
+        assert_eq!((only.upstream.to_string().as_str(), only.transport), ("192.0.2.53:53", Transport::Udp));
+        assert_eq!((only.after, only.end), (after, Some((End::Reply(Rcode::NOERROR), TRIP))));
+        assert_eq!(leg.own, None);
+    }
+    assert_eq!(told.legs[1].replied().unwrap().count(Section::Answer), 4);
+    let fates: Vec<_> = told
+        .addresses
+        .iter()
+        .map(|address| {
+            let prefix = address.prefix.unwrap().to_string();
+            (address.ipv4.to_string(), prefix, address.fate, address.aaaa)
+        })
+        .collect();
+    let row = |ipv4: &str, prefix: &str, fate, aaaa: Option<&str>| {
+        (ipv4.to_owned(), prefix.to_owned(), fate, aaaa.map(v6))
+    };
+    let (well_known, own) = ("64:ff9b::/96", "2001:db8:64::/96");
+    let expected = [
+        row("8.8.8.8", well_known, Fate::Embedded, Some("64:ff9b::808:808")),
+        row("8.8.8.8", own, Fate::Embedded, Some("2001:db8:64::808:808")),
+        row("10.0.0.1", well_known, Fate::NonGlobal, None),
+        row("10.0.0.1", own, Fate::Embedded, Some("2001:db8:64::a00:1")),
+        row("127.0.0.1", well_known, Fate::NeverEmbed, None),
+        row("127.0.0.1", own, Fate::NeverEmbed, None),
+        row("9.9.9.9", well_known, Fate::BeyondMax, None),
+        row("9.9.9.9", own, Fate::BeyondMax, None),
+    ];
+    assert_eq!(fates, expected);
+    assert_eq!(told.ttl, Some(Ttl { a: 200, soa: Some((900, 120)), bound: 120, result: 120 }));
+    let message = told.answered().unwrap();
+    assert!(message.records(Section::Answer).all(|record| record.ttl == 120));
+    assert_eq!(told.answer.as_ref().unwrap().after, Span(2 * TRIP.0));
+    assert!(!told.is_unfinished);
+}
+
+#[test]
+fn without_an_soa_the_ttl_is_bounded_by_600_seconds() {
+    let a = Reply::answer(&["www.example. 3600 IN A 192.0.2.1"]);
+    let told = explain(settings(), &ask("www.example", Type::AAAA), says(Reply::default(), a));
+    assert_eq!(told.ttl, Some(Ttl { a: 3600, soa: None, bound: 600, result: 600 }));
+}
+
+#[test]
+fn the_rule_that_decides_is_named_and_so_is_the_one_that_ignores_real_addresses() {
+    let mut settings = settings();
+    let rule = |ipv4: &str, prefixes: &str, ignores_real| Rule {
+        ipv4: networks(ipv4),
+        prefixes: prefixes.split_whitespace().map(|prefix| prefix.parse().unwrap()).collect(),
+        ignores_real,
+        ..Rule::default()
+    };
+    let rules = vec![
+        rule("192.0.2.0/24", "", false),
+        rule("198.51.100.0/24", "2001:db8:65::/96", false),
+        rule("", "2001:db8:66::/96", true),
+    ];
+    settings.dns64.rules = Rules::build(rules).unwrap().into();
+    let aaaa =
+        Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1", "www.example. 60 IN AAAA ::ffff:192.0.2.1"]);
+    let a = Reply::answer(&[
+        "www.example. 300 IN A 192.0.2.1",
+        "www.example. 300 IN A 198.51.100.1",
+        "www.example. 300 IN A 203.0.113.1",
+    ]);
+    let told = explain(settings, &ask("www.example", Type::AAAA), says(aaaa, a));
+    assert_eq!(codes(&told), ["dns64", "ignored", "synthesized"]);
+    assert_eq!(told.decisions[1].requirement(), "dns64.rule real-aaaa");
+    let real: Vec<_> = told.real.iter().map(|real| (real.address, real.fate)).collect();
+    let mapped = networks("::ffff:0:0/96")[0];
+    let excluded = RealFate::Excluded(mapped);
+    assert_eq!(real, [(v6("2001:db8::1"), RealFate::Ignored(3)), (v6("::ffff:192.0.2.1"), excluded)]);
+    let fates: Vec<_> =
+        told.addresses.iter().map(|address| (address.rule, address.fate, address.aaaa)).collect();
+    let expected = [
+        (Some(1), Fate::NoPrefix, None),
+        (Some(2), Fate::Embedded, Some(v6("2001:db8:65::c633:6401"))),
+        (Some(3), Fate::Embedded, Some(v6("2001:db8:66::cb00:7101"))),
+    ];
+    assert_eq!(fates, expected);
+}
+
+#[test]
+fn real_addresses_are_kept_or_excluded_and_the_a_leg_is_not_asked() {
+    let aaaa =
+        Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1", "www.example. 60 IN AAAA 2001:db8:64::1"]);
+    let told = explain(settings(), &ask("www.example", Type::AAAA), says(aaaa, Reply::default()));
+    assert_eq!(codes(&told), ["dns64", "real_aaaa"]);
+    assert_eq!(told.real[0].fate, RealFate::Kept);
+    assert_eq!(told.real[1].fate, RealFate::Excluded(networks("2001:db8:64::/96")[0]));
+    assert_eq!((told.legs.len(), told.addresses.len(), told.ttl), (1, 0, None));
+    assert_eq!(aaaa_of(&told), [v6("2001:db8::1")]);
+}
+
+#[test]
+fn an_a_leg_that_was_asked_ahead_and_not_needed_says_so() {
+    let mut settings = settings();
+    settings.dns64.lookup = Lookup::Parallel;
+    let aaaa = Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]);
+    let told = explain(settings, &ask("www.example", Type::AAAA), move |asked| match asked.qtype() {
+        Type::AAAA => Conduct::Replies(aaaa.clone()),
+        _ => Conduct::Silent,
+    });
+    let legs: Vec<_> = told.legs.iter().map(|leg| (leg.qtype, leg.is_over, leg.tries.len())).collect();
+    assert_eq!(legs, [(Type::AAAA, true, 1), (Type::A, false, 1)]);
+}
+
+#[test]
+fn silent_and_unreachable_upstreams_have_tries_without_a_reply() {
+    let told = explain(settings(), &ask("www.example", Type::AAAA), |_| Conduct::Silent);
+    assert_eq!(codes(&told), ["dns64", "aaaa_timeout", "a_failed"]);
+    for leg in &told.legs {
+        assert_eq!((leg.tries.len(), leg.is_over, leg.reply.is_some()), (3, true, false), "{}", leg.qtype);
+        assert!(leg.tries.iter().all(|one| one.end.is_none()));
+    }
+    assert_eq!(told.answered().unwrap().rcode(), Rcode::SERVFAIL);
+    let told = explain(settings(), &ask("www.example", Type::AAAA), |_| Conduct::Unreachable);
+    let [first, ..] = &told.legs[..] else { panic!("no leg") };
+    assert_eq!(first.tries[0].end, Some((End::Unreachable, TRIP)));
+    assert!(!told.legs.iter().any(|leg| leg.qtype == Type::NS), "a probe is no leg");
+}
+
+#[test]
+fn a_reply_that_is_truncated_is_followed_by_a_try_over_tcp() {
+    let told = explain(settings(), &ask("www.example", Type::TXT), |asked| {
+        let cut = Reply { flags: Flags::TC, ..Reply::default() };
+        let whole = Reply::answer(&["www.example. 60 IN TXT text"]);
+        Conduct::Replies(if asked.transport == Transport::Udp { cut } else { whole })
+    });
+    assert_eq!(codes(&told), ["other_type"]);
+    let ends: Vec<_> = told.legs[0].tries.iter().map(|one| (one.transport, one.end.unwrap().0)).collect();
+    assert_eq!(ends, [(Transport::Udp, End::Truncated), (Transport::Tcp, End::Reply(Rcode::NOERROR))]);
+}
+
+#[test]
+fn every_way_that_ends_early_has_its_reason() {
+    let failed = |rcode| Reply::rcode(rcode);
+    let bogus = Reply { ede: Some(6), ..Reply::rcode(Rcode::SERVFAIL) };
+    for (aaaa, a, expected) in [
+        (failed(Rcode::NXDOMAIN), Reply::default(), vec!["dns64", "nxdomain"]),
+        (bogus, Reply::default(), vec!["dns64", "bogus"]),
+        (failed(Rcode::REFUSED), failed(Rcode::SERVFAIL), vec!["dns64", "aaaa_error", "a_failed"]),
+        (failed(Rcode::SERVFAIL), failed(Rcode::SERVFAIL), vec!["dns64", "doubts", "aaaa_error", "a_failed"]),
+        (Reply::default(), Reply::empty("example", 60, 60), vec!["dns64", "nodata", "no_a"]),
+        (
+            Reply::empty("example", 60, 60),
+            Reply::answer(&["www.example. 60 IN A 127.0.0.1"]),
+            vec!["dns64", "nodata", "policy", "aaaa_again"],
+        ),
+    ] {
+        let told = explain(settings(), &ask("www.example", Type::AAAA), says(aaaa, a));
+        assert_eq!(codes(&told), expected);
+        assert!(told.decisions.iter().all(|decision| !decision.requirement().is_empty()));
+    }
+}
+
+#[test]
+fn a_failure_that_may_hide_a_bogus_answer_is_looked_into_leg_by_leg() {
+    let told = explain(settings(), &ask("www.example", Type::AAAA), |asked| {
+        let is_unchecked = asked.message().flags().contains(Flags::CD);
+        Conduct::Replies(match asked.qtype() {
+            Type::AAAA if is_unchecked => Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]),
+            Type::AAAA => Reply::rcode(Rcode::SERVFAIL),
+            _ => Reply::answer(&["www.example. 60 IN A 192.0.2.1"]),
+        })
+    });
+    assert_eq!(codes(&told), ["dns64", "doubts", "asks_again", "bogus"]);
+    let legs: Vec<_> = told.legs.iter().map(|leg| (leg.qtype, leg.unchecked, leg.is_over)).collect();
+    let aaaa = |unchecked| (Type::AAAA, unchecked, true);
+    assert_eq!(legs, [aaaa(false), (Type::A, false, false), aaaa(true), aaaa(false)]);
+    assert!(told.real.is_empty(), "nobody is given what was not validated");
+    assert_eq!(told.answered().unwrap().rcode(), Rcode::SERVFAIL);
+}
+
+#[test]
+fn who_gets_no_dns64_is_told_why() {
+    let real = || says(Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]), Reply::default());
+    let mut other = settings();
+    other.dns64.clients.0 = networks("2001:db8:ffff::/48");
+    other.dns64.recursive_only = true;
+    let plain = ask("www.example", Type::AAAA);
+    assert_eq!(codes(&explain(other.clone(), &plain, real())), ["client"]);
+    other.dns64.clients.0 = networks("::/0");
+    let no_rd = plain.clone().flags(Flags(0));
+    assert_eq!(codes(&explain(other.clone(), &no_rd, real())), ["not_recursive"]);
+    let validator = plain.clone().flags(Flags::RD.with(Flags::CD)).edns(1232, true);
+    assert_eq!(codes(&explain(other.clone(), &validator, real())), ["dnssec"]);
+    other.allow.0 = networks("2001:db8:ffff::/48");
+    let told = explain(other, &plain, real());
+    assert_eq!((codes(&told), told.legs.len()), (vec!["refused"], 0));
+    assert_eq!(told.answered().unwrap().rcode(), Rcode::REFUSED);
+}
+
+#[test]
+fn an_alias_that_the_upstream_leaves_unfinished_is_followed_leg_by_leg() {
+    let told = explain(settings(), &ask("www.example", Type::AAAA), |asked| {
+        Conduct::Replies(match (asked.name().as_str(), asked.qtype()) {
+            ("www.example.", _) => Reply::answer(&["www.example. 60 IN CNAME cdn.test."]),
+            ("cdn.test.", Type::AAAA) => Reply::empty("test", 60, 30),
+            ("cdn.test.", Type::A) => Reply::answer(&["cdn.test. 90 IN A 192.0.2.1"]),
+            other => panic!("{other:?}"),
+        })
+    });
+    assert_eq!(codes(&told), ["dns64", "follows_alias", "nodata", "synthesized"]);
+    let legs: Vec<_> = told.legs.iter().map(|leg| (leg.name.len(), leg.qtype, leg.is_over)).collect();
+    assert_eq!(legs, [(13, Type::AAAA, true), (10, Type::AAAA, true), (10, Type::A, true)]);
+    assert_eq!(&told.addresses[0].owner[..], b"\x03cdn\x04test\0");
+    assert_eq!(told.ttl, Some(Ttl { a: 90, soa: Some((60, 30)), bound: 30, result: 30 }));
+}
+
+#[test]
+fn our_own_data_are_legs_that_nobody_is_asked_for() {
+    let mut settings = settings();
+    let record = |owner: &[u8], rtype, rdata: &[u8]| Record {
+        owner: owner.into(),
+        rtype,
+        ttl: 60,
+        rdata: rdata.into(),
+    };
+    let records = vec![
+        record(b"\x03nas\x04home\0", Type::A, &[192, 168, 1, 5]),
+        record(b"\x04disk\x04home\0", Type::CNAME, b"\x03nas\x04home\0"),
+    ];
+    settings.own = engine::own::Own::new(records, [Box::from(&b"\x03ads\x07example\0"[..])]).into();
+    let nobody = |asked: &Asked| -> Conduct { panic!("{} is asked", asked.name()) };
+    let told = explain(settings.clone(), &ask("nas.home", Type::AAAA), nobody);
+    assert_eq!(codes(&told), ["dns64", "records", "nodata", "records", "synthesized"]);
+    let records = Some(Own::Counted(Counter::LocalRecords));
+    let legs: Vec<_> = told.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
+    assert_eq!(legs, [(Type::AAAA, records, 0), (Type::A, records, 0)]);
+    assert_eq!(aaaa_of(&told), [v6("2001:db8:64::c0a8:105")]);
+    let told = explain(settings.clone(), &ask("disk.home", Type::A), nobody);
+    assert_eq!(codes(&told), ["other_type", "records", "follows_alias", "records"]);
+    assert_eq!(told.legs.len(), 2);
+    let told = explain(settings.clone(), &ask("x.ads.example", Type::AAAA), nobody);
+    assert_eq!(codes(&told), ["dns64", "block", "nxdomain"]);
+    assert_eq!(told.legs[0].own, Some(Own::Counted(Counter::FilteredBlock)));
+    let told = explain(settings.clone(), &ask("ipv4only.arpa", Type::AAAA), nobody);
+    assert_eq!(codes(&told), ["ipv4only"]);
+    assert_eq!(aaaa_of(&told).len(), 2);
+    let reverse = format!("{}.8.b.d.0.1.0.0.2.ip6.arpa", "1.0.0.0.0.0.0.c.0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0");
+    let told = explain(settings, &ask(&reverse, Type::PTR), |asked| {
+        assert_eq!((asked.name().as_str(), asked.qtype()), ("1.0.0.192.in-addr.arpa.", Type::PTR));
+        Conduct::Replies(Reply::answer(&["1.0.0.192.in-addr.arpa. 60 IN PTR www.example."]))
+    });
+    assert_eq!(codes(&told), ["reverse_alias", "other_type"]);
+    assert_eq!(told.legs.len(), 1);
+}
+
+#[test]
+fn a_question_that_waits_longer_than_its_driver_is_unfinished() {
+    let mut settings = settings();
+    settings.upstream.timeout = Span::from_secs(3600);
+    let told = explain(settings, &ask("www.example", Type::AAAA), |_| Conduct::Silent);
+    assert!(told.is_unfinished && told.answer.is_none());
+    assert!(!told.legs[0].is_over);
+}
+
+#[test]
+fn why_ad_is_set_or_not_is_told() {
+    let secure = |reply: Reply| Reply { flags: Flags::AD, ..reply };
+    let aaaa = Reply::empty("example", 60, 60);
+    let a = Reply::answer(&["www.example. 60 IN A 192.0.2.1"]);
+    let validating = ask("www.example", Type::AAAA).edns(1232, true);
+    let tell = |ask: &Ask, off: bool, aaaa: &Reply, a: &Reply| {
+        let mut settings = settings();
+        if off {
+            settings.dns64.dnssec = engine::settings::Dnssec::Off;
+        }
+        settings.dns64.break_dnssec = true;
+        let told = explain(settings, ask, says(aaaa.clone(), a.clone()));
+        let is_set = told.answered().unwrap().flags().contains(Flags::AD);
+        assert_eq!(is_set, told.security() == Security::Secure);
+        told.security()
+    };
+    let (signed_aaaa, signed_a) = (secure(aaaa.clone()), secure(a.clone()));
+    assert_eq!(tell(&validating, false, &signed_aaaa, &signed_a), Security::Secure);
+    assert_eq!(tell(&validating, true, &signed_aaaa, &signed_a), Security::Off);
+    assert_eq!(tell(&validating, false, &signed_aaaa, &a), Security::Insecure(1));
+    assert_eq!(tell(&validating, false, &aaaa, &signed_a), Security::Insecure(0));
+    let plain = ask("www.example", Type::AAAA);
+    assert_eq!(tell(&plain, false, &signed_aaaa, &signed_a), Security::NotAsked);
+    let checking = validating.clone().flags(Flags::RD.with(Flags::CD));
+    assert_eq!(tell(&checking, false, &signed_aaaa, &signed_a), Security::CheckingDisabled);
+    let mixed = ["www.example. 60 IN AAAA 2001:db8::1", "www.example. 60 IN AAAA ::ffff:192.0.2.1"];
+    assert_eq!(tell(&validating, false, &secure(Reply::answer(&mixed)), &a), Security::Filtered);
+    assert_eq!(tell(&ask("ipv4only.arpa", Type::AAAA), false, &aaaa, &a), Security::Own);
+}
+
+/// The replies that upstreams may give, at random.
+fn any_reply(asked: &Asked, chance: &mut Chance) -> Conduct {
+    let name = asked.name();
+    let pick = |chance: &mut Chance, from: &[&'static str]| from[chance.below(from.len() as u64) as usize];
+    let mut lines = Vec::new();
+    for _ in 0..chance.below(6) {
+        let ttl = chance.below(1000);
+        lines.push(match asked.qtype() {
+            Type::A => {
+                let address = pick(
+                    chance,
+                    &["192.0.2.1", "10.0.0.1", "127.0.0.1", "8.8.8.8", "198.51.100.7", "9.9.9.9"],
+                );
+                format!("{name} {ttl} IN A {address}")
+            }
+            _ => {
+                let address =
+                    pick(chance, &["2001:db8::1", "::ffff:192.0.2.1", "2001:db8:64::1", "64:ff9b::1"]);
+                format!("{name} {ttl} IN AAAA {address}")
+            }
+        });
+    }
+    if chance.below(5) == 0 {
+        lines = vec![format!("{name} 60 IN CNAME n{}.test.", chance.below(5))];
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    Conduct::Replies(match chance.below(10) {
+        0 => Reply::empty("test", chance.below(2000) as u32, chance.below(2000) as u32),
+        1 => Reply::rcode([Rcode::SERVFAIL, Rcode::NXDOMAIN, Rcode::REFUSED][chance.below(3) as usize]),
+        2 => return Conduct::Silent,
+        3 => return Conduct::Unreachable,
+        _ => Reply::answer(&lines),
+    })
+}
+
+#[test]
+fn the_addresses_of_an_explanation_are_those_of_the_answer() {
+    let mut synthesized = 0;
+    for seed in 0..3000 {
+        let mut chance = Chance::new(seed);
+        let mut settings = settings();
+        if chance.below(2) == 0 {
+            set_prefixes(&mut settings.dns64, "64:ff9b::/96 2001:db8:64::/96");
+        }
+        settings.dns64.max_records = 1 + chance.below(8) as usize;
+        settings.dns64.embed_non_global = chance.below(2) == 0;
+        settings.dns64.lookup =
+            [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(TRIP)][chance.below(3) as usize];
+        let rules = (0..chance.below(4)).map(|_| Rule {
+            ipv4: networks(["10.0.0.0/8", "192.0.2.0/24", "0.0.0.0/0"][chance.below(3) as usize]),
+            prefixes: [vec![], vec!["2001:db8:65::/96".parse().unwrap()]][chance.below(2) as usize].clone(),
+            ..Rule::default()
+        });
+        let mut rules: Vec<Rule> = rules.collect();
+        if chance.below(4) == 0 {
+            let prefixes = settings.dns64.prefixes.clone();
+            rules.push(Rule { ignores_real: true, prefixes, ..Rule::default() });
+        }
+        settings.dns64.rules = Rules::build(rules).unwrap().into();
+        let asked = ask("www.test", Type::AAAA).tcp(1);
+        let told = explain(settings, &asked, |asked| any_reply(asked, &mut chance));
+        let kept = told.real.iter().filter(|real| real.fate == RealFate::Kept).map(|real| real.address);
+        let embedded: Vec<Ipv6Addr> = told.addresses.iter().filter_map(|address| address.aaaa).collect();
+        synthesized += usize::from(!embedded.is_empty());
+        let mut explained: Vec<Ipv6Addr> = if embedded.is_empty() { kept.collect() } else { embedded };
+        let mut answered = aaaa_of(&told);
+        explained.sort();
+        answered.sort();
+        assert_eq!(explained, answered, "seed {seed}: {:?}", codes(&told));
+        if let Some(Ttl { a, soa, bound, result }) = told.ttl {
+            let message = told.answered().unwrap();
+            let ttls: BTreeSet<u32> = message
+                .records(Section::Answer)
+                .filter(|record| record.rtype == Type::AAAA && record.class == Class::IN)
+                .map(|record| record.ttl)
+                .collect();
+            assert_eq!(ttls, [result].into(), "seed {seed}");
+            let allowed = soa.map_or(600, |(ttl, minimum)| ttl.min(minimum));
+            assert_eq!((bound, result), (allowed, a.min(allowed)), "seed {seed}");
+        }
+    }
+    assert!(synthesized > 300, "{synthesized} of 3000 are syntheses");
+}
