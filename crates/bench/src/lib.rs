@@ -5,6 +5,7 @@ pub mod agent;
 pub mod bundle;
 pub mod cli;
 pub mod clock;
+pub mod conformance;
 pub mod device;
 pub mod environment;
 pub mod host;

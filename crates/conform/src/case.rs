@@ -54,6 +54,10 @@ pub struct Case {
     pub level: Level,
     /// What the expectation rests on.
     pub rfc: String,
+    /// Where the case comes from.
+    pub source: String,
+    /// Why; the trap; who is known to differ.
+    pub notes: String,
     /// The configuration, without what a runner adds.
     pub config: Object,
     /// Files beside the configuration: name and text.
@@ -145,8 +149,7 @@ struct WrittenCase {
     category: String,
     kind: Option<Kind>,
     rfc: String,
-    #[serde(rename = "source")]
-    _source: String,
+    source: String,
     level: Level,
     config: Object,
     #[serde(default)]
@@ -158,8 +161,7 @@ struct WrittenCase {
     expect: Object,
     #[serde(default)]
     steps: Vec<WrittenStep>,
-    #[serde(rename = "notes")]
-    _notes: Option<String>,
+    notes: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -225,8 +227,9 @@ impl WrittenCase {
                 Plan::Questions(std::iter::once(Ok(first)).chain(further).collect::<Result<_, String>>()?)
             }
         };
-        let Self { id, category, level, rfc, config, files, .. } = self;
-        Ok(Case { id, category, level, rfc, config, files, plan })
+        let Self { id, category, level, rfc, source, config, files, .. } = self;
+        let notes = self.notes.unwrap_or_default();
+        Ok(Case { id, category, level, rfc, source, notes, config, files, plan })
     }
 }
 

@@ -24,18 +24,31 @@ pub struct Exchange {
 
 /// Asks the server at `port` of the loopback address of the client's family.
 pub fn ask(port: u16, query: &Query, timeout: Duration) -> io::Result<Exchange> {
-    let sent = match &query.raw {
-        Some(octets) => octets.clone(),
-        None => question(query),
-    };
     let server = match query.client {
         IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
     };
+    ask_from(query.client, server, query, timeout)
+}
+
+/// Asks a server wherever it is, from the address that routing chooses.
+pub fn ask_at(server: SocketAddr, query: &Query, timeout: Duration) -> io::Result<Exchange> {
+    let anywhere: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    ask_from(anywhere, server, query, timeout)
+}
+
+fn ask_from(client: IpAddr, server: SocketAddr, query: &Query, timeout: Duration) -> io::Result<Exchange> {
+    let sent = match &query.raw {
+        Some(octets) => octets.clone(),
+        None => question(query),
+    };
     let begin = Instant::now();
     let answer = match query.transport {
-        Transport::Udp => over_udp(query.client, server, &sent, timeout),
-        Transport::Tcp => over_tcp(query.client, server, &sent, begin + timeout),
+        Transport::Udp => over_udp(client, server, &sent, timeout),
+        Transport::Tcp => over_tcp(client, server, &sent, begin + timeout),
     };
     let answer = match answer {
         Err(error) if is_no_answer(&error) => None,

@@ -4,9 +4,9 @@
 use crate::client;
 use crate::limits;
 use crate::query::Query;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -27,9 +27,9 @@ pub struct Program {
 }
 
 /// How a server shows that it can answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Ready {
-    /// A line on standard error that begins so.
+    /// A line of its output that begins so.
     Line(&'static str),
     /// It answers.
     Answer,
@@ -67,34 +67,7 @@ impl Program {
 
     /// Starts the server and waits until it is ready; its last words if it is not.
     pub fn start(&self, config: &Path, port: u16) -> Result<Device, Failure> {
-        let mut command = command(&self.serve, config);
-        if self.grouped {
-            command.process_group(0);
-        }
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-        let mut child = spawned.map_err(|error| Failure(format!("{}: {error}", self.serve[0])))?;
-        let stderr = child.stderr.take().expect("it is a pipe");
-        let words = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&words);
-        let (sender, lines) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            let mut stderr = BufReader::new(stderr);
-            let mut line = Vec::new();
-            // A line is cut where nobody would read on, so that a server without line ends is bounded too.
-            while matches!(stderr.by_ref().take(4096).read_until(b'\n', &mut line), Ok(1..)) {
-                let text = String::from_utf8_lossy(&line).into_owned();
-                remember(&mut kept.lock().expect("no reader panics"), &text);
-                // Nobody listens any more once the server is ready.
-                drop(sender.send(text));
-                line.clear();
-            }
-        });
-        let mut device = Device { child, grouped: self.grouped, reader: Some(reader), words };
-        match self.ready {
-            Ready::Line(beginning) => device.wait_for_line(beginning, &lines)?,
-            Ready::Answer => device.wait_for_answer(port)?,
-        }
-        Ok(device)
+        start(command(&self.serve, config), self.ready, self.grouped, port)
     }
 
     /// Checks a configuration file; nothing, if this server has no such command.
@@ -110,6 +83,64 @@ impl Program {
     }
 }
 
+/// A server with a configuration of its own, made for one case: what is started, with which files around it.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// The command line; never empty.
+    pub command: Vec<String>,
+    /// Files for the case's folder: name and text.
+    pub files: BTreeMap<String, String>,
+    /// Environment variables beside our own.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Launch {
+    /// Starts the server in `folder`, where the files already are, and waits until it answers at `port`.
+    pub fn start(&self, folder: &Path, port: u16) -> Result<Device, Failure> {
+        let (program, arguments) =
+            self.command.split_first().ok_or_else(|| Failure("the command line is empty".to_owned()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(&self.environment).current_dir(folder);
+        start(command, Ready::Answer, true, port)
+    }
+}
+
+/// Starts a server and waits until it is ready; its last words if it is not.
+fn start(mut command: Command, ready: Ready, grouped: bool, port: u16) -> Result<Device, Failure> {
+    if grouped {
+        command.process_group(0);
+    }
+    // Its last words may be on either output.
+    let pipe = io::pipe().and_then(|(reader, writer)| Ok((reader, writer.try_clone()?, writer)));
+    let (output, stdout, stderr) = pipe.map_err(|error| Failure(format!("a pipe: {error}")))?;
+    let spawned = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
+    let program = || command.get_program().to_string_lossy().into_owned();
+    let child = spawned.map_err(|error| Failure(format!("{}: {error}", program())))?;
+    // It holds our ends of the pipe, which would keep it open.
+    drop(command);
+    let words = Arc::new(Mutex::new(VecDeque::new()));
+    let kept = Arc::clone(&words);
+    let (sender, lines) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        // A line is cut where nobody would read on, so that a server without line ends is bounded too.
+        while matches!(output.by_ref().take(4096).read_until(b'\n', &mut line), Ok(1..)) {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            remember(&mut kept.lock().expect("no reader panics"), &text);
+            // Nobody listens any more once the server is ready.
+            drop(sender.send(text));
+            line.clear();
+        }
+    });
+    let mut device = Device { child, grouped, reader: Some(reader), words };
+    match ready {
+        Ready::Line(beginning) => device.wait_for_line(beginning, &lines)?,
+        Ready::Answer => device.wait_for_answer(port)?,
+    }
+    Ok(device)
+}
+
 /// A server did not become ready.
 #[derive(Clone, Debug)]
 pub struct Failure(pub String);
@@ -121,6 +152,14 @@ impl Failure {
         words.contains("address already in use")
             || words.contains("address in use")
             || words.contains("os error 98")
+    }
+
+    /// The reason, if the program said that a case is not for it: a line of its output that begins
+    /// `not-applicable: `, before it ended.
+    pub fn not_applicable(&self) -> Option<String> {
+        let (before, reason) = self.0.split_once("not-applicable: ")?;
+        let begins_a_line = before.ends_with("): ") || before.ends_with(" / ");
+        begins_a_line.then(|| reason.split(" / ").next().unwrap_or_default().trim().to_owned())
     }
 }
 
@@ -160,7 +199,7 @@ impl Device {
                 Ok(line) if line.starts_with(beginning) => return Ok(()),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => return Err(self.not_ready()),
-                // Standard error is closed, so the process is ending.
+                // Its output is closed, so the process is ending.
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(|error| Failure(error.to_string()))?;
                     return Err(Failure(format!("the server ended ({status}){}", self.last_words())));
@@ -171,8 +210,7 @@ impl Device {
 
     fn wait_for_answer(&mut self, port: u16) -> Result<(), Failure> {
         let end = Instant::now() + limits::START;
-        let query: Query =
-            serde_json::from_str(r#"{"name": "ready.invalid.", "type": "A"}"#).expect("it is a query");
+        let query = Query::probe();
         while Instant::now() < end {
             self.alive()?;
             let pause = Duration::from_millis(100);
@@ -222,6 +260,8 @@ impl Folder {
         loop {
             // A process number is not enough: in a namespace every runner may be the first process.
             let number = RandomState::new().hash_one(name);
+            // Servers put sockets there, whose paths are short (unix(7): 108 octets).
+            let name: String = name.chars().take(24).collect();
             let path = std::env::temp_dir().join(format!("sixfold-conform-{number:016x}-{name}"));
             match std::fs::create_dir(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -4,13 +4,16 @@
 //! The way of a case, from file to file: [`case`] reads a line, [`configuration`] writes the TOML file,
 //! [`device`] starts the server, [`upstream`] answers it as [`script`] and [`reply`] say, [`client`] asks,
 //! [`expect`] judges, [`play`] puts these together, [`run`] plays many cases at once and [`report`] sums up.
-//! [`namespace`] gives cases the client addresses that the machine does not have.
+//! [`namespace`] gives cases the client addresses that the machine does not have. [`subject`] is what can be tested besides
+//! our own server, for which [`wishes`] says what a case asks of a configuration; [`score`] counts by [`citation`];
+//! [`suite`] has the cases themselves.
 //!
 //! Nothing here is shared with the server that is tested: messages are read and written by the `domain` library.
 
 #![forbid(unsafe_code)]
 
 pub mod case;
+pub mod citation;
 pub mod client;
 pub mod configuration;
 pub mod device;
@@ -26,12 +29,20 @@ pub mod reply;
 pub mod report;
 pub mod rrset;
 pub mod run;
+pub mod score;
 pub mod script;
+pub mod subject;
+pub mod suite;
 pub mod upstream;
+pub mod wishes;
 pub mod words;
 
 pub use case::{Case, Level};
-pub use device::Program;
+pub use citation::Citation;
+pub use device::{Launch, Program};
 pub use later::Later;
 pub use report::{Outcome, Played, Summary};
 pub use run::Runner;
+pub use score::Score;
+pub use subject::{Foreign, Running, Subject};
+pub use wishes::Wishes;

@@ -9,6 +9,9 @@ pub const START: Duration = Duration::from_secs(20);
 /// Starts of one server: a port that was free a moment ago may be taken when the server binds it.
 pub const STARTS: usize = 4;
 
+/// A running server that answers nothing for so long is gone.
+pub const ALIVE: Duration = Duration::from_secs(5);
+
 /// `sixfold check` reads a file and ends.
 pub const CHECK: Duration = Duration::from_secs(20);
 

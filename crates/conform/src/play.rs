@@ -1,25 +1,28 @@
 //! Plays one case: a fresh server, a fresh upstream, a folder and ports of its own.
 
 use crate::case::{Case, Check, Object, Plan, Step};
-use crate::client;
+use crate::client::{self, Exchange};
 use crate::configuration::{self, Places};
 use crate::device::{Device, Failure, Folder, Program};
 use crate::expect::{self, Observation};
 use crate::limits;
+use crate::query::Query;
 use crate::report::Outcome;
+use crate::subject::{Running, Subject};
 use crate::upstream::Upstream;
 use std::collections::HashSet;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What all cases share.
 #[derive(Debug)]
 pub struct Stage {
     /// The server that is tested.
-    pub program: Program,
+    pub subject: Subject,
     /// The name of whoever runs this.
     pub user: String,
     /// Ports that a case has been given. None is given twice, so that cases which run side by side do not meet.
@@ -28,14 +31,31 @@ pub struct Stage {
 
 /// Plays `case`.
 pub fn play(case: &Case, stage: &Stage) -> Outcome {
-    let outcome = match &case.plan {
-        Plan::Check(check) => play_check(case, check, stage),
-        Plan::Questions(steps) => play_questions(case, steps, stage),
+    let outcome = match (&case.plan, &stage.subject) {
+        (Plan::Check(check), Subject::Program(program)) => play_check(case, check, program, stage),
+        (Plan::Check(_), _) => Ok(skipped("it is about Sixfold's configuration file")),
+        (Plan::Questions(steps), Subject::Running(running)) => play_to_running(case, steps, running),
+        (Plan::Questions(steps), _) => play_questions(case, steps, stage),
     };
     outcome.unwrap_or_else(|error| Outcome::Failed { differences: vec![error] })
 }
 
-fn play_check(case: &Case, check: &Check, stage: &Stage) -> Result<Outcome, String> {
+/// Whether the server can be started with nothing but defaults, or answers if it runs already.
+pub fn try_out(stage: &Stage) -> Result<(), String> {
+    if let Subject::Running(running) = &stage.subject {
+        return running.prepare();
+    }
+    let line = r#"{"id": "try-out", "category": "", "rfc": "-", "source": "", "level": "MUST", "config": {},
+                   "query": {"name": "ready.invalid.", "type": "A"}, "expect": {}}"#;
+    let case = Case::read(line).expect("it is a case");
+    match play(&case, stage) {
+        Outcome::Passed => Ok(()),
+        Outcome::Failed { differences } => Err(differences.join("; ")),
+        Outcome::Skipped { reason } => Err(reason),
+    }
+}
+
+fn play_check(case: &Case, check: &Check, program: &Program, stage: &Stage) -> Result<Outcome, String> {
     // Nothing listens there: only the configuration is read.
     let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
     let setting = Setting::prepare(case, stage, upstream)?;
@@ -43,10 +63,8 @@ fn play_check(case: &Case, check: &Check, stage: &Stage) -> Result<Outcome, Stri
         Some(text) => write(&setting.config, text)?,
         None => setting.write_config(&case.config)?,
     }
-    let Some(output) = stage.program.check(&setting.config) else {
-        return Ok(Outcome::Skipped {
-            reason: "this server has no command that checks a configuration".to_owned(),
-        });
+    let Some(output) = program.check(&setting.config) else {
+        return Ok(skipped("this server has no command that checks a configuration"));
     };
     let output = output?;
     let text =
@@ -64,17 +82,19 @@ fn play_check(case: &Case, check: &Check, stage: &Stage) -> Result<Outcome, Stri
 
 fn play_questions(case: &Case, steps: &[Step], stage: &Stage) -> Result<Outcome, String> {
     let upstream = Upstream::start().map_err(|error| format!("the runner's upstream: {error}"))?;
-    let (setting, mut device) = start(case, stage, upstream.address())?;
-    let mut differences = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        let own = play_step(step, &setting, &device, &upstream)?;
-        let number = if steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
-        differences.extend(own.into_iter().map(|difference| format!("{number}{difference}")));
-        // Later steps build on earlier ones; what they show after a failure says little.
-        if !differences.is_empty() {
-            break;
-        }
-    }
+    let (setting, mut device) = match start(case, stage, upstream.address())? {
+        Started::Ready(setting, device) => (setting, device),
+        Started::Inapplicable(reason) => return Ok(Outcome::Skipped { reason }),
+    };
+    let scene = Scene {
+        upstream: &upstream,
+        ask: &|query, timeout| client::ask(setting.port, query, timeout),
+        reload: &|config| {
+            setting.write_config(config)?;
+            device.hang_up()
+        },
+    };
+    let mut differences = scene.play(steps)?;
     if let Err(Failure(words)) = device.alive() {
         differences.push(words);
     }
@@ -82,52 +102,113 @@ fn play_questions(case: &Case, steps: &[Step], stage: &Stage) -> Result<Outcome,
     Ok(outcome(differences))
 }
 
-fn play_step(
-    step: &Step,
-    setting: &Setting,
-    device: &Device,
-    upstream: &Upstream,
-) -> Result<Vec<String>, String> {
-    thread::sleep(step.wait);
-    if let Some(rules) = &step.upstream {
-        upstream.set_rules(rules.clone());
+fn play_to_running(case: &Case, steps: &[Step], running: &Running) -> Result<Outcome, String> {
+    if let Some(reason) = running.refusal(case) {
+        return Ok(Outcome::Skipped { reason });
     }
-    if let Some(config) = &step.reload {
-        setting.write_config(config)?;
-        device.hang_up()?;
-        thread::sleep(limits::RELOAD);
-    }
-    let end = Instant::now() + step.retry;
-    loop {
-        upstream.forget();
-        let exchange = client::ask(setting.port, &step.query, step.timeout)
-            .map_err(|error| format!("the runner's client: {error}"))?;
-        thread::sleep(limits::AFTERWARDS);
-        let observation = Observation {
-            query: &step.query,
-            sent: &exchange.sent,
-            answer: exchange.answer.as_deref(),
-            elapsed: exchange.elapsed,
-            upstream: &upstream.seen(),
-        };
-        let differences = expect::judge(&step.expect, &observation);
-        if differences.is_empty() || Instant::now() >= end {
-            return Ok(differences);
+    let upstream = running.upstream();
+    // What the case before left would answer the probe and late questions.
+    upstream.set_rules(Vec::new());
+    running.prepare()?;
+    let faults = upstream.faults().len();
+    let scene = Scene {
+        upstream,
+        ask: &|query, timeout| client::ask_at(running.server(), query, timeout),
+        reload: &|_| Err("a server that runs already is not told to read its configuration".to_owned()),
+    };
+    let mut differences = scene.play(steps)?;
+    differences.extend(upstream.faults().into_iter().skip(faults));
+    Ok(outcome(differences))
+}
+
+/// A server that is ready, and its upstream.
+struct Scene<'a> {
+    upstream: &'a Upstream,
+    ask: &'a dyn Fn(&Query, Duration) -> io::Result<Exchange>,
+    reload: &'a dyn Fn(&Object) -> Result<(), String>,
+}
+
+impl Scene<'_> {
+    /// Plays the steps up to the first that fails: later ones build on earlier ones.
+    fn play(&self, steps: &[Step]) -> Result<Vec<String>, String> {
+        for (index, step) in steps.iter().enumerate() {
+            let differences = self.play_step(step)?;
+            if !differences.is_empty() {
+                let number = if steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
+                let numbered = differences.into_iter().map(|difference| format!("{number}{difference}"));
+                return Ok(numbered.collect());
+            }
         }
-        thread::sleep(limits::RETRY);
+        Ok(Vec::new())
+    }
+
+    fn play_step(&self, step: &Step) -> Result<Vec<String>, String> {
+        thread::sleep(step.wait);
+        if let Some(rules) = &step.upstream {
+            self.upstream.set_rules(rules.clone());
+        }
+        if let Some(config) = &step.reload {
+            (self.reload)(config)?;
+            thread::sleep(limits::RELOAD);
+        }
+        let end = Instant::now() + step.retry;
+        loop {
+            self.upstream.forget();
+            let exchange = (self.ask)(&step.query, step.timeout)
+                .map_err(|error| format!("the runner's client: {error}"))?;
+            thread::sleep(limits::AFTERWARDS);
+            let observation = Observation {
+                query: &step.query,
+                sent: &exchange.sent,
+                answer: exchange.answer.as_deref(),
+                elapsed: exchange.elapsed,
+                upstream: &self.upstream.seen(),
+            };
+            let differences = expect::judge(&step.expect, &observation);
+            if differences.is_empty() || Instant::now() >= end {
+                return Ok(differences);
+            }
+            thread::sleep(limits::RETRY);
+        }
     }
 }
 
+/// What came of starting a server.
+enum Started<'a> {
+    /// It runs.
+    Ready(Setting<'a>, Device),
+    /// The case does not apply to it; the reason.
+    Inapplicable(String),
+}
+
 /// Starts the server, with other ports when somebody else was faster.
-fn start<'a>(case: &Case, stage: &'a Stage, upstream: SocketAddr) -> Result<(Setting<'a>, Device), String> {
+fn start<'a>(case: &Case, stage: &'a Stage, upstream: SocketAddr) -> Result<Started<'a>, String> {
     let mut last = String::new();
     for _ in 0..limits::STARTS {
         let setting = Setting::prepare(case, stage, upstream)?;
-        setting.write_config(&case.config)?;
-        match stage.program.start(&setting.config, setting.port) {
-            Ok(device) => return Ok((setting, device)),
+        let started = match &stage.subject {
+            Subject::Program(program) => {
+                setting.write_config(&case.config)?;
+                program.start(&setting.config, setting.port)
+            }
+            Subject::Foreign(foreign) => match foreign.launch(case, &setting.places()) {
+                Ok(launch) => {
+                    for (name, text) in &launch.files {
+                        write(&setting.folder.path().join(name), text)?;
+                    }
+                    launch.start(setting.folder.path(), setting.port)
+                }
+                Err(reason) => return Ok(Started::Inapplicable(reason)),
+            },
+            Subject::Running(_) => return Err("it runs already".to_owned()),
+        };
+        match started {
+            Ok(device) => return Ok(Started::Ready(setting, device)),
             Err(failure) if failure.is_port_taken() => last = failure.0,
-            Err(Failure(words)) => return Err(words),
+            Err(failure) => match failure.not_applicable() {
+                Some(reason) => return Ok(Started::Inapplicable(reason)),
+                None => return Err(failure.0),
+            },
         }
     }
     Err(last)
@@ -194,6 +275,10 @@ fn free_port(stage: &Stage) -> Result<u16, String> {
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn skipped(reason: &str) -> Outcome {
+    Outcome::Skipped { reason: reason.to_owned() }
 }
 
 fn outcome(differences: Vec<String>) -> Outcome {

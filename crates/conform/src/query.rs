@@ -42,6 +42,13 @@ pub struct Query {
     pub raw: Option<Vec<u8>>,
 }
 
+impl Query {
+    /// A question that any server answers with something: it only shows that there is one.
+    pub fn probe() -> Query {
+        serde_json::from_str(r#"{"name": "ready.invalid.", "type": "A"}"#).expect("it is a query")
+    }
+}
+
 /// The OPT record of a question (RFC 6891).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

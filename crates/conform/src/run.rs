@@ -5,12 +5,13 @@ use crate::device::Program;
 use crate::namespace;
 use crate::play::{self, Stage};
 use crate::report::{Outcome, Played};
+use crate::subject::Subject;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,14 +22,33 @@ pub struct Runner {
     threads: NonZeroUsize,
     /// Why clients with addresses that the machine does not have are impossible, if they are.
     no_namespace: Option<String>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Runner {
     /// A runner of `threads` cases at a time. Client addresses outside of the loopback networks are taken to be
     /// impossible.
     pub fn new(program: Program, threads: NonZeroUsize) -> Runner {
-        let stage = Stage { program, user: user(), ports: Mutex::new(HashSet::new()) };
-        Runner { stage, threads, no_namespace: Some("no network namespace".to_owned()) }
+        Runner::of(Subject::Program(program), threads)
+    }
+
+    /// As [`new`](Self::new), for anything that can be tested. A server that runs already is asked one case at a time.
+    pub fn of(subject: Subject, threads: NonZeroUsize) -> Runner {
+        let threads = if matches!(subject, Subject::Running(_)) { NonZeroUsize::MIN } else { threads };
+        let stage = Stage { subject, user: user(), ports: Mutex::new(HashSet::new()) };
+        let no_namespace = Some("no network namespace".to_owned());
+        Runner { stage, threads, no_namespace, stop: Arc::default() }
+    }
+
+    /// Ends the run early when the flag is raised: cases that have not begun then are not played.
+    pub fn until(mut self, stop: Arc<AtomicBool>) -> Runner {
+        self.stop = stop;
+        self
+    }
+
+    /// Whether the server can be started, or answers; why not.
+    pub fn try_out(&self) -> Result<(), String> {
+        play::try_out(&self.stage)
     }
 
     /// Says that the runner is in a namespace with all client addresses ([`namespace::enter`]).
@@ -70,7 +90,10 @@ impl Runner {
         let begin = Instant::now();
         let foreign = case.clients().any(|client| !namespace::is_on_every_machine(client));
         let outcome = match &self.no_namespace {
-            Some(reason) if foreign => Outcome::Skipped { reason: reason.clone() },
+            _ if self.stop.load(Ordering::Relaxed) => Outcome::Skipped { reason: "interrupted".to_owned() },
+            Some(reason) if foreign && !matches!(self.stage.subject, Subject::Running(_)) => {
+                Outcome::Skipped { reason: reason.clone() }
+            }
             _ => play::play(case, &self.stage),
         };
         Played {

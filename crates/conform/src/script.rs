@@ -45,6 +45,13 @@ pub struct Rule {
     spoof: Vec<Forgery>,
 }
 
+impl Rule {
+    /// Whether its reply carries extended errors (RFC 8914).
+    pub fn has_extended_errors(&self) -> bool {
+        !self.ede.is_empty()
+    }
+}
+
 /// What a question must be like.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

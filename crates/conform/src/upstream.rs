@@ -11,7 +11,7 @@ use crate::reply;
 use crate::script::{Content, ForgeryKind, Rule, Script};
 use domain::base::iana::{Class, Rtype};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -68,6 +68,16 @@ impl Upstream {
     /// Starts without rules: everything it is asked does not exist.
     pub fn start() -> io::Result<Upstream> {
         let (datagrams, streams) = sockets()?;
+        Upstream::with(datagrams, streams)
+    }
+
+    /// Starts at an address that a running server forwards to.
+    pub fn start_at(address: SocketAddr) -> io::Result<Upstream> {
+        let streams = TcpListener::bind(address)?;
+        Upstream::with(UdpSocket::bind(streams.local_addr()?)?, streams)
+    }
+
+    fn with(datagrams: UdpSocket, streams: TcpListener) -> io::Result<Upstream> {
         let address = datagrams.local_addr()?;
         let shared = Arc::new(Shared::default());
         let for_datagrams = Arc::clone(&shared);
@@ -108,8 +118,12 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        // Wakes the thread that waits for connections.
-        drop(TcpStream::connect(self.address));
+        // Wakes the thread that waits for connections. One that listens everywhere is reached at home.
+        let mut own = self.address;
+        if own.ip().is_unspecified() {
+            own.set_ip(if own.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        drop(TcpStream::connect(own));
         for thread in self.threads.drain(..) {
             // A panic of a thread has been printed where it happened.
             drop(thread.join());

@@ -1,10 +1,12 @@
 //! Shows a run (`measure::run::Run`) to people and to other programs: one self-contained HTML page with charts, the tables of
-//! the papers as Markdown and LaTeX, trials as CSV, histograms as text.
+//! the papers as Markdown and LaTeX, trials as CSV, histograms as text. [`conformance`] is the page of another record: what
+//! came of conformance cases.
 //!
 //! Nothing here reads or writes files, nor computes what the run should have said: numbers are shown as they were recorded.
 #![forbid(unsafe_code)]
 
 mod chart;
+pub mod conformance;
 pub mod escape;
 mod grid;
 mod groups;
@@ -14,7 +16,7 @@ mod page;
 mod papers;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
-mod table;
+pub mod table;
 mod text;
 mod verdict;
 

@@ -149,7 +149,7 @@ fn free(address: SocketAddr) -> Result<SocketAddr, Trouble> {
 }
 
 /// Whether AppArmor enforces a profile for a program. Its list can be read by root alone, to whom it matters most.
-fn is_confined(program: &str) -> bool {
+pub(crate) fn is_confined(program: &str) -> bool {
     let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
     profiles.lines().any(|line| {

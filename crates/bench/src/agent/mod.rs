@@ -3,7 +3,7 @@
 //! The main thread carries out one order after the other. A thread reads them, so that the end of a load can be ordered
 //! while it goes on, and the end of the input is seen whatever the main thread does.
 
-mod devices;
+pub(crate) mod devices;
 pub mod limits;
 mod serving;
 

@@ -187,7 +187,8 @@ fn memory_mib() -> f64 {
 }
 
 /// An address with or without a port.
-fn endpoint(text: &str) -> Result<SocketAddr, String> {
+/// An address, with port 53 if it has none.
+pub(super) fn endpoint(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()
         .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53)))

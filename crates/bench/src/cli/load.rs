@@ -133,7 +133,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(2));
     }
     for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
-        writable(file)?;
+        writable("load", file)?;
     }
     let order = order(arguments);
     let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
@@ -164,10 +164,10 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     }
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
-        write(file, &format!("{text}\n"))?;
+        write("load", file, &format!("{text}\n"))?;
     }
     if let Some(file) = &arguments.csv {
-        write(file, &csv(&outcome))?;
+        write("load", file, &csv(&outcome))?;
     }
     Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -284,8 +284,8 @@ fn csv(outcome: &Outcome) -> String {
     text
 }
 
-/// Finds out before a load whether its result can be written afterwards. What the file has stays until then.
-fn writable(file: &Path) -> Result<(), String> {
+/// Finds out before a command's work whether its result can be written afterwards. What the file has stays until then.
+pub(super) fn writable(command: &str, file: &Path) -> Result<(), String> {
     if file == Path::new("-") {
         return Ok(());
     }
@@ -294,19 +294,20 @@ fn writable(file: &Path) -> Result<(), String> {
         .create(true)
         .open(file)
         .map(drop)
-        .map_err(|error| unwritable(file, &error))
+        .map_err(|error| unwritable(command, file, &error))
 }
 
-fn unwritable(file: &Path, error: &io::Error) -> String {
-    format!("load: {}: {error}; choose a place that can be written", file.display())
+fn unwritable(command: &str, file: &Path, error: &io::Error) -> String {
+    format!("{command}: {}: {error}; choose a place that can be written", file.display())
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
+/// Writes a result of a command where it was asked for.
+pub(super) fn write(command: &str, file: &Path, text: &str) -> Result<(), String> {
     if file == Path::new("-") {
         print!("{text}");
         return Ok(());
     }
-    fs::write(file, text).map_err(|error| unwritable(file, &error))
+    fs::write(file, text).map_err(|error| unwritable(command, file, &error))
 }
 
 fn server(text: &str) -> Result<SocketAddr, String> {

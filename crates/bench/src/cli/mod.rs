@@ -3,6 +3,7 @@
 mod agent;
 mod authority;
 mod compare;
+mod conform;
 mod load;
 mod report;
 mod run;
@@ -40,6 +41,8 @@ pub enum Command {
     Report(report::ReportArguments),
     /// Compares two runs: is the second faster or slower?
     Compare(compare::CompareArguments),
+    /// Plays conformance cases to a DNS64 server and scores it by RFC section and level.
+    Conform(Box<conform::ConformArguments>),
     /// Sends a load to a server, checks every reply and times every query.
     Load(Box<load::LoadArguments>),
     /// Serves the zone that devices under test ask, with faults on request.
@@ -58,6 +61,7 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Run(arguments) => arguments.run(),
         Command::Report(arguments) => report::report(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Conform(arguments) => conform::conform(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Agent => Ok(agent::agent()),

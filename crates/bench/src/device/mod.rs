@@ -66,6 +66,7 @@ impl Settings {
 }
 
 /// A device that can be configured.
+#[derive(Debug)]
 pub(crate) struct Template {
     /// Its name, one of [`NAMES`].
     pub(crate) name: &'static str,
@@ -117,18 +118,52 @@ const TEMPLATES: [&Template; NAMES.len()] = [
     &dnsproxy::TEMPLATE,
 ];
 
+/// A template whose program has been found.
+#[derive(Clone, Debug)]
+pub struct Known {
+    template: &'static Template,
+    program: String,
+    version: String,
+}
+
+impl Known {
+    /// Finds the program of the template `name`: the one that is given, or wherever such programs are.
+    pub fn find(name: &str, program: Option<&str>) -> Result<Known, DeviceError> {
+        let template = TEMPLATES.into_iter().find(|template| template.name == name);
+        let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
+        let program = program::find(template, program)?;
+        let version = program::version(template, &program);
+        Ok(Known { template, program: program.display().to_string(), version })
+    }
+
+    /// The name of the template.
+    pub fn name(&self) -> &'static str {
+        self.template.name
+    }
+
+    /// The path of the program.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// What the program says of its version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Files and command line for settings whose placeholders are filled.
+    pub fn plan(&self, settings: &Settings, folder: &Path) -> Plan {
+        let wanted = Wanted { settings, program: &self.program, version: &self.version, folder };
+        Plan { version: self.version.clone(), ..(self.template.plan)(&wanted) }
+    }
+}
+
 /// Turns a recipe into files and a command line for this host.
 pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Plan, DeviceError> {
     let settings = placeholder::in_options(settings, folder)?;
     match recipe {
         Recipe::Template { name, program } => {
-            let template = TEMPLATES.into_iter().find(|template| template.name == name);
-            let template = template.ok_or_else(|| DeviceError::Unknown(name.clone()))?;
-            let program = program::find(template, program.as_deref())?;
-            let version = program::version(template, &program);
-            let program = program.display().to_string();
-            let wanted = Wanted { settings: &settings, program: &program, version: &version, folder };
-            Ok(Plan { version: version.clone(), ..(template.plan)(&wanted) })
+            Ok(Known::find(name, program.as_deref())?.plan(&settings, folder))
         }
         Recipe::Custom { command, files } => {
             let fill = |text: &String| placeholder::fill(text, &settings, folder);

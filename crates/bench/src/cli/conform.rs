@@ -1,0 +1,258 @@
+//! `sixfold-bench conform`: plays conformance cases to a DNS64 server, whoever made it, and scores it.
+
+use super::authority::endpoint;
+use super::load::{writable, write};
+use super::report::print;
+use crate::conformance::{self, Scorecard};
+use crate::{device, stop};
+use clap::{ArgGroup, Args};
+use conform::namespace::{self, Entry};
+use conform::{Case, Level, Played, Program, Runner, Running, Subject, run, suite, wishes};
+use std::io::{self, IsTerminal, Write};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+const HELP: &str = "\
+A case has a configuration, a scripted upstream, questions, and what must come back. What is tested is one of these:
+
+  --device NAME      a server on this host, started anew for each case and told in its own words what the case asks for
+  --start COMMAND    any server: words separated by spaces, {config} stands for the case's configuration (TOML); a program \
+that prints a line \"not-applicable: REASON\" and ends has no word for it
+  --server ADDR      one that runs already, with one prefix, and forwards to --upstream-listen; its cache must be off, or \
+emptied by --flush
+
+Cases do not apply to a server that has no option for what they ask; the table counts them, with the reasons. Clients at \
+addresses that this host does not have need root, for a network namespace.
+
+Exit status: 0 all cases of level MUST and SHOULD that apply have passed, 1 some have not, or none could be played, 2 wrong \
+usage or a mistake in a file of cases.
+
+Example: how well does Unbound from the distribution's package do DNS64?
+  sixfold-bench conform --device unbound --html unbound.html";
+
+/// `sixfold-bench conform`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP, group = ArgGroup::new("tested").required(true).args(["device", "start", "server", "list"]))]
+pub struct ConformArguments {
+    /// Server to test, configured and started for each case
+    #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
+    device: Option<String>,
+    /// Path of the program of --device [default: looked for]
+    #[arg(long, value_name = "FILE", requires = "device")]
+    program: Option<String>,
+    /// Server to test, started for each case by this command line: words separated by spaces, one of them with {config}
+    #[arg(long, value_name = "COMMAND", value_parser = startable)]
+    start: Option<String>,
+    /// Server to test that runs already; port 53 unless said otherwise
+    #[arg(long, value_name = "ADDR", requires = "upstream_listen", value_parser = endpoint)]
+    server: Option<SocketAddr>,
+    /// Where the scripted upstream listens, to which --server forwards everything; port 53 unless said otherwise
+    #[arg(long, value_name = "ADDR", requires = "server", value_parser = endpoint)]
+    upstream_listen: Option<SocketAddr>,
+    /// Prefix of --server; only cases with this prefix alone apply to it
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    prefix: (Ipv6Addr, u8),
+    /// Command line that empties the cache of --server, before each case [default: none; its cache is off]
+    #[arg(long, value_name = "COMMAND", requires = "server")]
+    flush: Option<String>,
+    /// Cases: a file with one JSON object a line [default: those that are built in]
+    #[arg(long, value_name = "FILE")]
+    cases: Option<PathBuf>,
+    /// Only cases of this category; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    category: Vec<String>,
+    /// Only cases of this level: MUST, SHOULD, MAY or local; may be repeated [default: all]
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    level: Vec<Level>,
+    /// Only the case with this ID; may be repeated [default: all]
+    #[arg(long, value_name = "ID")]
+    case: Vec<String>,
+    /// Print the cases, one a line, and play none
+    #[arg(long)]
+    list: bool,
+    /// Write the results as JSON to this file (-: standard output) [default: not written]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the results as a page to this file (-: standard output) [default: not written]
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Cases that are played at the same time, 1 to 64; one with --server [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: Option<u8>,
+}
+
+/// Does it.
+pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
+    let cases = match chosen(arguments) {
+        Ok(cases) => cases,
+        Err(error) => {
+            eprintln!("sixfold-bench: conform: {error}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if arguments.list {
+        print(&listed(&cases))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for file in [&arguments.json, &arguments.html].into_iter().flatten() {
+        writable("conform", file)?;
+    }
+    let (subject, device, version) = subject(arguments)?;
+    let runner = match stage(arguments, subject, &cases) {
+        Stage::Here(runner) => runner,
+        Stage::Elsewhere(code) => return Ok(code),
+    };
+    let stop = stop::flag().map_err(|error| format!("conform: signals: {error}"))?;
+    let runner = runner.until(stop.clone());
+    runner.try_out().map_err(|error| {
+        let program = arguments.device.as_ref().map_or("", |_| device.as_str());
+        format!("conform: {device} cannot be tested: {error}{}", conformance::hint(program))
+    })?;
+    let results = play(&runner, &cases);
+    let suite = match &arguments.cases {
+        Some(file) => file.display().to_string(),
+        None => "built-in cases".to_owned(),
+    };
+    let tool = format!("sixfold-bench {}", super::VERSION.lines().next().unwrap_or_default());
+    let card = Scorecard { device, version, suite, tool, cases, results };
+    let is_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(|file| file.as_os_str() == "-");
+    if is_output(&arguments.json) || is_output(&arguments.html) {
+        eprint!("{}", card.text());
+    } else {
+        print(&card.text())?;
+    }
+    if let Some(file) = &arguments.json {
+        write("conform", file, &card.json())?;
+    }
+    if let Some(file) = &arguments.html {
+        write("conform", file, &card.page())?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err("conform: interrupted: some cases were not played".to_owned());
+    }
+    Ok(if card.score().holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The cases that are asked for. The error is wrong usage.
+fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
+    let all = match &arguments.cases {
+        Some(file) => {
+            let text =
+                std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            Case::read_all(&text).map_err(|error| format!("{}: {error}", file.display()))?
+        }
+        None => suite::built_in()?,
+    };
+    for id in &arguments.case {
+        if !all.iter().any(|case| case.id == *id) {
+            return Err(format!("no case has the ID \"{id}\"; --list prints all"));
+        }
+    }
+    for category in &arguments.category {
+        if !all.iter().any(|case| case.category == *category) {
+            let mut known: Vec<&str> = all.iter().map(|case| case.category.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            return Err(format!("no case is of the category \"{category}\"; there are {}", known.join(", ")));
+        }
+    }
+    let wanted = |case: &Case| {
+        (arguments.case.is_empty() || arguments.case.contains(&case.id))
+            && (arguments.category.is_empty() || arguments.category.contains(&case.category))
+            && (arguments.level.is_empty() || arguments.level.contains(&case.level))
+    };
+    let cases: Vec<Case> = all.into_iter().filter(wanted).collect();
+    if cases.is_empty() { Err("no case is left; take a filter away".to_owned()) } else { Ok(cases) }
+}
+
+fn listed(cases: &[Case]) -> String {
+    let line = |case: &Case| format!("{}\t{}\t{}\t{}\n", case.id, case.level, case.category, case.rfc);
+    cases.iter().map(line).collect()
+}
+
+/// What is tested, what it is called, and its version.
+fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
+    if let Some(name) = &arguments.device {
+        let (subject, version) = conformance::templated(name, arguments.program.as_deref())
+            .map_err(|error| format!("conform: {error}, or say where it is with --program"))?;
+        return Ok((subject, name.clone(), version));
+    }
+    if let Some(command) = &arguments.start {
+        // It must not outlive us, however we end.
+        let program = Program::from_template(&format!("setpriv --pdeathsig KILL -- {command}"))?;
+        return Ok((Subject::Program(program), command.clone(), String::new()));
+    }
+    let (Some(server), Some(upstream)) = (arguments.server, arguments.upstream_listen) else {
+        return Err("conform: nothing to test; say --device, --start or --server".to_owned());
+    };
+    let words = arguments.flush.as_deref().unwrap_or_default();
+    let flush = words.split_whitespace().map(str::to_owned).collect();
+    let running = Running::new(server, upstream, arguments.prefix, flush)
+        .map_err(|error| format!("conform: {error}"))?;
+    Ok((Subject::Running(Box::new(running)), server.to_string(), String::new()))
+}
+
+/// Where the cases are played.
+enum Stage {
+    /// By this runner.
+    Here(Runner),
+    /// They have been, by this program once more inside of a namespace that has the clients' addresses.
+    Elsewhere(ExitCode),
+}
+
+fn stage(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Stage {
+    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let jobs = arguments.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(cores);
+    let clients = run::foreign_clients(cases);
+    if clients.is_empty() || matches!(subject, Subject::Running(_)) {
+        return Stage::Here(Runner::of(subject, jobs));
+    }
+    let own: Vec<String> = std::env::args().skip(1).collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    match namespace::enter(&clients, &own, &[]) {
+        Entry::Inside => Stage::Here(Runner::of(subject, jobs).inside_namespace()),
+        Entry::Done(status) => {
+            Stage::Elsewhere(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
+        }
+        Entry::Unavailable(reason) => Stage::Here(
+            Runner::of(subject, jobs).without_namespace(format!("clients at other addresses: {reason}")),
+        ),
+    }
+}
+
+/// Plays the cases; on a terminal it is told how far they are.
+fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
+    let is_terminal = io::stderr().is_terminal();
+    let (done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let results = runner.run(cases, |played| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        let failed =
+            failed.fetch_add(usize::from(played.failed()), Ordering::Relaxed) + usize::from(played.failed());
+        if is_terminal {
+            // A status that cannot be shown is no reason to stop.
+            let _ = write!(io::stderr(), "\r\x1b[K{done} of {} cases, {failed} failed", cases.len());
+        }
+    });
+    if is_terminal {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    results
+}
+
+fn startable(text: &str) -> Result<String, String> {
+    Program::from_template(text).map(|_| text.to_owned())
+}
+
+fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
+    wishes::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let levels = [Level::Must, Level::Should, Level::May, Level::Local];
+    let found = levels.into_iter().find(|level| level.to_string().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| "there are MUST, SHOULD, MAY and local".to_owned())
+}

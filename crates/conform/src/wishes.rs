@@ -1,0 +1,284 @@
+//! What a case asks of a server's configuration, in words that other servers have too: prefixes, exclusions, mapped IPv4
+//! networks. Keys that only Sixfold has, at another value than their default, make a case not applicable to others, with
+//! the key as the reason; so does an expectation that rests on Sixfold's interface alone.
+//!
+//! How long a try takes (`[upstream] timeout`, `tries`) is not asked of others: it bounds the time of a case, not the
+//! answer.
+
+use crate::case::{Case, Object, Plan};
+use crate::citation::Citation;
+use crate::message::Flag;
+use crate::script::Rule;
+use serde_json::{Value, json};
+use std::net::Ipv6Addr;
+
+/// The prefix of a server that is told none (RFC 6147 section 5.2).
+pub const WELL_KNOWN: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+
+/// Keys of Sixfold that others have no word for, each with the value that changes nothing. For `non-global` and
+/// `never-embed` that is the value under which every address is embedded, as others do; an absent key leaves the case to
+/// its expectation.
+const UNTRANSLATED: [(&str, fn() -> Value); 24] = [
+    ("dns64.non-global", || json!("embed")),
+    ("dns64.never-embed", || json!([])),
+    ("dns64.lookup", || json!("sequential")),
+    ("dns64.ptr", || json!("cname")),
+    ("dns64.ptr-server", || json!("localhost.")),
+    ("dns64.ptr-contact", || json!("nobody.invalid.")),
+    ("dns64.max-records", || json!(64)),
+    ("dns64.on-failure.servfail", || json!("synthesize")),
+    ("dns64.on-failure.refused", || json!("synthesize")),
+    ("dns64.on-failure.formerr", || json!("synthesize")),
+    ("dns64.on-failure.notimp", || json!("synthesize")),
+    ("dns64.on-failure.timeout", || json!("synthesize")),
+    ("upstream.forwarders", || json!(["{upstream}"])),
+    ("upstream.transport", || json!("udp")),
+    ("upstream.select", || json!("ordered")),
+    ("local.records", || json!([])),
+    ("filter.block", || json!([])),
+    ("filter.rpz", || json!([])),
+    ("cache.size", || json!("128MiB")),
+    ("cache.min-ttl", || json!("0s")),
+    ("cache.max-ttl", || json!("1d")),
+    ("cache.max-negative-ttl", || json!("1h")),
+    ("edns.client-subnet", || json!("off")),
+    ("edns.udp-size", || json!(1232)),
+];
+
+/// Keys that change how long something takes or what happens in the background, not what the first answer is.
+const IGNORED: [&str; 4] = ["upstream.timeout", "upstream.tries", "cache.prefetch", "server.workers"];
+
+/// What a case asks of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// The prefixes with their lengths, in order; never empty.
+    pub prefixes: Vec<(Ipv6Addr, u8)>,
+    /// Networks whose AAAA records count as absent; nothing: the server's default.
+    pub exclude: Option<Vec<String>>,
+    /// IPv4 networks with prefixes of their own, or with none; the first that matches decides.
+    pub mapped: Vec<Mapped>,
+    /// Clients that are served with synthesis; nothing: all.
+    pub clients: Option<Vec<String>>,
+    /// What stands behind the address in a synthesized one.
+    pub suffix: Option<Ipv6Addr>,
+    /// No synthesis for queries without RD.
+    pub recursive_only: bool,
+    /// Synthesis even with DO and CD.
+    pub break_dnssec: bool,
+    /// Expired records may answer (RFC 8767).
+    pub stale: bool,
+    /// `ipv4only.arpa` is answered without the upstream.
+    pub ipv4only: bool,
+    /// The AD bit of the upstream is believed, and the case shows it.
+    pub trust: bool,
+}
+
+/// IPv4 networks and what they are mapped to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The networks.
+    pub ipv4: Vec<String>,
+    /// The prefixes; none: such addresses are left out.
+    pub prefixes: Vec<(Ipv6Addr, u8)>,
+}
+
+impl Wishes {
+    /// Reads a case; the reason, if it cannot be played to any server but Sixfold.
+    pub fn of(case: &Case) -> Result<Wishes, String> {
+        if matches!(case.plan, Plan::Check(_)) {
+            return Err("it is about Sixfold's configuration file".to_owned());
+        }
+        if Citation::of(case) == Citation::Interface {
+            return Err("it rests on Sixfold's own interface".to_owned());
+        }
+        if case.steps().iter().any(|step| step.reload.is_some()) {
+            return Err("it reloads Sixfold's configuration".to_owned());
+        }
+        let mut wishes = Wishes::read(&case.config)?;
+        wishes.trust &= shows_trust(case);
+        Ok(wishes)
+    }
+
+    /// Whether a server needs nothing but these prefixes.
+    pub fn are_plain(&self) -> bool {
+        let Wishes { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } = self;
+        let nothing = exclude.is_none() && mapped.is_empty() && clients.is_none() && suffix.is_none();
+        nothing && !recursive_only && !break_dnssec && !stale && !self.trust && self.ipv4only
+    }
+
+    fn read(config: &Object) -> Result<Wishes, String> {
+        let mut wishes = Wishes {
+            prefixes: vec![WELL_KNOWN],
+            exclude: None,
+            mapped: Vec::new(),
+            clients: None,
+            suffix: None,
+            recursive_only: false,
+            break_dnssec: false,
+            stale: false,
+            ipv4only: true,
+            trust: false,
+        };
+        let mut keys = Vec::new();
+        flatten("", config, &mut keys);
+        for (key, value) in keys {
+            wishes.take(&key, value)?;
+        }
+        Ok(wishes)
+    }
+
+    fn take(&mut self, key: &str, value: &Value) -> Result<(), String> {
+        let wrong = || format!("no option for {key} = {value}");
+        match key {
+            "dns64.prefixes" => {
+                self.prefixes = prefixes(value).filter(|list| !list.is_empty()).ok_or_else(wrong)?;
+            }
+            "dns64.exclude-aaaa" => self.exclude = Some(texts(value).ok_or_else(wrong)?),
+            "dns64.clients" => self.clients = Some(texts(value).ok_or_else(wrong)?),
+            "dns64.suffix" => self.suffix = Some(address(value).ok_or_else(wrong)?),
+            "dns64.recursive-only" => self.recursive_only = value.as_bool().ok_or_else(wrong)?,
+            "dns64.break-dnssec" => self.break_dnssec = value.as_bool().ok_or_else(wrong)?,
+            "dns64.ipv4only-arpa" => self.ipv4only = value.as_bool().ok_or_else(wrong)?,
+            "dns64.dnssec" => {
+                self.trust = match value.as_str() {
+                    Some("trust") => true,
+                    Some("off") => false,
+                    _ => return Err(wrong()),
+                }
+            }
+            "dns64.rule" => {
+                let rules = value.as_array().ok_or_else(wrong)?;
+                self.mapped = rules
+                    .iter()
+                    .map(|rule| {
+                        mapped(rule).ok_or_else(|| "no option for rules by name or client".to_owned())
+                    })
+                    .collect::<Result<_, _>>()?;
+            }
+            "cache.stale" => self.stale = value.as_str() != Some("0s"),
+            key if IGNORED.contains(&key) => {}
+            key => {
+                let usual = UNTRANSLATED.iter().find(|(name, _)| *name == key);
+                if usual.is_none_or(|(_, usual)| usual() != *value) {
+                    return Err(format!("no option for {key}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the case can tell whether the AD bit of the upstream is believed: AD is expected, or an extended error says
+/// that the upstream found the data bogus.
+fn shows_trust(case: &Case) -> bool {
+    let mut steps = case.steps().iter();
+    steps.any(|step| {
+        let expects_ad = step.expect.iter().any(|expect| {
+            expect.flags.as_ref().is_some_and(|flags| flags.contains(&Flag::Ad))
+                && !expect.flags_free.contains(&Flag::Ad)
+        });
+        expects_ad || step.upstream.iter().flatten().any(Rule::has_extended_errors)
+    })
+}
+
+/// The keys of a nested object with dots between the names of tables. A list of tables is a value.
+fn flatten<'a>(path: &str, table: &'a Object, keys: &mut Vec<(String, &'a Value)>) {
+    for (name, value) in table {
+        let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match value {
+            Value::Object(table) => flatten(&key, table, keys),
+            value => keys.push((key, value)),
+        }
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+fn address(value: &Value) -> Option<Ipv6Addr> {
+    value.as_str()?.parse().ok()
+}
+
+fn prefixes(value: &Value) -> Option<Vec<(Ipv6Addr, u8)>> {
+    texts(value)?.iter().map(|text| prefix(text)).collect()
+}
+
+/// Reads `ADDRESS/LENGTH`.
+pub fn prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
+    let (address, length) = text.split_once('/')?;
+    Some((address.parse().ok()?, length.parse().ok().filter(|length| *length <= 128)?))
+}
+
+/// A rule that goes by the IPv4 address alone.
+fn mapped(rule: &Value) -> Option<Mapped> {
+    let rule = rule.as_object()?;
+    if rule.keys().any(|key| key != "ipv4" && key != "prefixes") {
+        return None;
+    }
+    Some(Mapped { ipv4: texts(rule.get("ipv4")?)?, prefixes: prefixes(rule.get("prefixes")?)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(config: &str, rfc: &str) -> Case {
+        Case::read(&format!(
+            r#"{{"id": "w", "category": "c", "rfc": "{rfc}", "source": "", "level": "MUST", "config": {config},
+                "query": {{"name": "a.", "type": "AAAA"}}, "expect": {{}}}}"#
+        ))
+        .unwrap()
+    }
+
+    fn wishes(config: &str) -> Result<Wishes, String> {
+        Wishes::of(&case(config, "RFC 6147 5"))
+    }
+
+    #[test]
+    fn without_a_word_it_is_the_well_known_prefix() {
+        let plain = wishes("{}").unwrap();
+        assert_eq!(plain.prefixes, [WELL_KNOWN]);
+        assert!(plain.are_plain());
+    }
+
+    #[test]
+    fn what_others_have_words_for_is_translated() {
+        let config = r#"{"dns64": {"prefixes": ["2001:db8::/32"], "exclude-aaaa": ["::/0"], "suffix": "::7",
+            "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}, "upstream": {"timeout": "300ms", "tries": 1}}"#;
+        let wishes = wishes(config).unwrap();
+        assert_eq!(wishes.prefixes, [("2001:db8::".parse().unwrap(), 32)]);
+        assert_eq!(wishes.exclude, Some(vec!["::/0".to_owned()]));
+        assert_eq!(wishes.mapped, [Mapped { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]);
+        assert!(!wishes.are_plain());
+    }
+
+    #[test]
+    fn a_key_of_ours_alone_is_the_reason_unless_it_has_the_value_of_everybody() {
+        assert_eq!(wishes(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(), "no option for dns64.lookup");
+        assert!(wishes(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#).unwrap().are_plain());
+        assert_eq!(wishes(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
+        assert!(wishes(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
+    }
+
+    #[test]
+    fn what_rests_on_our_interface_is_not_for_others() {
+        let error = Wishes::of(&case("{}", "contract dns64 clients")).unwrap_err();
+        assert!(error.contains("interface"), "{error}");
+    }
+
+    #[test]
+    fn trust_is_needed_where_the_answer_shows_it() {
+        let line = |flags: &str, ede: &str| {
+            format!(
+                r#"{{"id": "w", "category": "c", "rfc": "RFC 6147 5.5", "source": "", "level": "MUST",
+                    "config": {{"dns64": {{"dnssec": "trust"}}}}, "query": {{"name": "a.", "type": "AAAA"}},
+                    "upstream": [{{"name": "a.", "type": "AAAA", "ede": {ede}}}], "expect": {{"flags": {flags}}}}}"#
+            )
+        };
+        let trust = |flags, ede| Wishes::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
+        assert!(trust(r#"["QR", "AD"]"#, "[]"));
+        assert!(trust(r#"["QR"]"#, "[6]"));
+        assert!(!trust(r#"["QR"]"#, "[]"));
+    }
+}
