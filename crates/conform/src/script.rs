@@ -46,9 +46,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether its reply carries extended errors (RFC 8914).
-    pub fn has_extended_errors(&self) -> bool {
-        !self.ede.is_empty()
+    /// Whether its reply says that the data were found bogus (RFC 8914 sections 4.7 to 4.13).
+    pub fn says_bogus(&self) -> bool {
+        self.ede.iter().any(|code| (6..=12).contains(code))
     }
 }
 

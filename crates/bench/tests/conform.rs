@@ -1,0 +1,235 @@
+//! `sixfold-bench conform` as its users meet it: wrong usage, servers that do not start, die, have no option, or run
+//! already. The server is this test itself, started once more as a process, which refuses everything that it is asked.
+
+use serde_json::Value;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+/// Set to the configuration file for the process that plays the server.
+const CONFIG: &str = "SIXFOLD_BENCH_REFUSING_SERVER";
+
+/// Set to what it does besides.
+const MODE: &str = "SIXFOLD_BENCH_REFUSING_MODE";
+
+/// A case that the server passes, and one that it fails.
+const PASSED: &str = r#"{"id": "refused", "category": "errors", "rfc": "RFC 1035 4.1.1", "source": "here", "level": "MUST", "config": {}, "query": {"name": "a.", "type": "A"}, "expect": {"rcode": "REFUSED"}, "timeout_ms": 3000}"#;
+const FAILED: &str = r#"{"id": "answered", "category": "synthesis", "rfc": "RFC 6147 5.1.7", "source": "here", "level": "LEVEL", "config": {}, "query": {"name": "b.", "type": "AAAA"}, "expect": {"rcode": "NOERROR"}, "timeout_ms": 3000}"#;
+
+/// A file that goes with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, text: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("sixfold-bench-conform-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Scratch(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn conform(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("conform").args(arguments).output().unwrap()
+}
+
+/// The exit status, standard output, standard error.
+fn said(output: &Output) -> (i32, String, String) {
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The command line that starts the server.
+fn server(mode: &str) -> String {
+    let this = std::env::current_exe().unwrap();
+    format!("env {CONFIG}={{config}} {MODE}={mode} {} --exact server_process --nocapture", this.display())
+}
+
+/// Plays the two cases, the second of this level, to the server.
+fn play(mode: &str, level: &str, more: &[&str]) -> Output {
+    let text = format!("{PASSED}\n{}\n", FAILED.replace("LEVEL", level));
+    let cases = Scratch::new(&format!("{mode}-{level}-{}.jsonl", more.len()), &text);
+    let command = server(mode);
+    conform(&[&["--cases", cases.path(), "--start", &command], more].concat())
+}
+
+#[test]
+fn wrong_usage_is_told_and_ends_with_2() {
+    for (arguments, word) in [
+        (&[][..], "--device"),
+        (&["--device", "dnsmasq"], "dnsmasq"),
+        (&["--device", "bind", "--server", "::1"], "cannot be used"),
+        (&["--server", "::1"], "--upstream-listen"),
+        (&["--start", "mydns64"], "{config}"),
+        (&["--device", "bind", "--level", "WOULD"], "MUST"),
+        (&["--device", "bind", "--jobs", "0"], "--jobs"),
+        (&["--device", "bind", "--case", "no-such-case"], "no-such-case"),
+        (&["--device", "bind", "--category", "no-such"], "synthesis"),
+        (&["--device", "bind", "--case", "nxdomain", "--level", "MAY"], "no case is left"),
+        (&["--device", "bind", "--cases", "/nowhere/at-all"], "/nowhere/at-all"),
+    ] {
+        let (status, _, errors) = said(&conform(arguments));
+        assert_eq!(status, 2, "{arguments:?}: {errors}");
+        assert!(errors.contains(word), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_file_of_cases_is_told_with_its_line() {
+    let wrong =
+        PASSED.replace("REFUSED", "NO-SUCH-CODE").replace("\"id\": \"refused\"", "\"id\": \"second\"");
+    let cases = Scratch::new("wrong.jsonl", &format!("{PASSED}\n\n{wrong}\n"));
+    let (status, _, errors) = said(&conform(&["--device", "bind", "--cases", cases.path()]));
+    assert_eq!(status, 2, "{errors}");
+    assert!(errors.contains(": line 3: second: "), "{errors}");
+}
+
+#[test]
+fn the_cases_are_listed() {
+    let (status, all, _) = said(&conform(&["--list"]));
+    assert_eq!(status, 0);
+    assert!(all.lines().count() > 600 && all.contains("nxdomain\tMUST\terrors\tRFC 6147 5.1.2"), "{all}");
+    let (_, few, _) = said(&conform(&["--list", "--category", "ttl", "--level", "should"]));
+    assert!(!few.is_empty() && few.lines().all(|line| line.contains("\tSHOULD\tttl\t")), "{few}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named_with_the_way_to_get_it() {
+    let (status, _, errors) = said(&conform(&["--device", "bind", "--program", "/nowhere/at-all"]));
+    assert_eq!(status, 1);
+    assert!(errors.contains("/nowhere/at-all is not on this host") && errors.contains("bind9"), "{errors}");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_told_with_its_last_words() {
+    let (status, said, errors) = said(&play("ends", "MUST", &[]));
+    assert_eq!((status, said.as_str()), (1, ""));
+    assert!(errors.contains("cannot be tested") && errors.contains("this mode is not liked"), "{errors}");
+}
+
+#[test]
+fn a_server_that_has_failed_is_scored() {
+    let json = Scratch::new("scored.json", "");
+    let html = Scratch::new("scored.html", "");
+    let files = ["--json", json.path(), "--html", html.path()];
+    let (status, text, errors) = said(&play("refuses", "MUST", &files));
+    assert_eq!(status, 1, "{errors}");
+    assert!(text.contains("FAILED answered [MUST, RFC 6147 5.1.7]\n    asked: b. AAAA\n"), "{text}");
+    assert!(text.contains("RCODE: REFUSED, expected NOERROR"), "{text}");
+    assert!(text.ends_with("2 cases; passed: 1 of 2 MUST; 0 not applicable\n"), "{text}");
+    let results: Value = serde_json::from_str(&std::fs::read_to_string(&json.0).unwrap()).unwrap();
+    assert_eq!((&results["all"]["passed"], &results["all"]["failed"]), (&1.into(), &1.into()));
+    let page = std::fs::read_to_string(&html.0).unwrap();
+    assert!(page.contains("answered") && page.ends_with("</html>\n"));
+}
+
+#[test]
+fn what_need_not_hold_does_not_decide() {
+    let (status, text, errors) = said(&play("refuses", "local", &[]));
+    assert_eq!(status, 0, "{text}{errors}");
+    assert!(text.contains("passed: 1 of 1 MUST, 0 of 1 local"), "{text}");
+}
+
+#[test]
+fn a_server_that_dies_fails_the_case_and_the_others_go_on() {
+    let (status, text, errors) = said(&play("dies", "MUST", &["--jobs", "1"]));
+    assert_eq!(status, 1, "{errors}");
+    let (_, after) = text.split_once("FAILED answered").unwrap();
+    assert!(after.contains("the server ended (exit status: 3)"), "{text}");
+    assert!(text.contains("passed: 1 of 2 MUST"), "{text}");
+}
+
+#[test]
+fn a_program_can_say_that_a_case_is_not_for_it() {
+    let (status, text, errors) = said(&play("declines", "MUST", &[]));
+    assert_eq!(status, 0, "{text}{errors}");
+    assert!(text.contains("    1  no option for b\n") && text.contains("1 not applicable"), "{text}");
+}
+
+#[test]
+fn json_on_standard_output_is_json_alone() {
+    let (_, text, errors) = said(&play("refuses", "MUST", &["--json", "-"]));
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(results["cases"][1]["outcome"], "failed");
+    assert!(errors.contains("FAILED answered"), "{errors}");
+}
+
+/// A server that runs already, ended with this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
+    let own = UdpSocket::bind("[::1]:0").unwrap();
+    let address = own.local_addr().unwrap();
+    drop(own);
+    let listen = Scratch::new("running.toml", &format!("listen = [\"{address}\"]\n"));
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "server_process", "--nocapture"])
+        .env(CONFIG, listen.path())
+        .env(MODE, "refuses");
+    let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let other = PASSED
+        .replace("\"config\": {}", r#""config": {"dns64": {"prefixes": ["2001:db8::/96"]}}"#)
+        .replace("\"id\": \"refused\"", "\"id\": \"other\"");
+    let cases = Scratch::new("running.jsonl", &format!("{PASSED}\n{other}\n"));
+    let server = address.to_string();
+    let arguments =
+        ["--server", &server, "--upstream-listen", "127.0.0.1:0", "--cases", cases.path(), "--flush", "true"];
+    let (status, text, errors) = said(&conform(&arguments));
+    assert_eq!(status, 0, "{text}{errors}");
+    assert!(text.contains("passed: 1 of 1 MUST; 1 not applicable"), "{text}");
+    assert!(text.contains("it needs another prefix than 64:ff9b::/96"), "{text}");
+    drop(running);
+    let (status, _, errors) = said(&conform(&arguments));
+    assert_eq!(status, 1);
+    assert!(errors.contains("does not answer"), "{errors}");
+}
+
+/// Not a test: the process that the others start. It refuses everything.
+#[test]
+fn server_process() {
+    let Some(file) = std::env::var_os(CONFIG) else { return };
+    let mode = std::env::var(MODE).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    if mode == "ends" {
+        eprintln!("this mode is not liked");
+        std::process::exit(1);
+    }
+    // The case about `b.` is known by the folder of its configuration.
+    if mode == "declines" && text.contains("-answered/") {
+        // A line of its own, wherever the harness of the tests is.
+        println!("\nnot-applicable: no option for b");
+        std::process::exit(1);
+    }
+    let listen = text.lines().filter(|line| line.starts_with("listen"));
+    let listen = listen.flat_map(|line| line.split('"')).filter_map(|word| word.parse().ok());
+    let socket = UdpSocket::bind(listen.into_iter().find(SocketAddr::is_ipv6).unwrap()).unwrap();
+    let mut buffer = [0; 4096];
+    loop {
+        let (length, client) = socket.recv_from(&mut buffer).unwrap();
+        // The name `b.`: one octet, `b`.
+        if mode == "dies" && buffer[12..14] == *b"\x01b" {
+            std::process::exit(3);
+        }
+        // QR, RD as it was, RA; REFUSED.
+        buffer[2] |= 0x80;
+        buffer[3] = 0x85;
+        socket.send_to(&buffer[..length], client).unwrap();
+    }
+}
