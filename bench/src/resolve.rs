@@ -197,6 +197,7 @@ fn settings(what: What) -> Settings {
             rules: if what == What::Rules { rules(prefix).into() } else { Default::default() },
         },
         udp_size: 1232,
+        client_subnet: Default::default(),
         pending_per_client: 65_536,
     }
 }

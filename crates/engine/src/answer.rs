@@ -4,6 +4,7 @@ use crate::chain::{Chain, leads_on};
 use crate::embed::{self, Fate, Tally};
 use crate::rules::Applicable;
 use crate::settings::Dns64;
+use crate::subnet::{self, Subnet};
 use core::ops::ControlFlow;
 use wire::header::{self, Flags};
 use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ede};
@@ -27,6 +28,10 @@ pub struct Asker<'a> {
     pub question: &'a [u8],
     /// What the OPT record said, if there was one.
     pub edns: Option<Edns>,
+    /// The client subnet that the answer names (RFC 7871 section 7.2.2); none without an OPT record.
+    pub subnet: Option<Subnet>,
+    /// Its scope.
+    pub scope: u8,
     /// Octets that the answer may take.
     pub limit: usize,
     /// The UDP size that we announce.
@@ -55,10 +60,11 @@ impl Asker<'_> {
     }
 
     fn opt_octets(&self, reason: Option<u16>) -> usize {
+        let subnet = self.subnet.as_ref().map_or(0, Subnet::octets);
         match (self.edns, reason) {
             (None, _) => 0,
-            (Some(_), None) => wire::OPT_LEN,
-            (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN,
+            (Some(_), None) => wire::OPT_LEN + subnet,
+            (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN + subnet,
         }
     }
 
@@ -115,8 +121,9 @@ pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u
 /// Writes our OPT record, if the question had one (RFC 6891 section 7). Returns its octets.
 fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
     let Some(edns) = asker.edns else { return 0 };
-    wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
-        .expect("a frame has room for a question and an OPT record")
+    let octets = wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
+        .expect("a frame has room for a question and an OPT record");
+    asker.subnet.map_or(octets, |subnet| subnet.append(asker.scope, room, octets))
 }
 
 /// What an answer that is passed on consists of.
@@ -372,6 +379,11 @@ impl<'b, 'm> Page<'b, 'm> {
         if let Some(edns) = asker.edns {
             let written = self.builder.opt(asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
             debug_assert!(written.is_ok(), "room was reserved");
+            if let Some(subnet) = asker.subnet {
+                let data = &mut [0; subnet::DATA];
+                let written = self.builder.option(wire::CLIENT_SUBNET, subnet.write(asker.scope, data));
+                debug_assert!(written.is_ok(), "room was reserved");
+            }
         }
         let reason = asker.edns.and(reason);
         Written { len: self.builder.finish(), rcode, truncated: self.truncated, reason }

@@ -82,7 +82,8 @@ impl Engine {
     fn note_unsent(&mut self, index: Index, server: u16, now: Instant) {
         let flight = &mut self.flights.slab[index];
         if let Some(place) = flight.attempts.get_mut(flight.attempts_len as usize) {
-            *place = Attempt { link: Link::NOWHERE, id: 0, server, sent: now, failed: true };
+            *place =
+                Attempt { link: Link::NOWHERE, id: 0, server, sent: now, failed: true, with_subnet: false };
             flight.attempts_len += 1;
         }
     }
@@ -116,6 +117,7 @@ impl Engine {
         let id = self.links.issue(link, index, &mut self.random);
         let flight = &mut self.flights.slab[index];
         let own_size = self.settings.udp_size;
+        let subnet = flight.subnet.filter(|_| !flight.plain);
         let taken = out.ask(link, |frame| {
             let name_len = flight.name_len as usize;
             let question_end = 12 + name_len + 4;
@@ -133,7 +135,10 @@ impl Engine {
             frame[14 + name_len..question_end].copy_from_slice(&flight.class.0.to_be_bytes());
             let dnssec_ok = flight.wishes.has(Wishes::DO);
             let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
-            question_end + opt.expect("512 octets hold a question and an OPT record")
+            let octets = opt.expect("512 octets hold a question and an OPT record");
+            // RFC 7871 section 6: the scope is 0 in questions.
+            question_end
+                + subnet.map_or(octets, |subnet| subnet.append(0, &mut frame[question_end..], octets))
         });
         if !taken {
             if self.links.release(link) == Release::Close {
@@ -142,7 +147,7 @@ impl Engine {
             return false;
         }
         flight.attempts[flight.attempts_len as usize] =
-            Attempt { link, id, server, sent: now, failed: false };
+            Attempt { link, id, server, sent: now, failed: false, with_subnet: subnet.is_some() };
         flight.attempts_len += 1;
         let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
             (true, _) => Kind::Probe,
@@ -248,6 +253,7 @@ impl Engine {
             qtype: Type::NS,
             class: Class::IN,
             wishes: Wishes::RD.with(Wishes::PROBE, true),
+            subnet: None,
         };
         if let Some(index) = prepare(&mut self.flights, &mut self.random, &self.settings, &question) {
             self.ask_server(index, server, now, out);
@@ -309,13 +315,18 @@ impl Engine {
         };
         let unchecked = waiter.stage == Stage::Unchecked && qtype == Type::AAAA;
         let wishes = waiter.wishes.with(Wishes::CD, unchecked);
-        let question = Question { name, hash, qtype, class: Class::IN, wishes };
-        if let Some(flight) = flights.find(&question) {
-            counters.count(Counter::Joined);
-            return Some(flight);
+        let mut question = Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet };
+        let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
+        let found = flights.find(&question);
+        let flight = match found {
+            Some(flight) => flight,
+            None => prepare(flights, random, settings, &question)?,
+        };
+        waiters[index].scope = scope;
+        match found {
+            Some(_) => counters.count(Counter::Joined),
+            None => self.ask(flight, now, out),
         }
-        let flight = prepare(flights, random, settings, &question)?;
-        self.ask(flight, now, out);
         Some(flight)
     }
 }
@@ -335,6 +346,9 @@ fn prepare(
     flight.tries = 0;
     flight.attempts_len = 0;
     flight.wishes = question.wishes;
+    flight.subnet = question.subnet;
+    flight.scope = 0;
+    flight.plain = false;
     flight.qtype = question.qtype;
     flight.class = question.class;
     flight.hash = question.hash;

@@ -139,6 +139,8 @@ counters! {
     SuspectSocket = "forgery_suspects_total" {"reason": "socket"};
     /// UDP replies to a question that has gone over to TCP.
     SuspectAbandoned = "forgery_suspects_total" {"reason": "moved_to_tcp"};
+    /// Replies about another client subnet than the question's.
+    SuspectSubnet = "forgery_suspects_total" {"reason": "client_subnet"};
     /// Messages from an upstream that are no responses.
     SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
     /// Client questions that joined one already asked.
@@ -153,6 +155,10 @@ counters! {
     Unreachable = "upstream_unreachable_total" {};
     /// Replies with an error that made another upstream be asked.
     Failover = "upstream_failovers_total" {};
+    /// Questions asked without their client subnet: too many with others were in flight.
+    SubnetCrowded = "client_subnets_left_out_total" {"reason": "crowded"};
+    /// Questions asked again without their client subnet: the upstream replied FORMERR or REFUSED.
+    SubnetRefused = "client_subnets_left_out_total" {"reason": "refused"};
     /// Chains that an upstream left unfinished and that were followed.
     Hops = "chain_hops_total" {};
     /// Failures of the AAAA leg that were asked about without validation.

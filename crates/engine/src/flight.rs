@@ -4,6 +4,7 @@
 use crate::face::Link;
 use crate::limits::ATTEMPTS;
 use crate::slab::{Index, NONE, Slab};
+use crate::subnet::Subnet;
 use crate::time::Instant;
 use crate::timer::{Hook, Hooks};
 use wire::Type;
@@ -50,6 +51,8 @@ pub struct Question<'a> {
     pub class: wire::Class,
     /// Bits.
     pub wishes: Wishes,
+    /// Client subnet.
+    pub subnet: Option<Subnet>,
 }
 
 /// One try.
@@ -65,6 +68,8 @@ pub struct Attempt {
     pub sent: Instant,
     /// The server replied that it failed.
     pub failed: bool,
+    /// The flight's client subnet went with it.
+    pub with_subnet: bool,
 }
 
 /// Where a flight stands.
@@ -85,10 +90,15 @@ pub struct Flight {
     pub over_tcp: bool,
     /// The current try could not be sent.
     pub unsent: bool,
+    /// An upstream did not want the client subnet: it is left out from now on.
+    pub plain: bool,
     /// Tries so far.
     pub tries: u8,
     pub attempts_len: u8,
     pub wishes: Wishes,
+    pub subnet: Option<Subnet>,
+    /// The scope of the last reply: for how many bits of the client subnet it counts.
+    pub scope: u8,
     pub name_len: u8,
     pub qtype: Type,
     pub class: wire::Class,
@@ -112,14 +122,24 @@ pub struct Flight {
 
 impl Default for Flight {
     fn default() -> Flight {
-        let attempt = Attempt { link: Link::NOWHERE, id: 0, server: 0, sent: Instant(0), failed: false };
+        let attempt = Attempt {
+            link: Link::NOWHERE,
+            id: 0,
+            server: 0,
+            sent: Instant(0),
+            failed: false,
+            with_subnet: false,
+        };
         Flight {
             state: State::Free,
             over_tcp: false,
             unsent: false,
+            plain: false,
             tries: 0,
             attempts_len: 0,
             wishes: Wishes::default(),
+            subnet: None,
+            scope: 0,
             name_len: 0,
             qtype: Type(0),
             class: wire::Class(0),
@@ -185,6 +205,7 @@ impl Flights {
                 && flight.qtype == question.qtype
                 && flight.class == question.class
                 && flight.wishes == question.wishes
+                && flight.subnet == question.subnet
                 && wire::eq_ignore_case(flight.name(), question.name)
             {
                 return Some(index);

@@ -35,6 +35,7 @@ pub mod servers;
 pub mod settings;
 mod settle;
 mod slab;
+mod subnet;
 pub mod time;
 mod timer;
 mod waiter;

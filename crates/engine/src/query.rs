@@ -9,8 +9,9 @@ use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
 use crate::note::Note;
-use crate::settings::Lookup;
+use crate::settings::{ClientSubnet, Lookup};
 use crate::slab::{Index, NONE};
+use crate::subnet::Subnet;
 use crate::time::Instant;
 use crate::waiter::{Cause, Stage, answer_limit};
 use wire::header::{self, Flags};
@@ -40,16 +41,28 @@ impl Engine {
             flags,
             question: &[],
             edns: None,
+            subnet: None,
+            scope: 0,
             limit: answer_limit(from.carrier, None, self.settings.udp_size),
             own_size: self.settings.udp_size,
         };
         let parsed = Message::parse(message);
+        let mut is_subnet_malformed = false;
         if let Ok(parsed) = &parsed {
             asker.question = parsed.question();
             asker.edns = parsed.opt().map(|opt| Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
             asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
+            if self.settings.client_subnet == ClientSubnet::Forward
+                && let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0)
+            {
+                let subnet = Subnet::of_query(&opt);
+                asker.subnet = subnet.unwrap_or_default();
+                is_subnet_malformed = subnet.is_err();
+            }
         }
-        match self.objection(from, flags, &parsed) {
+        // RFC 7871 section 7.2.1.
+        let malformed = is_subnet_malformed.then_some((Rcode::FORMERR, None));
+        match self.objection(from, flags, &parsed).or(malformed) {
             Some((rcode, reason)) => {
                 out.note(|| Note::Refused { rcode, reason });
                 send(&mut self.counters, from, &asker, out, |frame, asker| {
@@ -155,13 +168,15 @@ impl Engine {
         out.note(|| Note::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
         let name = target.as_ref().map_or(message.qname(), InAddr::wire);
-        let question = Question {
+        let mut question = Question {
             name,
             hash: self.key.hash(name),
             qtype: message.qtype(),
             class: message.qclass(),
             wishes,
+            subnet: asker.subnet,
         };
+        let scope = Engine::disperse(&self.flights, &mut self.counters, &mut question);
         let flight = self.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, asker)) {
             return self.counters.count(Counter::DroppedRepeated);
@@ -176,6 +191,8 @@ impl Engine {
         waiter.flags = asker.flags;
         waiter.edns = asker.edns;
         waiter.wishes = wishes;
+        waiter.subnet = asker.subnet;
+        waiter.scope = scope;
         waiter.stage = stage;
         waiter.hash = question.hash;
         waiter.question_len = asker.question.len() as u16;

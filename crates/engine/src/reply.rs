@@ -110,6 +110,9 @@ impl Engine {
     ) {
         let place = attempt;
         let attempt = self.flights.slab[index].attempts[place];
+        if attempt.with_subnet && !self.heeds_subnet(index, place, message, now, out) {
+            return;
+        }
         self.servers.list[attempt.server as usize].answered(now - attempt.sent);
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         if over_udp
@@ -117,6 +120,9 @@ impl Engine {
             && !self.flights.slab[index].wishes.has(Wishes::PROBE)
         {
             return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
+        }
+        if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
+            return;
         }
         if self.is_failure(index, message) {
             self.flights.slab[index].attempts[place].failed = true;
@@ -166,7 +172,7 @@ impl Engine {
     }
 
     /// Asks again over TCP: the reply was truncated, or somebody forges. What still comes over UDP is not believed.
-    fn move_to_tcp(
+    pub(crate) fn move_to_tcp(
         &mut self,
         index: Index,
         server: u16,

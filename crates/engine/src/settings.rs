@@ -248,6 +248,16 @@ pub struct Upstream {
     pub transport: Transport,
 }
 
+/// What is done with the client subnets of queries (RFC 7871).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ClientSubnet {
+    /// They are not looked at, sent or returned.
+    #[default]
+    Off,
+    /// What a client sends goes upstream, and the scope of the reply back.
+    Forward,
+}
+
 /// Everything that may change while the engine runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -263,6 +273,8 @@ pub struct Settings {
     pub dns64: Dns64,
     /// Largest UDP message in both directions, 512 to 4096 octets.
     pub udp_size: u16,
+    /// What is done with client subnets.
+    pub client_subnet: ClientSubnet,
     /// Pending client questions of one network (IPv6 /64, IPv4 /32).
     pub pending_per_client: u32,
 }

@@ -48,12 +48,14 @@ impl Engine {
         self.flights.leave(index);
         self.release_links(index, out);
         let mut waiter = core::mem::replace(&mut self.flights.slab[index].waiters, NONE);
+        let scope = self.flights.slab[index].scope;
         // No reply and no question finds it any more, so nothing below comes back to this flight.
         self.flights.slab[index].state = State::Held;
         // The same for all of them, and only AAAA flights have clients that need it.
         let mut verdict = None;
         while waiter != NONE {
             let next = self.waiters[waiter].next;
+            self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
             if self.police(waiter, outcome, now, out) {
                 waiter = next;
                 continue;
@@ -242,6 +244,8 @@ impl Engine {
             self.flights.slab[second].holders -= 1;
             return self.join(second, waiter);
         }
+        let scope = self.flights.slab[second].scope;
+        self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
         match self.flights.slab[second].held {
             NONE => self.after_second(waiter, &Outcome::Failed, now, out),
             LOST => self.ask_a(waiter, now, out),

@@ -6,6 +6,7 @@ use crate::face::{Carrier, Client};
 use crate::flight::Wishes;
 use crate::limits::MESSAGE;
 use crate::slab::{Index, NONE};
+use crate::subnet::Subnet;
 use crate::time::Instant;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
@@ -67,6 +68,11 @@ pub struct Waiter {
     pub flags: Flags,
     pub edns: Option<Edns>,
     pub wishes: Wishes,
+    /// The client subnet that goes with what is asked for it.
+    pub subnet: Option<Subnet>,
+    /// For how many bits of the client subnet the answer counts: the most that any reply said that it rests on. What is
+    /// made of two legs counts only where both do, and RFC 7871 section 7.2.1 has the longest of several RRsets too.
+    pub scope: u8,
     pub stage: Stage,
     pub cause: Cause,
     /// The rule of a response policy zone that decides.
@@ -107,6 +113,8 @@ impl Default for Waiter {
             flags: Flags(0),
             edns: None,
             wishes: Wishes::default(),
+            subnet: None,
+            scope: 0,
             stage: Stage::Direct,
             cause: Cause::NoData,
             policy: UNDECIDED,
@@ -148,6 +156,8 @@ impl Waiter {
             flags: self.flags,
             question: self.question(),
             edns: self.edns,
+            subnet: self.subnet,
+            scope: self.scope,
             limit: answer_limit(self.client.carrier, self.edns, own_size),
             own_size,
         }

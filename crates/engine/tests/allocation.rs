@@ -6,7 +6,9 @@ extern crate sixfold_engine as engine;
 
 use engine::own::Record;
 use engine::policy::{self, Action, Entry, Policy, Trigger};
-use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::settings::{
+    Arpa, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream,
+};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -97,6 +99,8 @@ enum Zone {
     Ipv6,
     /// Two aliases before an A.
     Aliases,
+    /// An A, no AAAA, and the client says where it is.
+    Subnets,
 }
 
 fn settings(lookup: Lookup) -> Settings {
@@ -129,6 +133,7 @@ fn settings(lookup: Lookup) -> Settings {
             rules: Default::default(),
         },
         udp_size: 1232,
+        client_subnet: ClientSubnet::Forward,
         pending_per_client: 1000,
     }
 }
@@ -160,13 +165,25 @@ fn reply(question: &[u8], zone: Zone, frame: &mut [u8; 1232]) -> usize {
     }
     builder.reserve(0);
     builder.opt(1232, 0, 0, false, None).expect("room");
+    for (code, data) in asked.opt().expect("an OPT record").options() {
+        builder.option(code, data).expect("room");
+    }
     builder.finish()
 }
 
 /// Resolves one name with all its messages. The name differs from number to number.
 fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
     let now = Instant(u64::from(number) * 100_000);
-    let mut question = *b"\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x08n0000000\x07example\x04test\x00\x00\x1c\x00\x01";
+    // With the client subnet 203.0.113.0/24.
+    let mut question = *b"\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x08n0000000\x07example\x04test\x00\x00\x1c\x00\x01\
+        \x00\x00\x29\x04\xd0\x00\x00\x00\x00\x00\x0b\x00\x08\x00\x07\x00\x01\x18\x00\xcb\x00\x71";
+    let question = match zone {
+        Zone::Subnets => {
+            wire::header::set_arcount(&mut question, 1);
+            &mut question[..]
+        }
+        _ => &mut question[..39],
+    };
     question[..2].copy_from_slice(&(number as u16).to_be_bytes());
     for (place, octet) in question[14..21].iter_mut().enumerate() {
         *octet = b'0' + (number / 10u32.pow(place as u32) % 10) as u8;
@@ -174,7 +191,7 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
     let mut client = Client::udp("[2001:db8:c::1]:5000".parse().expect("an address"));
     client.port = 1024 + (number % 50_000) as u16;
     frames.answers = 0;
-    engine.query(now, &client, &question, frames);
+    engine.query(now, &client, question, frames);
     let mut packet = [0; 1232];
     for _ in 0..8 {
         if frames.asked_len == 0 {
@@ -190,6 +207,8 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
     assert_eq!((frames.answers, frames.asked_len), (1, 0), "question {number}");
     let answer = Message::parse(&frames.answer[..frames.answer_len]).expect("an answer");
     assert_eq!((answer.id(), answer.rcode()), (number as u16, Rcode::NOERROR));
+    let subnets = answer.opt().map_or(0, |opt| opt.options().filter(|(code, _)| *code == 8).count());
+    assert_eq!(subnets, usize::from(zone == Zone::Subnets));
     assert_eq!(answer.records(Section::Answer).filter(|record| record.rtype == Type::AAAA).count(), 1);
 }
 
@@ -234,6 +253,12 @@ fn parallel_and_staggered_lookups_allocate_nothing() {
 #[test]
 fn a_real_aaaa_passed_on_allocates_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Ipv6), 0);
+}
+
+#[test]
+fn client_subnets_allocate_nothing() {
+    assert_eq!(allocations_of(Lookup::Sequential, Zone::Subnets), 0);
+    assert_eq!(allocations_of(Lookup::Parallel, Zone::Subnets), 0);
 }
 
 #[test]

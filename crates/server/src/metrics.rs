@@ -198,6 +198,7 @@ fn help(name: &str) -> &'static str {
         "refused_total" => "Questions refused, by reason.",
         "dropped_total" => "Messages dropped, by reason.",
         "forgery_suspects_total" => "Messages from upstream addresses that were not believed, by reason.",
+        "client_subnets_left_out_total" => "Questions asked without their client subnet, by reason.",
         "joined_total" => "Questions that joined one in flight.",
         "upstream_queries_total" => "Questions to upstreams.",
         "upstream_duration_seconds" => "Time from a question to an upstream to its reply.",

@@ -7,7 +7,7 @@
 //! other names go through a small table of labels and what follows them. A name costs time linear in its octets, whatever
 //! the table holds. Names in RDATA are compressed only in the types of RFC 1035 (RFC 3597 section 4).
 
-use crate::edns::write_opt;
+use crate::edns::{add_option, write_opt};
 use crate::header::{self, Flags, HEADER};
 use crate::limits::{MAX_MESSAGE, MAX_NAME, REACH};
 use crate::message::Section;
@@ -32,6 +32,8 @@ pub struct Builder<'b> {
     /// Length of the question's name, which begins after the header.
     qname: usize,
     counts: [u16; 3],
+    /// Where the OPT record begins.
+    opt: Option<usize>,
     owner: Hint,
     target: Hint,
     suffixes: Suffixes,
@@ -86,6 +88,7 @@ impl<'b> Builder<'b> {
             reserved: 0,
             qname,
             counts: [0; 3],
+            opt: None,
             owner: Hint::NONE,
             target: Hint::NONE,
             suffixes: Suffixes::new(),
@@ -161,9 +164,20 @@ impl<'b> Builder<'b> {
         self.whole(Section::Additional, |builder| {
             let room = builder.buf.get_mut(builder.at..builder.limit).ok_or(Full)?;
             let octets = write_opt(room, udp_size, extended_rcode, version, dnssec_ok, ede).ok_or(Full)?;
+            builder.opt = Some(builder.at);
             builder.at += octets;
             Ok(())
         })
+    }
+
+    /// Adds an option to the OPT record, behind which nothing was written. Without one there is no room for it.
+    #[inline]
+    pub fn option(&mut self, code: u16, data: &[u8]) -> Result<(), Full> {
+        let start = self.opt.ok_or(Full)?;
+        let octets = self.at - start;
+        let room = self.buf.get_mut(start..self.limit).ok_or(Full)?;
+        self.at = start + add_option(room, octets, code, data).ok_or(Full)?;
+        Ok(())
     }
 
     /// The octets written so far.
@@ -189,6 +203,7 @@ impl<'b> Builder<'b> {
     pub fn rollback(&mut self, mark: Mark) {
         self.at = mark.at;
         self.counts = mark.counts;
+        self.opt = self.opt.filter(|&start| start < mark.at);
         self.suffixes.forget_from(mark.at);
         for hint in [&mut self.owner, &mut self.target] {
             if hint.written >= mark.at {

@@ -8,6 +8,12 @@ pub const OPT_LEN: usize = 11;
 /// Octets that an extended error without text adds: option code, length, info code.
 pub const EDE_LEN: usize = 6;
 
+/// Octets that an option takes besides its data: code and length.
+pub const OPTION_HEADER: usize = 4;
+
+/// The option code of client subnets (RFC 7871 section 6).
+pub const CLIENT_SUBNET: u16 = 8;
+
 /// The option code of extended DNS errors.
 const EDE: u16 = 15;
 
@@ -137,6 +143,20 @@ pub fn write_opt(
     Some(octets)
 }
 
+/// Adds an option to the OPT record of `octets` octets at the start of `buf`. Returns the octets that the record has
+/// then; None, and nothing is changed, when the option does not fit.
+#[inline]
+pub fn add_option(buf: &mut [u8], octets: usize, code: u16, data: &[u8]) -> Option<usize> {
+    let end = octets + OPTION_HEADER + data.len();
+    let length = u16::try_from(end - OPT_LEN).ok()?;
+    let option = buf.get_mut(octets..end)?;
+    option[..2].copy_from_slice(&code.to_be_bytes());
+    option[2..4].copy_from_slice(&(data.len() as u16).to_be_bytes());
+    option[4..].copy_from_slice(data);
+    buf[9..11].copy_from_slice(&length.to_be_bytes());
+    Some(end)
+}
+
 /// Info codes of extended DNS errors (RFC 8914 section 4 and its registry).
 pub mod ede {
     /// Something else.
@@ -237,6 +257,29 @@ mod tests {
     fn an_opt_record_that_does_not_fit_is_not_written() {
         assert_eq!(write_opt(&mut [0; 10], 1232, 0, 0, false, None), None);
         assert_eq!(write_opt(&mut [0; 16], 1232, 0, 0, false, Some(0)), None);
+    }
+
+    #[test]
+    fn an_option_is_added_behind_those_that_are_there() {
+        let mut buf = [0xff; 40];
+        let octets = write_opt(&mut buf, 1232, 0, 0, true, Some(ede::SYNTHESIZED)).unwrap();
+        let octets = add_option(&mut buf, octets, CLIENT_SUBNET, &[0, 1, 24, 0, 203, 0, 113]).unwrap();
+        assert_eq!(octets, OPT_LEN + EDE_LEN + OPTION_HEADER + 7);
+        let opt = Opt::new(&buf[..octets]).unwrap();
+        let options: Vec<_> = opt.options().collect();
+        assert_eq!(options, [(15, &[0, 29][..]), (8, &[0, 1, 24, 0, 203, 0, 113][..])]);
+        assert!(opt.dnssec_ok() && opt.udp_size() == 1232);
+    }
+
+    #[test]
+    fn an_option_that_does_not_fit_changes_nothing() {
+        let mut buf = [0; 16];
+        let octets = write_opt(&mut buf, 1232, 0, 0, false, None).unwrap();
+        let before = buf;
+        assert_eq!(add_option(&mut buf, octets, CLIENT_SUBNET, &[0, 0]), None);
+        assert_eq!(add_option(&mut buf, octets, CLIENT_SUBNET, &[0; 65_536]), None);
+        assert_eq!(buf, before);
+        assert_eq!(add_option(&mut buf, octets, CLIENT_SUBNET, &[0]), Some(16));
     }
 
     #[test]

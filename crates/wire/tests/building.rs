@@ -219,6 +219,29 @@ fn reserved_room_is_kept_for_the_opt_record() {
 }
 
 #[test]
+fn an_option_is_added_to_the_opt_record_if_there_is_one_and_room() {
+    let room = HEADER + QUESTION.len() + OPT_LEN + EDE_LEN + 4 + 3;
+    for (limit, fits) in [(room, true), (room - 1, false)] {
+        let mut buf = [0; 512];
+        let mut builder = builder(&mut buf, limit);
+        assert_eq!(builder.option(8, &[1, 2, 3]), Err(Full), "no OPT record");
+        builder.opt(1232, 0, 0, true, Some(ede::SYNTHESIZED)).unwrap();
+        assert_eq!(builder.option(8, &[1, 2, 3]).is_ok(), fits);
+        let length = builder.finish();
+        let message = Message::parse(&buf[..length]).unwrap();
+        let options: Vec<_> = message.opt().unwrap().options().collect();
+        let expected: &[(u16, &[u8])] = &[(15, &[0, 29]), (8, &[1, 2, 3])];
+        assert_eq!(options, expected[..if fits { 2 } else { 1 }]);
+    }
+    let mut buf = [0; 512];
+    let mut builder = builder(&mut buf, 512);
+    let mark = builder.mark();
+    builder.opt(1232, 0, 0, true, None).unwrap();
+    builder.rollback(mark);
+    assert_eq!(builder.option(8, &[]), Err(Full), "it was taken back");
+}
+
+#[test]
 fn no_pointer_leads_beyond_its_reach() {
     let mut buf = vec![0; 65_535];
     let mut builder = Builder::new(&mut buf, 65_535, 0, Flags(0x8000), QUESTION).unwrap();

@@ -14,4 +14,5 @@ mod reload;
 mod scenario;
 mod script;
 mod storm;
+mod subnets;
 mod upstreams;

@@ -1,8 +1,8 @@
 //! Octets without sense, and messages with faults: a million in all. Nothing panics, everything is accounted for.
 
-use crate::world::{Ask, Chance, Reply, World, ask, client, settings};
-use engine::settings::Lookup;
-use engine::{Link, Span};
+use crate::world::{Ask, Chance, Reply, World, ask, client, settings, subnet};
+use engine::settings::{ClientSubnet, Lookup};
+use engine::{Link, Settings, Span};
 use wire::{Flags, Type};
 
 const EACH: usize = 250_000;
@@ -42,7 +42,20 @@ fn any_ask(chance: &mut Chance) -> Ask {
         .port(chance.bits() as u16)
         .flags(Flags(chance.bits() as u16 & 0x0130))
         .network(chance.below(300) as u32);
+    let question = if chance.percent(20) { question.option(any_subnet(chance)) } else { question };
     if chance.percent(50) { question.edns(chance.bits() as u16, chance.percent(50)) } else { question }
+}
+
+fn any_subnet(chance: &mut Chance) -> (u16, Vec<u8>) {
+    subnet(
+        ["10.0.0.0/8", "10.0.0.0/8/16", "203.0.113.7/32/32", "2001:db8::/56", "::/0"]
+            [chance.below(5) as usize],
+    )
+}
+
+/// The usual settings, with client subnets passed on: more to read for whoever is fed with faults.
+fn forwarding() -> Settings {
+    Settings { client_subnet: ClientSubnet::Forward, ..settings() }
 }
 
 fn replies() -> Vec<Reply> {
@@ -54,6 +67,9 @@ fn replies() -> Vec<Reply> {
         Reply::answer(&["n1.example. 60 IN AAAA 2001:db8:1::1", "n1.example. 60 IN AAAA ::ffff:192.0.2.1"]),
         Reply { ede: Some(6), ..Reply::rcode(wire::Rcode::SERVFAIL) },
         Reply { flags: Flags::TC, ..Reply::default() },
+        Reply::answer(&["n1.example. 60 IN A 198.51.100.7"]).option(subnet("10.0.0.0/8/8")),
+        Reply::empty("example.", 60, 60).option(subnet("2001:db8::/56/48")),
+        Reply::rcode(wire::Rcode::REFUSED).option(subnet("10.0.0.0/8/8")),
     ]
 }
 
@@ -98,7 +114,7 @@ fn random_octets_from_clients_do_no_harm() {
 
 #[test]
 fn faulty_questions_from_clients_do_no_harm() {
-    let mut world = World::sized(settings(), 2000, 12);
+    let mut world = World::sized(forwarding(), 2000, 12);
     only_probes(&mut world);
     for round in 0..EACH {
         let question = any_ask(&mut world.chance);
@@ -111,7 +127,7 @@ fn faulty_questions_from_clients_do_no_harm() {
 
 #[test]
 fn random_octets_from_upstreams_do_no_harm() {
-    let mut world = World::sized(settings(), 2000, 13);
+    let mut world = World::sized(forwarding(), 2000, 13);
     only_probes(&mut world);
     for round in 0..EACH {
         if round % 16 == 0 {
@@ -134,7 +150,7 @@ fn random_octets_from_upstreams_do_no_harm() {
 
 #[test]
 fn faulty_replies_from_upstreams_do_no_harm() {
-    let mut settings = settings();
+    let mut settings = forwarding();
     settings.dns64.lookup = Lookup::Parallel;
     let mut world = World::sized(settings, 2000, 14);
     only_probes(&mut world);

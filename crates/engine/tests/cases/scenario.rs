@@ -1,7 +1,7 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
 use super::script::{Statement, Step, configured, read};
-use crate::world::{Answer, Ask, Asked, World, ask, canonical, client, name};
+use crate::world::{Answer, Ask, Asked, World, ask, canonical, client, name, subnet, subnets};
 use engine::{Counter, Transport};
 use std::fs;
 use std::path::Path;
@@ -124,10 +124,15 @@ impl Play {
                 None => Ok(()),
                 Some(answer) => Err(told(answer)),
             },
-            Step::Receives { from, rcode, flags, ede, sections } => {
+            Step::Receives { from, rcode, flags, ede, subnet: expected, sections } => {
                 let place = self.unread.iter().position(|answer| is_from(answer, from)).ok_or("no answer")?;
                 let answer = self.unread.remove(place);
                 self.check_frame(&answer)?;
+                let expected: Vec<_> = expected.iter().map(|text| subnet(text)).collect();
+                let found = subnets(&answer.message());
+                if found != expected {
+                    return Err(format!("the client subnets are {found:?}"));
+                }
                 compare(&answer, *rcode, *flags, *ede, sections)
             }
             Step::Count { family, label, value } => {
@@ -164,6 +169,11 @@ impl Play {
                 "edns" => {
                     let size = words.next().and_then(|size| size.parse().ok()).ok_or("edns SIZE")?;
                     question.edns = Some((size, question.edns.is_some_and(|(_, dnssec_ok)| dnssec_ok)));
+                }
+                "subnet" => question = question.option(subnet(words.next().ok_or("subnet SUBNET")?)),
+                "option" => {
+                    let (code, data) = (words.next(), words.next());
+                    question = question.option(option(code, data).ok_or("option CODE HEX")?);
                 }
                 "class" => {
                     question.class =
@@ -216,6 +226,12 @@ impl Play {
                 return Err(format!("{word} is {}", if found { "set" } else { "not set" }));
             }
         }
+        let expected = words.iter().skip_while(|word| *word != "subnet").nth(1);
+        let expected: Vec<_> = expected.iter().map(|text| subnet(text)).collect();
+        let found = subnets(&message);
+        if found != expected {
+            return Err(format!("the client subnets are {found:?}"));
+        }
         self.seen.push(asked);
         Ok(())
     }
@@ -264,6 +280,13 @@ impl Play {
         }
         Ok(())
     }
+}
+
+/// An option from its code and its data in hexadecimal digits.
+fn option(code: Option<&str>, digits: Option<&str>) -> Option<(u16, Vec<u8>)> {
+    let (code, digits) = (code?.parse().ok()?, digits?);
+    let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    Some((code, (0..digits.len()).step_by(2).map(octet).collect::<Option<_>>()?))
 }
 
 fn is_from(answer: &Answer, from: &str) -> bool {

@@ -1,11 +1,11 @@
 //! The language of the scenarios: lines of text become steps.
 
-use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings};
+use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings, subnet};
 use domain::base::rdata::ComposeRecordData;
 use engine::own::{self, Own};
 use engine::policy::Policy;
 use engine::rules::{Rule, Rules};
-use engine::settings::{Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
+use engine::settings::{ClientSubnet, Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
 use engine::zone::Reading;
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
@@ -54,6 +54,7 @@ pub enum Step {
         rcode: Rcode,
         flags: Flags,
         ede: Option<u16>,
+        subnet: Option<String>,
         sections: Box<[Vec<Text>; 3]>,
     },
     ReceivesNothing {
@@ -171,7 +172,7 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
 
 fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
     let mut flags = Flags(0);
-    let mut ede = None;
+    let (mut ede, mut subnet) = (None, None);
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         match word {
@@ -179,11 +180,12 @@ fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
             "ad" => flags = flags.with(Flags::AD),
             "tc" => flags = flags.with(Flags::TC),
             "ede" => ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
+            "subnet" => subnet = Some((*words.next().ok_or("subnet SUBNET")?).to_owned()),
             _ => return Err(format!("{word}?")),
         }
     }
     let rcode = rcode.parse::<Rcode>().map_err(|error| error.to_string())?;
-    Ok(Step::Receives { from: from.into(), rcode, flags, ede, sections: Box::default() })
+    Ok(Step::Receives { from: from.into(), rcode, flags, ede, subnet, sections: Box::default() })
 }
 
 fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<Step, String> {
@@ -198,6 +200,7 @@ fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<St
             "tc" => reply.flags = reply.flags.with(Flags::TC),
             "no-edns" => reply.edns = false,
             "ede" => reply.ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
+            "subnet" => reply.options.push(subnet(words.next().ok_or("subnet SUBNET")?)),
             "wrong-id" => twist = Twist::Id,
             "wrong-case" => twist = Twist::Case,
             "wrong-question" => twist = Twist::Question,
@@ -310,6 +313,10 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "dns64.on-failure.formerr" => dns64.on_failure.formerr = failure()?,
         "dns64.on-failure.notimp" => dns64.on_failure.notimp = failure()?,
         "dns64.on-failure.timeout" => dns64.on_failure.timeout = failure()?,
+        "edns.client-subnet" => {
+            settings.client_subnet =
+                if value == "forward" { ClientSubnet::Forward } else { ClientSubnet::Off };
+        }
         "edns.udp-size" => settings.udp_size = number()? as u16,
         "limits.pending-per-client" => settings.pending_per_client = number()?,
         _ => return Err("no such key".into()),

@@ -17,6 +17,8 @@ pub struct Ask {
     /// UDP size and DO; none: no OPT record.
     pub edns: Option<(u16, bool)>,
     pub edns_version: u8,
+    /// Options of the OPT record.
+    pub options: Vec<(u16, Vec<u8>)>,
 }
 
 /// The name in wire form.
@@ -40,6 +42,7 @@ pub fn ask(text: &str, qtype: Type) -> Ask {
         flags: Flags::RD,
         edns: None,
         edns_version: 0,
+        options: vec![],
     }
 }
 
@@ -81,6 +84,13 @@ impl Ask {
         self
     }
 
+    /// With an option, and with the OPT record that it needs.
+    pub fn option(mut self, option: (u16, Vec<u8>)) -> Ask {
+        self.edns = self.edns.or(Some((1232, false)));
+        self.options.push(option);
+        self
+    }
+
     /// The question section.
     pub fn question(&self) -> Vec<u8> {
         let mut octets = self.name.clone();
@@ -99,9 +109,16 @@ impl Ask {
         if let Some((size, dnssec_ok)) = self.edns {
             let mut opt = [0; wire::OPT_LEN];
             wire::write_opt(&mut opt, size, 0, self.edns_version, dnssec_ok, None).expect("room");
+            let rdata: Vec<u8> = self.options.iter().flat_map(option_octets).collect();
+            opt[9..].copy_from_slice(&(rdata.len() as u16).to_be_bytes());
             octets.extend(opt);
+            octets.extend(rdata);
             wire::header::set_arcount(&mut octets, 1);
         }
         octets
     }
+}
+
+fn option_octets((code, data): &(u16, Vec<u8>)) -> Vec<u8> {
+    [&code.to_be_bytes()[..], &(data.len() as u16).to_be_bytes(), data].concat()
 }

@@ -5,6 +5,7 @@
 mod answer;
 mod ask;
 mod chance;
+mod option;
 mod reply;
 mod settings;
 mod wires;
@@ -12,6 +13,7 @@ mod wires;
 pub use answer::{Answer, canonical};
 pub use ask::{Ask, ask, client, name};
 pub use chance::Chance;
+pub use option::{subnet, subnets};
 pub use reply::{Reply, Text, record};
 pub use settings::{forwarders, networks, set_prefixes, settings};
 pub use wires::{Asked, Wires};

@@ -6,6 +6,7 @@ use domain::base::message_builder::StaticCompressor;
 use domain::base::rdata::UnknownRecordData;
 use domain::base::scan::IterScanner;
 use domain::base::{Message, MessageBuilder, Name, Record, Ttl};
+use domain::dep::octseq::OctetsBuilder;
 use domain::rdata::ZoneRecordData;
 use wire::{Flags, Rcode};
 
@@ -44,11 +45,20 @@ pub struct Reply {
     pub ede: Option<u16>,
     /// The upstream knows EDNS and repeats DO.
     pub edns: bool,
+    /// Further options, by code.
+    pub options: Vec<(u16, Vec<u8>)>,
 }
 
 impl Default for Reply {
     fn default() -> Reply {
-        Reply { rcode: Rcode::NOERROR, flags: Flags(0), sections: Default::default(), ede: None, edns: true }
+        Reply {
+            rcode: Rcode::NOERROR,
+            flags: Flags(0),
+            sections: Default::default(),
+            ede: None,
+            edns: true,
+            options: vec![],
+        }
     }
 }
 
@@ -67,6 +77,12 @@ impl Reply {
     /// An RCODE and nothing else.
     pub fn rcode(rcode: Rcode) -> Reply {
         Reply { rcode, ..Reply::default() }
+    }
+
+    /// With an option.
+    pub fn option(mut self, option: (u16, Vec<u8>)) -> Reply {
+        self.options.push(option);
+        self
     }
 
     /// The reply to a question: its ID, its question octet for octet.
@@ -101,6 +117,11 @@ impl Reply {
                     opt.set_dnssec_ok(asked.opt().is_some_and(|opt| opt.dnssec_ok()));
                     if let Some(code) = self.ede {
                         opt.extended_error::<Vec<u8>>(code.into(), None).expect("an error without text");
+                    }
+                    for (code, data) in &self.options {
+                        opt.push_raw_option((*code).into(), data.len() as u16, |target| {
+                            target.append_slice(data)
+                        })?;
                     }
                     Ok(())
                 })

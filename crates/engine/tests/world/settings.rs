@@ -69,6 +69,7 @@ pub fn settings() -> Settings {
             rules: Default::default(),
         },
         udp_size: 1232,
+        client_subnet: Default::default(),
         pending_per_client: 1000,
     };
     set_prefixes(&mut settings.dns64, "2001:db8:64::/96");

@@ -54,6 +54,7 @@ impl Config {
                 },
             },
             udp_size: self.udp_size,
+            client_subnet: self.client_subnet,
             pending_per_client: self.limits.pending_per_client,
         }
     }

@@ -120,6 +120,7 @@ impl Default for Draft {
                 blocked: Vec::new(),
                 rpz: Rpz::default(),
                 udp_size: 1232,
+                client_subnet: ClientSubnet::Off,
                 limits: Limits {
                     pending: 65_536,
                     pending_per_client: 1000,

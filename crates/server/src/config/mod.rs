@@ -30,7 +30,7 @@ pub use name::Name;
 pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
 
-use engine::settings::{Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
+use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -71,6 +71,8 @@ pub struct Config {
     pub rpz: Rpz,
     /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
     pub udp_size: u16,
+    /// `[edns] client-subnet`: what is done with the client subnets of queries.
+    pub client_subnet: ClientSubnet,
     /// `[limits]`.
     pub limits: Limits,
     /// `[metrics] listen`: the address of the HTTP server; none when it is switched off (`""`).

@@ -2,7 +2,7 @@
 //! `sixfold check` shows what counts and a later version with other defaults can be told to behave the same.
 
 use super::{Config, Format, Forwarders, Level, Steer, amount};
-use engine::settings::{Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
+use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +30,12 @@ impl Display for Config {
         let rpz: Vec<_> = self.rpz.files.iter().map(|file| file.display()).collect();
         writeln!(f, "[filter]\nblock = {}\nrpz = {}\n", list(&self.blocked), list(&rpz))?;
         f.write_str(NOT_YET_CACHE)?;
-        writeln!(f, "[edns]\nudp-size = {}\ncookies = false\nclient-subnet = \"off\"\n", self.udp_size)?;
+        let subnet = match self.client_subnet {
+            ClientSubnet::Off => "off",
+            ClientSubnet::Forward => "forward",
+        };
+        writeln!(f, "[edns]\nudp-size = {}\ncookies = false", self.udp_size)?;
+        writeln!(f, "client-subnet = {}\n", text(subnet))?;
         let limits = &self.limits;
         writeln!(f, "[limits]\nqueries-per-client = 0\nresponses-per-client = 0")?;
         writeln!(f, "pending = {}\npending-per-client = {}", limits.pending, limits.pending_per_client)?;

@@ -7,6 +7,7 @@ use super::report::{Fault, Item, Place, Problems, quoted};
 use super::table::{Entry, Table};
 use super::{Format, Level, Name, Select, Steer, Transport, amount, limits};
 use engine::limits::{TRIES, UDP_SIZE};
+use engine::settings::ClientSubnet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toml::de::DeTable;
@@ -220,11 +221,8 @@ fn edns(mut table: Table<'_>, draft: &mut Draft) {
     if let Some(secret) = secret {
         table.not_yet(&secret.place, "cookie-secret", "delete the key");
     }
-    if let Some(subnet) = table.choice("client-subnet", &[("off", false), ("forward", true)])
-        && subnet.value
-    {
-        table.not_yet(&subnet.place, "client-subnet = \"forward\"", "write \"off\", or delete the key");
-    }
+    let subnet = [("off", ClientSubnet::Off), ("forward", ClientSubnet::Forward)];
+    set(&mut draft.config.client_subnet, table.choice("client-subnet", &subnet));
     table.finish();
 }
 
