@@ -69,6 +69,32 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
     server.process.stop();
 }
 
+#[test]
+fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = Setup::new(upstream.address).start();
+    let zone = server.config.with_extension("rpz");
+    let write = |record: &str| {
+        let soa = "@ SOA localhost. root.localhost. 1 3600 600 86400 60";
+        std::fs::write(&zone, format!("{soa}\n{record}\n")).unwrap();
+    };
+    let rcode = |number: u32| Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).rcode;
+    write(&format!("{} CNAME .", name_of(1)));
+    server.rewrite(&[&format!("filter.rpz = [\"{}\"]", zone.display())]);
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!((rcode(1), rcode(2)), (Rcode::NXDOMAIN, Rcode::NOERROR));
+    write(&format!("{} CNAME rpz-nothing.", name_of(2)));
+    let output = server.ctl(&["reload"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains(&format!("{}:2:", zone.display())) && told.contains("`rpz-nothing.`"), "{told}");
+    assert_eq!((rcode(1), rcode(2)), (Rcode::NXDOMAIN, Rcode::NOERROR));
+    write(&format!("{} CNAME .", name_of(2)));
+    assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
+    assert_eq!((rcode(1), rcode(2)), (Rcode::NOERROR, Rcode::NXDOMAIN));
+    server.process.stop();
+}
+
 /// Asks as long as reloads go on, 16 questions at a time, and checks each answer. Returns how many.
 fn stream(server: SocketAddr, first: u32, least: u32, go_on: &AtomicBool) -> u32 {
     const AT_A_TIME: u32 = 16;
