@@ -89,7 +89,7 @@ impl Outbox for Memory {
 /// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
 pub fn run(what: What, count: u64, check: bool) -> u64 {
     let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
-    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536 }, [7; 32]);
+    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536, cache: 0 }, [7; 32]);
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
     let mut query = [0; QUERY];
@@ -181,6 +181,7 @@ fn settings(what: What) -> Settings {
         },
         own: Default::default(),
         policy: Default::default(),
+        cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
             clients: Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]),

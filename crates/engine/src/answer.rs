@@ -59,7 +59,7 @@ impl Asker<'_> {
         Takes { all: asked == Type::ANY || self.edns.is_some_and(|edns| edns.dnssec_ok), asked }
     }
 
-    fn opt_octets(&self, reason: Option<u16>) -> usize {
+    pub(crate) fn opt_octets(&self, reason: Option<u16>) -> usize {
         let subnet = self.subnet.as_ref().map_or(0, Subnet::octets);
         match (self.edns, reason) {
             (None, _) => 0,
@@ -119,7 +119,7 @@ pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u
 }
 
 /// Writes our OPT record, if the question had one (RFC 6891 section 7). Returns its octets.
-fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
+pub(crate) fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
     let Some(edns) = asker.edns else { return 0 };
     let octets = wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
         .expect("a frame has room for a question and an OPT record");
@@ -211,17 +211,20 @@ pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Wri
     page.finish(asker, rcode, reason)
 }
 
+/// Whether an extended error speaks of the server that sent it, not of the data: ours are not its.
+pub(crate) fn is_of_server(code: u16) -> bool {
+    matches!(
+        code,
+        ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
+    )
+}
+
 /// The extended error of a reply that is passed on (RFC 8914 section 3 leaves it to the forwarder): the upstream's first one,
 /// unless it speaks of how the upstream stands to us, which is nothing to the client. A failure that no upstream explains
 /// means that none could or would answer.
 fn reason(message: &Message<'_>) -> Option<u16> {
-    let is_ours = |code| {
-        matches!(
-            code,
-            ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
-        )
-    };
-    let told = message.opt().and_then(|opt| opt.ede().map(|(code, _)| code).find(|&code| !is_ours(code)));
+    let told =
+        message.opt().and_then(|opt| opt.ede().map(|(code, _)| code).find(|&code| !is_of_server(code)));
     let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
     told.or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
 }

@@ -9,7 +9,6 @@ use crate::key::mix_case;
 use crate::limits::ATTEMPTS;
 use crate::links::Release;
 use crate::random::Random;
-use crate::reply::Outcome;
 use crate::servers::Kind;
 use crate::settings::{Lookup, OnFailure, Settings, Transport};
 use crate::slab::{Index, NONE};
@@ -234,7 +233,7 @@ impl Engine {
         let flight = &self.flights.slab[index];
         let wanted = flight.waiters != NONE || flight.holders > 0;
         if !wanted || flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE) {
-            return self.settle(index, &Outcome::Failed, now, out);
+            return self.finish(index, None, now, out);
         }
         // The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
@@ -293,6 +292,9 @@ impl Engine {
 
     /// Asks the A leg of a client before its AAAA leg is decided (RFC 6147 section 5.1.8).
     pub(crate) fn ask_second(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        if self.has_fresh(index, Type::A, now) {
+            return;
+        }
         if let Some(flight) = self.flight_for(index, Type::A, now, out) {
             self.flights.slab[flight].holders += 1;
             self.waiters[index].second = flight;
@@ -313,8 +315,7 @@ impl Engine {
             NONE => (waiter.name(), waiter.hash),
             chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
         };
-        let unchecked = waiter.stage == Stage::Unchecked && qtype == Type::AAAA;
-        let wishes = waiter.wishes.with(Wishes::CD, unchecked);
+        let wishes = waiter.wishes_for(qtype);
         let mut question = Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet };
         let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
         let found = flights.find(&question);

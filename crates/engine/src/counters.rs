@@ -143,6 +143,20 @@ counters! {
     SuspectSubnet = "forgery_suspects_total" {"reason": "client_subnet"};
     /// Messages from an upstream that are no responses.
     SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
+    /// Questions answered out of the cache with data.
+    CacheHitsPositive = "cache_hits_total" {"kind": "positive"};
+    /// Questions answered out of the cache: there is nothing.
+    CacheHitsNegative = "cache_hits_total" {"kind": "negative"};
+    /// Questions answered out of the cache with synthesized addresses.
+    CacheHitsSynthesized = "cache_hits_total" {"kind": "synthesized"};
+    /// Questions answered out of the cache: asking has just failed.
+    CacheHitsFailure = "cache_hits_total" {"kind": "failure"};
+    /// Questions answered with data that have expired, as the upstreams failed.
+    CacheHitsStale = "cache_hits_total" {"kind": "stale"};
+    /// Questions for which an upstream had to be asked.
+    CacheMisses = "cache_misses_total" {};
+    /// Questions asked upstream because what was kept would soon expire.
+    Refreshed = "cache_refreshes_total" {};
     /// Client questions that joined one already asked.
     Joined = "joined_total" {};
     /// Questions asked over TCP because the UDP reply was truncated.

@@ -45,6 +45,7 @@ impl Engine {
         }
         if state.doubtful {
             self.counters.count(Counter::NotSynthesizedBogus);
+            self.remember_bogus(waiter);
             out.note(|| Note::Passed(Counter::NotSynthesizedBogus));
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;
@@ -81,6 +82,10 @@ impl Engine {
     }
 
     fn wait_for_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        // To ask once more means to ask: what is kept is the failure that is in doubt.
+        if self.waiters[waiter].stage == Stage::Unchecked && self.answer_recalled(waiter, now, out) {
+            return;
+        }
         match self.flight_for(waiter, Type::AAAA, now, out) {
             Some(flight) => self.join(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),

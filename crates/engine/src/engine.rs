@@ -10,6 +10,7 @@
 //! ```
 
 use crate::answer::{self, Asker, Written};
+use crate::cache::Cache;
 use crate::counters::{Counter, Counters};
 use crate::face::{Client, Link, Machine, Outbox};
 use crate::flight::{Flights, State};
@@ -24,7 +25,7 @@ use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
 use crate::time::{Instant, Span};
 use crate::timer::Wheel;
-use crate::waiter::Waiter;
+use crate::waiter::{Recalled, Waiter};
 use wire::Rcode;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
@@ -43,6 +44,9 @@ pub struct Engine {
     pub(crate) random: Random,
     pub(crate) key: HashKey,
     pub(crate) counters: Counters,
+    pub(crate) cache: Cache,
+    /// Counts the settings: what was approved under others has to be looked at again.
+    pub(crate) generation: u32,
     /// The configuration has changed: links to servers that it no longer names are to be closed.
     pub(crate) stale_links: bool,
 }
@@ -52,6 +56,8 @@ impl Engine {
     pub fn new(settings: Settings, capacity: Capacity, seed: [u8; 32]) -> Engine {
         let mut random = Random::new(seed);
         let key = HashKey([random.bits(), random.bits() | 1]);
+        let mut cache = Cache::new(capacity.cache);
+        cache.keep_stale(settings.cache.stale);
         Engine {
             servers: Servers::new(&settings.upstream),
             settings,
@@ -67,6 +73,8 @@ impl Engine {
             random,
             key,
             counters: Counters::default(),
+            cache,
+            generation: 1,
             stale_links: false,
         }
     }
@@ -75,7 +83,10 @@ impl Engine {
     pub fn configure(&mut self, settings: Settings) {
         let Engine { servers, links, .. } = self;
         servers.configure(&settings.upstream, |number| !links.leads_to(number));
+        self.cache.keep_stale(settings.cache.stale);
         self.settings = settings;
+        // 0 approves nothing.
+        self.generation = self.generation.wrapping_add(1).max(1);
         self.stale_links = true;
     }
 
@@ -107,6 +118,11 @@ impl Engine {
     /// Client questions that follow an alias beyond what one reply told.
     pub fn followed(&self) -> usize {
         self.chains.len()
+    }
+
+    /// Octets that the cache uses, and entries that are found in it.
+    pub fn cached(&self) -> (usize, usize) {
+        (self.cache.octets(), self.cache.len())
     }
 
     /// Open links to upstreams.
@@ -148,7 +164,16 @@ impl Engine {
 
     /// A waiter has got its answer (or never will): its room is free again.
     pub(crate) fn forget(&mut self, index: Index) {
-        let Waiter { holder, older, newer, second, chain, .. } = self.waiters[index];
+        let Waiter { holder, older, newer, second, chain, recalled, missed, .. } = self.waiters[index];
+        match recalled {
+            Recalled::Nothing => {}
+            Recalled::Stale => self.counters.count(Counter::CacheHitsStale),
+            _ if missed => {}
+            Recalled::Positive => self.counters.count(Counter::CacheHitsPositive),
+            Recalled::Negative => self.counters.count(Counter::CacheHitsNegative),
+            Recalled::Synthesized => self.counters.count(Counter::CacheHitsSynthesized),
+            Recalled::Failure => self.counters.count(Counter::CacheHitsFailure),
+        }
         if second != NONE {
             self.let_go(second);
         }
@@ -172,6 +197,9 @@ impl Engine {
     pub(crate) fn join(&mut self, flight: Index, index: Index) {
         let first = self.flights.slab[flight].waiters;
         let waiter = &mut self.waiters[index];
+        if !core::mem::replace(&mut waiter.missed, true) && !self.cache.is_off() {
+            self.counters.count(Counter::CacheMisses);
+        }
         waiter.flight = flight;
         waiter.previous = NONE;
         waiter.next = first;

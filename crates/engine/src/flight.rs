@@ -31,6 +31,12 @@ impl Wishes {
         if on { Wishes(self.0 | more.0) } else { self }
     }
 
+    /// Those that change what an upstream answers: what is kept for one of them is no answer to another.
+    #[inline]
+    pub const fn kept(self) -> u8 {
+        self.0 & (Wishes::CD.0 | Wishes::AD.0 | Wishes::DO.0)
+    }
+
     /// Whether all of `some` are among them.
     #[inline]
     pub const fn has(self, some: Wishes) -> bool {
@@ -162,6 +168,19 @@ impl Flight {
     #[inline]
     pub fn name(&self) -> &[u8] {
         &self.name[..self.name_len as usize]
+    }
+
+    /// What it asks.
+    #[inline]
+    pub fn question(&self) -> Question<'_> {
+        Question {
+            name: self.name(),
+            hash: self.hash,
+            qtype: self.qtype,
+            class: self.class,
+            wishes: self.wishes,
+            subnet: self.subnet,
+        }
     }
 
     /// The tries that may still be answered.

@@ -7,7 +7,6 @@ mod aliased;
 mod answer;
 mod arpa;
 mod ask;
-#[allow(dead_code, reason = "the engine learns to use it in the next step")]
 mod cache;
 mod chain;
 pub mod counters;
@@ -31,6 +30,8 @@ pub mod policy;
 mod prefixes;
 mod query;
 mod random;
+mod recall;
+mod remember;
 mod reply;
 pub mod rules;
 pub mod servers;

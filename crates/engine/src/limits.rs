@@ -51,6 +51,9 @@ pub const CHAINS: usize = 1024;
 /// 160 octets. Beyond it, the A leg is asked again once the AAAA leg is decided.
 pub const HELD_OCTETS: usize = 16 << 20;
 
+/// Records of a message that is kept in the cache; messages with more are not kept. Their places take 2 octets each.
+pub const KEPT_RECORDS: usize = 256;
+
 /// The largest answer over UDP that may be configured, in octets.
 pub const UDP_SIZE: usize = 4096;
 

@@ -98,6 +98,12 @@ impl Own {
         matches!(self.find(name), Some(Found::Records(_)))
     }
 
+    /// Whether a name is answered here.
+    #[inline]
+    pub fn knows(&self, name: &[u8]) -> bool {
+        !self.is_empty() && self.find(name).is_some()
+    }
+
     fn find(&self, name: &[u8]) -> Option<Found<'_>> {
         let (mut records, mut blocked) = (None, None);
         self.names.find(name, |number, before| {

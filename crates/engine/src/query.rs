@@ -13,7 +13,7 @@ use crate::settings::{ClientSubnet, Lookup};
 use crate::slab::{Index, NONE};
 use crate::subnet::Subnet;
 use crate::time::Instant;
-use crate::waiter::{Cause, Stage, answer_limit};
+use crate::waiter::{Cause, Recalled, Stage, answer_limit};
 use wire::header::{self, Flags};
 use wire::{Class, Malformed, Message, Opcode, Rcode, Type, ede};
 
@@ -176,6 +176,9 @@ impl Engine {
             wishes,
             subnet: asker.subnet,
         };
+        if alias.is_none() && self.recall(&question, stage, from, asker, now, out) {
+            return;
+        }
         let scope = Engine::disperse(&self.flights, &mut self.counters, &mut question);
         let flight = self.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, asker)) {
@@ -206,7 +209,7 @@ impl Engine {
             chain.name.extend_from_slice(question.name);
             chain.replies.push(alias.reply);
         }
-        if self.answer_own(index, now, out) {
+        if self.answer_own(index, now, out) || self.answer_recalled(index, now, out) {
             return;
         }
         match flight {
@@ -317,6 +320,8 @@ impl Engine {
         waiter.policy = UNDECIDED;
         waiter.secure = false;
         waiter.doubtful = false;
+        waiter.recalled = Recalled::Nothing;
+        waiter.missed = false;
         Some(index)
     }
 }

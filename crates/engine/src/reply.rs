@@ -134,8 +134,7 @@ impl Engine {
                 return;
             }
         }
-        let chain = Chain::follow(message);
-        self.settle(index, &Outcome::Reply(message, &chain), now, out);
+        self.finish(index, Some(message), now, out);
     }
 
     /// Whether a reply is a failure of the server, and somebody waits for better. A bogus answer is none: it is an

@@ -338,6 +338,12 @@ impl<'r> Applicable<'r> {
         self.leaves[..self.len].iter().map(|&leaf| &self.rules.leaves[leaf as usize])
     }
 
+    /// Whether no rule may apply.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The rule that decides what becomes of an IPv4 address. None: no rule matches.
     #[inline]
     pub fn decide(&self, address: [u8; 4]) -> Option<&'r Rule> {

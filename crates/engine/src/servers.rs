@@ -172,12 +172,25 @@ pub struct Servers {
     default: Vec<u16>,
     /// Zones, those with the most octets first, so the first match is the longest.
     zones: Vec<(Box<[u8]>, Vec<u16>)>,
+    /// The number of the default group, and those of the zones.
+    numbers: Vec<u32>,
+    /// Groups that have a number: the zone (the root for the default group) and its servers.
+    known: Vec<(u32, Box<[u8]>, Vec<SocketAddr>)>,
+    /// The next number.
+    fresh: u32,
 }
 
 impl Servers {
     /// The servers of a configuration.
     pub fn new(upstream: &Upstream) -> Servers {
-        let mut servers = Servers { list: Vec::new(), default: Vec::new(), zones: Vec::new() };
+        let mut servers = Servers {
+            list: Vec::new(),
+            default: Vec::new(),
+            zones: Vec::new(),
+            numbers: Vec::new(),
+            known: Vec::new(),
+            fresh: 0,
+        };
         servers.configure(upstream, |_| true);
         servers
     }
@@ -207,6 +220,51 @@ impl Servers {
             })
             .collect();
         self.zones.sort_by_key(|(name, _)| core::cmp::Reverse(name.len()));
+        self.number_groups(upstream);
+    }
+
+    /// A group keeps its number while its zone and its servers stay what they are: what one group said is never given
+    /// for another one's names.
+    fn number_groups(&mut self, upstream: &Upstream) {
+        let root = Box::from(&[0][..]);
+        let groups =
+            core::iter::once((&root, &upstream.forwarders)).chain(self.zones.iter().map(|(name, _)| {
+                let same = |zone: &&crate::settings::Zone| zone.name == *name;
+                (
+                    name,
+                    &upstream
+                        .zones
+                        .iter()
+                        .find(same)
+                        .unwrap_or_else(|| unreachable!("it is there"))
+                        .forwarders,
+                )
+            }));
+        let before = core::mem::take(&mut self.known);
+        self.numbers.clear();
+        for (zone, servers) in groups {
+            let number = match before.iter().find(|(_, name, list)| name == zone && list == servers) {
+                Some(&(number, ..)) => number,
+                None => {
+                    self.fresh += 1;
+                    self.fresh
+                }
+            };
+            self.numbers.push(number);
+            self.known.push((number, zone.clone(), servers.clone()));
+        }
+    }
+
+    /// The number of the group that a name belongs to: another one after a reload that changed the group.
+    #[inline]
+    pub fn group_number(&self, name: &[u8]) -> u32 {
+        let zone = self.zones.iter().position(|(zone, _)| wire::is_at_or_below(name, zone));
+        self.numbers[zone.map_or(0, |zone| zone + 1)]
+    }
+
+    /// Whether every server that a name could be asked of is dead.
+    pub fn is_dead(&self, name: &[u8]) -> bool {
+        self.group(name).iter().all(|&number| self.list[number as usize].dead)
     }
 
     fn number(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {

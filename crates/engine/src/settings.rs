@@ -258,6 +258,33 @@ pub enum ClientSubnet {
     Forward,
 }
 
+/// `[cache]`, but for its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// No TTL is smaller, in seconds.
+    pub min_ttl_secs: u32,
+    /// No TTL is larger, in seconds.
+    pub max_ttl_secs: u32,
+    /// Answers that there is nothing are not kept longer, in seconds.
+    pub max_negative_ttl_secs: u32,
+    /// How long after expiry data may still answer when the upstreams fail (RFC 8767); zero: not at all.
+    pub stale: Span,
+    /// Whether what is asked for is asked again before it expires.
+    pub prefetch: bool,
+}
+
+impl Default for Caching {
+    fn default() -> Caching {
+        Caching {
+            min_ttl_secs: 0,
+            max_ttl_secs: 86_400,
+            max_negative_ttl_secs: 3_600,
+            stale: Span::from_secs(86_400),
+            prefetch: true,
+        }
+    }
+}
+
 /// Everything that may change while the engine runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -271,6 +298,8 @@ pub struct Settings {
     pub policy: Arc<Policy>,
     /// How addresses are made.
     pub dns64: Dns64,
+    /// How long answers are kept.
+    pub cache: Caching,
     /// Largest UDP message in both directions, 512 to 4096 octets.
     pub udp_size: u16,
     /// What is done with client subnets.
@@ -284,4 +313,6 @@ pub struct Settings {
 pub struct Capacity {
     /// Client questions waiting for an upstream, per worker.
     pub pending: usize,
+    /// Octets of the cache, per worker; 0: none.
+    pub cache: usize,
 }

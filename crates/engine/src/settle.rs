@@ -10,12 +10,14 @@ use crate::flight::State;
 use crate::held::LOST;
 use crate::limits::{CHAIN_OCTETS, HOPS};
 use crate::note::Note;
+use crate::recall::synthesize_for_all;
+use crate::remember::negative_ttl;
 use crate::reply::{Outcome, is_bogus};
 use crate::rules::Rule;
 use crate::settings::{Dnssec, OnFailure};
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
-use crate::waiter::{Cause, Stage};
+use crate::waiter::{Cause, Recalled, Stage};
 use wire::header::{self, Flags};
 use wire::{Message, Name, Rcode, Section, Type, ede};
 
@@ -152,7 +154,10 @@ impl Engine {
     fn pass_direct(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
         out.note(|| self.leg_note(waiter, outcome));
         match outcome {
-            Outcome::Reply(message, chain) => self.pass_on(waiter, message, chain, false, now, out),
+            Outcome::Reply(message, chain) => {
+                self.approve(waiter, None);
+                self.pass_on(waiter, message, chain, false, now, out);
+            }
             Outcome::Failed => {
                 self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
             }
@@ -175,6 +180,7 @@ impl Engine {
             (Verdict::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
                 out.note(|| Note::Passed(reason));
+                self.approve64(waiter, message, reason);
                 return self.pass_on(waiter, message, chain, true, now, out);
             }
             (Verdict::Pass(reason), Outcome::Failed) => {
@@ -208,7 +214,10 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let (negative_ttl, secure) = match outcome {
-            Outcome::Reply(message, chain) => (negative_ttl(message, chain), self.is_secure(message)),
+            Outcome::Reply(message, chain) => {
+                let least = self.settings.cache.min_ttl_secs;
+                (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
+            }
             Outcome::Failed => (None, false),
         };
         out.note(|| Note::AsksA {
@@ -229,7 +238,7 @@ impl Engine {
 
     /// The client waits for the A leg from now on.
     fn ask_a(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        if self.answer_own(waiter, now, out) {
+        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
             return;
         }
         match self.flight_for(waiter, Type::A, now, out) {
@@ -293,6 +302,7 @@ impl Engine {
             out.note(|| Note::Passed(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, false, now, out);
         }
+        let mut kept = if self.keeps_synthesis(waiter) { Some(self.frame()) } else { None };
         let dns64 = &self.settings.dns64;
         let state = &self.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
@@ -302,6 +312,7 @@ impl Engine {
         if let Some(tally) = left_out
             && self.needs_basis(waiter, message)
         {
+            self.frames.extend(kept);
             self.account(waiter, &tally);
             out.note(|| Note::Basis);
             return self.ask_basis(waiter, now, out);
@@ -311,6 +322,8 @@ impl Engine {
         let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
         let before = replies(&self.chains, self.waiters[waiter].chain);
         let source = Source { message, chain, dns64, rules, negative_ttl, secure, before };
+        let written =
+            kept.as_mut().and_then(|frame| synthesize_for_all(frame, &self.waiters[waiter], &source));
         let mut tally = Tally::default();
         let (waiters, counters, own_size) = (&self.waiters, &mut self.counters, self.settings.udp_size);
         Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
@@ -318,6 +331,10 @@ impl Engine {
             tally = counted;
             written
         });
+        if let (Some(frame), Some(length)) = (&mut kept, written) {
+            self.remember_synthesis(waiter, &mut frame[..length], now);
+        }
+        self.frames.extend(kept);
         self.account(waiter, &tally);
         self.forget(waiter);
     }
@@ -341,7 +358,7 @@ impl Engine {
     /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
     fn ask_basis(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         self.waiters[waiter].stage = Stage::Basis;
-        if self.answer_own(waiter, now, out) {
+        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
             return;
         }
         match self.flight_for(waiter, Type::AAAA, now, out) {
@@ -373,7 +390,11 @@ impl Engine {
                 counters.add(counter, amount);
             }
         }
-        counters.count(match self.waiters[waiter].cause {
+        let state = &mut self.waiters[waiter];
+        if state.recalled == Recalled::Positive && tally.records > 0 {
+            state.recalled = Recalled::Synthesized;
+        }
+        counters.count(match state.cause {
             _ if tally.records == 0 => Counter::NotSynthesizedPolicy,
             Cause::NoData => Counter::SynthesizedNoData,
             Cause::Excluded => Counter::SynthesizedExcluded,
@@ -453,7 +474,7 @@ impl Engine {
             self.let_go(second);
         }
         self.counters.count(Counter::Hops);
-        if self.answer_own(waiter, now, out) {
+        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
             return true;
         }
         match self.flight_for(waiter, qtype, now, out) {
@@ -483,22 +504,6 @@ fn failure(policy: OnFailure, cause: Cause) -> Verdict {
         OnFailure::Synthesize => Verdict::Synthesize(cause),
         OnFailure::Pass => Verdict::Pass(Counter::NotSynthesizedFailure),
     }
-}
-
-/// The TTL that a negative answer gives to what is made in its place (RFC 6147 section 5.1.7, RFC 2308 section 5): the
-/// smaller of the SOA's TTL and its MINIMUM. None: there is no SOA.
-fn negative_ttl(message: &Message<'_>, chain: &Chain<'_>) -> Option<u32> {
-    soa_of(message, chain).map(|(ttl, minimum)| minimum.min(ttl))
-}
-
-/// TTL and MINIMUM of the SOA that a negative answer has: that of a zone which can hold a name of the chain. Of another zone
-/// it says nothing about them (RFC 6147 section 5.1.7: "the SOA RR for the queried domain").
-#[inline]
-pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u32)> {
-    message
-        .records(Section::Authority)
-        .filter(|record| record.rtype == Type::SOA && chain.is_below(&record.owner))
-        .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
 }
 
 fn replies(chains: &crate::followed::Chains, chain: Index) -> &[Vec<u8>] {

@@ -3,7 +3,7 @@
 use crate::answer::{Asker, Edns};
 use crate::enforce::UNDECIDED;
 use crate::face::{Carrier, Client};
-use crate::flight::Wishes;
+use crate::flight::{Question, Wishes};
 use crate::limits::MESSAGE;
 use crate::slab::{Index, NONE};
 use crate::subnet::Subnet;
@@ -47,6 +47,24 @@ pub enum Cause {
     Timeout,
 }
 
+/// What a client got out of the cache so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Recalled {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Data.
+    Positive,
+    /// That there is nothing.
+    Negative,
+    /// Addresses, out of which others were made.
+    Synthesized,
+    /// That a question failed.
+    Failure,
+    /// Data that have expired.
+    Stale,
+}
+
 /// One client question.
 #[derive(Clone)]
 pub struct Waiter {
@@ -82,6 +100,9 @@ pub struct Waiter {
     pub secure: bool,
     /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
     pub doubtful: bool,
+    /// What it got out of the cache, and whether it had to wait for an upstream.
+    pub recalled: Recalled,
+    pub missed: bool,
     /// Keyed hash of the name asked.
     pub hash: u64,
     pub question_len: u16,
@@ -121,6 +142,8 @@ impl Default for Waiter {
             negative_ttl: None,
             secure: false,
             doubtful: false,
+            recalled: Recalled::Nothing,
+            missed: false,
             hash: 0,
             question_len: 0,
             question: [0; QUESTION],
@@ -146,6 +169,33 @@ impl Waiter {
         let asked = self.question();
         let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
         (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
+    }
+
+    /// The question as it came, whatever is asked for it now.
+    #[inline]
+    pub fn as_question(&self) -> Question<'_> {
+        let (qtype, class) = self.asks_for();
+        Question {
+            name: self.name(),
+            hash: self.hash,
+            qtype,
+            class,
+            wishes: self.wishes,
+            subnet: self.subnet,
+        }
+    }
+
+    /// The bits with which an upstream is asked for a type.
+    #[inline]
+    pub fn wishes_for(&self, qtype: Type) -> Wishes {
+        let unchecked = self.stage == Stage::Unchecked && qtype == Type::AAAA;
+        self.wishes.with(Wishes::CD, unchecked)
+    }
+
+    /// Whether everything that it got so far came out of the cache.
+    #[inline]
+    pub fn is_all_recalled(&self) -> bool {
+        self.recalled != Recalled::Nothing && !self.missed
     }
 
     /// What an answer needs to know of the question.

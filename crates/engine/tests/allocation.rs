@@ -117,6 +117,7 @@ fn settings(lookup: Lookup) -> Settings {
         },
         own: Default::default(),
         policy: Default::default(),
+        cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
             clients: anyone(),
@@ -217,7 +218,7 @@ fn allocations_of(lookup: Lookup, zone: Zone) -> u64 {
 }
 
 fn allocations_with(settings: Settings, zone: Zone) -> u64 {
-    let mut engine = Engine::new(settings, Capacity { pending: 1000 }, [7; 32]);
+    let mut engine = Engine::new(settings, Capacity { pending: 1000, cache: 0 }, [7; 32]);
     let mut frames = Frames {
         asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
         asked_len: 0,
@@ -305,7 +306,7 @@ fn the_counting_allocator_counts() {
 #[test]
 fn the_default_capacity_reserves_its_memory_at_start() {
     let before = RESERVED.get();
-    let engine = Engine::new(settings(Lookup::Sequential), Capacity { pending: 65_536 }, [7; 32]);
+    let engine = Engine::new(settings(Lookup::Sequential), Capacity { pending: 65_536, cache: 0 }, [7; 32]);
     let reserved = RESERVED.get() - before;
     println!("an engine for 65,536 pending questions reserves {} KiB at start", reserved / 1024);
     // 65,536 questions of 512 octets, 131,584 flights of 800, the ledger and the tables: address space that becomes

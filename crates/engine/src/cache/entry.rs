@@ -5,7 +5,7 @@
 //!  8  hash u64
 //! 16  stored u64 (ns)
 //! 24  expires u64 (ns)
-//! 32  again u64 (ns)
+//! 32  again, or born, u64 (ns)
 //! 40  approved u32 | approved for DNS64 u32
 //! 48  group u32 | type u16 | class u16
 //! 56  TTLs u16 | octets of the message u16 | extended error u16 | reason u8 | failures u8
@@ -66,6 +66,8 @@ pub struct Facts {
     pub stored: Instant,
     /// When it may no longer be used as fresh.
     pub expires: Instant,
+    /// When the oldest of what it was made of was stored.
+    pub born: Instant,
     /// Of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
     /// The settings under which it is the answer to its question as it stands; 0: none.
@@ -92,7 +94,7 @@ pub fn write(room: &mut [u8], key: &Key<'_>, facts: &Facts, ttls: &[u16], messag
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
     room[16..24].copy_from_slice(&facts.stored.0.to_le_bytes());
     room[24..32].copy_from_slice(&facts.expires.0.to_le_bytes());
-    room[32..40].fill(0);
+    room[32..40].copy_from_slice(&facts.born.0.to_le_bytes());
     room[40..44].copy_from_slice(&facts.approved.to_le_bytes());
     room[44..48].copy_from_slice(&facts.approved64.to_le_bytes());
     room[48..52].copy_from_slice(&key.group.to_le_bytes());
@@ -188,7 +190,13 @@ impl<'a> Entry<'a> {
         Instant(self.u64(24))
     }
 
-    /// Until when nobody is asked again, as that has just failed.
+    /// When the oldest of what it was made of was stored, of an entry that is fresh.
+    #[inline]
+    pub fn born(&self) -> Instant {
+        Instant(self.u64(32))
+    }
+
+    /// Until when nobody is asked again, as that has just failed; of an entry that has expired.
     #[inline]
     pub fn again(&self) -> Instant {
         Instant(self.u64(32))
@@ -287,6 +295,11 @@ pub fn mark(entry: &mut [u8], marks: u8) {
     entry[6] |= marks;
 }
 
+/// Sets the extended error.
+pub fn set_ede(entry: &mut [u8], code: u16) {
+    entry[60..62].copy_from_slice(&code.to_le_bytes());
+}
+
 /// Notes until when nobody is asked again, and one more failure.
 pub fn put_off(entry: &mut [u8], again: Instant) {
     entry[32..40].copy_from_slice(&again.0.to_le_bytes());
@@ -323,6 +336,7 @@ mod tests {
         let facts = Facts {
             stored: Instant(5),
             expires: Instant(1 << 40),
+            born: Instant(6),
             marks: NEGATIVE,
             approved: 3,
             approved64: 4,
@@ -348,7 +362,7 @@ mod tests {
         }
         assert_eq!(
             (entry.stored(), entry.expires(), entry.again()),
-            (Instant(5), Instant(1 << 40), Instant(0))
+            (Instant(5), Instant(1 << 40), Instant(6))
         );
         assert_eq!((entry.approved(), entry.approved64(), entry.ede()), (3, 4, Some(29)));
         assert_eq!((entry.reason(), entry.failures(), entry.visits()), (17, 2, 0));

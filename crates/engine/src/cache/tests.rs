@@ -32,7 +32,17 @@ fn key(name: &[u8]) -> Key<'_> {
 
 fn facts(stored: u64, expires: u64) -> Facts {
     let (stored, expires) = (Instant(stored), Instant(expires));
-    Facts { stored, expires, marks: 0, approved: 0, approved64: 0, ede: None, reason: 0, failures: 0 }
+    Facts {
+        stored,
+        expires,
+        born: stored,
+        marks: 0,
+        approved: 0,
+        approved64: 0,
+        ede: None,
+        reason: 0,
+        failures: 0,
+    }
 }
 
 /// A message of a length, with the question where it belongs.

@@ -192,7 +192,7 @@ impl Explainer {
     /// Prepares to ask `question`, a whole message, on behalf of `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
         let record = Record::new(settings.clone(), client.address, question);
-        let engine = Engine::new(settings, Capacity { pending: 1 }, seed);
+        let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, record, client }
     }
 

@@ -1,6 +1,6 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
-use super::script::{Statement, Step, configured, read};
+use super::script::{Statement, Step, cache_size, configured, read};
 use crate::world::{Answer, Ask, Asked, World, ask, canonical, client, name, subnet, subnets};
 use engine::{Counter, Transport};
 use std::fs;
@@ -61,7 +61,7 @@ fn play(text: &str) -> Result<(), String> {
     let statements = read(text)?;
     let settings = configured(&statements, statements.len())?;
     let mut play = Play {
-        world: World::new(settings),
+        world: World::with_cache(settings, cache_size(&statements)),
         asks: vec![],
         unseen: vec![],
         unread: vec![],

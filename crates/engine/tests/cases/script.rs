@@ -229,6 +229,8 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.prefixes" => prefixes.clone_from(value),
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),
+            // Reserved at start: see `cache_size`.
+            "cache.size" => {}
             "local.record" => records.push(own_record(value)),
             "filter.rpz" => {
                 add_policy(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
@@ -250,6 +252,15 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     Ok(made)
 }
 
+/// Octets of the cache that a scenario asks for.
+pub fn cache_size(statements: &[Statement]) -> usize {
+    let mut sizes = statements.iter().filter_map(|statement| match &statement.step {
+        Step::Set { key, value, late: false } if key == "cache.size" => value.parse().ok(),
+        _ => None,
+    });
+    sizes.next().unwrap_or(0)
+}
+
 fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
     let yes = value == "true";
     let number = || value.parse::<u32>().map_err(|_| format!("{value} is no number"));
@@ -258,7 +269,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "synthesize" => Ok(OnFailure::Synthesize),
         _ => Err(format!("{value} is neither pass nor synthesize")),
     };
-    let Settings { upstream, dns64, .. } = settings;
+    let Settings { upstream, dns64, cache, .. } = settings;
     match key {
         "server.allow" => settings.allow = Networks(networks(value)),
         "upstream.forwarders" => upstream.forwarders = forwarders(value),
@@ -274,6 +285,11 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
             }
         }
         "upstream.timeout" => upstream.timeout = span(value)?,
+        "cache.min-ttl" => cache.min_ttl_secs = number()?,
+        "cache.max-ttl" => cache.max_ttl_secs = number()?,
+        "cache.max-negative-ttl" => cache.max_negative_ttl_secs = number()?,
+        "cache.stale" => cache.stale = span(value)?,
+        "cache.prefetch" => cache.prefetch = yes,
         "upstream.tries" => upstream.tries = number()? as u8,
         "upstream.transport" => {
             upstream.transport = if value == "tcp" { Transport::Tcp } else { Transport::Udp };

@@ -72,12 +72,21 @@ impl World {
         World::sized(settings, 1024, 1)
     }
 
+    /// The same with a cache of so many octets.
+    pub fn with_cache(settings: Settings, cache: usize) -> World {
+        World::reserved(settings, Capacity { pending: 1024, cache }, 1)
+    }
+
     /// A world for so many pending questions, unfolding from a seed.
     pub fn sized(settings: Settings, pending: usize, seed: u64) -> World {
+        World::reserved(settings, Capacity { pending, cache: 0 }, seed)
+    }
+
+    fn reserved(settings: Settings, capacity: Capacity, seed: u64) -> World {
         let mut chance = Chance::new(seed);
         let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
         World {
-            engine: Engine::new(settings, Capacity { pending }, entropy.try_into().expect("32 octets")),
+            engine: Engine::new(settings, capacity, entropy.try_into().expect("32 octets")),
             now: Instant(0),
             wires: Wires::default(),
             chance,

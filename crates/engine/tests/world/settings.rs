@@ -53,6 +53,7 @@ pub fn settings() -> Settings {
         },
         own: Default::default(),
         policy: Default::default(),
+        cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],
             clients: Networks(networks("::/0 0.0.0.0/0")),
