@@ -20,6 +20,7 @@ mod flight;
 mod followed;
 mod greed;
 mod held;
+pub mod inventory;
 mod key;
 pub mod limits;
 mod links;

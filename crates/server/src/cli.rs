@@ -109,7 +109,7 @@ pub enum CtlCommand {
     Reload,
     /// Exit status 0 when the server answers queries, 1 when it does not
     Health,
-    /// Removes what the cache holds (not supported yet)
+    /// Removes what the cache holds
     Flush {
         /// This name only [default: everything]
         name: Option<String>,
@@ -117,7 +117,7 @@ pub enum CtlCommand {
         #[arg(long, requires = "name")]
         below: bool,
     },
-    /// Shows what the cache holds (not supported yet)
+    /// Shows what the cache holds of a name
     Lookup {
         /// The name
         name: String,

@@ -5,6 +5,7 @@ use crate::cli::{Ctl, CtlCommand};
 use crate::config::control_socket;
 use crate::metrics::Metrics;
 use crate::running::Running;
+use crate::shelf;
 use crate::version;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -97,7 +98,14 @@ async fn obey(command: &str, running: &Running) -> Result<String, String> {
             Err(why) => Err(format!("not serving: {why}\n")),
         },
         "reload" => reload(running).await,
-        _ => Err(format!("unknown command: {command:?}\n")),
+        "flush" => shelf::flush(running, None, false).await,
+        _ => match *command.split_whitespace().collect::<Vec<_>>() {
+            ["flush", name] => shelf::flush(running, Some(name), false).await,
+            ["flush", name, "below"] => shelf::flush(running, Some(name), true).await,
+            ["lookup", name] => shelf::lookup(running, name, None).await,
+            ["lookup", name, qtype] => shelf::lookup(running, name, Some(qtype)).await,
+            _ => Err(format!("unknown command: {command:?}\n")),
+        },
     }
 }
 
@@ -164,9 +172,17 @@ pub fn run(arguments: &Ctl) -> ExitCode {
         CtlCommand::Stats { json: true } => "stats json",
         CtlCommand::Reload => "reload",
         CtlCommand::Health => "health",
+        CtlCommand::Flush { name, below } => {
+            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            &format!("flush{name}{}", if *below { " below" } else { "" })
+        }
+        CtlCommand::Lookup { name, record_type } => {
+            let qtype = record_type.as_ref().map(|qtype| format!(" {qtype}")).unwrap_or_default();
+            &format!("lookup {name}{qtype}")
+        }
         _ => {
             eprintln!(
-                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload and health"
+                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload, health, flush and lookup"
             );
             return ExitCode::FAILURE;
         }

@@ -9,4 +9,5 @@ pub mod http;
 pub mod metrics;
 pub mod running;
 pub mod serve;
+mod shelf;
 pub mod version;

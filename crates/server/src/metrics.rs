@@ -42,6 +42,8 @@ impl Metrics {
         metrics.gauge("pending", &[], views.iter().map(|view| view.pending).sum::<usize>() as f64);
         metrics.gauge("upstream_flights", &[], views.iter().map(|view| view.flights).sum::<usize>() as f64);
         metrics.gauge("upstream_links", &[], views.iter().map(|view| view.links).sum::<usize>() as f64);
+        metrics.gauge("cache_bytes", &[], views.iter().map(|view| view.cached.0).sum::<usize>() as f64);
+        metrics.gauge("cache_entries", &[], views.iter().map(|view| view.cached.1).sum::<usize>() as f64);
         metrics.gauge("workers", &[], running.workers.workers() as f64);
         metrics.gauge("workers_responding", &[], responding as f64);
         metrics.gauge("draining", &[], f64::from(u8::from(running.draining.load(Ordering::Relaxed))));
@@ -188,7 +190,7 @@ fn help(name: &str) -> &'static str {
         "responses_total" => "Answers to clients.",
         "truncated_responses_total" => "Answers over UDP that were cut to fit, with TC set.",
         "request_duration_seconds" => {
-            "Time from a question to its answer, of questions that waited for an upstream."
+            "Time from a question to its answer, of questions that were not answered at once here."
         }
         "synthesized_total" => "Answers with synthesized AAAA records, by what the AAAA leg said.",
         "not_synthesized_total" => "AAAA questions answered without synthesis, by reason.",
@@ -238,6 +240,11 @@ fn help(name: &str) -> &'static str {
         "receive_batches_total" => "Receive calls that returned something.",
         "send_batches_total" => "Send calls.",
         "turns_total" => "Turns of the workers' loops.",
+        "cache_hits_total" => "Questions answered out of the cache, by kind.",
+        "cache_misses_total" => "Questions for which an upstream had to be asked.",
+        "cache_refreshes_total" => "Questions asked upstream because what was kept would soon expire.",
+        "cache_bytes" => "Octets that entries of the cache take.",
+        "cache_entries" => "Entries that are found in the cache.",
         "pending" => "Client questions that wait for an upstream.",
         "workers" => "Workers.",
         "workers_responding" => "Workers that answered this scrape.",

@@ -27,6 +27,8 @@ pub struct View {
     pub flights: usize,
     /// Open links to upstreams.
     pub links: usize,
+    /// Octets that the cache uses, and entries in it.
+    pub cached: (usize, usize),
 }
 
 /// The running server.
@@ -67,6 +69,7 @@ impl Running {
                     pending: engine.pending(),
                     flights: engine.flights(),
                     links: engine.open_links(),
+                    cached: engine.cached(),
                 });
                 // Here, and not where the answers arrive: so the later one always takes the place of the earlier.
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,6 +117,33 @@ impl Running {
         Ok(())
     }
 
+    /// Has every worker do something with its engine, and gathers what they say. None for a worker that does not look
+    /// up in time.
+    pub async fn ask_all<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&mut Engine, engine::Instant) -> T + Clone + Send + 'static,
+    ) -> Vec<Option<T>> {
+        let mut answers = Vec::new();
+        for worker in 0..self.workers.workers() {
+            let (tell, told) = oneshot::channel();
+            let ask = ask.clone();
+            let posted = self.workers.mailbox(worker).order(move |engine: &mut Engine, now| {
+                // Whoever asked may have given up.
+                let _ = tell.send(ask(engine, now));
+            });
+            answers.push(posted.is_ok().then_some(told));
+        }
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut said = Vec::new();
+        for answer in answers {
+            said.push(match answer {
+                Some(told) => tokio::time::timeout_at(deadline, told).await.ok().and_then(Result::ok),
+                None => None,
+            });
+        }
+        said
+    }
+
     /// The configuration in force.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
@@ -135,6 +165,7 @@ impl Running {
             (new.server.steer != old.server.steer, "server.steer"),
             (new.server.user != old.server.user, "server.user"),
             (new.udp_size != old.udp_size, "edns.udp-size"),
+            (new.cache.size != old.cache.size, "cache.size"),
             (new.limits.pending != old.limits.pending, "limits.pending"),
             (new.metrics_listen != old.metrics_listen, "metrics.listen"),
             (new.control_socket != old.control_socket, "control.socket"),
@@ -149,6 +180,7 @@ impl Running {
         // What stays until a restart stays in the configuration that we show, too.
         new.server = crate::config::Server { allow: new.server.allow.clone(), ..old.server.clone() };
         new.udp_size = old.udp_size;
+        new.cache.size = old.cache.size;
         new.limits.pending = old.limits.pending;
         new.metrics_listen = old.metrics_listen;
         new.control_socket = old.control_socket.clone();

@@ -214,6 +214,11 @@ impl<'a> Entry<'a> {
         self.u32(44)
     }
 
+    /// The upstreams that were asked, by their number.
+    pub fn group(&self) -> u32 {
+        self.u32(48)
+    }
+
     /// Type.
     #[inline]
     pub fn qtype(&self) -> Type {
@@ -267,7 +272,7 @@ impl<'a> Entry<'a> {
         self.hash() == key.hash
             && self.head[4] == key.kind as u8
             && self.wishes() == key.wishes
-            && self.u32(48) == key.group
+            && self.group() == key.group
             && self.qtype() == key.qtype
             && self.u16(54) == key.class.0
             // A name ends with its only zero octet of length, so no longer name begins with it.

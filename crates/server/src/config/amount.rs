@@ -55,6 +55,15 @@ pub fn show_duration(duration: Duration) -> String {
     format!("{}.{}ms", nanoseconds / 1_000_000, fraction.trim_end_matches('0'))
 }
 
+/// The size in the largest unit that shows it exactly; [`size`] reads it back.
+pub fn show_size(octets: u64) -> String {
+    if octets == 0 {
+        return "0MiB".to_owned();
+    }
+    let exact = SIZES.iter().find(|(_, size)| u128::from(octets).is_multiple_of(*size));
+    exact.map_or_else(|| format!("{octets}B"), |(unit, size)| format!("{}{unit}", u128::from(octets) / size))
+}
+
 /// Digits, at most one point with digits after it, then one of the units.
 fn amount(text: &str, units: &[(&str, u128)]) -> Result<u128, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

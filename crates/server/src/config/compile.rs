@@ -7,6 +7,7 @@ use engine::settings::{self, Networks};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Config {
     /// What the engine is told to do.
@@ -53,6 +54,13 @@ impl Config {
                     contact: dns64.ptr_contact.wire().into(),
                 },
             },
+            cache: settings::Caching {
+                min_ttl_secs: seconds(self.cache.min_ttl),
+                max_ttl_secs: seconds(self.cache.max_ttl),
+                max_negative_ttl_secs: seconds(self.cache.max_negative_ttl),
+                stale: self.cache.stale.into(),
+                prefetch: self.cache.prefetch,
+            },
             udp_size: self.udp_size,
             client_subnet: self.client_subnet,
             pending_per_client: self.limits.pending_per_client,
@@ -68,9 +76,10 @@ impl Config {
         Own::new(records.chain(hosts).cloned().collect(), blocked)
     }
 
-    /// What is reserved at start.
-    pub fn capacity(&self) -> Capacity {
-        Capacity { pending: self.limits.pending }
+    /// What each of so many workers reserves at start.
+    pub fn capacity(&self, workers: usize) -> Capacity {
+        let cache = usize::try_from(self.cache.size).unwrap_or(usize::MAX) / workers.max(1);
+        Capacity { pending: self.limits.pending, cache }
     }
 }
 
@@ -86,6 +95,11 @@ impl Dns64 {
         };
         Rules::build(self.rules.iter().map(rule).collect())
     }
+}
+
+/// Whole seconds, rounded up: half a second is not no time at all.
+fn seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
 fn compiled(networks: &[Network]) -> Vec<settings::Network> {

@@ -119,6 +119,14 @@ impl Default for Draft {
                 local: Local::default(),
                 blocked: Vec::new(),
                 rpz: Rpz::default(),
+                cache: Cache {
+                    size: 128 << 20,
+                    min_ttl: Duration::ZERO,
+                    max_ttl: Duration::from_secs(86_400),
+                    max_negative_ttl: Duration::from_secs(3_600),
+                    stale: Duration::from_secs(86_400),
+                    prefetch: true,
+                },
                 udp_size: 1232,
                 client_subnet: ClientSubnet::Off,
                 limits: Limits {

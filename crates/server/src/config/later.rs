@@ -1,40 +1,10 @@
 //! Tables whose part of the server does not exist yet. Their values are checked, so that a file is not found
 //! wrong only when that part comes, and whatever asks for it is refused with the name of the key. What asks for
-//! nothing (an empty list, a cache of no size) is accepted.
+//! nothing (an empty list) is accepted.
 
 use super::address::endpoint;
 use super::read::path_for_later;
 use super::table::Table;
-use super::{amount, limits};
-use std::time::Duration;
-
-/// `[cache]`.
-pub fn cache(mut table: Table<'_>) {
-    if let Some(size) = table.parse("size", "a size like \"64MiB\"", amount::size)
-        && size.value > 0
-    {
-        table.not_yet(&size.place, "size", "write \"0MiB\" for no cache, or delete the key");
-    }
-    for (key, off) in [
-        ("min-ttl", Some(Duration::ZERO)),
-        ("max-ttl", None),
-        ("max-negative-ttl", None),
-        ("stale", Some(Duration::ZERO)),
-    ] {
-        if let Some(ttl) =
-            table.parse(key, "a duration like \"1h\"", |text| amount::duration(text, limits::TTL))
-            && Some(ttl.value) != off
-        {
-            table.not_yet(&ttl.place, key, "delete the key: there is no cache yet");
-        }
-    }
-    if let Some(prefetch) = table.boolean("prefetch")
-        && prefetch.value
-    {
-        table.not_yet(&prefetch.place, "prefetch = true", "write false, or delete the key");
-    }
-    table.finish();
-}
 
 /// `[tls]`.
 pub fn tls(mut table: Table<'_>) {

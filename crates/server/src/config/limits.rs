@@ -57,6 +57,10 @@ pub const TCP_IDLE: RangeInclusive<Duration> = Duration::from_millis(100)..=Dura
 /// Times to live: RFC 2181 section 8 bounds them to 31 bits of seconds; a year is more than anybody keeps.
 pub const TTL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 86_400);
 
+/// Octets of the cache, all workers together. Below 1 MiB the share of a worker holds no message of usual size; 1 TiB is
+/// more than any machine that this runs on has.
+pub const CACHE: RangeInclusive<u64> = 1 << 20..=1 << 40;
+
 /// Octets of the path of a Unix socket: `sun_path` has 108, the last one is zero (unix(7)).
 pub const SOCKET_PATH: usize = 107;
 

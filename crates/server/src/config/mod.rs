@@ -5,6 +5,7 @@
 
 pub mod address;
 mod amount;
+mod cache;
 mod compile;
 mod dns64;
 mod draft;
@@ -69,6 +70,8 @@ pub struct Config {
     pub blocked: Vec<Name>,
     /// `[filter] rpz`.
     pub rpz: Rpz,
+    /// `[cache]`.
+    pub cache: Cache,
     /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
     pub udp_size: u16,
     /// `[edns] client-subnet`: what is done with the client subnets of queries.
@@ -233,6 +236,23 @@ pub struct Limits {
     pub tcp_per_client: usize,
     /// A client connection is closed after so much silence.
     pub tcp_idle: Duration,
+}
+
+/// `[cache]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Octets of all workers together; 0: no cache.
+    pub size: u64,
+    /// No TTL is smaller.
+    pub min_ttl: Duration,
+    /// No TTL is larger.
+    pub max_ttl: Duration,
+    /// Answers that there is nothing are not kept longer.
+    pub max_negative_ttl: Duration,
+    /// How long after expiry data may still answer; zero: not at all.
+    pub stale: Duration,
+    /// Whether what is asked for is asked again before it expires.
+    pub prefetch: bool,
 }
 
 /// `[log]`.

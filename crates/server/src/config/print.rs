@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Keys of parts that do not exist yet, with the values that say so.
-const NOT_YET_CACHE: &str = "[cache]\nsize = \"0MiB\"\n\n";
 const NOT_YET_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
 
 impl Config {
@@ -29,7 +28,7 @@ impl Display for Config {
         writeln!(f, "[local]\nrecords = {}\nhosts-file = {}\n", list(&records), text(hosts_file.display()))?;
         let rpz: Vec<_> = self.rpz.files.iter().map(|file| file.display()).collect();
         writeln!(f, "[filter]\nblock = {}\nrpz = {}\n", list(&self.blocked), list(&rpz))?;
-        f.write_str(NOT_YET_CACHE)?;
+        self.write_cache(f)?;
         let subnet = match self.client_subnet {
             ClientSubnet::Off => "off",
             ClientSubnet::Forward => "forward",
@@ -74,6 +73,15 @@ impl Config {
             None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,
         }
         writeln!(f, "proxy-from = []\n")
+    }
+
+    fn write_cache(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cache = &self.cache;
+        let duration = |duration| text(amount::show_duration(duration));
+        writeln!(f, "[cache]\nsize = {}", text(amount::show_size(cache.size)))?;
+        writeln!(f, "min-ttl = {}\nmax-ttl = {}", duration(cache.min_ttl), duration(cache.max_ttl))?;
+        writeln!(f, "max-negative-ttl = {}", duration(cache.max_negative_ttl))?;
+        writeln!(f, "stale = {}\nprefetch = {}\n", duration(cache.stale), cache.prefetch)
     }
 
     fn write_upstream(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

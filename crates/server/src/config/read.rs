@@ -23,7 +23,7 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     super::dns64::read(root.table("dns64"), &mut draft, problems);
     draft.local = super::local::local(root.table("local"));
     (draft.blocked, draft.rpz) = super::local::filter(root.table("filter"));
-    super::later::cache(root.table("cache"));
+    super::cache::read(root.table("cache"), &mut draft, problems);
     edns(root.table("edns"), &mut draft);
     bounds(root.table("limits"), &mut draft);
     super::later::tls(root.table("tls"));

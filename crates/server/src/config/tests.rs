@@ -104,6 +104,8 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[limits]", "queries-per-client = -1", 22, &["out of range: -1"]),
     ("[cache]", "size = \"64MB\"", 8, &["`64MB` is not a size: the unit is unknown", "MiB"]),
     ("[cache]", "max-ttl = \"1w\"", 11, &["`1w` is not a duration"]),
+    ("[cache]", "size = \"512KiB\"", 8, &["a cache of 524288 octets is too small", "\"1MiB\"", "\"0MiB\" for no cache"]),
+    ("[cache]", "prefetch = \"yes\"", 12, &["prefetch", "true"]),
     ("[tls]", "listen-dot = [\"nowhere\"]", 15, &["`nowhere` is not an address"]),
     ("[filter]", "block = [\"a..b\"]", 10, &["`a..b` is not a domain name"]),
     ("[metrics]", "listen = \"http://[::1]\"", 10, &["`http://[::1]` is not an address"]),
@@ -180,12 +182,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("cache.size = \"128MiB\"", "cache.size"),
-    ("cache.min-ttl = \"1s\"", "cache.min-ttl"),
-    ("cache.max-ttl = \"1d\"", "cache.max-ttl"),
-    ("cache.max-negative-ttl = \"1h\"", "cache.max-negative-ttl"),
-    ("cache.stale = \"1d\"", "cache.stale"),
-    ("cache.prefetch = true", "cache.prefetch"),
     ("edns.cookies = true", "edns.cookies"),
     ("edns.cookie-secret = \"00112233445566778899aabbccddeeff\"", "edns.cookie-secret"),
     ("limits.queries-per-client = 10", "limits.queries-per-client"),
@@ -214,7 +210,7 @@ fn what_does_not_exist_yet_is_refused_by_name() {
 #[test]
 fn what_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
-        [cache]\nsize = \"0MiB\"\nmin-ttl = \"0s\"\nstale = \"0s\"\nprefetch = false\n[edns]\ncookies = false\n\
+        [edns]\ncookies = false\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
     assert_eq!(read(text), read(""));
@@ -603,5 +599,26 @@ fn the_engine_is_told_what_the_file_says() {
     assert!(settings.allow.contains("::1".parse().unwrap()));
     assert_eq!(settings.client_subnet, ClientSubnet::Forward);
     assert_eq!(read("").settings().client_subnet, ClientSubnet::Off);
-    assert_eq!(config.capacity().pending, 9);
+    assert_eq!(config.capacity(1).pending, 9);
+}
+
+#[test]
+fn the_cache_has_a_size_and_times() {
+    let config = read("");
+    assert_eq!(config.cache.size, 128 << 20);
+    assert_eq!(config.capacity(2).cache, 64 << 20, "all workers together");
+    let text = "[cache]\nsize = \"3MiB\"\nmin-ttl = \"30s\"\nmax-ttl = \"2h\"\nmax-negative-ttl = \"5m\"\nstale = \"0s\"\nprefetch = false\n";
+    let config = read(text);
+    let caching = config.settings().cache;
+    assert_eq!((caching.min_ttl_secs, caching.max_ttl_secs, caching.max_negative_ttl_secs), (30, 7_200, 300));
+    assert!(caching.stale == engine::Span::ZERO && !caching.prefetch);
+    assert_eq!(config.capacity(3).cache, 1 << 20);
+    assert!(
+        config.to_toml().contains("[cache]\nsize = \"3MiB\"\nmin-ttl = \"30s\"\nmax-ttl = \"2h\"\n"),
+        "{}",
+        config.to_toml()
+    );
+    assert_eq!(read("[cache]\nsize = \"0MiB\"\n").capacity(2).cache, 0);
+    let found = problems("[cache]\nmin-ttl = \"2h\"\nmax-ttl = \"1h\"\n");
+    assert!(found.len() == 1 && found[0].starts_with("2:11 `min-ttl` is larger than `max-ttl`"), "{found:?}");
 }

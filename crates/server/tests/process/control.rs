@@ -88,19 +88,63 @@ fn health_and_reload_say_yes_with_exit_status_0() {
 #[test]
 fn commands_that_do_not_exist_yet_say_so() {
     let (_upstream, server) = start();
-    for arguments in [
-        &["flush"][..],
-        &["lookup", "name.test"],
-        &["explain", "name.test"],
-        &["upstreams"],
-        &["drain"],
-        &["undrain"],
-        &["trace", "on"],
-    ] {
+    for arguments in
+        [&["explain", "name.test"][..], &["upstreams"], &["drain"], &["undrain"], &["trace", "on"]]
+    {
         let output = server.ctl(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let text = stderr(&output);
         assert!(text.starts_with("sixfold: ") && text.contains("not supported yet"), "{arguments:?}: {text}");
+    }
+    server.process.stop();
+}
+
+#[test]
+fn what_the_cache_holds_is_shown_and_forgotten() {
+    let (upstream, server) = start();
+    let client = Udp::to(server.v6());
+    let asked = || upstream.asked(&name_of(2), Type::A);
+    // Twice: what is asked again is worth keeping as it was synthesized.
+    for _ in 0..2 {
+        assert_eq!(client.ask(&name_of(1), Type::AAAA).addresses.len(), 1);
+    }
+    client.ask(&name_of(2), Type::A);
+    let before = asked();
+    let name = name_of(1).to_ascii_uppercase();
+    let text = stdout(&server.ctl(&["lookup", &name]));
+    let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert!(heads.len() == 3 && heads.iter().all(|head| head.contains("expires in ")), "{text}");
+    assert!(heads[0].contains(" A: answer"), "{text}");
+    assert!(heads[1].contains(" AAAA: negative") && heads[2].contains(" AAAA: synthesized"), "{text}");
+    let records =
+        |kind: &str| text.lines().filter(|line| line.split_whitespace().any(|word| word == kind)).count();
+    assert_eq!([records("A"), records("AAAA"), records("SOA")], [1, 1, 1], "{text}");
+    assert_eq!(
+        stdout(&server.ctl(&["lookup", &name, "a"])).lines().filter(|line| !line.starts_with(' ')).count(),
+        1
+    );
+    // One name, then the rest.
+    assert_eq!(stdout(&server.ctl(&["flush", &name])), "flushed 3 entries\n");
+    let output = server.ctl(&["lookup", &name]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output), format!("sixfold: the cache holds nothing of {name}\n"));
+    assert_eq!(stdout(&server.ctl(&["flush", "test", "--below"])), "flushed 1 entries\n");
+    assert_eq!(stdout(&server.ctl(&["flush"])), "flushed 0 entries\n");
+    assert_eq!(asked(), before, "nobody was asked for that");
+    client.ask(&name_of(2), Type::A);
+    assert_eq!(asked(), before + 1, "what was flushed is asked again");
+    for (arguments, words) in [
+        (&["lookup", "a..b"][..], "`a..b`"),
+        (&["lookup", "a.test", "ADRESS"], "`ADRESS` is not a record type"),
+        (&["flush", "-.-..x"], "-.-..x"),
+    ] {
+        let output = server.ctl(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(if arguments[1].starts_with('-') { 2 } else { 1 }),
+            "{arguments:?}"
+        );
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
     server.process.stop();
 }

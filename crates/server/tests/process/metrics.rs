@@ -169,8 +169,13 @@ fn counters_add_up_after_known_questions() {
     let legs = |upstream: &str, kind| {
         scrape.value("upstream_queries_total", &[("upstream", upstream), ("type", kind)])
     };
-    assert_eq!([legs(&first, "AAAA"), legs(&first, "A")], [7.0, 9.0]);
-    assert_eq!([legs(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 17.0]);
+    assert_eq!([legs(&first, "AAAA"), legs(&first, "A")], [7.0, 6.0]);
+    // The A records of names that were synthesized before are kept.
+    assert_eq!(scrape.value("cache_hits_total", &[("kind", "positive")]), 3.0);
+    assert_eq!([scrape.sum("cache_hits_total", &[]), scrape.sum("cache_misses_total", &[])], [3.0, 8.0]);
+    // Two legs of six names, the real AAAA, and the name that does not exist.
+    assert_eq!(scrape.value("cache_entries", &[]), 14.0);
+    assert_eq!([legs(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 14.0]);
     assert_eq!(scrape.value("stream_connections_total", &[("result", "accepted")]), 2.0);
     assert_eq!([scrape.sum("refused_total", &[]), scrape.sum("forgery_suspects_total", &[])], [0.0, 0.0]);
     assert_eq!(scrape.value("pending", &[]), 0.0);
@@ -197,6 +202,9 @@ fn label_values_are_from_closed_sets() {
                 "transport" => ["udp", "tcp"].contains(&value.as_str()),
                 "family" => ["ipv4", "ipv6"].contains(&value.as_str()),
                 "zone" => ["ipv4only", "reverse", "records"].contains(&value.as_str()),
+                "kind" => {
+                    ["positive", "negative", "synthesized", "failure", "stale"].contains(&value.as_str())
+                }
                 "rcode" | "reason" | "result" => {
                     value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
                 }

@@ -1,0 +1,87 @@
+//! What an operator asks of the cache: what it holds of a name, and to forget.
+
+use crate::cache::entry::{Entry, FAILURE, Kind, NEGATIVE, SILENT};
+use crate::engine::Engine;
+use crate::flight::Wishes;
+use crate::remember::{Age, age_secs, materialize};
+use crate::time::Instant;
+use wire::Type;
+
+/// One thing that the cache holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Type of the question.
+    pub qtype: Type,
+    /// Synthesized, and kept for all clients that no rule is about.
+    pub is_synthesized: bool,
+    /// It says that there is nothing, or that asking failed.
+    pub is_negative: bool,
+    /// Asking failed; the message, if there is one, says how.
+    pub is_failure: bool,
+    /// Bits of the question: RD and, each only if it was set, CD, AD, DO.
+    pub bits: Bits,
+    /// Number of the group of upstreams that was asked.
+    pub group: u32,
+    /// Seconds until it expires; negative when that is past.
+    pub expires_secs: i64,
+    /// Octets that it takes.
+    pub octets: usize,
+    /// The message as it would be given now. None: no upstream replied.
+    pub message: Option<Vec<u8>>,
+}
+
+/// Bits of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bits {
+    /// Checking disabled.
+    pub cd: bool,
+    /// The asker understands AD.
+    pub ad: bool,
+    /// DNSSEC OK.
+    pub dnssec_ok: bool,
+}
+
+impl Engine {
+    /// What the cache holds of a name (wire form), of one type or of all. Looks at every entry: for operators, not for
+    /// packets.
+    pub fn kept(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<Kept> {
+        let is_meant = |entry: &Entry<'_>| {
+            wire::eq_ignore_case(entry.name(), name) && qtype.is_none_or(|qtype| entry.qtype() == qtype)
+        };
+        self.cache.entries().filter(is_meant).map(|entry| kept(&entry, now)).collect()
+    }
+
+    /// Forgets what the cache holds: of a name (wire form), with `below` of all names below it, too; without a name, of
+    /// all names. Returns how many entries that were.
+    pub fn flush(&mut self, name: Option<&[u8]>, below: bool) -> usize {
+        let Some(name) = name else {
+            let all = self.cache.len();
+            self.cache.clear();
+            return all;
+        };
+        self.cache.remove_all(|entry| match below {
+            true => wire::is_at_or_below(entry.name(), name),
+            false => wire::eq_ignore_case(entry.name(), name),
+        })
+    }
+}
+
+fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
+    let has = |wish| entry.wishes() & Wishes::default().with(wish, true).kept() != 0;
+    let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
+    let age = if entry.expires() > now { Age::Seconds(age_secs(entry, now)) } else { Age::Stale };
+    let length = materialize(entry, &mut frame, age, entry.ede());
+    frame.truncate(length);
+    let left = entry.expires().0 as i64 - now.0 as i64;
+    Kept {
+        qtype: entry.qtype(),
+        is_synthesized: entry.kind() == Kind::Answer,
+        is_negative: entry.is(NEGATIVE),
+        is_failure: entry.is(FAILURE),
+        bits: Bits { cd: has(Wishes::CD), ad: has(Wishes::AD), dnssec_ok: has(Wishes::DO) },
+        group: entry.group(),
+        expires_secs: left.div_euclid(1_000_000_000),
+        octets: entry.length(),
+        message: (!entry.is(SILENT)).then_some(frame),
+    }
+}
