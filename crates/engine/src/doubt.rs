@@ -77,7 +77,7 @@ impl Engine {
                 state.doubtful = true;
                 self.wait_for_aaaa(waiter, now, out);
             }
-            _ => self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out),
+            _ => self.decide_by_a(waiter, Cause::Error, outcome, now, out),
         }
     }
 
