@@ -184,6 +184,7 @@ impl Draft {
         self.settle_upstreams(resolv_conf, problems, &mut warnings);
         self.settle_prefixes(problems);
         self.settle_rules(problems);
+        warnings.extend(super::advice::advice(&self.config.dns64));
         self.settle_local(problems, &mut warnings);
         self.settle_filter(problems, &mut warnings);
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);

@@ -4,6 +4,7 @@
 //! would lead to the same one.
 
 pub mod address;
+mod advice;
 mod amount;
 mod cache;
 mod compile;

@@ -532,6 +532,36 @@ fn a_forwarder_that_may_be_this_server_is_a_warning() {
 }
 
 #[test]
+fn prefixes_that_go_against_rfc_6052_or_one_another_are_warnings() {
+    let warnings = |text: &str| {
+        let text = format!("[upstream]\nforwarders = [\"192.0.2.53\"]\n[dns64]\n{text}");
+        read_with(&text, &Overrides::default()).unwrap().1
+    };
+    for quiet in [
+        "",
+        "non-global = \"embed\"\nprefixes = [\"2001:db8:64::/96\"]",
+        "prefixes = [\"64:ff9b::/96\", \"64:ff9b:1::/96\"]",
+        "prefixes = [\"2001:db8::/96\"]\n[[dns64.rule]]\nprefixes = [\"2001:db8::/96\", \"2001:db8:1::/48\"]",
+    ] {
+        assert!(warnings(quiet).is_empty(), "{quiet}: {:#?}", warnings(quiet));
+    }
+    for (text, words) in [
+        ("non-global = \"embed\"", "RFC 6052 section 3.1"),
+        ("prefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"", "should be \"::\""),
+        ("prefixes = [\"fe80::/96\"]", "no host can be reached over the prefix fe80::/96"),
+        ("prefixes = [\"ff0e::/96\"]", "no host can be reached over the prefix ff0e::/96"),
+        ("prefixes = [\"2001:db8:5::/96\", \"2001:db8::/32\"]", "2001:db8:5::/96 lies in 2001:db8::/32:"),
+        (
+            "prefixes = [\"2001:db8::/96\"]\n[[dns64.rule]]\nprefixes = [\"2001:db8::/48\", \"2001:db8:0:7::/64\"]",
+            "2001:db8::/96 lies in 2001:db8::/48, and 1 more",
+        ),
+    ] {
+        let found = warnings(text);
+        assert!(found.len() == 1 && found[0].contains(words), "{text}: {found:#?}");
+    }
+}
+
+#[test]
 fn a_zone_may_be_there_only_once() {
     let zone = "[[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"192.0.2.1\"]\n";
     let found = problems(&format!("{zone}{}", zone.replace("corp", "CORP")));
