@@ -24,6 +24,6 @@ pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;
 pub use process::{Process, Ran, wait_until};
-pub use requirement::leave_out;
+pub use requirement::{lacking_program, leave_out};
 pub use scratch::Scratch;
-pub use sixfold::{Configuration, Sixfold};
+pub use sixfold::{Configuration, Sixfold, bench};

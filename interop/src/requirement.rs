@@ -39,6 +39,14 @@ pub(crate) fn lacking(programs: &[&str]) -> Option<String> {
     confined.map(|name| format!("AppArmor confines {name}"))
 }
 
+/// Why a server cannot be started here by whoever runs the tests; none if it can.
+pub fn lacking_program(program: &str) -> Option<String> {
+    if find(program).is_none() {
+        return Some(format!("not installed: {program}"));
+    }
+    (CONFINED.contains(&program) && is_confined(program)).then(|| format!("AppArmor confines {program}"))
+}
+
 /// Says that the running test is left out, and why. Goes around the capture of test output, since the test passes.
 pub fn leave_out(why: &str) {
     let thread = std::thread::current();

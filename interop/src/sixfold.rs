@@ -1,7 +1,7 @@
 //! The server under test.
 
 use crate::lab::{Lab, address};
-use crate::process::{Process, run, wait_until};
+use crate::process::{Process, Ran, run, wait_until};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -16,32 +16,39 @@ const RELOADED: &str = "configuration reloaded";
 /// The binary: that of `SIXFOLD_BIN`, or the one of this build, which is made if it is missing.
 fn binary() -> &'static str {
     static BINARY: OnceLock<String> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        if let Ok(path) = std::env::var("SIXFOLD_BIN") {
-            return path;
-        }
-        let this = std::env::current_exe().expect("a test knows its own file");
-        // target/PROFILE/deps/test-0123: the directory of the profile is the second above the file.
-        let profile = this.ancestors().nth(2).expect("a test is built into target/PROFILE/deps");
-        let binary = profile.join("sixfold");
-        if !binary.is_file() {
-            build(profile);
-        }
-        assert!(binary.is_file(), "there is no {}: build it with `cargo build -p sixfold`", binary.display());
-        binary.to_string_lossy().into_owned()
-    })
+    BINARY.get_or_init(|| std::env::var("SIXFOLD_BIN").unwrap_or_else(|_| built("sixfold")))
+}
+
+/// Runs the laboratory's program to its end, within the bound of short programs.
+pub fn bench(arguments: &[&str]) -> Ran {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    let binary = BINARY.get_or_init(|| built("sixfold-bench"));
+    run(&[&[binary.as_str()], arguments].concat())
+}
+
+/// The program of a package of this build, which is made if it is missing.
+fn built(package: &str) -> String {
+    let this = std::env::current_exe().expect("a test knows its own file");
+    // target/PROFILE/deps/test-0123: the directory of the profile is the second above the file.
+    let profile = this.ancestors().nth(2).expect("a test is built into target/PROFILE/deps");
+    let binary = profile.join(package);
+    if !binary.is_file() {
+        build(profile, package);
+    }
+    assert!(binary.is_file(), "there is no {}: build it with `cargo build -p {package}`", binary.display());
+    binary.to_string_lossy().into_owned()
 }
 
 /// Dependencies may have to be compiled: no bound but cargo's own.
-fn build(profile: &Path) {
+fn build(profile: &Path, package: &str) {
     let target = profile.parent().expect("a profile is below a target directory");
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    command.args(["build", "--quiet", "--package", "sixfold", "--target-dir"]).arg(target);
+    command.args(["build", "--quiet", "--package", package, "--target-dir"]).arg(target);
     if profile.ends_with("release") {
         command.arg("--release");
     }
     let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status();
-    assert!(status.is_ok_and(|status| status.success()), "cargo build -p sixfold failed");
+    assert!(status.is_ok_and(|status| status.success()), "cargo build -p {package} failed");
 }
 
 /// What a test says about the configuration; the rest is that of the lab.
