@@ -1,6 +1,7 @@
 //! The command line of `sixfold`.
 
-use crate::config::{Overrides, endpoint, limits, prefix};
+use crate::config::{Name, Overrides, endpoint, limits, prefix};
+use crate::explain::Request;
 use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pref64::Pref64;
@@ -48,6 +49,12 @@ Exit status: 0 done, 1 it failed or the answer is no.
 
 Example: all counters, for a script:
   sixfold ctl stats --json";
+
+const EXPLAIN_HELP: &str = "\
+The upstreams are asked anew; what workers remember plays no part.
+
+Example: why does this client get these addresses?
+  sixfold ctl explain www.example.com --client 2001:db8::1";
 
 /// `sixfold serve`.
 #[derive(Clone, Debug, Args)]
@@ -125,14 +132,9 @@ pub enum CtlCommand {
         #[arg(value_name = "TYPE")]
         record_type: Option<String>,
     },
-    /// Shows which rule, which legs and which addresses make an answer (not supported yet)
-    Explain {
-        /// The name asked
-        name: String,
-        /// Who asks [default: ::1]
-        #[arg(long, value_name = "ADDR")]
-        client: Option<IpAddr>,
-    },
+    /// Shows how the answer to a question comes about: rule, legs, addresses, TTL, and what demands each
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(Explain),
     /// Shows the forwarders and how they do (not supported yet)
     Upstreams,
     /// Lets readiness fail so that traffic goes elsewhere, and answers what still comes (not supported yet)
@@ -151,6 +153,43 @@ pub enum CtlCommand {
         #[arg(long, value_name = "CIDR")]
         client: Option<String>,
     },
+}
+
+/// `sixfold ctl explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Explain {
+    /// The name asked
+    #[arg(value_parser = parse_name)]
+    pub name: Name,
+    /// Who asks
+    #[arg(long, value_name = "ADDR", default_value = "::1")]
+    pub client: IpAddr,
+    /// The record type asked, like PTR or TYPE65
+    #[arg(long = "type", value_name = "TYPE", default_value = "AAAA", value_parser = parse_type)]
+    pub record_type: wire::Type,
+    /// Ask with DO, as who wants signatures
+    #[arg(long)]
+    pub dnssec: bool,
+    /// Ask with CD, as who validates
+    #[arg(long)]
+    pub cd: bool,
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Explain {
+    /// What is to be explained.
+    pub fn request(&self) -> Request {
+        Request {
+            name: self.name.clone(),
+            qtype: self.record_type,
+            client: self.client,
+            dnssec_ok: self.dnssec,
+            checking_disabled: self.cd,
+            json: self.json,
+        }
+    }
 }
 
 /// On or off.
@@ -204,6 +243,15 @@ fn parse_forwarder(text: &str) -> Result<SocketAddr, String> {
 
 fn parse_prefix(text: &str) -> Result<Pref64, String> {
     prefix(text).map_err(|fault| fault.to_string())
+}
+
+fn parse_name(text: &str) -> Result<Name, String> {
+    Name::parse(text).map_err(|fault| fault.to_string())
+}
+
+fn parse_type(text: &str) -> Result<wire::Type, String> {
+    let known = text.to_ascii_uppercase().parse();
+    known.map_err(|_| "write a type like AAAA or TYPE65".to_owned())
 }
 
 fn parse_workers(text: &str) -> Result<u16, String> {

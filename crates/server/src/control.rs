@@ -21,8 +21,8 @@ use tokio::net::{UnixListener, UnixStream};
 /// How long one command may take in all.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Octets of the longest command.
-const COMMAND: u64 = 1024;
+/// Octets of the longest command: a name of 255 octets that are all escaped takes four times as many.
+const COMMAND: u64 = 2048;
 
 /// Connections at a time.
 const CONNECTIONS: usize = 16;
@@ -99,6 +99,7 @@ async fn obey(command: &str, running: &Running) -> Result<String, String> {
         },
         "reload" => reload(running).await,
         "flush" => shelf::flush(running, None, false).await,
+        _ if command.starts_with("explain ") => crate::explain::explain(running, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
             ["flush", name] => shelf::flush(running, Some(name), false).await,
             ["flush", name, "below"] => shelf::flush(running, Some(name), true).await,
@@ -172,6 +173,7 @@ pub fn run(arguments: &Ctl) -> ExitCode {
         CtlCommand::Stats { json: true } => "stats json",
         CtlCommand::Reload => "reload",
         CtlCommand::Health => "health",
+        CtlCommand::Explain(explain) => &explain.request().to_line(),
         CtlCommand::Flush { name, below } => {
             let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
             &format!("flush{name}{}", if *below { " below" } else { "" })
@@ -182,7 +184,7 @@ pub fn run(arguments: &Ctl) -> ExitCode {
         }
         _ => {
             eprintln!(
-                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload, health, flush and lookup"
+                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload, health, flush, lookup and explain"
             );
             return ExitCode::FAILURE;
         }

@@ -5,6 +5,7 @@ pub mod check;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod explain;
 pub mod http;
 pub mod metrics;
 pub mod running;

@@ -95,6 +95,12 @@ impl Running {
         views
     }
 
+    /// The settings that the workers follow; what is large in them is shared. None: no worker looks up in time.
+    pub async fn settings(&self) -> Option<Settings> {
+        let told = self.ask_all(|engine, _| engine.settings().clone()).await;
+        told.into_iter().flatten().next()
+    }
+
     /// What each worker said last, whenever that was.
     pub fn last_views(&self) -> Vec<Arc<View>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().cloned().collect()

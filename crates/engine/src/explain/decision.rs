@@ -13,6 +13,8 @@ use wire::{Name, Rcode};
 pub enum Decision {
     /// The question is answered at once, with an RCODE and perhaps an extended error.
     Refused(Rcode, Option<u16>),
+    /// It is one for a zone transfer.
+    Transfer,
     /// It is one for AAAA records, and DNS64 applies.
     Dns64,
     /// It is one for AAAA records, and DNS64 does not apply for this reason.
@@ -53,6 +55,7 @@ impl Decision {
     pub fn code(&self) -> &'static str {
         match self {
             Decision::Refused(..) => "refused",
+            Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
             Decision::NoDns64(reason) | Decision::Passed(reason) => label(*reason),
             Decision::OtherType => "other_type",
@@ -84,6 +87,7 @@ impl Decision {
             Decision::Refused(Rcode::REFUSED, _) => "server.allow",
             Decision::Refused(Rcode::NOTIMP, _) => "RFC 1035 section 4.1.1",
             Decision::Refused(..) => "RFC 1035 section 4.1",
+            Decision::Transfer => "RFC 5936",
             Decision::Dns64 => "RFC 6147 section 5.1",
             Decision::NoDns64(Counter::NotSynthesizedClient) => "dns64.clients",
             Decision::NoDns64(Counter::NotSynthesizedNotRecursive) => "dns64.recursive-only",
@@ -132,9 +136,10 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Decision::Refused(Rcode::REFUSED, _) => {
-                write!(f, "the question is refused: the client is not allowed to ask, or may not ask this")
+                write!(f, "the question is refused: this client may not ask")
             }
             Decision::Refused(rcode, _) => write!(f, "the question is answered with {rcode} at once"),
+            Decision::Transfer => write!(f, "the question is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "it is a question for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => match reason {
                 Counter::NotSynthesizedClient => write!(f, "DNS64 is not for this client"),

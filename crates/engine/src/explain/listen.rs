@@ -212,7 +212,15 @@ impl Record {
 
     fn hear(&mut self, note: &Note<'_>) {
         match *note {
-            Note::Refused { rcode, reason } => self.decide(Decision::Refused(rcode, reason)),
+            Note::Refused { rcode, reason } => {
+                let is_transfer = self.settings.allow.contains(self.explanation.client)
+                    && Message::parse(&self.explanation.question)
+                        .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
+                self.decide(match is_transfer {
+                    true => Decision::Transfer,
+                    false => Decision::Refused(rcode, reason),
+                });
+            }
             Note::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.decide(match reason {

@@ -280,6 +280,7 @@ fn who_gets_no_dns64_is_told_why() {
     assert_eq!(codes(&explain(other.clone(), &no_rd, real())), ["not_recursive"]);
     let validator = plain.clone().flags(Flags::RD.with(Flags::CD)).edns(1232, true);
     assert_eq!(codes(&explain(other.clone(), &validator, real())), ["dnssec"]);
+    assert_eq!(codes(&explain(other.clone(), &ask("example", Type::AXFR), real())), ["transfer"]);
     other.allow.0 = networks("2001:db8:ffff::/48");
     let told = explain(other, &plain, real());
     assert_eq!((codes(&told), told.legs.len()), (vec!["refused"], 0));

@@ -126,6 +126,7 @@ fn every_option_and_every_command_is_in_the_manual() {
         &["check", "--help"],
         &["ctl", "--help"],
         &["ctl", "stats", "--help"],
+        &["ctl", "explain", "--help"],
     ] {
         let help = String::from_utf8(sixfold(arguments).stdout).unwrap();
         for word in help.split_whitespace() {

@@ -12,6 +12,7 @@ mod bounds;
 mod control;
 mod demo;
 mod documents;
+mod explain;
 mod health;
 mod memory;
 mod metrics;

@@ -1,0 +1,152 @@
+//! An explanation for programs. The names of the fields are fixed and described in docs/operating.md; more may come.
+
+use super::{milliseconds, name, record, source};
+use crate::config::Config;
+use engine::Transport;
+use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
+use serde_json::{Value, json};
+use wire::{Flags, Section};
+
+/// The whole as one object.
+pub fn of(explanation: &Explanation, config: &Config) -> Value {
+    let decisions: Vec<Value> = explanation
+        .decisions
+        .iter()
+        .map(|decision| {
+            json!({
+                "decision": decision.code(),
+                "text": decision.to_string(),
+                "requirement": decision.requirement(),
+            })
+        })
+        .collect();
+    json!({
+        "question": question(explanation),
+        "answer": answer(explanation),
+        "unfinished": explanation.is_unfinished,
+        "decisions": decisions,
+        "legs": explanation.legs.iter().map(|it| leg(it, config)).collect::<Vec<_>>(),
+        "aaaa": explanation.real.iter().map(real).collect::<Vec<_>>(),
+        "addresses": explanation.addresses.iter().map(address).collect::<Vec<_>>(),
+        "ttl": explanation.ttl.map(|ttl| json!({
+            "a": ttl.a,
+            "soa": ttl.soa.map(|(soa, _)| soa),
+            "minimum": ttl.soa.map(|(_, minimum)| minimum),
+            "bound": ttl.bound,
+            "result": ttl.result,
+            "requirement": "RFC 6147 section 5.1.7",
+        })),
+        "dnssec": dnssec(explanation),
+    })
+}
+
+fn question(explanation: &Explanation) -> Value {
+    let asked = explanation.asked();
+    let has = |flag| asked.is_some_and(|question| question.flags().contains(flag));
+    json!({
+        "name": asked.map(|question| question.question_name().to_string()),
+        "type": asked.map(|question| question.qtype().to_string()),
+        "client": explanation.client.to_canonical().to_string(),
+        "do": explanation.dnssec_ok(),
+        "cd": has(Flags::CD),
+    })
+}
+
+fn answer(explanation: &Explanation) -> Value {
+    let (Some(answer), Some(message)) = (&explanation.answer, explanation.answered()) else {
+        return Value::Null;
+    };
+    json!({
+        "rcode": message.rcode().to_string(),
+        "flags": record::flags(&message),
+        "records": record::lines(&answer.message, Section::Answer),
+        "authority": record::lines(&answer.message, Section::Authority),
+        "extended_errors": extended_errors(&message),
+        "milliseconds": milliseconds(answer.after),
+    })
+}
+
+fn extended_errors(message: &wire::Message<'_>) -> Vec<Value> {
+    let errors = record::extended_errors(message).into_iter();
+    errors.map(|(code, text)| json!({ "code": code, "text": text })).collect()
+}
+
+fn leg(leg: &Leg, config: &Config) -> Value {
+    let reply = leg.replied();
+    let bytes = leg.reply.as_deref().unwrap_or_default();
+    json!({
+        "name": name(&leg.name),
+        "type": leg.qtype.to_string(),
+        "source": source(leg.own, &leg.name, config),
+        "unchecked": leg.unchecked,
+        "needed": leg.is_over,
+        "rcode": reply.map(|reply| reply.rcode().to_string()),
+        "flags": reply.map(|reply| record::flags(&reply)),
+        "records": record::lines(bytes, Section::Answer),
+        "authority": record::lines(bytes, Section::Authority),
+        "extended_errors": reply.map(|reply| extended_errors(&reply)).unwrap_or_default(),
+        "tries": leg.tries.iter().map(one_try).collect::<Vec<_>>(),
+    })
+}
+
+fn one_try(it: &Try) -> Value {
+    json!({
+        "upstream": it.upstream.to_string(),
+        "transport": match it.transport {
+            Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
+        },
+        "after_milliseconds": milliseconds(it.after),
+        "outcome": outcome(it),
+        "milliseconds": it.end.map(|(_, span)| milliseconds(span)),
+    })
+}
+
+/// What came of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
+pub fn outcome(it: &Try) -> String {
+    match it.end {
+        Some((End::Reply(rcode), _)) => rcode.to_string(),
+        Some((End::Truncated, _)) => "truncated".into(),
+        Some((End::Unreachable, _)) => "unreachable".into(),
+        None => "no_reply".into(),
+    }
+}
+
+fn real(real: &Real) -> Value {
+    let (network, rule) = match real.fate {
+        RealFate::Kept => (None, None),
+        RealFate::Excluded(network) => (Some(super::text::network(&network)), None),
+        RealFate::OurPrefix(prefix) => (Some(prefix.to_string()), None),
+        RealFate::Ignored(rule) => (None, Some(rule)),
+    };
+    json!({
+        "address": real.address.to_string(),
+        "fate": real.fate.code(),
+        "network": network,
+        "rule": rule,
+        "requirement": real.fate.requirement(),
+    })
+}
+
+fn address(address: &Address) -> Value {
+    json!({
+        "owner": name(&address.owner),
+        "ipv4": address.ipv4.to_string(),
+        "rule": address.rule,
+        "prefix": address.prefix.map(|prefix| prefix.to_string()),
+        "fate": address.fate.code(),
+        "aaaa": address.aaaa.map(|address| address.to_string()),
+        "requirement": address.fate.requirement(),
+    })
+}
+
+fn dnssec(explanation: &Explanation) -> Value {
+    let security = explanation.security();
+    let answered = explanation.answered();
+    json!({
+        "ad": answered.is_some_and(|answer| answer.flags().contains(Flags::AD)),
+        "reason": security.code(),
+        "text": security.to_string(),
+        "requirement": security.requirement(),
+    })
+}

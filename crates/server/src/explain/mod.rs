@@ -1,0 +1,191 @@
+//! `sixfold ctl explain`: why a client gets the answer that it gets. The engine's explainer is asked with the settings that
+//! the workers follow, over sockets of its own (`sockets.rs`); the workers have nothing to do with it, and what their cache
+//! holds or which upstream they think dead plays no part. What comes out is shown for people (`text.rs`) or for programs
+//! (`json.rs`).
+
+mod json;
+mod record;
+mod sockets;
+mod text;
+
+use crate::config::{Config, Name};
+use crate::running::Running;
+use engine::explain::{Explainer, Own};
+use engine::{Client, Counter};
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use wire::{Class, Flags, Type};
+
+/// How long an explanation may take: what has not come then is told as missing. One command may take ten seconds in all.
+const PATIENCE: Duration = Duration::from_secs(7);
+
+/// Explanations at a time: with 16 sockets each they need 64 files, as many as are reserved beside those of the workers.
+static ROOM: Semaphore = Semaphore::const_new(4);
+
+/// What is to be explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The name asked.
+    pub name: Name,
+    /// The type asked.
+    pub qtype: Type,
+    /// Who asks.
+    pub client: IpAddr,
+    /// DO is set.
+    pub dnssec_ok: bool,
+    /// CD is set.
+    pub checking_disabled: bool,
+    /// The explanation is for programs.
+    pub json: bool,
+}
+
+impl Request {
+    /// The command as one line. Names as they are shown have no blanks.
+    pub fn to_line(&self) -> String {
+        let mut line = format!("explain {} {} {}", self.name, self.qtype, self.client);
+        for (word, is_set) in [("do", self.dnssec_ok), ("cd", self.checking_disabled), ("json", self.json)] {
+            if is_set {
+                let _ = write!(line, " {word}");
+            }
+        }
+        line
+    }
+
+    /// Reads what stands behind `explain`.
+    pub fn from_line(rest: &str) -> Result<Request, String> {
+        let mut words = rest.split_whitespace();
+        let mut next = |what: &str| words.next().ok_or_else(|| format!("explain: {what} is missing\n"));
+        let name = Name::parse(next("the name")?).map_err(|fault| format!("explain: {fault}\n"))?;
+        let qtype = next("the type")?;
+        let qtype = qtype.parse().map_err(|_| format!("explain: {qtype:?} is no record type\n"))?;
+        let client = next("the client")?;
+        let client = client.parse().map_err(|_| format!("explain: {client:?} is no address\n"))?;
+        let mut request =
+            Request { name, qtype, client, dnssec_ok: false, checking_disabled: false, json: false };
+        for word in words {
+            match word {
+                "do" => request.dnssec_ok = true,
+                "cd" => request.checking_disabled = true,
+                "json" => request.json = true,
+                other => return Err(format!("explain: unknown word: {other:?}\n")),
+            }
+        }
+        Ok(request)
+    }
+
+    /// The question, with EDNS, so that extended errors come back. Over TCP nothing is cut to fit.
+    fn question(&self, id: u16) -> Vec<u8> {
+        let mut message = vec![0; wire::HEADER];
+        let flags = if self.checking_disabled { Flags::RD.with(Flags::CD) } else { Flags::RD };
+        wire::header::set_id(&mut message, id);
+        wire::header::set_flags(&mut message, flags);
+        wire::header::set_qdcount(&mut message, 1);
+        wire::header::set_arcount(&mut message, 1);
+        message.extend_from_slice(self.name.wire());
+        message.extend([self.qtype.0.to_be_bytes(), Class::IN.0.to_be_bytes()].as_flattened());
+        let end = message.len();
+        message.resize(end + wire::OPT_LEN, 0);
+        let written = wire::write_opt(&mut message[end..], 1232, 0, 0, self.dnssec_ok, None);
+        debug_assert!(written.is_some(), "there is room for an OPT record");
+        message
+    }
+}
+
+/// Asks, and says how the answer came about.
+pub async fn explain(running: &Running, rest: &str) -> Result<String, String> {
+    let request = Request::from_line(rest)?;
+    let settings = running
+        .settings()
+        .await
+        .ok_or("explain: no worker responds, so nobody can say what settings are in force\n")?;
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| format!("explain: no random numbers: {error}\n"))?;
+    let mut client = Client::udp(SocketAddr::new(request.client, 0));
+    client.carrier = engine::face::Carrier::Tcp;
+    let question = request.question(u16::from_be_bytes([seed[0], seed[1]]));
+    let explainer = Explainer::new(settings, client, question, seed);
+    let _room = ROOM.try_acquire().map_err(|_| "explain: four explanations are under way; try again\n")?;
+    let explanation = sockets::drive(explainer, PATIENCE).await;
+    let config = running.config();
+    Ok(if request.json {
+        format!("{:#}\n", json::of(&explanation, &config))
+    } else {
+        text::of(&explanation, &config)
+    })
+}
+
+/// Where a reply came from, as the key of the configuration that has it.
+fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
+    match own {
+        None => "upstream",
+        Some(Own::Alias) => "dns64.ptr",
+        Some(Own::Counted(Counter::LocalRecords)) => {
+            let is_ours = config.local.records.iter().any(|record| record.record.owner[..] == *name);
+            if is_ours { "local.records" } else { "local.hosts-file" }
+        }
+        Some(Own::Counted(Counter::FilteredBlock)) => "filter.block",
+        Some(Own::Counted(_)) => "filter.rpz",
+    }
+}
+
+/// A span in milliseconds.
+fn milliseconds(span: engine::Span) -> f64 {
+    span.as_micros() as f64 / 1e3
+}
+
+/// A name in wire form as text.
+fn name(wire: &[u8]) -> String {
+    wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_reads_as_it_was_written() {
+        for (name, qtype, client, bits) in [
+            ("www.example.", Type::AAAA, "::1", 0),
+            (".", Type::NS, "192.0.2.1", 7),
+            ("a\\032b\\.c.", Type(65_280), "2001:db8::1", 5),
+        ] {
+            let request = Request {
+                name: Name::parse(name).unwrap(),
+                qtype,
+                client: client.parse().unwrap(),
+                dnssec_ok: bits & 1 > 0,
+                checking_disabled: bits & 2 > 0,
+                json: bits & 4 > 0,
+            };
+            let line = request.to_line();
+            assert_eq!(Request::from_line(line.strip_prefix("explain ").unwrap()), Ok(request), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_the_reason() {
+        for (line, reason) in [
+            ("", "the name is missing"),
+            ("a..b AAAA ::1", "a label is empty"),
+            ("a.example NONSENSE ::1", "no record type"),
+            ("a.example AAAA", "the client is missing"),
+            ("a.example AAAA nobody", "no address"),
+            ("a.example AAAA ::1 loudly", "unknown word"),
+        ] {
+            let error = Request::from_line(line).unwrap_err();
+            assert!(error.starts_with("explain: ") && error.contains(reason), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_question_is_well_formed_and_has_the_bits_that_are_asked_for() {
+        let request = Request::from_line("www.example AAAA ::1 do cd").unwrap();
+        let bytes = request.question(7);
+        let message = wire::Message::parse(&bytes).unwrap();
+        assert_eq!((message.id(), message.qtype(), message.qclass()), (7, Type::AAAA, Class::IN));
+        assert_eq!(message.qname(), b"\x03www\x07example\0");
+        assert!(message.flags().contains(Flags::RD.with(Flags::CD)) && message.opt().unwrap().dnssec_ok());
+    }
+}
