@@ -4,7 +4,7 @@ use crate::chain::{Chain, leads_on};
 use crate::embed::{self, Fate, Tally};
 use crate::rules::Applicable;
 use crate::settings::Dns64;
-use crate::subnet::{self, Subnet};
+use crate::subnet::Subnet;
 use core::ops::ControlFlow;
 use wire::header::{self, Flags};
 use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ede};
@@ -29,7 +29,7 @@ pub struct Asker<'a> {
     /// What the OPT record said, if there was one.
     pub edns: Option<Edns>,
     /// The client subnet that the answer names (RFC 7871 section 7.2.2); none without an OPT record.
-    pub subnet: Option<Subnet>,
+    pub subnet: Option<&'a Subnet>,
     /// Its scope.
     pub scope: u8,
     /// Octets that the answer may take.
@@ -60,7 +60,7 @@ impl Asker<'_> {
     }
 
     pub(crate) fn opt_octets(&self, reason: Option<u16>) -> usize {
-        let subnet = self.subnet.as_ref().map_or(0, Subnet::octets);
+        let subnet = self.subnet.map_or(0, Subnet::octets);
         match (self.edns, reason) {
             (None, _) => 0,
             (Some(_), None) => wire::OPT_LEN + subnet,
@@ -383,9 +383,7 @@ impl<'b, 'm> Page<'b, 'm> {
             let written = self.builder.opt(asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
             debug_assert!(written.is_ok(), "room was reserved");
             if let Some(subnet) = asker.subnet {
-                let data = &mut [0; subnet::DATA];
-                let written = self.builder.option(wire::CLIENT_SUBNET, subnet.write(asker.scope, data));
-                debug_assert!(written.is_ok(), "room was reserved");
+                subnet.append_to(&mut self.builder, asker.scope);
             }
         }
         let reason = asker.edns.and(reason);

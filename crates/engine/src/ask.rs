@@ -116,7 +116,7 @@ impl Engine {
         let id = self.links.issue(link, index, &mut self.random);
         let flight = &mut self.flights.slab[index];
         let own_size = self.settings.udp_size;
-        let subnet = flight.subnet.filter(|_| !flight.plain);
+        let with_subnet = flight.subnet.is_some() && !flight.plain;
         let taken = out.ask(link, |frame| {
             let name_len = flight.name_len as usize;
             let question_end = 12 + name_len + 4;
@@ -136,8 +136,12 @@ impl Engine {
             let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
             let octets = opt.expect("512 octets hold a question and an OPT record");
             // RFC 7871 section 6: the scope is 0 in questions.
-            question_end
-                + subnet.map_or(octets, |subnet| subnet.append(0, &mut frame[question_end..], octets))
+            match &flight.subnet {
+                Some(subnet) if with_subnet => {
+                    question_end + subnet.append(0, &mut frame[question_end..], octets)
+                }
+                _ => question_end + octets,
+            }
         });
         if !taken {
             if self.links.release(link) == Release::Close {
@@ -146,7 +150,7 @@ impl Engine {
             return false;
         }
         flight.attempts[flight.attempts_len as usize] =
-            Attempt { link, id, server, sent: now, failed: false, with_subnet: subnet.is_some() };
+            Attempt { link, id, server, sent: now, failed: false, with_subnet };
         flight.attempts_len += 1;
         let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
             (true, _) => Kind::Probe,
@@ -316,7 +320,8 @@ impl Engine {
             chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
         };
         let wishes = waiter.wishes_for(qtype);
-        let mut question = Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet };
+        let mut question =
+            Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet.as_ref() };
         let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
         let found = flights.find(&question);
         let flight = match found {
@@ -347,7 +352,7 @@ fn prepare(
     flight.tries = 0;
     flight.attempts_len = 0;
     flight.wishes = question.wishes;
-    flight.subnet = question.subnet;
+    flight.subnet = question.subnet.copied();
     flight.scope = 0;
     flight.plain = false;
     flight.qtype = question.qtype;

@@ -58,7 +58,7 @@ pub struct Question<'a> {
     /// Bits.
     pub wishes: Wishes,
     /// Client subnet.
-    pub subnet: Option<Subnet>,
+    pub subnet: Option<&'a Subnet>,
 }
 
 /// One try.
@@ -179,7 +179,7 @@ impl Flight {
             qtype: self.qtype,
             class: self.class,
             wishes: self.wishes,
-            subnet: self.subnet,
+            subnet: self.subnet.as_ref(),
         }
     }
 
@@ -224,7 +224,7 @@ impl Flights {
                 && flight.qtype == question.qtype
                 && flight.class == question.class
                 && flight.wishes == question.wishes
-                && flight.subnet == question.subnet
+                && flight.subnet.as_ref() == question.subnet
                 && wire::eq_ignore_case(flight.name(), question.name)
             {
                 return Some(index);

@@ -36,6 +36,7 @@ impl Engine {
         if flags.contains(Flags::QR) {
             return self.counters.count(Counter::DroppedResponse);
         }
+        let mut subnet = Ok(None);
         let mut asker = Asker {
             id: header::id(message),
             flags,
@@ -47,7 +48,6 @@ impl Engine {
             own_size: self.settings.udp_size,
         };
         let parsed = Message::parse(message);
-        let mut is_subnet_malformed = false;
         if let Ok(parsed) = &parsed {
             asker.question = parsed.question();
             asker.edns = parsed.opt().map(|opt| Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
@@ -55,13 +55,12 @@ impl Engine {
             if self.settings.client_subnet == ClientSubnet::Forward
                 && let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0)
             {
-                let subnet = Subnet::of_query(&opt);
-                asker.subnet = subnet.unwrap_or_default();
-                is_subnet_malformed = subnet.is_err();
+                subnet = Subnet::of_query(&opt);
+                asker.subnet = subnet.as_ref().map_or(None, Option::as_ref);
             }
         }
         // RFC 7871 section 7.2.1.
-        let malformed = is_subnet_malformed.then_some((Rcode::FORMERR, None));
+        let malformed = subnet.is_err().then_some((Rcode::FORMERR, None));
         match self.objection(from, flags, &parsed).or(malformed) {
             Some((rcode, reason)) => {
                 out.note(|| Note::Refused { rcode, reason });
@@ -194,7 +193,7 @@ impl Engine {
         waiter.flags = asker.flags;
         waiter.edns = asker.edns;
         waiter.wishes = wishes;
-        waiter.subnet = asker.subnet;
+        waiter.subnet = asker.subnet.copied();
         waiter.scope = scope;
         waiter.stage = stage;
         waiter.hash = question.hash;

@@ -12,13 +12,13 @@ use crate::limits::SUBNETS;
 use crate::settings::Transport;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
-use wire::{Message, OPTION_HEADER, Opt, Rcode};
+use wire::{Builder, Message, OPTION_HEADER, Opt, Rcode};
 
 /// Octets before the address: FAMILY, SOURCE PREFIX-LENGTH, SCOPE PREFIX-LENGTH (RFC 7871 section 6).
 const HEAD: usize = 4;
 
 /// Octets of the longest option's data.
-pub const DATA: usize = HEAD + 16;
+const DATA: usize = HEAD + 16;
 
 /// The address families (RFC 7871 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,14 @@ impl Subnet {
         &room[..self.octets() - OPTION_HEADER]
     }
 
+    /// Adds the option to the OPT record that an answer ends with, which has room for it.
+    #[cold]
+    pub fn append_to(&self, answer: &mut Builder<'_>, scope: u8) {
+        let data = &mut [0; DATA];
+        let written = answer.option(wire::CLIENT_SUBNET, self.write(scope, data));
+        debug_assert!(written.is_ok(), "room was reserved");
+    }
+
     /// Adds the option to the OPT record of `octets` octets at the start of `frame`. Returns the octets it has then.
     #[cold]
     pub fn append(&self, scope: u8, frame: &mut [u8], octets: usize) -> usize {
@@ -143,14 +151,22 @@ impl Flights {
     /// Whether a question with a subnet would be one too many of those that differ in nothing else.
     #[cold]
     fn is_crowded(&self, question: &Question<'_>) -> bool {
-        let others = self.candidates(question.hash).filter(|&index| {
+        let mut others = 0;
+        for index in self.candidates(question.hash) {
             let flight = &self.slab[index];
-            flight.subnet.is_some()
+            if flight.subnet.is_some()
                 && flight.qtype == question.qtype
                 && flight.class == question.class
                 && wire::eq_ignore_case(flight.name(), question.name)
-        });
-        others.count() >= SUBNETS && self.find(question).is_none()
+            {
+                // It is no further one when it joins.
+                if flight.subnet.as_ref() == question.subnet && flight.wishes == question.wishes {
+                    return false;
+                }
+                others += 1;
+            }
+        }
+        others >= SUBNETS
     }
 }
 

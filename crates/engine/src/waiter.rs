@@ -181,7 +181,7 @@ impl Waiter {
             qtype,
             class,
             wishes: self.wishes,
-            subnet: self.subnet,
+            subnet: self.subnet.as_ref(),
         }
     }
 
@@ -206,7 +206,7 @@ impl Waiter {
             flags: self.flags,
             question: self.question(),
             edns: self.edns,
-            subnet: self.subnet,
+            subnet: self.subnet.as_ref(),
             scope: self.scope,
             limit: answer_limit(self.client.carrier, self.edns, own_size),
             own_size,
