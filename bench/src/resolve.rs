@@ -27,6 +27,13 @@ const GOAL_NS: f64 = 600.0;
 const RULES: u32 = 10_000;
 const GOAL_RULES_NS: f64 = 100.0;
 
+/// Names that are asked again and again, and the time that the engine may take for one of them, in nanoseconds.
+const HOT: u64 = 1024;
+const GOAL_CACHED_NS: f64 = 150.0;
+
+/// Octets of the cache.
+const CACHE: usize = 64 << 20;
+
 /// What runs in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
@@ -34,6 +41,10 @@ pub enum What {
     Whole,
     /// The same with many rules.
     Rules,
+    /// The same with a cache that knows none of the names: what keeping costs.
+    Keeping,
+    /// Names that the cache knows: questions and answers only.
+    Cached,
     /// The upstream alone: what to subtract.
     Upstream,
 }
@@ -89,14 +100,16 @@ impl Outbox for Memory {
 /// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
 pub fn run(what: What, count: u64, check: bool) -> u64 {
     let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
-    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536, cache: 0 }, [7; 32]);
+    let cache = if matches!(what, What::Keeping | What::Cached) { CACHE } else { 0 };
+    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536, cache }, [7; 32]);
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
     let mut query = [0; QUERY];
     for first in (0..count).step_by(BATCH) {
         if what != What::Upstream || first == 0 {
             for sequence in first..first + BATCH as u64 {
-                names::write_query(sequence, &mut query);
+                let name = if what == What::Cached { sequence % HOT } else { sequence };
+                names::write_query(name, &mut query);
                 engine.query(now, &client, &query, &mut asked);
             }
         }
@@ -206,13 +219,14 @@ fn settings(what: What) -> Settings {
 /// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
 pub fn measure(rounds: usize) -> Result<Section, String> {
     let checked = 64 * BATCH as u64;
-    for what in [What::Whole, What::Rules] {
+    for what in [What::Whole, What::Rules, What::Keeping, What::Cached] {
         let right = run(what, checked, true);
         if right != checked {
             return Err(format!("{right} of {checked} answers of the engine are right"));
         }
     }
     let (mut nanoseconds, mut with_rules) = (Vec::new(), Vec::new());
+    let (mut keeping, mut cached) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         eprintln!("engine: round {round} of {rounds}");
         // CPU time, so that it does not count when others have the core.
@@ -224,6 +238,9 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
         let upstream = time(What::Upstream);
         nanoseconds.push(time(What::Whole) - upstream);
         with_rules.push(time(What::Rules) - upstream);
+        keeping.push(time(What::Keeping) - upstream);
+        // No upstream has a part in it.
+        cached.push(time(What::Cached));
     }
     let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
@@ -231,7 +248,7 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
          upstream's part, measured alone, is subtracted. Includes writing the client's question."
     )];
     eprintln!("engine: instructions under valgrind");
-    let counted = [What::Whole, What::Rules, What::Upstream].map(instructions);
+    let counted = [What::Whole, What::Rules, What::Upstream, What::Keeping, What::Cached].map(instructions);
     let mut less_upstream =
         |counted: &Result<f64, String>, upstream: &Result<f64, String>| match (counted, upstream) {
             (Ok(counted), Ok(upstream)) => vec![counted - upstream],
@@ -242,6 +259,8 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
         };
     let engine_instructions = less_upstream(&counted[0], &counted[2]);
     let rules_instructions = less_upstream(&counted[1], &counted[2]);
+    let keeping_instructions = less_upstream(&counted[3], &counted[2]);
+    let cached_instructions = less_upstream(&counted[4], &Ok(0.0));
     Ok(Section {
         key: "engine",
         title: "The engine without I/O",
@@ -252,6 +271,12 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
             rows: vec![
                 vec!["engine".to_owned(), cell(&nanoseconds, 0), cell(&engine_instructions, 0)],
                 vec![format!("with {RULES} rules"), cell(&with_rules, 0), cell(&rules_instructions, 0)],
+                vec![
+                    "with a cache, names that are new to it".to_owned(),
+                    cell(&keeping, 0),
+                    cell(&keeping_instructions, 0),
+                ],
+                vec!["out of the cache".to_owned(), cell(&cached, 0), cell(&cached_instructions, 0)],
             ],
         }],
         goals: vec![
@@ -265,12 +290,21 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
                 bound: Bound::AtMost(GOAL_RULES_NS),
                 measured: Summary::of(&added),
             },
+            Goal {
+                ratio: "nanoseconds of the engine for an answer out of the cache".to_owned(),
+                bound: Bound::AtMost(GOAL_CACHED_NS),
+                measured: Summary::of(&cached),
+            },
         ],
         data: json!({
             "nanoseconds": nanoseconds,
             "instructions": engine_instructions.first(),
             "rules_nanoseconds": with_rules,
             "rules_instructions": rules_instructions.first(),
+            "keeping_nanoseconds": keeping,
+            "keeping_instructions": keeping_instructions.first(),
+            "cached_nanoseconds": cached,
+            "cached_instructions": cached_instructions.first(),
         }),
     })
 }
@@ -280,6 +314,8 @@ fn instructions(what: What) -> Result<f64, String> {
     let name = match what {
         What::Whole => "whole",
         What::Rules => "rules",
+        What::Keeping => "keeping",
+        What::Cached => "cached",
         What::Upstream => "upstream",
     };
     let [short, long] = COUNTED;
@@ -316,6 +352,8 @@ mod tests {
     #[test]
     fn every_resolution_in_memory_ends_with_the_right_address() {
         assert_eq!(run(What::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
+        // Thrice round: asked, found as legs, found as it stands.
+        assert_eq!(run(What::Cached, 3 * HOT, true), 3 * HOT);
     }
 
     #[test]
