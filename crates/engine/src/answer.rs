@@ -173,6 +173,12 @@ pub fn is_excluded(record: &Record<'_>, exclude: Option<&Dns64>) -> bool {
     exclude.is_some_and(|dns64| record.address6().is_some_and(|address| dns64.excludes(address)))
 }
 
+/// Where the octets of a reply end that can be passed on as they are. None: not all of them can.
+pub fn verbatim_end(asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Option<usize> {
+    let message = passed.message;
+    passed.is_verbatim(asker.takes()).then(|| message.opt_start().unwrap_or(message.end()))
+}
+
 /// Passes a reply on: its records unchanged (RFC 6147 section 5.3.3), header and OPT record our own.
 pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Written {
     let message = passed.message;

@@ -9,6 +9,7 @@ use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
 use crate::note::Note;
+use crate::recall::Look;
 use crate::settings::{ClientSubnet, Lookup};
 use crate::slab::{Index, NONE};
 use crate::subnet::Subnet;
@@ -175,7 +176,11 @@ impl Engine {
             wishes,
             subnet: asker.subnet,
         };
-        if alias.is_none() && self.recall(&question, stage, from, asker, now, out) {
+        let look = match alias {
+            None => self.recall(&question, stage, from, asker, now, out),
+            Some(_) => Look::Unfit,
+        };
+        if look == Look::Answered {
             return;
         }
         let scope = Engine::disperse(&self.flights, &mut self.counters, &mut question);
@@ -208,7 +213,7 @@ impl Engine {
             chain.name.extend_from_slice(question.name);
             chain.replies.push(alias.reply);
         }
-        if self.answer_own(index, now, out) || self.answer_recalled(index, now, out) {
+        if self.answer_own(index, now, out) || look != Look::Absent && self.answer_recalled(index, now, out) {
             return;
         }
         match flight {

@@ -13,7 +13,9 @@ use crate::engine::{Engine, send};
 use crate::face::{Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::limits::MESSAGE;
-use crate::remember::{Age, age_secs, key_of, materialize, nobody, put, stale_reason, write_ttls};
+use crate::remember::{
+    Age, age_secs, key_of, materialize, nobody, put, stale_reason, without_opt, write_ttls,
+};
 use crate::reply::Outcome;
 use crate::settings::{Dnssec, Settings};
 use crate::slab::{Index, NONE};
@@ -27,8 +29,19 @@ const REFRESH_SHARE: u64 = 10;
 /// Data that live shorter than this are not refreshed: asking again costs as much as the questions it saves.
 const REFRESH_LIFE: Span = Span::from_secs(10);
 
+/// What came of a look into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The client has its answer.
+    Answered,
+    /// There is something, or there may be, but not the answer as it is.
+    Unfit,
+    /// Nothing is kept of this question.
+    Absent,
+}
+
 impl Engine {
-    /// Answers a question out of the cache, if its answer lies there as it is. False: it has to go its way.
+    /// Answers a question out of the cache, if its answer lies there as it is. Else it has to go its way.
     #[inline]
     pub(crate) fn recall(
         &mut self,
@@ -38,24 +51,26 @@ impl Engine {
         asker: &Asker<'_>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> bool {
+    ) -> Look {
         let Settings { own, policy, .. } = &self.settings;
         if !self.is_cacheable(question)
             || own.knows(question.name)
             // What a response policy says may depend on who asks, and how.
             || !policy.is_empty()
         {
-            return false;
+            return Look::Unfit;
         }
         if stage == Stage::Direct {
             return self.recall_kept(question, Kind::Leg, false, from, asker, now, out);
         }
         // What a rule says may depend on who asks.
         if !self.is_general(from, question.name) {
-            return false;
+            return Look::Unfit;
         }
-        self.recall_kept(question, Kind::Answer, true, from, asker, now, out)
-            || self.recall_kept(question, Kind::Leg, true, from, asker, now, out)
+        match self.recall_kept(question, Kind::Answer, true, from, asker, now, out) {
+            Look::Answered => Look::Answered,
+            _ => self.recall_kept(question, Kind::Leg, true, from, asker, now, out),
+        }
     }
 
     /// Whether no rule has to do with a question.
@@ -76,9 +91,9 @@ impl Engine {
         asker: &Asker<'_>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> bool {
+    ) -> Look {
         let key = key_of(self.key, &self.servers, question, question.qtype, kind);
-        let Some(place) = self.cache.find(&key) else { return false };
+        let Some(place) = self.cache.find(&key) else { return Look::Absent };
         let entry = self.cache.entry(place);
         let approved = if dns64 { entry.approved64() } else { entry.approved() };
         let octets = asker.opt_octets(entry.ede());
@@ -86,7 +101,7 @@ impl Engine {
             || entry.expires() <= now
             || entry.message().len() + octets > asker.limit
         {
-            return false;
+            return Look::Unfit;
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
@@ -103,7 +118,7 @@ impl Engine {
             entry::mark(self.cache.entry_mut(place), REFRESHED);
             self.refresh(question, kind, now, out);
         }
-        true
+        Look::Answered
     }
 
     /// Answers a waiter with a kept reply to what it asks now, or goes on with it. False: there is none.
@@ -218,7 +233,7 @@ impl Engine {
     }
 
     /// Keeps a synthesis, made by [`synthesize_for_all`]: it is the answer for all clients that no rule is about.
-    pub(crate) fn remember_synthesis(&mut self, waiter: Index, bytes: &mut [u8], now: Instant) {
+    pub(crate) fn remember_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
         let state = &self.waiters[waiter];
         let counter = match state.cause {
             Cause::Excluded => Counter::SynthesizedExcluded,
@@ -246,7 +261,9 @@ impl Engine {
             failures: 0,
         };
         let key = key_of(self.key, &self.servers, &question, question.qtype, Kind::Answer);
-        put(&mut self.cache, now, &key, &facts, bytes);
+        if let Some(body) = without_opt(&message) {
+            put(&mut self.cache, now, &key, &facts, &message, body);
+        }
     }
 
     /// Whether the synthesis for a waiter is worth keeping: it came out of the cache, so somebody asks again and again.

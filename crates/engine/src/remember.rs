@@ -5,7 +5,7 @@
 //! reply says of other names never becomes data of those names.
 
 use crate::answer::{self, Asker, Edns, Passed};
-use crate::cache::entry::{self, Entry, FAILURE, Facts, Key, Kind, NEGATIVE, SILENT};
+use crate::cache::entry::{self, Body, Entry, FAILURE, Facts, Key, Kind, NEGATIVE, SILENT};
 use crate::chain::Chain;
 use crate::engine::Engine;
 use crate::face::Outbox;
@@ -48,8 +48,9 @@ pub(crate) fn key_of<'a>(
         | u64::from(wishes) << 32
         | (kind as u64) << 40
         | u64::from(group) << 48;
+    let all = hash.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
     Key {
-        hash: hash.hash_number(u128::from(rest) << 64 | u128::from(question.hash)),
+        hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
         name: question.name,
         qtype,
         class: question.class,
@@ -85,22 +86,33 @@ impl Engine {
         if !self.is_cacheable(&flight.question()) {
             return self.settle_with(index, reply, now, out);
         }
-        let failed = reply.is_none_or(is_failure);
+        let Some(message) = reply.filter(|message| !is_failure(message)) else {
+            return self.finish_failed(index, reply, now, out);
+        };
+        if self.settings.cache.is_out_of_range(message) {
+            return self.finish_clamped(index, message, now, out);
+        }
+        let chain = Chain::follow(message);
+        self.remember(index, message, &chain, now);
+        self.settle(index, &Outcome::Reply(message, &chain), now, out);
+    }
+
+    /// The same for a flight that nobody answered, or whose answer is a failure.
+    fn finish_failed(
+        &mut self,
+        index: Index,
+        reply: Option<&Message<'_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
         // An answer that was found bogus is an answer: older data would paper over it.
-        if failed && !reply.is_some_and(is_bogus) {
+        if !reply.is_some_and(is_bogus) {
             let put_off = if reply.is_some() { PUT_OFF_FAILED } else { PUT_OFF_SILENT };
             if self.settle_stale(index, put_off, now, out) {
                 return;
             }
         }
-        if failed {
-            self.remember_failure(index, reply, now);
-        } else if let Some(message) = reply {
-            if self.settings.cache.is_out_of_range(message) {
-                return self.finish_clamped(index, message, now, out);
-            }
-            self.remember(index, message, now);
-        }
+        self.remember_failure(index, reply, now);
         self.settle_with(index, reply, now, out);
     }
 
@@ -127,8 +139,9 @@ impl Engine {
         bytes.copy_from_slice(message.bytes());
         self.settings.cache.clamp(message, bytes);
         if let Ok(clamped) = Message::parse(&frame[..message.bytes().len()]) {
-            self.remember(index, &clamped, now);
-            self.settle_with(index, Some(&clamped), now, out);
+            let chain = Chain::follow(&clamped);
+            self.remember(index, &clamped, &chain, now);
+            self.settle(index, &Outcome::Reply(&clamped, &chain), now, out);
         }
         self.frames.push(frame);
     }
@@ -140,9 +153,8 @@ impl Engine {
     }
 
     /// Keeps an answer, if it may be kept.
-    fn remember(&mut self, index: Index, message: &Message<'_>, now: Instant) {
-        let chain = Chain::follow(message);
-        let Some((lifetime_secs, is_negative)) = lifetime(message, &chain, &self.settings.cache) else {
+    fn remember(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
+        let Some((lifetime_secs, is_negative)) = lifetime(message, chain, &self.settings.cache) else {
             return;
         };
         let facts = Facts {
@@ -157,28 +169,46 @@ impl Engine {
             reason: 0,
             failures: 0,
         };
-        self.keep(index, message, &chain, &facts, now);
+        self.keep(index, message, chain, &facts, now);
     }
 
+    /// Keeps a reply as it would be passed on to somebody without bounds: without OPT, and without what is off the chain.
+    /// AD is what the upstream said; whether it is believed is decided when it is used.
     fn keep(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, facts: &Facts, now: Instant) {
-        let mut frame = self.frame();
-        // As it would be passed on to somebody without bounds: without OPT, and without what is off the chain. AD is what
-        // the upstream said; whether it is believed is decided when it is used.
         let wishes = self.flights.slab[index].wishes;
         let asker = Asker { flags: Flags::AD, ..nobody(wishes, message.question()) };
         let passed = Passed { message, chain, trusted: true, exclude: None, before: &[] };
+        if let Some(end) = answer::verbatim_end(&asker, &passed)
+            && let Some(mut body) = Body::of(&message.bytes()[..end])
+        {
+            let secure = message.flags().contains(Flags::AD);
+            header::set_flags(&mut body.header, asker.flags(message.rcode(), secure));
+            let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
+            header::set_arcount(&mut body.header, others as u16);
+            return self.keep_as(index, message, body, facts, now);
+        }
+        let mut frame = self.frame();
         let written = answer::pass(&mut frame, &asker, &passed);
-        if !written.truncated && written.rcode == message.rcode() {
-            let Engine { cache, flights, servers, key, .. } = self;
-            let question = flights.slab[index].question();
-            let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
-            let replaced = put(cache, now, &leg, facts, &mut frame[..written.len]);
-            // What was made of the old one is not what would be made of the new one.
-            if replaced && matches!(question.qtype, Type::A | Type::AAAA) {
-                cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
-            }
+        if !written.truncated
+            && written.rcode == message.rcode()
+            && let Ok(written) = Message::parse(&frame[..written.len])
+            && let Some(body) = without_opt(&written)
+        {
+            self.keep_as(index, &written, body, facts, now);
         }
         self.frames.push(frame);
+    }
+
+    /// Keeps a message whose records stand as in another one, but for OPT.
+    fn keep_as(&mut self, index: Index, records: &Message<'_>, body: Body<'_>, facts: &Facts, now: Instant) {
+        let Engine { cache, flights, servers, key, .. } = self;
+        let question = flights.slab[index].question();
+        let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
+        let replaced = put(cache, now, &leg, facts, records, body);
+        // What was made of the old one is not what would be made of the new one.
+        if replaced && matches!(question.qtype, Type::A | Type::AAAA) {
+            cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
+        }
     }
 
     /// Keeps that a question failed, so that it is not asked again at once. What was known before stays.
@@ -222,7 +252,9 @@ impl Engine {
                 bytes[end..end + 2].copy_from_slice(&question.qtype.0.to_be_bytes());
                 bytes[end + 2..end + 4].copy_from_slice(&question.class.0.to_be_bytes());
                 header::set_qdcount(&mut bytes, 1);
-                cache.put(now, &leg, &facts, &[], &bytes[..end + 4]);
+                if let Some(body) = Body::of(&bytes[..end + 4]) {
+                    cache.put(now, &leg, &facts, &[], body);
+                }
             }
         }
     }
@@ -283,22 +315,29 @@ pub(crate) fn nobody(wishes: Wishes, question: &[u8]) -> Asker<'_> {
     Asker { id: 0, flags: Flags(0), question, edns, limit: MESSAGE, own_size: 0, subnet: None, scope: 0 }
 }
 
-/// Keeps a message without its OPT record, with the places of its TTLs. True: it took the place of another one.
+/// A message that we wrote, without its OPT record, which is the last one.
+pub(crate) fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
+    let mut body = Body::of(&message.bytes()[..message.opt_start().unwrap_or(message.end())])?;
+    if message.opt_start().is_some() {
+        let others = header::arcount(&body.header);
+        header::set_arcount(&mut body.header, others - 1);
+    }
+    Some(body)
+}
+
+/// Keeps a message with the places of its TTLs, which are those in `records`. True: it took the place of another one.
 pub(crate) fn put(
     cache: &mut crate::cache::Cache,
     now: Instant,
     key: &Key<'_>,
     facts: &Facts,
-    bytes: &mut [u8],
+    records: &Message<'_>,
+    body: Body<'_>,
 ) -> bool {
-    let Ok(message) = Message::parse(bytes) else { return false };
     let mut ttls = [0u16; KEPT_RECORDS];
     let mut count = 0;
     for section in [Section::Answer, Section::Authority, Section::Additional] {
-        for record in message.records(section) {
-            if record.rtype == Type::OPT {
-                continue;
-            }
+        for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
             let Some(place) = ttls.get_mut(count) else {
                 cache.remove(key);
                 return false;
@@ -307,14 +346,7 @@ pub(crate) fn put(
             count += 1;
         }
     }
-    // Our own writer puts it at the end.
-    let end = message.opt_start();
-    if end.is_some() {
-        let others = header::arcount(bytes);
-        header::set_arcount(bytes, others - 1);
-    }
-    let end = end.unwrap_or(bytes.len());
-    cache.put(now, key, facts, &ttls[..count], &bytes[..end])
+    cache.put(now, key, facts, &ttls[..count], body)
 }
 
 /// The extended error to keep: that the answer is bogus before anything else, as this decides what is made of it.
@@ -325,7 +357,7 @@ fn reason(message: &Message<'_>) -> Option<u16> {
 }
 
 /// Whether a reply says that something failed. Every RCODE but 0 and 3 does.
-fn is_failure(message: &Message<'_>) -> bool {
+fn is_failure(message: &&Message<'_>) -> bool {
     !matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN)
 }
 

@@ -331,8 +331,8 @@ impl Engine {
             tally = counted;
             written
         });
-        if let (Some(frame), Some(length)) = (&mut kept, written) {
-            self.remember_synthesis(waiter, &mut frame[..length], now);
+        if let (Some(frame), Some(length)) = (&kept, written) {
+            self.remember_synthesis(waiter, &frame[..length], now);
         }
         self.frames.extend(kept);
         self.account(waiter, &tally);

@@ -43,7 +43,7 @@ const NO_ERROR: u16 = u16::MAX;
 /// What makes two entries the same.
 #[derive(Clone, Copy)]
 pub struct Key<'a> {
-    /// Keyed hash of all that follows.
+    /// Keyed hash: the upper half of all that follows, the lower half of the name alone.
     pub hash: u64,
     /// Name in wire form, any letter case.
     pub name: &'a [u8],
@@ -87,8 +87,31 @@ pub fn octets(ttls: usize, message: usize) -> usize {
     (HEAD + 2 * ttls + message).next_multiple_of(super::ring::UNIT)
 }
 
-/// Writes an entry. `ttls` are offsets in `message`, whose first 12 octets are the header and behind it the question.
-pub fn write(room: &mut [u8], key: &Key<'_>, facts: &Facts, ttls: &[u16], message: &[u8]) {
+/// A message to keep: its header, and what is behind it from the question on.
+#[derive(Clone, Copy)]
+pub struct Body<'a> {
+    /// The header.
+    pub header: [u8; wire::HEADER],
+    /// All that follows it.
+    pub rest: &'a [u8],
+}
+
+impl<'a> Body<'a> {
+    /// A message as it is.
+    pub fn of(message: &'a [u8]) -> Option<Body<'a>> {
+        let (header, rest) = message.split_first_chunk()?;
+        Some(Body { header: *header, rest })
+    }
+
+    /// Octets of the message.
+    #[inline]
+    pub fn len(&self) -> usize {
+        wire::HEADER + self.rest.len()
+    }
+}
+
+/// Writes an entry. `ttls` are offsets in the message.
+pub fn write(room: &mut [u8], key: &Key<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
     // The length is the ring's.
     room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.wishes]);
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
@@ -109,7 +132,8 @@ pub fn write(room: &mut [u8], key: &Key<'_>, facts: &Facts, ttls: &[u16], messag
     for (place, offset) in offsets.as_chunks_mut::<2>().0.iter_mut().zip(ttls) {
         *place = offset.to_le_bytes();
     }
-    rest[..message.len()].copy_from_slice(message);
+    rest[..wire::HEADER].copy_from_slice(&message.header);
+    rest[wire::HEADER..message.len()].copy_from_slice(message.rest);
 }
 
 /// An entry to read. The octets begin with a head; what is behind the entry is not looked at.
@@ -350,7 +374,7 @@ mod tests {
             failures: 2,
         };
         let mut room = vec![0xee; octets(2, message.len())];
-        write(&mut room, &key, &facts, &[27, 31], message);
+        write(&mut room, &key, &facts, &[27, 31], Body::of(message).unwrap());
         let entry = Entry::new(&room).unwrap();
         assert!(entry.fits(&key));
         for other in [

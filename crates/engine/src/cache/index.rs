@@ -1,16 +1,23 @@
-//! Where the entries are: a table of buckets, each as long as a cache line, so that a look costs one. Slots hold 32 bits of
-//! the hash and the place; the entry itself has the last word on what it is.
+//! Where the entries are: a table of buckets of two cache lines, tags in the first and places in the second, so that a
+//! look that finds nothing costs one. The lower half of a hash chooses the bucket, the upper half is the tag; the entry itself has
+//! the last word on what it is.
+//!
+//! Entries of one name have the same lower half: what a resolution looks for and puts there lies together. Hence sixteen
+//! slots, so that a bucket rarely overflows though entries come in groups.
 
-/// Slots of a bucket: 8 of 8 octets are the 64 octets of a cache line.
-const WAYS: usize = 8;
+/// Slots of a bucket: 16 tags of 4 octets are the 64 octets of a cache line.
+const WAYS: usize = 16;
 
 /// Places are numbered from 1; 0 is an empty slot.
 pub type Place = u32;
 
+/// Words of a bucket: tags, then places.
+const WORDS: usize = 2 * WAYS;
+
 /// The table.
 pub struct Index {
-    slots: Box<[u64]>,
-    /// The first slot that lies at the beginning of a cache line.
+    words: Box<[u32]>,
+    /// The first word that lies at the beginning of a cache line.
     first: usize,
     buckets: u64,
     len: usize,
@@ -19,10 +26,10 @@ pub struct Index {
 impl Index {
     /// A table of at most so many octets; always one bucket at least.
     pub fn new(octets: usize) -> Index {
-        let buckets = (octets / (WAYS * 8)).saturating_sub(1).max(1);
-        let slots = vec![0u64; (buckets + 1) * WAYS].into_boxed_slice();
-        let first = slots.as_ptr().align_offset(WAYS * 8).min(WAYS);
-        Index { slots, first, buckets: buckets as u64, len: 0 }
+        let buckets = (octets / (4 * WORDS)).saturating_sub(1).max(1);
+        let words = vec![0u32; (buckets + 1) * WORDS].into_boxed_slice();
+        let first = words.as_ptr().align_offset(64).min(WORDS);
+        Index { words, first, buckets: buckets as u64, len: 0 }
     }
 
     /// Entries in the table.
@@ -32,61 +39,98 @@ impl Index {
 
     /// Forgets all places.
     pub fn clear(&mut self) {
-        self.slots.fill(0);
+        self.words.fill(0);
         self.len = 0;
     }
 
     #[inline]
-    fn bucket(&self, hash: u64) -> usize {
-        // The lower half chooses the bucket, the upper half is the tag.
-        self.first + (((hash & 0xffff_ffff) * self.buckets) >> 32) as usize * WAYS
+    fn at(&self, hash: u64) -> usize {
+        self.first + (((hash & 0xffff_ffff) * self.buckets) >> 32) as usize * WORDS
     }
 
     #[inline]
-    fn ways(&self, hash: u64) -> &[u64; WAYS] {
-        let at = self.bucket(hash);
-        self.slots[at..].first_chunk().expect("there is a bucket more than is ever chosen")
+    fn bucket(&self, hash: u64) -> (&[u32; WAYS], &[u32; WAYS]) {
+        let words: &[u32; WORDS] =
+            self.words[self.at(hash)..].first_chunk().expect("there is a bucket more than is ever chosen");
+        let (tags, places) = words.split_at(WAYS);
+        (tags.first_chunk().expect("half of it"), places.first_chunk().expect("half of it"))
     }
 
+    /// The slots whose tag is that of a hash, a bit each.
     #[inline]
-    fn ways_mut(&mut self, hash: u64) -> &mut [u64; WAYS] {
-        let at = self.bucket(hash);
-        self.slots[at..].first_chunk_mut().expect("there is a bucket more than is ever chosen")
+    fn matches(tags: &[u32; WAYS], hash: u64) -> u32 {
+        let tag = tag(hash);
+        let mut found = 0;
+        for (way, &other) in tags.iter().enumerate() {
+            found |= u32::from(other == tag) << way;
+        }
+        found
     }
 
     /// The first place under this hash that `is_it` knows.
     #[inline]
     pub fn find(&self, hash: u64, is_it: impl Fn(Place) -> bool) -> Option<Place> {
-        let tag = hash >> 32;
-        let mut places = self.ways(hash).iter().filter(|&&slot| slot >> 32 == tag).map(|&slot| slot as Place);
-        places.find(|&place| place != 0 && is_it(place))
+        let (tags, places) = self.bucket(hash);
+        let mut found = Index::matches(tags, hash);
+        while found != 0 {
+            let place = places[found.trailing_zeros() as usize % WAYS];
+            if is_it(place) {
+                return Some(place);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
     /// Enters a place. When the bucket is full, the slot that `weigh` finds lightest gives way; its place is forgotten.
     #[inline]
     pub fn put(&mut self, hash: u64, place: Place, weigh: impl Fn(Place) -> u32) {
-        let ways = self.ways_mut(hash);
-        let free = ways.iter().position(|&slot| slot as Place == 0);
-        let way = free.or_else(|| (0..WAYS).min_by_key(|&way| weigh(ways[way] as Place))).unwrap_or(0);
-        ways[way] = (hash & !0xffff_ffff) | u64::from(place);
+        let (tags, places) = self.bucket(hash);
+        let free = tags.iter().position(|&tag| tag == 0);
+        let way = free.or_else(|| (0..WAYS).min_by_key(|&way| weigh(places[way]))).unwrap_or(0);
+        let at = self.at(hash);
+        self.words[at + way] = tag(hash);
+        self.words[at + WAYS + way] = place;
         self.len += usize::from(free.is_some());
+    }
+
+    #[inline]
+    fn way(&self, hash: u64, place: Place) -> Option<usize> {
+        let (tags, places) = self.bucket(hash);
+        let mut found = Index::matches(tags, hash);
+        while found != 0 {
+            let way = found.trailing_zeros() as usize % WAYS;
+            if places[way] == place {
+                return Some(way);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
     /// Whether a place is entered under this hash.
     #[inline]
     pub fn has(&self, hash: u64, place: Place) -> bool {
-        self.ways(hash).contains(&((hash & !0xffff_ffff) | u64::from(place)))
+        self.way(hash, place).is_some()
     }
 
-    /// Forgets a place.
+    /// Forgets a place. False: it was not entered.
     #[inline]
-    pub fn remove(&mut self, hash: u64, place: Place) {
-        let wanted = (hash & !0xffff_ffff) | u64::from(place);
-        if let Some(slot) = self.ways_mut(hash).iter_mut().find(|slot| **slot == wanted) {
-            *slot = 0;
+    pub fn remove(&mut self, hash: u64, place: Place) -> bool {
+        let way = self.way(hash, place);
+        if let Some(way) = way {
+            let at = self.at(hash);
+            self.words[at + way] = 0;
             self.len -= 1;
         }
+        way.is_some()
     }
+}
+
+/// Never 0, which is an empty slot.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
 }
 
 #[cfg(test)]
@@ -119,19 +163,19 @@ mod tests {
     #[test]
     fn a_full_bucket_gives_up_the_lightest_slot() {
         let mut index = Index::new(1);
-        for place in 1..=8 {
+        for place in 1..=16 {
             index.put(hash(u64::from(place)), place, |_| panic!("there is room"));
         }
-        index.put(hash(9), 9, |place| if place == 5 { 0 } else { 1 });
-        assert_eq!(index.len(), 8);
+        index.put(hash(17), 17, |place| if place == 5 { 0 } else { 1 });
+        assert_eq!(index.len(), 16);
         assert!(!index.has(hash(5), 5));
-        assert!((1..=9).filter(|&place| place != 5).all(|place| index.has(hash(u64::from(place)), place)));
+        assert!((1..=17).filter(|&place| place != 5).all(|place| index.has(hash(u64::from(place)), place)));
     }
 
     #[test]
     fn the_table_is_never_larger_than_it_may_be() {
         for octets in [0, 1, 64, 128, 1000, 65_536] {
-            assert!(Index::new(octets).slots.len() * 8 <= octets.max(128), "{octets}");
+            assert!(Index::new(octets).words.len() * 4 <= octets.max(256), "{octets}");
         }
     }
 }

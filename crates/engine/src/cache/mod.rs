@@ -17,7 +17,7 @@ mod index;
 mod ring;
 
 use crate::time::{Instant, Span};
-use entry::{Entry, Facts, HEAD, Key};
+use entry::{Body, Entry, Facts, HEAD, Key};
 use ghost::Ghost;
 use index::{Index, Place};
 use ring::{Ring, UNIT};
@@ -108,7 +108,14 @@ impl Cache {
 
     /// Keeps a message. What the key had before is gone. True: it had something. Messages that are too long for the
     /// size of the cache are not kept.
-    pub fn put(&mut self, now: Instant, key: &Key<'_>, facts: &Facts, ttls: &[u16], message: &[u8]) -> bool {
+    pub fn put(
+        &mut self,
+        now: Instant,
+        key: &Key<'_>,
+        facts: &Facts,
+        ttls: &[u16],
+        message: Body<'_>,
+    ) -> bool {
         let before = self.find(key);
         let octets = entry::octets(ttls.len(), message.len());
         let mut is_asked_for = false;
@@ -187,10 +194,9 @@ impl Cache {
             let entry = Entry::new(&self.memory[at..])?;
             let (hash, is_of_use, visits) = (entry.hash(), self.is_of_use(&entry, now), entry.visits());
             self.short.free(length);
-            if !self.index.has(hash, place(at)) {
+            if !self.index.remove(hash, place(at)) {
                 continue;
             }
-            self.index.remove(hash, place(at));
             let to = match is_of_use {
                 true if visits > 0 => self.room_in_long(length, now),
                 // While there is room in the long queue, nothing has to go.
@@ -217,10 +223,9 @@ impl Cache {
             let (hash, visits) = (entry.hash(), entry.visits());
             let stays = visits > 0 && chances > 0 && self.is_of_use(&entry, now);
             self.long.free(length);
-            if !self.index.has(hash, place(at)) {
+            if !self.index.remove(hash, place(at)) {
                 continue;
             }
-            self.index.remove(hash, place(at));
             if stays && let Some(to) = self.long.take(length, &mut self.memory) {
                 chances -= 1;
                 self.relocate(hash, at, length, to, visits - 1);

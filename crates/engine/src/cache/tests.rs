@@ -57,7 +57,7 @@ fn message(name: &[u8], length: usize) -> Vec<u8> {
 
 fn put(cache: &mut Cache, number: u64, length: usize) -> bool {
     let name = name(number);
-    cache.put(Instant(1), &key(&name), &facts(1, u64::MAX), &[30], &message(&name, length))
+    cache.put(Instant(1), &key(&name), &facts(1, u64::MAX), &[30], Body::of(&message(&name, length)).unwrap())
 }
 
 /// Asks as the engine does: finds, and counts the visit.
@@ -179,7 +179,7 @@ fn what_has_expired_leaves_before_what_has_not() {
     let mut put = |number: u64, now: u64, expires: u64, marks: u8| {
         let name = name(number);
         let facts = Facts { marks, ..facts(now, expires) };
-        cache.put(Instant(now), &key(&name), &facts, &[], &message(&name, 60));
+        cache.put(Instant(now), &key(&name), &facts, &[], Body::of(&message(&name, 60)).unwrap());
         for _ in 0..3 {
             if let Some(place) = cache.find(&key(&name)) {
                 entry::visit(cache.entry_mut(place));
