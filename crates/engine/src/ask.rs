@@ -97,7 +97,7 @@ impl Engine {
     fn set_deadline(&mut self, index: Index, deadline: Instant) {
         let flight = &mut self.flights.slab[index];
         flight.deadline = deadline;
-        let due = flight.stagger.map_or(deadline, |stagger| stagger.min(deadline));
+        let due = [flight.stagger, flight.patience].into_iter().flatten().fold(deadline, Instant::min);
         self.wheel.set(&mut self.flights.slab, index, due);
     }
 
@@ -204,6 +204,10 @@ impl Engine {
             self.flights.slab[index].stagger = None;
             self.ask_seconds(index, now, out);
         }
+        if self.flights.slab[index].patience.is_some_and(|patience| patience <= now) {
+            self.flights.slab[index].patience = None;
+            self.lose_patience(index, now, out);
+        }
         let flight = &self.flights.slab[index];
         if flight.deadline > now {
             let deadline = flight.deadline;
@@ -280,6 +284,16 @@ impl Engine {
         self.flights.slab[index].stagger = Some(at);
         let deadline = self.flights.slab[index].deadline;
         self.set_deadline(index, deadline);
+    }
+
+    /// Sets when clients of a flight get expired data.
+    pub(crate) fn set_patience(&mut self, index: Index, at: Instant) {
+        let flight = &mut self.flights.slab[index];
+        if flight.patience.is_none_or(|patience| at < patience) {
+            flight.patience = Some(at);
+            let deadline = flight.deadline;
+            self.set_deadline(index, deadline);
+        }
     }
 
     /// Asks the A leg for every client of a AAAA flight that may need it.
@@ -359,6 +373,7 @@ fn prepare(
     flight.class = question.class;
     flight.hash = question.hash;
     flight.stagger = None;
+    flight.patience = None;
     flight.waiters = NONE;
     flight.holders = 0;
     flight.held = NONE;

@@ -28,6 +28,10 @@ use crate::timer::Wheel;
 use crate::waiter::{Recalled, Waiter};
 use wire::Rcode;
 
+/// How long a client waits for fresh data when there are expired ones (RFC 8767 section 5: 1.8 s, as many clients give
+/// up after 2 s).
+const PATIENCE: Span = Span::from_millis(1_800);
+
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
     pub(crate) settings: Settings,
@@ -207,6 +211,9 @@ impl Engine {
             self.waiters[first].previous = index;
         }
         self.flights.slab[flight].waiters = index;
+        if self.waiters[index].has_stale {
+            self.set_patience(flight, self.waiters[index].arrived + PATIENCE);
+        }
     }
 
     /// A waiter leaves its flight before that has settled.

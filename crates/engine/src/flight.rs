@@ -115,6 +115,8 @@ pub struct Flight {
     pub deadline: Instant,
     /// When the A leg is asked as well (an AAAA question with `lookup = "stagger"`, or whose first try failed).
     pub stagger: Option<Instant>,
+    /// When clients for whom there are expired data get these (RFC 8767 section 5).
+    pub patience: Option<Instant>,
     /// First of the clients that wait.
     pub waiters: Index,
     /// Clients that wait for another flight and will want the outcome of this one.
@@ -154,6 +156,7 @@ impl Default for Flight {
             hook: Hook::default(),
             deadline: Instant(0),
             stagger: None,
+            patience: None,
             waiters: NONE,
             holders: 0,
             held: NONE,

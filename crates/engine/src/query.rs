@@ -326,6 +326,8 @@ impl Engine {
         waiter.doubtful = false;
         waiter.recalled = Recalled::Nothing;
         waiter.missed = false;
+        waiter.has_stale = false;
+        waiter.impatient = false;
         Some(index)
     }
 }

@@ -139,14 +139,18 @@ impl Engine {
         };
         let question = Question { name, hash, qtype, class, wishes: state.wishes_for(qtype), subnet: None };
         let leg = key_of(*key, servers, &question, qtype, Kind::Leg);
-        let Some(place) = cache.find(&leg) else { return false };
+        let place = cache.find(&leg);
+        let Some(place) = place else {
+            waiters[waiter].has_stale = false;
+            return false;
+        };
         let entry = cache.entry(place);
         let is_fresh = entry.expires() > now;
-        let is_stale = !is_fresh
-            && !entry.is(FAILURE)
-            && entry.expires() + settings.cache.stale > now
-            // At once when a try has just failed, or would fail.
-            && (entry.again() > now || servers.is_dead(name));
+        let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
+        // At once when a try has just failed, or would fail, or this client has waited long enough already.
+        let is_stale = has_stale && (entry.again() > now || state.impatient || servers.is_dead(name));
+        let is_impatient = state.impatient;
+        waiters[waiter].has_stale = has_stale;
         if !is_fresh && !is_stale {
             return false;
         }
@@ -158,7 +162,9 @@ impl Engine {
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
         };
-        let is_refreshed = is_fresh && settings.cache.prefetch && is_due(&entry, now);
+        // Who has waited long enough waits no more; what it does not wait for is asked all the same.
+        let is_asked = is_stale && is_impatient;
+        let is_refreshed = is_asked || is_fresh && settings.cache.prefetch && is_due(&entry, now);
         let is_silent = entry.is(SILENT);
         waiters[waiter].recalled = match () {
             () if is_stale => Recalled::Stale,
@@ -169,7 +175,9 @@ impl Engine {
         };
         entry::visit(cache.entry_mut(place));
         if is_refreshed {
-            entry::mark(cache.entry_mut(place), REFRESHED);
+            if is_fresh {
+                entry::mark(cache.entry_mut(place), REFRESHED);
+            }
             self.refresh_for(waiter, qtype, now, out);
         }
         if is_silent {
@@ -184,6 +192,24 @@ impl Engine {
         }
         self.frames.push(frame);
         true
+    }
+
+    /// Clients of a flight have waited long enough: those for whom there are expired data get them. The flight goes on,
+    /// for who comes next.
+    pub(crate) fn lose_patience(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+        let mut waiter = self.flights.slab[flight].waiters;
+        while waiter != NONE {
+            let next = self.waiters[waiter].next;
+            if self.waiters[waiter].has_stale {
+                self.part(waiter);
+                self.waiters[waiter].impatient = true;
+                if !self.answer_recalled(waiter, now, out) {
+                    // It had to give way to something else meanwhile.
+                    self.join(flight, waiter);
+                }
+            }
+            waiter = next;
+        }
     }
 
     fn go_on_with(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {

@@ -103,6 +103,10 @@ pub struct Waiter {
     /// What it got out of the cache, and whether it had to wait for an upstream.
     pub recalled: Recalled,
     pub missed: bool,
+    /// There are expired data of what it waits for.
+    pub has_stale: bool,
+    /// It has waited long enough.
+    pub impatient: bool,
     /// Keyed hash of the name asked.
     pub hash: u64,
     pub question_len: u16,
@@ -144,6 +148,8 @@ impl Default for Waiter {
             doubtful: false,
             recalled: Recalled::Nothing,
             missed: false,
+            has_stale: false,
+            impatient: false,
             hash: 0,
             question_len: 0,
             question: [0; QUESTION],

@@ -172,8 +172,8 @@ fn reply(question: &[u8], zone: Zone, frame: &mut [u8; 1232]) -> usize {
     builder.finish()
 }
 
-/// Resolves one name with all its messages. The name differs from number to number.
-fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
+/// Resolves one name, of so many, with all its messages.
+fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone, names: u32) {
     let now = Instant(u64::from(number) * 100_000);
     // With the client subnet 203.0.113.0/24.
     let mut question = *b"\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x08n0000000\x07example\x04test\x00\x00\x1c\x00\x01\
@@ -187,7 +187,7 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone) {
     };
     question[..2].copy_from_slice(&(number as u16).to_be_bytes());
     for (place, octet) in question[14..21].iter_mut().enumerate() {
-        *octet = b'0' + (number / 10u32.pow(place as u32) % 10) as u8;
+        *octet = b'0' + (number % names / 10u32.pow(place as u32) % 10) as u8;
     }
     let mut client = Client::udp("[2001:db8:c::1]:5000".parse().expect("an address"));
     client.port = 1024 + (number % 50_000) as u16;
@@ -218,7 +218,12 @@ fn allocations_of(lookup: Lookup, zone: Zone) -> u64 {
 }
 
 fn allocations_with(settings: Settings, zone: Zone) -> u64 {
-    let mut engine = Engine::new(settings, Capacity { pending: 1000, cache: 0 }, [7; 32]);
+    allocations_among(settings, zone, 0, u32::MAX)
+}
+
+/// With a cache of so many octets, and so many different names.
+fn allocations_among(settings: Settings, zone: Zone, cache: usize, names: u32) -> u64 {
+    let mut engine = Engine::new(settings, Capacity { pending: 1000, cache }, [7; 32]);
     let mut frames = Frames {
         asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
         asked_len: 0,
@@ -228,11 +233,11 @@ fn allocations_with(settings: Settings, zone: Zone) -> u64 {
     };
     // Long enough for links to have been replaced.
     for number in 0..2000 {
-        resolve(&mut engine, &mut frames, number, zone);
+        resolve(&mut engine, &mut frames, number, zone, names);
     }
     let before = ALLOCATIONS.get();
     for number in 2000..12_000 {
-        resolve(&mut engine, &mut frames, number, zone);
+        resolve(&mut engine, &mut frames, number, zone, names);
     }
     let allocations = ALLOCATIONS.get() - before;
     assert_eq!((engine.pending(), engine.flights()), (0, 0));
@@ -254,6 +259,18 @@ fn parallel_and_staggered_lookups_allocate_nothing() {
 #[test]
 fn a_real_aaaa_passed_on_allocates_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Ipv6), 0);
+}
+
+#[test]
+fn a_cache_allocates_nothing() {
+    // New names all the time, in a cache that is too small for them; and names that it knows: 100 of them, each asked for
+    // every 10 ms, so that they expire, are refreshed, and are synthesized anew, too.
+    for zone in [Zone::Ipv4Only, Zone::Ipv6, Zone::Aliases] {
+        for lookup in [Lookup::Sequential, Lookup::Parallel] {
+            assert_eq!(allocations_among(settings(lookup), zone, 1 << 20, u32::MAX), 0);
+            assert_eq!(allocations_among(settings(lookup), zone, 1 << 20, 100), 0);
+        }
+    }
 }
 
 #[test]
