@@ -351,7 +351,6 @@ impl Engine {
         let waiter = &self.waiters[waiter];
         waiter.cause == Cause::NoData
             && waiter.negative_ttl.is_some()
-            && waiter.chain == NONE
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
     }
 
