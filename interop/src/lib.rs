@@ -9,6 +9,7 @@
 
 mod authority;
 mod capture;
+pub mod differential;
 mod kdig;
 mod lab;
 mod namespace;

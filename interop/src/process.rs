@@ -147,7 +147,7 @@ impl Process {
     }
 
     /// As long as it runs, or has not been waited for, its ID belongs to nobody else.
-    fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }

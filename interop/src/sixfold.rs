@@ -14,7 +14,7 @@ const METRICS: &str = "127.0.0.1:9464";
 const RELOADED: &str = "configuration reloaded";
 
 /// The binary: that of `SIXFOLD_BIN`, or the one of this build, which is made if it is missing.
-fn binary() -> &'static str {
+pub(crate) fn binary() -> &'static str {
     static BINARY: OnceLock<String> = OnceLock::new();
     BINARY.get_or_init(|| std::env::var("SIXFOLD_BIN").unwrap_or_else(|_| built("sixfold")))
 }
@@ -29,8 +29,10 @@ pub fn bench(arguments: &[&str]) -> Ran {
 /// The program of a package of this build, which is made if it is missing.
 fn built(package: &str) -> String {
     let this = std::env::current_exe().expect("a test knows its own file");
-    // target/PROFILE/deps/test-0123: the directory of the profile is the second above the file.
-    let profile = this.ancestors().nth(2).expect("a test is built into target/PROFILE/deps");
+    // target/PROFILE/deps/test-0123 or target/PROFILE/program: the directory of the profile is above the file.
+    let folder = this.parent().expect("a file is in a directory");
+    let profile = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    let profile = profile.expect("a test is built into target/PROFILE/deps");
     let binary = profile.join(package);
     if !binary.is_file() {
         build(profile, package);

@@ -4,6 +4,7 @@
 //! The way of a case, from file to file: [`case`] reads a line, [`configuration`] writes the TOML file,
 //! [`device`] starts the server, [`upstream`] answers it as [`script`] and [`reply`] say, [`client`] asks,
 //! [`expect`] judges, [`play`] puts these together, [`run`] plays many cases at once and [`report`] sums up.
+//! [`differential`] compares servers with each other instead of with expectations.
 //! [`namespace`] gives cases the client addresses that the machine does not have. [`subject`] is what can be tested besides
 //! our own server, for which [`wishes`] says what a case asks of a configuration; [`score`] counts by [`citation`];
 //! [`suite`] has the cases themselves.
@@ -17,6 +18,7 @@ pub mod citation;
 pub mod client;
 pub mod configuration;
 pub mod device;
+pub mod differential;
 pub mod expect;
 pub mod later;
 pub mod limits;

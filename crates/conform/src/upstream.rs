@@ -10,6 +10,7 @@ use crate::record::OwnedName;
 use crate::reply;
 use crate::script::{Content, ForgeryKind, Rule, Script};
 use domain::base::iana::{Class, Rtype};
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,18 @@ impl Seen {
     }
 }
 
+/// Where an upstream has its replies from.
+pub trait Source: Send + fmt::Debug {
+    /// The reply to `asked`; none, if there is to be no reply at all.
+    fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content>;
+}
+
+impl Source for Script {
+    fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content> {
+        Script::reply(self, asked, transport)
+    }
+}
+
 /// An upstream that runs until it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
@@ -50,15 +63,15 @@ pub struct Upstream {
     threads: Vec<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     ended: AtomicBool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    script: Script,
+    source: Box<dyn Source>,
     seen: Vec<Seen>,
     /// What the upstream itself could not do; a case in which this happens says nothing about the server.
     faults: Vec<String>,
@@ -67,19 +80,25 @@ struct State {
 impl Upstream {
     /// Starts without rules: everything it is asked does not exist.
     pub fn start() -> io::Result<Upstream> {
-        let (datagrams, streams) = sockets()?;
-        Upstream::with(datagrams, streams)
+        Upstream::serving(Ipv4Addr::LOCALHOST, Box::new(Script::default()))
     }
 
     /// Starts at an address that a running server forwards to.
     pub fn start_at(address: SocketAddr) -> io::Result<Upstream> {
         let streams = TcpListener::bind(address)?;
-        Upstream::with(UdpSocket::bind(streams.local_addr()?)?, streams)
+        Upstream::with(UdpSocket::bind(streams.local_addr()?)?, streams, Box::new(Script::default()))
     }
 
-    fn with(datagrams: UdpSocket, streams: TcpListener) -> io::Result<Upstream> {
+    /// Starts at a loopback address, with replies from `source`.
+    pub fn serving(at: Ipv4Addr, source: Box<dyn Source>) -> io::Result<Upstream> {
+        let (datagrams, streams) = sockets(at)?;
+        Upstream::with(datagrams, streams, source)
+    }
+
+    fn with(datagrams: UdpSocket, streams: TcpListener, source: Box<dyn Source>) -> io::Result<Upstream> {
         let address = datagrams.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let state = Mutex::new(State { source, seen: Vec::new(), faults: Vec::new() });
+        let shared = Arc::new(Shared { state, ended: AtomicBool::new(false) });
         let for_datagrams = Arc::clone(&shared);
         let for_streams = Arc::clone(&shared);
         let threads = vec![
@@ -96,7 +115,7 @@ impl Upstream {
 
     /// Replaces the rules.
     pub fn set_rules(&self, rules: Vec<Rule>) {
-        self.shared.state().script = Script::new(rules);
+        self.shared.state().source = Box::new(Script::new(rules));
     }
 
     /// Forgets what has been asked.
@@ -196,7 +215,7 @@ impl Shared {
             if state.seen.len() < limits::SEEN {
                 state.seen.push(seen(&asked, transport));
             }
-            state.script.reply(&asked, transport)
+            state.source.reply(&asked, transport)
         };
         content.map_or_else(Vec::new, |content| schedule(&asked, &content, transport))
     }
@@ -261,10 +280,10 @@ impl Shared {
 }
 
 /// The two sockets, on one port that both could have.
-fn sockets() -> io::Result<(UdpSocket, TcpListener)> {
+fn sockets(at: Ipv4Addr) -> io::Result<(UdpSocket, TcpListener)> {
     let mut last = None;
     for _ in 0..100 {
-        let streams = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let streams = TcpListener::bind((at, 0))?;
         match UdpSocket::bind(streams.local_addr()?) {
             Ok(datagrams) => return Ok((datagrams, streams)),
             Err(error) => last = Some(error),

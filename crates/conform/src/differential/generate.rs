@@ -1,0 +1,460 @@
+//! Draws names and what the upstream says about them. Every case has zones of its own, so no server can answer one
+//! from what another has put into its cache.
+
+use super::case::{Asks, Case, End, Lead, Province, Reverse, Special};
+use super::chance::Chance;
+use super::world::{Fault, World, Zone, parsed};
+use crate::message::{Flag, Transport};
+use crate::query::{Edns, Query};
+use crate::record::{OwnedName, Record};
+use domain::base::iana::{Class, Opcode, Rcode, Rtype};
+use domain::base::{Name, ToName};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// TTLs around the edges that servers and RFCs have: 600 s (RFC 6147 section 5.1.7), an hour, a day and a week (common
+/// bounds of caches), and the largest (RFC 2181 section 8).
+const TTLS: [(u32, u32); 13] = [
+    (2, 0),
+    (3, 1),
+    (5, 5),
+    (10, 30),
+    (10, 60),
+    (30, 300),
+    (4, 599),
+    (4, 600),
+    (4, 601),
+    (10, 3600),
+    (6, 86_400),
+    (2, 100_000),
+    (1, 2_147_483_647),
+];
+
+/// A run: the cases and the world that they are about.
+#[derive(Debug)]
+pub struct Plan {
+    /// The cases, in the order in which they are asked.
+    pub cases: Vec<Case>,
+    /// What the upstream says.
+    pub world: World,
+}
+
+impl Plan {
+    /// `names` cases drawn with `seed`. `silence`: some upstreams do not answer, and servers take their time.
+    pub fn draw(names: usize, seed: u64, silence: bool) -> Plan {
+        let mut draft = Draft { chance: Chance::new(seed), world: World::default(), silence };
+        draft.special_zones();
+        let cases = (0..names).map(|number| draft.case(number)).collect();
+        Plan { cases, world: draft.world }
+    }
+}
+
+struct Draft {
+    chance: Chance,
+    world: World,
+    silence: bool,
+}
+
+impl Draft {
+    /// `ipv4only.arpa` as the Internet has it (RFC 7050 section 8.2), for servers that ask for it.
+    fn special_zones(&mut self) {
+        let soa =
+            parsed("ipv4only.arpa. 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 3600");
+        self.world.add_zone(name("ipv4only.arpa."), Zone { soa: Some(soa), ..Zone::default() });
+        let addresses = ["192.0.0.170", "192.0.0.171"];
+        let records = addresses.map(|address| parsed(&format!("ipv4only.arpa. 3600 IN A {address}")));
+        self.world.add(&name("ipv4only.arpa."), records.to_vec());
+    }
+
+    fn case(&mut self, number: usize) -> Case {
+        match self.chance.below(1000) {
+            0..20 => self.ipv4only(number),
+            20..100 => self.reverse(number),
+            100..220 => self.forward(number, false),
+            _ => self.forward(number, true),
+        }
+    }
+
+    fn ttl(&mut self) -> u32 {
+        self.chance.weighted(&TTLS)
+    }
+
+    /// A name about which one is asked for addresses, or for something else.
+    fn forward(&mut self, number: usize, for_aaaa: bool) -> Case {
+        let lead = self.chance.weighted(&[
+            (48, Lead::Itself),
+            (24, Lead::Aliases),
+            (14, Lead::Unfinished),
+            (8, Lead::Dname),
+            (6, Lead::Wildcard),
+        ]);
+        let end = self.chance.weighted(&[
+            (180, End::Real),
+            (350, End::Ipv4Only),
+            (60, End::Excluded),
+            (15, End::ExcludedAlone),
+            (60, End::Mixed),
+            (25, End::OwnPrefix),
+            (60, End::Nothing),
+            (60, End::NxDomain),
+            (25, End::NxDomainForAaaa),
+            (45, End::AaaaFails),
+            (35, End::AFails),
+            (15, End::NxDomainForA),
+            (35, End::NonGlobal),
+            (35, End::PartlyGlobal),
+            (20, End::Unreachable),
+        ]);
+        let province = if matches!(end, End::AaaaFails | End::AFails) {
+            let provinces = [Province::ServFail, Province::Refused, Province::NotImp, Province::FormErr];
+            // Silence costs seconds for each name and server.
+            if self.silence && self.chance.percent(4) {
+                Province::Silent
+            } else {
+                self.chance.pick(&provinces)
+            }
+        } else {
+            Province::Ordinary
+        };
+        // A wildcard cannot lack the names that it covers.
+        let lead = if lead == Lead::Wildcard && end == End::NxDomain { Lead::Itself } else { lead };
+        let zone = self.zone(&format!("c{number}"), province, lead == Lead::Unfinished);
+        // The far end of a chain may be in another zone, with another SOA. Signed zones lead to signed ones or not.
+        let is_far = lead != Lead::Itself && lead != Lead::Wildcard && self.chance.percent(40);
+        let end_zone = if is_far { self.zone(&format!("d{number}"), province, false) } else { zone.clone() };
+        let (asked, end_name) = self.lead(lead, &zone, &end_zone);
+        let node = if lead == Lead::Wildcard { wildcard_of(&end_name) } else { end_name };
+        self.end(end, province, &node);
+        let rtype = if for_aaaa { Rtype::AAAA } else { self.other_type(&node) };
+        let asks = if for_aaaa { Asks::Aaaa(lead, end) } else { Asks::Other(lead, end) };
+        let query = self.query(asked, rtype);
+        Case { number, asks, province, query }
+    }
+
+    /// A new zone in a province.
+    fn zone(&mut self, label: &str, province: Province, unfinished: bool) -> OwnedName {
+        let parent = if province == Province::Ordinary { "example." } else { province.zone() };
+        let apex = name(&format!("{label}.{parent}"));
+        let soa = (!self.chance.percent(8)).then(|| (self.ttl(), self.ttl()));
+        let signed = self.chance.percent(20);
+        let secure = signed && self.chance.percent(70);
+        let record = soa.map(|(ttl, minimum)| {
+            parsed(&format!(
+                "{} {ttl} IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 {minimum}",
+                apex.fmt_with_dot()
+            ))
+        });
+        self.world.add_zone(apex.clone(), Zone { soa: record, signed, secure, unfinished });
+        apex
+    }
+
+    /// The name asked, and the name that it leads to.
+    fn lead(&mut self, lead: Lead, zone: &OwnedName, end: &OwnedName) -> (OwnedName, OwnedName) {
+        match lead {
+            Lead::Itself | Lead::Wildcard => {
+                let asked = self.name_in(zone);
+                (asked.clone(), asked)
+            }
+            Lead::Aliases | Lead::Unfinished => {
+                let asked = self.name_in(zone);
+                let hops = self.chance.weighted(&[(50, 1), (25, 2), (15, 3), (10, 5)]);
+                let mut from = asked.clone();
+                for hop in 1..=hops {
+                    let to = below(&format!("hop{hop}"), if hop == hops { end } else { zone });
+                    self.alias(&from, &to);
+                    from = to;
+                }
+                (asked, from)
+            }
+            Lead::Dname => {
+                let (owner, target) = (below("old", zone), below("new", end));
+                let (ttl, into) = (self.ttl(), target.fmt_with_dot());
+                let dname = parsed(&format!("{} {ttl} IN DNAME {into}", owner.fmt_with_dot()));
+                self.world.add(&owner, vec![dname]);
+                (below("host", &owner), below("host", &target))
+            }
+        }
+    }
+
+    fn alias(&mut self, from: &OwnedName, to: &OwnedName) {
+        let (owner, ttl, target) = (from.fmt_with_dot(), self.ttl(), to.fmt_with_dot().to_string());
+        // Letter case says nothing (RFC 4343).
+        let target = if self.chance.percent(20) { target.to_ascii_uppercase() } else { target };
+        self.world.add(from, vec![parsed(&format!("{owner} {ttl} IN CNAME {target}"))]);
+    }
+
+    /// A name in a zone: plain mostly, sometimes with odd octets, or as long as a name can be.
+    fn name_in(&mut self, apex: &OwnedName) -> OwnedName {
+        let plain = ["www", "mail", "a", "host-7", "x--y", "_service", "0", "192-0-2-1"];
+        let odd = ["a b", "dot\\.dot", "\\000", "\\255\\254", "*x", "\\\"quoted\\\"", "under_score", "\\@"];
+        match self.chance.below(100) {
+            0..80 => below(self.chance.pick(&plain), apex),
+            80..86 => below(&self.chance.pick(&odd).replace(' ', "\\032"), apex),
+            86..92 => below("deep", &below("below", &below("far", apex))),
+            _ => {
+                let mut name = apex.clone();
+                while name.len() + 64 <= 255 {
+                    name = below(&"l".repeat(63), &name);
+                }
+                match 255 - name.len() {
+                    0 | 1 => name,
+                    left => below(&"m".repeat(left - 1), &name),
+                }
+            }
+        }
+    }
+
+    /// What the end has.
+    fn end(&mut self, end: End, province: Province, node: &OwnedName) {
+        let (mut aaaa, mut a): (Vec<Ipv6Addr>, Vec<Ipv4Addr>) = (Vec::new(), Vec::new());
+        let fault = province.rcode().map_or(Fault::Silence, Fault::Rcode);
+        match end {
+            End::Real => {
+                aaaa = self.real(4);
+                let several = self.chance.below(3);
+                a = self.global(several);
+            }
+            End::Ipv4Only => {
+                let several = self.chance.weighted(&[(70, 1), (20, 2), (6, 5), (2, 13), (2, 40)]);
+                a = self.global(several);
+            }
+            End::Excluded => {
+                aaaa = self.mapped();
+                a = self.global(2);
+            }
+            End::ExcludedAlone => aaaa = self.mapped(),
+            End::Mixed => {
+                aaaa = self.mapped();
+                aaaa.extend(self.real(2));
+                a = self.global(1);
+            }
+            End::OwnPrefix => {
+                let embedded = self.global(1)[0];
+                aaaa = vec![super::embed(embedded)];
+                a = self.global(1);
+            }
+            End::Nothing => {
+                self.world.add(node, vec![parsed(&format!("{} 300 IN TXT nothing", node.fmt_with_dot()))])
+            }
+            End::NxDomain => {}
+            End::NxDomainForAaaa | End::AaaaFails => {
+                let fault = if end == End::AaaaFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
+                self.world.fail(node, Rtype::AAAA, fault);
+                a = self.global(2);
+            }
+            End::AFails | End::NxDomainForA => {
+                let fault = if end == End::AFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
+                self.world.fail(node, Rtype::A, fault);
+            }
+            End::NonGlobal => a = self.non_global(),
+            End::PartlyGlobal => {
+                a = self.non_global();
+                a.extend(self.global(2));
+            }
+            End::Unreachable => {
+                let several =
+                    [[127, 0, 0, 1], [0, 0, 0, 0], [169, 254, 7, 7], [224, 0, 0, 251], [255, 255, 255, 255]];
+                a = vec![self.chance.pick(&several).into()];
+            }
+        }
+        let (owner, aaaa_ttl, a_ttl) = (node.fmt_with_dot(), self.ttl(), self.ttl());
+        let aaaa = aaaa.iter().map(|data| format!("{owner} {aaaa_ttl} IN AAAA {data}"));
+        let a = a.iter().map(|data| format!("{owner} {a_ttl} IN A {data}"));
+        let records: Vec<Record> = aaaa.chain(a).map(|text| parsed(&text)).collect();
+        if !records.is_empty() {
+            self.world.add(node, records);
+        }
+    }
+
+    /// Addresses of hosts, all different. 198.18.0.0/15 and the like are avoided by the first octet.
+    fn global(&mut self, several: u32) -> Vec<Ipv4Addr> {
+        let first = self.chance.pick(&[1, 8, 23, 64, 93, 151, 185, 212]);
+        let rest = self.chance.below(1 << 24);
+        let address =
+            |index: u32| Ipv4Addr::from(first << 24 | (rest.wrapping_add(index * 257)) & 0x00ff_ffff);
+        (0..several).map(address).collect()
+    }
+
+    /// Addresses that are not global (RFC 6052 section 3.1, RFC 6890), but not [`End::Unreachable`] either.
+    fn non_global(&mut self) -> Vec<Ipv4Addr> {
+        let networks: [[u8; 3]; 6] =
+            [[10, 1, 2], [172, 16, 9], [192, 168, 1], [100, 64, 3], [198, 51, 100], [198, 18, 5]];
+        let [a, b, c] = self.chance.pick(&networks);
+        let last = u8::try_from(1 + self.chance.below(200)).expect("below 201");
+        (0..1 + self.chance.below(2)).map(|index| Ipv4Addr::new(a, b, c, last + index as u8)).collect()
+    }
+
+    fn real(&mut self, most: u32) -> Vec<Ipv6Addr> {
+        let base = 0x2001_0db8_u128 << 96 | u128::from(self.chance.below(1 << 16)) << 64;
+        (0..1 + self.chance.below(most)).map(|index| Ipv6Addr::from(base + u128::from(index))).collect()
+    }
+
+    /// IPv4-mapped addresses (RFC 6147 section 5.1.4).
+    fn mapped(&mut self) -> Vec<Ipv6Addr> {
+        let several = 1 + self.chance.below(2);
+        self.global(several).into_iter().map(|address| address.to_ipv6_mapped()).collect()
+    }
+
+    /// Another type than AAAA: of records that are there, or not.
+    fn other_type(&mut self, node: &OwnedName) -> Rtype {
+        let kinds = [
+            ("MX", "10 mail.invalid."),
+            ("TXT", "\"v=spf1 ip4:192.0.2.1 -all\""),
+            ("HTTPS", "1 . alpn=\"h2\" ipv4hint=192.0.2.1"),
+            ("SRV", "1 2 443 host.invalid."),
+            ("NAPTR", "1 1 \"u\" \"x\" \"\" ."),
+            ("CAA", "0 issue \"ca.invalid\""),
+            ("TYPE65280", "\\# 2 abcd"),
+        ];
+        if self.chance.percent(45) {
+            let types =
+                [Rtype::A, Rtype::A, Rtype::ANY, Rtype::SOA, Rtype::NS, Rtype::MX, Rtype::DS, Rtype::CNAME];
+            return self.chance.pick(&types);
+        }
+        let (rtype, data) = self.chance.pick(&kinds);
+        // It may not stand beside an alias; ends are none.
+        let record = parsed(&format!("{} {} IN {rtype} {data}", node.fmt_with_dot(), self.ttl()));
+        let rtype = record.rtype();
+        self.world.add(node, vec![record]);
+        rtype
+    }
+
+    /// A reverse name.
+    fn reverse(&mut self, number: usize) -> Case {
+        let has =
+            self.chance.weighted(&[(60, Reverse::Pointer), (15, Reverse::Delegated), (25, Reverse::Missing)]);
+        let number32 = u32::try_from(number).expect("fewer than 16 million cases");
+        // The number makes it unique, the first octet keeps it out of the zones of RFC 6303.
+        let address = Ipv4Addr::from(0x2d00_0000 | number32 & 0x00ff_ffff);
+        let [a, b, c, d] = address.octets();
+        let in_addr = name(&format!("{d}.{c}.{b}.{a}.in-addr.arpa."));
+        let inside = Name::from_octets(reverse_name(super::embed(address))).expect("a reverse name");
+        let (asked, owner, asks) = match self.chance.below(10) {
+            0..6 => (inside, in_addr, Asks::ReverseInside(has)),
+            6..9 => {
+                let outside = 0x2610_u128 << 112 | u128::from(number32);
+                let outside = Name::from_octets(reverse_name(outside.into())).expect("a reverse name");
+                (outside.clone(), outside, Asks::ReverseOutside(has))
+            }
+            _ => {
+                let near = if self.chance.percent(50) {
+                    below("x", &inside)
+                } else {
+                    let labels = 1 + self.chance.below(4) as usize;
+                    inside.iter_suffixes().nth(labels).expect("it has more labels").to_vec()
+                };
+                (near, in_addr, Asks::ReverseNear)
+            }
+        };
+        let apex = self.zone_at(owner.iter_suffixes().nth(1).expect("it has labels").to_vec());
+        let pointer = |owner: &OwnedName, ttl| {
+            vec![parsed(&format!("{} {ttl} IN PTR host{number}.example.", owner.fmt_with_dot()))]
+        };
+        let ttl = self.ttl();
+        match has {
+            Reverse::Missing => {}
+            Reverse::Pointer => self.world.add(&owner, pointer(&owner, ttl)),
+            Reverse::Delegated => {
+                let target = below(&format!("d{number}"), &below("rev", &apex));
+                self.alias(&owner, &target);
+                self.world.add(&target, pointer(&target, ttl));
+            }
+        }
+        let query = self.query(asked, Rtype::PTR);
+        Case { number, asks, province: Province::Ordinary, query }
+    }
+
+    /// The zone of a reverse name, which others may share: plain, so that its order of creation does not matter.
+    fn zone_at(&mut self, apex: OwnedName) -> OwnedName {
+        let text = apex.fmt_with_dot().to_string();
+        let record =
+            parsed(&format!("{text} 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 300"));
+        if !self.world.has_zone(&apex) {
+            self.world.add_zone(apex.clone(), Zone { soa: Some(record), ..Zone::default() });
+        }
+        apex
+    }
+
+    fn ipv4only(&mut self, number: usize) -> Case {
+        let special = self.chance.weighted(&[
+            (4, Special::Aaaa),
+            (2, Special::A),
+            (2, Special::OtherType),
+            (3, Special::Below),
+        ]);
+        let apex = name("ipv4only.arpa.");
+        let (asked, rtype) = match special {
+            Special::A => (apex.clone(), Rtype::A),
+            Special::Aaaa => (apex.clone(), Rtype::AAAA),
+            Special::OtherType => (apex.clone(), self.chance.pick(&[Rtype::MX, Rtype::TXT, Rtype::HTTPS])),
+            Special::Below => {
+                (below(&format!("b{number}"), &apex), self.chance.pick(&[Rtype::AAAA, Rtype::A]))
+            }
+        };
+        let query = self.query(asked, rtype);
+        Case { number, asks: Asks::Ipv4OnlyArpa(special), province: Province::Ordinary, query }
+    }
+
+    /// The question with the client's wishes.
+    fn query(&mut self, asked: OwnedName, rtype: Rtype) -> Query {
+        let mut flags = vec![Flag::Rd];
+        if self.chance.percent(12) {
+            flags.push(Flag::Cd);
+        }
+        if self.chance.percent(20) {
+            flags.push(Flag::Ad);
+        }
+        let edns = (!self.chance.percent(15)).then(|| Edns {
+            udp: self.chance.pick(&[1232, 1232, 1232, 4096, 512]),
+            dnssec_ok: self.chance.percent(25),
+            version: 0,
+            ecs: None,
+            options: Vec::new(),
+        });
+        let name = if self.chance.percent(15) { self.in_odd_case(&asked) } else { asked };
+        Query {
+            name,
+            rtype,
+            class: Class::IN,
+            flags,
+            edns,
+            client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            transport: Transport::Udp,
+            opcode: Opcode::QUERY,
+            qdcount: 1,
+            raw: None,
+        }
+    }
+
+    fn in_odd_case(&mut self, name: &OwnedName) -> OwnedName {
+        // Lengths of labels are below 64, so they are no letters.
+        let flip = |octet: &u8| if self.chance.percent(50) { octet.to_ascii_uppercase() } else { *octet };
+        Name::from_octets(name.as_slice().iter().map(flip).collect()).expect("the same lengths")
+    }
+}
+
+fn name(text: &str) -> OwnedName {
+    text.parse().expect("a name")
+}
+
+/// A label in front of a name.
+fn below(label: &str, parent: &OwnedName) -> OwnedName {
+    let parent = parent.fmt_with_dot().to_string();
+    name(&if parent == "." { format!("{label}.") } else { format!("{label}.{parent}") })
+}
+
+/// The wildcard beside a name.
+fn wildcard_of(covered: &OwnedName) -> OwnedName {
+    below("*", &covered.iter_suffixes().nth(1).expect("it has labels").to_vec())
+}
+
+/// The name under `ip6.arpa` of an address, in wire form.
+fn reverse_name(address: Ipv6Addr) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for octet in address.octets().iter().rev() {
+        for nibble in [octet & 15, octet >> 4] {
+            octets.extend([1, char::from_digit(u32::from(nibble), 16).expect("a nibble") as u8]);
+        }
+    }
+    octets.extend(b"\x03ip6\x04arpa\x00");
+    octets
+}

@@ -1,0 +1,457 @@
+//! What a server with these habits answers: DNS64 once more (RFC 6147 section 5), over records instead of messages,
+//! and without a line in common with the engine. Without habits it is what Sixfold must answer.
+
+use super::case::{Asks, Case, Lead, Special};
+use super::habit::Habit;
+use super::reading::{self, Order, Reading, Rrset};
+use super::world::{World, parsed};
+use crate::message::{Asked, AskedEdns, Flag};
+use crate::record::OwnedName;
+use crate::script::Content;
+use domain::base::ToName;
+use domain::base::iana::{OptRcode, Rcode, Rtype};
+use domain::base::name::{Label, ToLabelIter};
+use domain::rdata::ZoneRecordData;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
+
+/// TTL of synthesized records when the AAAA reply has no SOA (RFC 6147 section 5.1.7).
+const WITHOUT_SOA: u32 = 600;
+
+/// The bounds of TTLs, in seconds: `cache.max-ttl` as it comes, and what RFC 8767 section 4 recommends.
+const DAY: u32 = 86_400;
+const WEEK: u32 = 604_800;
+
+/// The labels of the prefix's reverse name, with those of `ip6.arpa` and the root.
+const PREFIX_LABELS: usize = 24 + 3;
+
+/// What a server with `habits` answers; none: nothing comes back. `again`: it has been asked the same a moment before,
+/// and may answer from its cache.
+pub fn predict(case: &Case, world: &World, habits: &[Habit], again: bool) -> Option<Reading> {
+    let oracle = Oracle { case, world, habits, again };
+    if oracle.has(Habit::WaitsForSilence) && oracle.meets_silence() {
+        return None;
+    }
+    let reading = match case.asks {
+        Asks::Ipv4OnlyArpa(special) if !oracle.has(Habit::AsksForIpv4Only) => oracle.ipv4only(special),
+        Asks::ReverseInside(_) => oracle.reverse(),
+        Asks::ReverseNear if oracle.has(Habit::NearIsMisread) => oracle.misread()?,
+        Asks::ReverseNear if oracle.has(Habit::NearIsEmpty) => Reading::empty(OptRcode::NOERROR),
+        Asks::ReverseNear if !oracle.has(Habit::NearIsOrdinary) => oracle.near(),
+        _ => oracle.forward(),
+    };
+    Some(oracle.finish(reading))
+}
+
+/// A question, the world and the habits.
+struct Oracle<'o> {
+    case: &'o Case,
+    world: &'o World,
+    habits: &'o [Habit],
+    again: bool,
+}
+
+impl Oracle<'_> {
+    fn has(&self, habit: Habit) -> bool {
+        self.habits.contains(&habit)
+    }
+
+    /// Our question to the upstream.
+    fn asked(&self, name: OwnedName, rtype: Rtype) -> Asked {
+        let query = &self.case.query;
+        let edns = query.edns.as_ref();
+        let edns = edns.map(|edns| AskedEdns { udp_size: edns.udp, dnssec_ok: edns.dnssec_ok, subnet: None });
+        Asked {
+            id: 0,
+            opcode: query.opcode,
+            flags: query.flags.clone(),
+            name,
+            rtype,
+            class: query.class,
+            edns,
+        }
+    }
+
+    fn leg(&self, rtype: Rtype) -> Option<Content> {
+        self.world.whole_reply(&self.asked(self.case.query.name.clone(), rtype))
+    }
+
+    /// RFC 6147 sections 5.1 and 5.5: whether this question is one for DNS64.
+    fn is_synthesized(&self) -> bool {
+        let (dnssec_ok, checking_disabled) = (self.case.dnssec_ok(), self.case.has(Flag::Cd));
+        self.case.query.rtype == Rtype::AAAA
+            && !(checking_disabled && self.has(Habit::NothingForCd))
+            && (!(dnssec_ok && checking_disabled) || self.has(Habit::SynthesizesForDoAndCd))
+    }
+
+    /// Whether one of the questions to the upstream is not answered.
+    fn meets_silence(&self) -> bool {
+        let is_silent = |rtype| self.leg(rtype).is_none();
+        if self.is_synthesized() {
+            is_silent(Rtype::AAAA) || is_silent(Rtype::A)
+        } else {
+            is_silent(self.case.query.rtype)
+        }
+    }
+
+    fn forward(&self) -> Reading {
+        if !self.is_synthesized() {
+            return self.direct();
+        }
+        let aaaa = self.leg(Rtype::AAAA);
+        let rcode = aaaa.as_ref().map(|content| content.rcode);
+        match rcode {
+            Some(Rcode::NOERROR) => {}
+            // Section 5.1.2.
+            Some(Rcode::NXDOMAIN) => {
+                let a = self.leg(Rtype::A).filter(|a| self.has(Habit::AsksAfterNxDomain) && has(a, Rtype::A));
+                return a.map_or_else(|| self.passed(aaaa.as_ref()), |a| self.synthesis(aaaa.as_ref(), &a));
+            }
+            _ if self.has(Habit::FailureIsFinal) => {
+                let reading = self.passed(aaaa.as_ref());
+                let keeps = self.has(Habit::FailureKeepsRecords);
+                let sets = if keeps { reading.sets } else { Vec::new() };
+                return Reading { sets, ..Reading::empty(OptRcode::SERVFAIL) };
+            }
+            _ => {}
+        }
+        let aaaa = aaaa.filter(|content| content.rcode == Rcode::NOERROR);
+        if let Some(real) = aaaa.as_ref().and_then(|content| self.real(content)) {
+            return real;
+        }
+        self.after_a(aaaa.as_ref())
+    }
+
+    /// A question that is passed on as it is (section 5.3.3).
+    fn direct(&self) -> Reading {
+        let rtype = self.case.query.rtype;
+        let mut asked = self.asked(self.case.query.name.clone(), rtype);
+        if rtype == Rtype::ANY {
+            if self.has(Habit::NoAny) {
+                return Reading::empty(OptRcode::SERVFAIL);
+            }
+            if self.has(Habit::SignaturesForAny) {
+                asked.edns = Some(AskedEdns { udp_size: 1232, dnssec_ok: true, subnet: None });
+            }
+        }
+        let reply = if rtype == Rtype::ANY && self.has(Habit::FollowsForAny) {
+            self.world.any_reply(&asked)
+        } else if self.has(Habit::FollowsForAllTypes) {
+            self.world.whole_reply(&asked)
+        } else {
+            self.world.reply(&asked)
+        };
+        let mut reading = self.passed(reply.as_ref());
+        let is_any_without_do = rtype == Rtype::ANY && !self.case.dnssec_ok();
+        if is_any_without_do && !self.has(Habit::SignatureOfDnameForAny) {
+            // Those of the name itself; what led there is as always.
+            reading.sets.retain(|set| set.covered != Some(Rtype::DNAME));
+        }
+        if rtype == Rtype::DS && self.has(Habit::FirstAliasForDs) && !reading.sets.is_empty() {
+            reading.soa = None;
+            reading.rcode = OptRcode::NOERROR;
+            reading.sets.retain(|set| set.owner == self.case.query.name || is_of_dname(set));
+        }
+        if rtype == Rtype::CNAME && self.has(Habit::NoDnameForCname) {
+            reading.sets.retain(|set| set.rtype != Rtype::DNAME);
+        }
+        reading
+    }
+
+    /// The AAAA reply without what is excluded (sections 5.1.1 and 5.1.4); none if nothing is left.
+    fn real(&self, content: &Content) -> Option<Reading> {
+        let mut reading = self.passed(Some(content));
+        let is_signed = reading.sets.iter().any(|set| set.covered == Some(Rtype::AAAA));
+        let set = reading.sets.iter_mut().find(|set| set.rtype == Rtype::AAAA)?;
+        if is_signed && self.has(Habit::NothingForDoAndSigned) {
+            return Some(reading);
+        }
+        let before = set.data.len();
+        set.data.retain(|data| !self.is_excluded(data.parse().expect("an address")));
+        if set.data.is_empty() {
+            return None;
+        }
+        if set.data.len() < before {
+            // What is left is not what was signed.
+            reading.ad = false;
+            reading.sets.retain(|set| set.covered != Some(Rtype::AAAA));
+        }
+        Some(reading)
+    }
+
+    fn is_excluded(&self, address: Ipv6Addr) -> bool {
+        let own = super::embed(Ipv4Addr::UNSPECIFIED).to_bits();
+        let is_own = address.to_bits() >> 32 == own >> 32;
+        let is_mapped = address.to_ipv4_mapped().is_some();
+        !self.has(Habit::ExcludesNothing) && (is_mapped || is_own && !self.has(Habit::KeepsOwnPrefix))
+    }
+
+    /// Section 5.1.6: the A reply decides. `aaaa` is none when that question failed.
+    fn after_a(&self, aaaa: Option<&Content>) -> Reading {
+        let a = self.leg(Rtype::A);
+        let rcode = a.as_ref().map(|content| content.rcode);
+        let Some(content) = a.as_ref().filter(|content| content.rcode == Rcode::NOERROR) else {
+            let with_records = aaaa.map(|aaaa| self.passed(Some(aaaa)));
+            let empty = Reading::empty(OptRcode::SERVFAIL);
+            return match with_records {
+                Some(reading) if rcode == Some(Rcode::NXDOMAIN) => {
+                    if self.has(Habit::EmptyWhenAIsNxDomain) {
+                        reading
+                    } else {
+                        self.passed(a.as_ref())
+                    }
+                }
+                Some(reading) if self.has(Habit::EmptyWhenAFails) => reading,
+                Some(reading) if self.has(Habit::ServFailWithRecordsWhenAFails) => {
+                    Reading { rcode: OptRcode::SERVFAIL, ..reading }
+                }
+                _ if self.has(Habit::ServFailWhenAFails) => empty,
+                _ => {
+                    let mut reading = self.passed(a.as_ref());
+                    // An alias, nothing at its end and no SOA: that looks unfinished, so A is asked for the end alone.
+                    let unfinished = aaaa.filter(|aaaa| rcode.is_some() && soa(aaaa).is_none());
+                    if let Some(aaaa) = unfinished {
+                        reading.sets = reading::sets(&aaaa.answers);
+                    }
+                    reading
+                }
+            };
+        };
+        if !has(content, Rtype::A) {
+            // Nobody has proved that there are no AAAA records: there are, and they are withheld.
+            let withheld = aaaa.is_some_and(|aaaa| has(aaaa, Rtype::AAAA));
+            let reading = self.passed(a.as_ref());
+            return Reading { ad: reading.ad && !withheld, ..reading };
+        }
+        let is_signed = content.answers.iter().any(|record| covers(record.data()) == Some(Rtype::A));
+        if is_signed && self.has(Habit::NothingForDoAndSigned) {
+            return self.passed(aaaa);
+        }
+        self.synthesis(aaaa, content)
+    }
+
+    /// Section 5.1.7.
+    fn synthesis(&self, aaaa: Option<&Content>, a: &Content) -> Reading {
+        let mut reading = self.passed(Some(a));
+        let (checking_disabled, dnssec_ok) = (self.case.has(Flag::Cd), self.case.dnssec_ok());
+        let both = aaaa.is_some_and(|aaaa| aaaa.flags.contains(&Flag::Ad)) && a.flags.contains(&Flag::Ad);
+        // Section 5.5 (2).
+        reading.ad = both && dnssec_ok && !checking_disabled;
+        let is_in_one_reply = matches!(self.case.asks, Asks::Aaaa(Lead::Aliases | Lead::Dname, _));
+        if aaaa.is_none() && is_in_one_reply && self.has(Habit::FirstSignatureAfterFailure) {
+            reading.sets.retain(|set| {
+                set.covered.is_none_or(|covered| covered == Rtype::DNAME) || set.owner == self.case.query.name
+            });
+        }
+        // Its cache does not have them.
+        if !self.has(Habit::KeepsSignatureOfA) || self.again {
+            reading.sets.retain(|set| set.covered != Some(Rtype::A));
+        }
+        let soa = aaaa.and_then(soa);
+        if let Some((owner, ..)) = &soa
+            && self.has(Habit::KeepsSoa)
+        {
+            reading.soa = Some(owner.clone());
+        }
+        let ttl = self.ttl(aaaa, a);
+        let set = reading.sets.iter_mut().find(|set| set.rtype == Rtype::A).expect("it has A records");
+        let addresses = set.data.iter().map(|data| data.parse::<Ipv4Addr>().expect("an address"));
+        let embedded = addresses.filter(|address| self.has(Habit::EmbedsAll) || is_global(*address));
+        let data = embedded.map(|address| super::embed(address).to_string()).collect();
+        *set = Rrset { rtype: Rtype::AAAA, data, ttl: ttl..=ttl, ..set.clone() };
+        if !set.data.is_empty() {
+            return reading;
+        }
+        // Nothing may be embedded: an empty answer, which is kept as long as its SOA says (RFC 2308 section 5).
+        reading.sets.retain(|set| set.rtype != Rtype::AAAA);
+        match aaaa {
+            Some(aaaa) if soa.is_some() && !has(aaaa, Rtype::AAAA) => self.passed(Some(aaaa)),
+            _ => reading,
+        }
+    }
+
+    fn ttl(&self, aaaa: Option<&Content>, a: &Content) -> u32 {
+        let smallest = |content: &Content, rtype| {
+            let records = content.answers.iter().filter(|record| record.rtype() == rtype);
+            records.map(|record| record.ttl().as_secs()).min()
+        };
+        let of_a = smallest(a, Rtype::A).expect("it has A records");
+        if self.has(Habit::TtlOfA) {
+            return of_a;
+        }
+        let excluded = aaaa.and_then(|aaaa| smallest(aaaa, Rtype::AAAA));
+        let negative = match (aaaa.and_then(soa), excluded) {
+            (_, Some(ttl)) if self.has(Habit::TtlOfExcluded) => ttl,
+            (Some((_, ttl, _)), None) if self.has(Habit::TtlOfSoaRecord) => {
+                ttl.min(if self.has(Habit::ThreeHoursForSoa) { 10_800 } else { u32::MAX })
+            }
+            (Some((_, ttl, minimum)), None) => ttl.min(minimum),
+            _ => WITHOUT_SOA,
+        };
+        of_a.min(negative)
+    }
+
+    /// A reply as it is.
+    fn passed(&self, reply: Option<&Content>) -> Reading {
+        let Some(content) = reply else { return Reading::empty(OptRcode::SERVFAIL) };
+        let wants_ad = self.case.dnssec_ok() || self.case.has(Flag::Ad);
+        let is_failure = !matches!(content.rcode, Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN);
+        let becomes_servfail = is_failure && self.has(Habit::FailuresAreServFail);
+        Reading {
+            rcode: if becomes_servfail { OptRcode::SERVFAIL } else { content.rcode.into() },
+            ad: wants_ad && content.flags.contains(&Flag::Ad),
+            tc: false,
+            sets: if is_failure && self.has(Habit::FailuresAreBare) {
+                Vec::new()
+            } else {
+                reading::sets(&content.answers)
+            },
+            soa: soa(content).map(|(owner, ..)| owner),
+            order: Order::All,
+        }
+    }
+
+    /// Section 5.3.1, option 2: an alias of the reverse name of the IPv4 address, and what is found there.
+    fn reverse(&self) -> Reading {
+        let name = &self.case.query.name;
+        if self.has(Habit::PtrInSmallLetters) && !name.as_slice().ends_with(b"\x03ip6\x04arpa\x00") {
+            return self.direct();
+        }
+        self.alias(&self.in_addr().expect("it is the name of an address"))
+    }
+
+    /// What the eight labels in front say when they are read as an IPv4 address; none if one is no nibble.
+    fn in_addr(&self) -> Option<OwnedName> {
+        let labels = self.case.query.name.iter_labels().take(8);
+        let nibble = |label: &Label| char::from(*label.as_slice().first()?).to_digit(16);
+        let nibbles: Vec<u32> = labels.map(nibble).collect::<Option<_>>()?;
+        let octets: Vec<String> =
+            nibbles.chunks(2).map(|pair| (pair[1] << 4 | pair[0]).to_string()).collect();
+        format!("{}.in-addr.arpa.", octets.join(".")).parse().ok()
+    }
+
+    /// What comes of taking any name near those of addresses for one of them; none: no answer at all.
+    fn misread(&self) -> Option<Reading> {
+        Some(self.alias(&self.in_addr()?))
+    }
+
+    /// The name asked as an alias of `target`, and the pointer there.
+    fn alias(&self, target: &OwnedName) -> Reading {
+        let name = &self.case.query.name;
+        let mut reading =
+            self.passed(self.world.whole_reply(&self.asked(target.clone(), Rtype::PTR)).as_ref());
+        // The alias is ours: nobody has signed it.
+        reading.ad = false;
+        let ttl = match () {
+            () if self.has(Habit::PtrAliasTtl0) => 0,
+            () if self.has(Habit::PtrAliasTtl60) => 60,
+            () => 600,
+        };
+        if self.has(Habit::PtrAtOwnName) {
+            let pointers = reading.sets.iter_mut().filter(|set| set.rtype == Rtype::PTR);
+            pointers.for_each(|set| set.owner = name.clone());
+        } else {
+            let alias = format!("{} {ttl} IN CNAME {}", name.fmt_with_dot(), target.fmt_with_dot());
+            reading.sets.splice(0..0, reading::sets(&[parsed(&alias)]));
+        }
+        reading
+    }
+
+    /// Above the name of an address there are names and no records, below there is nothing.
+    fn near(&self) -> Reading {
+        let name = &self.case.query.name;
+        let labels = name.iter_labels().count();
+        let apex = name.iter_suffixes().nth(labels - PREFIX_LABELS).expect("it is below the prefix").to_vec();
+        let rcode = if labels > 32 + 3 { OptRcode::NXDOMAIN } else { OptRcode::NOERROR };
+        Reading { soa: Some(apex), ..Reading::empty(rcode) }
+    }
+
+    /// RFC 8880 section 7.1.
+    fn ipv4only(&self, special: Special) -> Reading {
+        let apex: OwnedName = "ipv4only.arpa.".parse().expect("a name");
+        let addresses = [Ipv4Addr::new(192, 0, 0, 170), Ipv4Addr::new(192, 0, 0, 171)];
+        let lines: Vec<String> = match special {
+            Special::A => addresses.map(|address| format!("A {address}")).to_vec(),
+            Special::Aaaa => addresses.map(|address| format!("AAAA {}", super::embed(address))).to_vec(),
+            Special::OtherType | Special::Below => Vec::new(),
+        };
+        let records: Vec<_> =
+            lines.iter().map(|line| parsed(&format!("ipv4only.arpa. 3600 IN {line}"))).collect();
+        let rcode = if special == Special::Below { OptRcode::NXDOMAIN } else { OptRcode::NOERROR };
+        let soa = records.is_empty().then_some(apex);
+        Reading { sets: reading::sets(&records), soa, ..Reading::empty(rcode) }
+    }
+
+    /// What habits do to all answers.
+    fn finish(&self, mut reading: Reading) -> Reading {
+        reading.ad &= !self.has(Habit::NeverAd);
+        for set in &mut reading.sets {
+            let most = if self.has(Habit::WeekAtMost) { WEEK } else { DAY };
+            let least = if self.has(Habit::FiveSecondsAtLeast) { 5 } else { 0 };
+            // The alias of a reverse name is no record of a cache.
+            let is_own_alias = matches!(self.case.asks, Asks::ReverseInside(_) | Asks::ReverseNear)
+                && set.is_of(&self.case.query.name, Rtype::CNAME);
+            if !is_own_alias {
+                let unbounded = set.ttl.clone();
+                set.ttl = clamp(&set.ttl, least, most);
+                if self.again && self.has(Habit::FiveSecondsAtLeast) {
+                    // The lower bound is that of the cache's data, not of what is made of them.
+                    set.ttl = *unbounded.start().min(set.ttl.start())..=*set.ttl.end();
+                }
+            }
+            // The same name is asked often, and a cache counts down.
+            let counts_down = self.has(Habit::AsksForIpv4Only) || self.has(Habit::Ipv4OnlyCountsDown);
+            if matches!(self.case.asks, Asks::Ipv4OnlyArpa(_)) && counts_down {
+                set.ttl = 0..=*set.ttl.end();
+            }
+        }
+        if self.has(Habit::ChainOrder) {
+            reading.order = Order::Chain;
+        }
+        if self.case.query.rtype == Rtype::ANY {
+            reading.order = Order::Nothing;
+        }
+        reading
+    }
+}
+
+fn clamp(ttl: &RangeInclusive<u32>, least: u32, most: u32) -> RangeInclusive<u32> {
+    (*ttl.start()).clamp(least, most)..=(*ttl.end()).clamp(least, most)
+}
+
+/// A DNAME, or the signature over one.
+fn is_of_dname(set: &Rrset) -> bool {
+    set.rtype == Rtype::DNAME || set.covered == Some(Rtype::DNAME)
+}
+
+fn has(content: &Content, rtype: Rtype) -> bool {
+    content.answers.iter().any(|record| record.rtype() == rtype)
+}
+
+/// The owner of the SOA in the authority section, its TTL and its MINIMUM.
+fn soa(content: &Content) -> Option<(OwnedName, u32, u32)> {
+    content.authority.iter().find_map(|record| match record.data() {
+        ZoneRecordData::Soa(data) => {
+            Some((record.owner().clone(), record.ttl().as_secs(), data.minimum().as_secs()))
+        }
+        _ => None,
+    })
+}
+
+fn covers(data: &crate::record::Data) -> Option<Rtype> {
+    match data {
+        ZoneRecordData::Rrsig(data) => Some(data.type_covered()),
+        _ => None,
+    }
+}
+
+/// Whether an address of [`super::generate`] may be embedded in the well-known prefix (RFC 6052 section 3.1): the
+/// networks of RFC 6890 that cases are drawn from.
+fn is_global(address: Ipv4Addr) -> bool {
+    let [a, b, ..] = address.octets();
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || matches!((a, b), (0, _) | (100, 64..=127) | (198, 18..=19) | (224..=255, _)))
+}
