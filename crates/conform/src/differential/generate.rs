@@ -232,9 +232,9 @@ impl Draft {
                 aaaa = vec![super::embed(embedded)];
                 a = self.global(1);
             }
-            End::Nothing => {
-                self.world.add(node, vec![parsed(&format!("{} 300 IN TXT nothing", node.fmt_with_dot()))])
-            }
+            End::Nothing => self
+                .world
+                .add(node, vec![parsed(&format!("{} 300 IN HINFO no addresses", node.fmt_with_dot()))]),
             End::NxDomain => {}
             End::NxDomainForAaaa | End::AaaaFails => {
                 let fault = if end == End::AaaaFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };

@@ -201,6 +201,8 @@ impl Oracle<'_> {
                         self.passed(a.as_ref())
                     }
                 }
+                // The second time it remembers the failure.
+                Some(_) if self.has(Habit::EmptyWhenAFails) && self.again => empty,
                 Some(reading) if self.has(Habit::EmptyWhenAFails) => reading,
                 Some(reading) if self.has(Habit::ServFailWithRecordsWhenAFails) => {
                     Reading { rcode: OptRcode::SERVFAIL, ..reading }
@@ -410,6 +412,12 @@ impl Oracle<'_> {
         }
         if self.case.query.rtype == Rtype::ANY {
             reading.order = Order::Nothing;
+            // Its cache keeps all signatures of a name for as long as the shortest of them.
+            let shortest = reading.sets.iter().map(|set| *set.ttl.start()).min();
+            if let Some(shortest) = shortest.filter(|_| self.again && self.has(Habit::FollowsForAny)) {
+                let signatures = reading.sets.iter_mut().filter(|set| set.covered.is_some());
+                signatures.for_each(|set| set.ttl = shortest..=*set.ttl.end());
+            }
         }
         reading
     }

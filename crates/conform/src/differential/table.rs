@@ -49,7 +49,9 @@ pub fn judge(server: Server, case: &Case, world: &World, answered: &Answered) ->
     // An answer is cut when it does not fit (RFC 2181 section 9), and never otherwise.
     let has_more = case.dnssec_ok() && server.habits().contains(&Habit::KeepsSignatureOfA);
     let slack = if has_more { SLACK + SIGNATURE } else { SLACK };
-    if answered.was_cut && answered.octets + slack <= case.udp_size().min(LARGEST) {
+    // What failed the second time does not show how long the first answer was.
+    let failed = matches!(&answered.reading, Ok(Some(reading)) if reading.rcode == OptRcode::SERVFAIL);
+    if answered.was_cut && !failed && answered.octets + slack <= case.udp_size().min(LARGEST) {
         return Verdict::Unexplained(plain);
     }
     if admits(&plain, answered) {
