@@ -296,6 +296,20 @@ impl Engine {
         }
     }
 
+    /// A server has died: clients for whom there are expired data wait no more where no other server lives.
+    #[cold]
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        for index in 0..self.flights.slab.touched() {
+            let flight = &self.flights.slab[index];
+            if flight.state == State::Asking
+                && flight.patience.is_some()
+                && self.servers.is_dead(flight.name())
+            {
+                self.set_patience(index, now);
+            }
+        }
+    }
+
     /// Asks the A leg for every client of a AAAA flight that may need it.
     pub(crate) fn ask_seconds(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let mut index = self.flights.slab[flight].waiters;

@@ -358,13 +358,18 @@ impl Machine for Engine {
             self.close_stale_links(out);
         }
         let mut next = None;
+        let mut has_died = false;
         for number in 0..self.servers.list.len() {
+            has_died |= core::mem::take(&mut self.servers.list[number].has_died);
             if self.servers.list[number].probe_due(now) {
                 self.probe(number as u16, now, out);
             }
             if let Some(probe) = self.servers.list[number].next_probe() {
                 next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
             }
+        }
+        if has_died && !self.cache.is_off() {
+            self.hasten(now);
         }
         // Probes have set deadlines of their own.
         let next = next.into_iter().chain(self.wheel.next()).min();

@@ -13,6 +13,9 @@ const FIRST_WAIT: Span = Span::from_millis(250);
 /// No wait is shorter: a recursive upstream that has to work takes longer than its round trip, and asking again
 /// too early doubles its load.
 const SHORTEST_WAIT: Span = Span::from_millis(50);
+/// However steady the round trip is, a reply may be later by this part of it: a wait that ends with the round trip itself
+/// asks every question twice (RFC 6298 section 2.3 has the granularity of the clock for that).
+const MARGIN: u64 = 4;
 /// Tries without a reply in a row after which a server is asked whether it lives: a few names whose own servers are
 /// silent look the same from here, and must not make all upstreams seem dead.
 const SILENCE: u32 = 8;
@@ -56,6 +59,8 @@ pub struct Server {
     /// Whether it counts as dead.
     pub dead: bool,
     probe_at: Instant,
+    /// It died since somebody looked.
+    pub(crate) has_died: bool,
     /// Whether the current configuration names it.
     pub configured: bool,
     /// The link that new questions take, by transport (UDP, TCP).
@@ -78,6 +83,7 @@ impl Server {
             suspected: false,
             dead: false,
             probe_at: Instant(0),
+            has_died: false,
             configured: true,
             current: [None; 2],
             asked: [0; 4],
@@ -131,6 +137,7 @@ impl Server {
 
     fn die(&mut self, now: Instant) {
         self.dead = true;
+        self.has_died = true;
         self.suspected = false;
         self.probe_at = now + PROBE_INTERVAL;
     }
@@ -145,7 +152,9 @@ impl Server {
     pub fn wait(&self, attempt: u32, ceiling: Span) -> Span {
         let estimate = match self.round_trip {
             None => FIRST_WAIT,
-            Some(round_trip) => Span((round_trip.0 + 4 * self.variance.0).max(SHORTEST_WAIT.0)),
+            Some(round_trip) => {
+                Span((round_trip.0 + (4 * self.variance.0).max(round_trip.0 / MARGIN)).max(SHORTEST_WAIT.0))
+            }
         };
         Span((estimate.0 << attempt.min(8)).min(ceiling.0))
     }
@@ -351,7 +360,7 @@ mod tests {
             server.answered(Span::from_millis(80));
         }
         let wait = server.wait(0, ceiling);
-        assert!(wait >= Span::from_millis(80) && wait < Span::from_millis(82), "{wait:?}");
+        assert!(wait >= Span::from_millis(99) && wait < Span::from_millis(102), "{wait:?}");
         assert_eq!(server.wait(1, ceiling), Span(wait.0 * 2));
         assert_eq!(server.wait(7, ceiling), ceiling);
         server.answered(Span::from_millis(400));

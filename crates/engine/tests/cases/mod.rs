@@ -16,3 +16,4 @@ mod script;
 mod storm;
 mod subnets;
 mod upstreams;
+mod weather;
