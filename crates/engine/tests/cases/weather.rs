@@ -130,10 +130,8 @@ fn with_all_upstreams_dead_old_data_are_given_at_once_and_the_rest_fails_in_two_
     let steady = weather.traffic(500, Span::from_secs(4), 100);
     weather.both(Sky::Silent);
     weather.world.run(Span::from_secs(6));
-    let start = weather.world.now;
     let known = weather.traffic(500, Span::from_secs(5), 100);
     let unknown = weather.traffic(50, Span::from_secs(5), u32::MAX);
-    let dead_since = weather.world.now - start;
     let at_once = weather.traffic(500, Span::from_secs(1), 100);
     weather.world.run(Span::from_secs(3));
     assert_eq!(failed(&weather.outcomes(steady)), 0);
