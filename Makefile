@@ -6,7 +6,7 @@
 test:
 	./test
 
-# Sixfold beside a bare reflector, Unbound and BIND, and the parts of the laboratory beside others of their kind. Options go into BENCH: make bench BENCH='--quick'
+# Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, and the parts of the laboratory beside others of their kind. Options go into BENCH: make bench BENCH='--quick'
 bench:
 	cargo build --release -p sixfold -p sixfold-bench -p sixfold-rivals
 	cargo run --release -q -p sixfold-rivals -- $(BENCH)

@@ -7,7 +7,7 @@ use crate::device::{free_address, in_path};
 use crate::limits;
 use crate::loads::Timing;
 use crate::names::{self, QUERY};
-use crate::process::{Folder, Process, used};
+use crate::process::{Folder, Process, resident_kib, used};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
 use serde_json::{Value, json};
@@ -276,12 +276,7 @@ impl Server {
 
     /// Resident memory of the largest of its processes: they share most of it.
     fn resident_kib(&self) -> f64 {
-        let of = |pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-            line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0)
-        };
-        self.processes().into_iter().map(of).fold(0.0, f64::max)
+        self.processes().into_iter().map(resident_kib).fold(0.0, f64::max)
     }
 
     fn processes(&self) -> Vec<u32> {

@@ -26,11 +26,16 @@ impl Client {
         Ok(Client { sockets, turn: 0, control: segment_size(QUERY as u16), questions: [0; _] })
     }
 
-    /// Sends at most [`limits::SEGMENTS`] questions from the next port.
+    /// Sends at most [`limits::SEGMENTS`] questions from the next port, for names that nobody has asked for.
     pub fn send(&mut self, sequences: Range<u64>) {
+        self.send_written(sequences, names::write_query);
+    }
+
+    /// Sends at most [`limits::SEGMENTS`] questions from the next port, as `write` writes them: [`QUERY`] octets each.
+    pub fn send_written(&mut self, sequences: Range<u64>, write: impl Fn(u64, &mut [u8])) {
         let mut length = 0;
         for (sequence, question) in sequences.zip(self.questions.chunks_exact_mut(QUERY)) {
-            names::write_query(sequence, question);
+            write(sequence, question);
             length += QUERY;
         }
         self.turn = (self.turn + 1) % self.sockets.len();

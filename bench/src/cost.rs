@@ -5,9 +5,9 @@
 //! peak; a part of that peak; and a low rate that every device carries, where each packet comes alone and waking up costs
 //! more than the work.
 
-use crate::device::{Device, Kind};
+use crate::device::{Device, Kind, Setup};
 use crate::limits;
-use crate::load::{Pace, Tester};
+use crate::load::{Names, Pace, Tester};
 use crate::loads::{self, Series, Timing};
 use crate::report::{Bound, Goal, Section};
 use crate::statistics::Summary;
@@ -26,14 +26,15 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
             eprintln!("cost: round {round} of {}, {}", timing.rounds, device.kind.name());
-            let running = loads::start(tester, device, 1, None)?;
+            let running = loads::start(tester, device, Setup::default())?;
             for load in 0..LOADS.len() {
                 let pace = match load {
                     0 => Pace::Closed(limits::WINDOW),
                     1 => Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)),
                     _ => Pace::Open(limits::COMMON_RATE),
                 };
-                loads::run(tester, &running, (load, pace), limits::PORTS, timing, series)?;
+                let asked = timing.load(pace, Names::Fresh(running.check));
+                loads::run(tester, &running, (load, &asked), series)?;
             }
         }
     }

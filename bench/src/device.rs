@@ -1,5 +1,5 @@
 //! The devices under test: Sixfold, the bare reflector, and what Debian packages of the others. Each is told the same:
-//! one thread on core 0 (or two on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
+//! one thread on core 0 (Sixfold also two, on that core or on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
 //! no log, room for as many questions as the tester has outstanding.
 
 use crate::load::Check;
@@ -22,11 +22,13 @@ pub enum Kind {
     Unbound,
     /// BIND.
     Bind,
+    /// PowerDNS Recursor.
+    Powerdns,
 }
 
 impl Kind {
     /// All, in the order in which they take turns.
-    pub const ALL: [Kind; 4] = [Kind::Sixfold, Kind::Reflector, Kind::Unbound, Kind::Bind];
+    pub const ALL: [Kind; 5] = [Kind::Sixfold, Kind::Reflector, Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
     /// As tables call it.
     pub fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Reflector => "reflector",
             Kind::Unbound => "unbound",
             Kind::Bind => "bind",
+            Kind::Powerdns => "powerdns",
         }
     }
 
@@ -44,6 +47,24 @@ impl Kind {
             Kind::Reflector => names::check_reflected,
             _ => names::check_synthesized,
         }
+    }
+}
+
+/// What else a device is told.
+pub struct Setup {
+    /// Workers. Only Sixfold and the reflector have more than one here.
+    pub workers: usize,
+    /// The cores that it may use, a list as taskset takes it.
+    pub cores: &'static str,
+    /// How much of them.
+    pub quota: Option<Quota>,
+    /// Sixfold's cache in MiB, where it is not as large as Sixfold has it by itself.
+    pub cache_mib: Option<u32>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup { workers: 1, cores: "0", quota: None, cache_mib: None }
     }
 }
 
@@ -64,10 +85,12 @@ impl Device {
             Kind::Sixfold => Some(sixfold.map_or_else(|| own.with_file_name("sixfold"), Path::to_owned)),
             Kind::Unbound => in_path("unbound"),
             Kind::Bind => in_path("named"),
+            Kind::Powerdns => in_path("pdns_recursor"),
         };
         let missing = || match kind {
             Kind::Unbound => "unbound is not installed: apt-get install unbound".to_owned(),
             Kind::Bind => "named is not installed: apt-get install bind9".to_owned(),
+            Kind::Powerdns => "pdns_recursor is not installed: apt-get install pdns-recursor".to_owned(),
             Kind::Sixfold | Kind::Reflector => {
                 "sixfold is not built: cargo build --release -p sixfold, or give --sixfold PATH".to_owned()
             }
@@ -76,12 +99,11 @@ impl Device {
         Ok(Device { kind, program })
     }
 
-    /// Starts it with so many workers, which may use the cores of `cores`. Only Sixfold and the reflector have more
-    /// than one worker here.
-    pub fn start(&self, upstream: SocketAddr, workers: usize, quota: Option<Quota>) -> io::Result<Running> {
+    /// Starts it.
+    pub fn start(&self, upstream: SocketAddr, setup: Setup) -> io::Result<Running> {
         let folder = Folder::new(self.kind.name())?;
         let address = free_address()?;
-        let (file, text) = configuration(self.kind, folder.path(), address, upstream, workers);
+        let (file, text) = configuration(self.kind, folder.path(), address, upstream, &setup);
         let path = folder.path().join(file);
         fs::write(&path, text)?;
         let mut command = vec![self.program.display().to_string()];
@@ -93,12 +115,12 @@ impl Device {
             Kind::Bind => {
                 command.extend(["-f", "-n", "1", "-U", "1", "-c"].map(String::from).into_iter().chain([path]))
             }
+            Kind::Powerdns => command.push(format!("--config-dir={}", folder.path().display())),
         }
-        let cores = if workers > 1 { "0,1" } else { "0" };
         Ok(Running {
             address,
             check: self.kind.check(),
-            process: Process::start(&command, cores, quota, folder)?,
+            process: Process::start(&command, setup.cores, setup.quota, folder)?,
         })
     }
 }
@@ -131,22 +153,24 @@ fn configuration(
     folder: &Path,
     listen: SocketAddr,
     upstream: SocketAddr,
-    workers: usize,
+    setup: &Setup,
 ) -> (&'static str, String) {
+    let workers = setup.workers;
     let (prefix, port, to, folder) = (names::PREFIX, listen.port(), upstream.port(), folder.display());
     match kind {
         // The tester is one client address, so the bound per client must not be lower than that of all clients:
         // the others have none.
         Kind::Sixfold => (
             "sixfold.toml",
-            format!(
-                "[server]\nlisten = [\"{listen}\"]\nworkers = {workers}\n\
+            cache(setup)
+                + &format!(
+                    "[server]\nlisten = [\"{listen}\"]\nworkers = {workers}\n\
                  [upstream]\nforwarders = [\"{upstream}\"]\n\
                  [dns64]\nprefixes = [\"{prefix}/96\"]\n\
                  [limits]\npending-per-client = 65536\n\
                  [control]\nsocket = \"{folder}/control.sock\"\n\
                  [log]\nlevel = \"error\"\n"
-            ),
+                ),
         ),
         Kind::Reflector => ("reflector", String::new()),
         // `test` is one of Unbound's built-in local zones (RFC 6761), which would answer NXDOMAIN.
@@ -176,7 +200,24 @@ fn configuration(
                  logging {{ category default {{ null; }}; category unmatched {{ null; }}; }};\n"
             ),
         ),
+        // It does not ask loopback addresses by itself (`dont-query`).
+        Kind::Powerdns => (
+            "recursor.conf",
+            format!(
+                "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
+                 local-address=::1\nlocal-port={port}\nallow-from=::1/128\n\
+                 forward-zones-recurse=.=[::1]:{to}\ndont-query=\ndns64-prefix={prefix}/96\ndnssec=off\n\
+                 threads=1\npdns-distributes-queries=no\nmax-mthreads=8192\n\
+                 export-etc-hosts=no\nwebserver=no\nsecurity-poll-suffix=\n\
+                 quiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n"
+            ),
+        ),
     }
+}
+
+/// Sixfold's section about its cache, if it needs one.
+fn cache(setup: &Setup) -> String {
+    setup.cache_mib.map_or_else(String::new, |size| format!("[cache]\nsize = \"{size}MiB\"\n"))
 }
 
 #[cfg(test)]
@@ -192,8 +233,8 @@ mod tests {
     #[test]
     fn every_device_gets_the_same_prefix_and_upstream() {
         let (listen, upstream) = ("[::1]:5301".parse().unwrap(), "[::1]:5302".parse().unwrap());
-        for kind in [Kind::Sixfold, Kind::Unbound, Kind::Bind] {
-            let (_, text) = configuration(kind, Path::new("/tmp/x"), listen, upstream, 1);
+        for kind in [Kind::Sixfold, Kind::Unbound, Kind::Bind, Kind::Powerdns] {
+            let (_, text) = configuration(kind, Path::new("/tmp/x"), listen, upstream, &Setup::default());
             assert!(
                 text.contains("2001:db8:64::/96") && text.contains("5301") && text.contains("5302"),
                 "{text}"

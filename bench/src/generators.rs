@@ -112,7 +112,7 @@ pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     })?;
     drop(knot);
     let (authority, upstream) = start_authority(programs, "1", "0")?;
-    let unbound = programs.unbound.start(upstream, 1, None)?;
+    let unbound = programs.unbound.start(upstream, device::Setup::default())?;
     if !answers(unbound.address)? {
         return Err(io::Error::other("Unbound gives no answer"));
     }

@@ -8,6 +8,7 @@
 use crate::client::Client;
 use crate::limits;
 use crate::names::{self, Fault};
+use crate::popularity::Popularity;
 use crate::process::Used;
 use crate::upstream::Upstream;
 use std::io;
@@ -26,9 +27,35 @@ pub enum Pace {
 /// Tells the sequence number of the question that a message answers, or what is wrong with it.
 pub type Check = fn(&[u8]) -> Result<u64, Fault>;
 
+/// Which names are asked for, and what right answers are.
+#[derive(Clone, Copy, Debug)]
+pub enum Names<'a> {
+    /// Each name once.
+    Fresh(Check),
+    /// A few again and again, with synthesized answers.
+    Again(&'a Popularity),
+}
+
+impl Names<'_> {
+    fn write(self, sequence: u64, question: &mut [u8]) {
+        match self {
+            Names::Fresh(_) => names::write_query(sequence, question),
+            Names::Again(popularity) => popularity.write(sequence, question),
+        }
+    }
+
+    /// The sequence number of the question that a message answers; `next` is the next to be sent.
+    fn check(self, message: &[u8], next: u64) -> Result<u64, Fault> {
+        match self {
+            Names::Fresh(check) => check(message),
+            Names::Again(popularity) => popularity.check(message, next),
+        }
+    }
+}
+
 /// One load on one device.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct Load<'a> {
     /// When questions are sent.
     pub pace: Pace,
     /// Source ports to send from.
@@ -37,8 +64,10 @@ pub struct Load {
     pub warm_up: Duration,
     /// Load that is.
     pub window: Duration,
-    /// What a right answer is.
-    pub check: Check,
+    /// Names and their right answers.
+    pub names: Names<'a>,
+    /// Questions that leave one port together, at most [`limits::SEGMENTS`].
+    pub group: u64,
 }
 
 /// What happened in the window.
@@ -155,7 +184,7 @@ impl Tester {
     }
 
     /// Runs a load. `used` tells what the device has taken so far.
-    pub fn run(&mut self, server: SocketAddr, load: &Load, used: impl Fn() -> Used) -> io::Result<Tally> {
+    pub fn run(&mut self, server: SocketAddr, load: &Load<'_>, used: impl Fn() -> Used) -> io::Result<Tally> {
         let mut client = Client::new(server, load.ports)?;
         let mut count = Count::default();
         // Numbers below `settled` are answered or given up; the window of a closed loop counts from there.
@@ -183,9 +212,9 @@ impl Tester {
                 Pace::Closed(window) => (count.valid + count.lost + window).saturating_sub(count.sent),
             };
             let due = due.min(limits::BURST);
-            self.send(&mut client, due, now, &mut count);
+            self.send(&mut client, load, due, now, &mut count);
             let served = self.upstream.serve();
-            let received = self.receive(&mut client, load.check, &mut count);
+            let received = self.receive(&mut client, load.names, &mut count);
             self.settle(&mut settled, &mut count);
             if due == 0 && served == 0 && received == 0 {
                 std::thread::sleep(limits::NAP);
@@ -196,7 +225,7 @@ impl Tester {
         // What is still on its way counts as answered if it comes in time, but not as goodput of the window.
         while settled < self.next && self.origin.elapsed() < closed + 2 * limits::TIMEOUT {
             let served = self.upstream.serve();
-            let received = self.receive(&mut client, load.check, &mut count);
+            let received = self.receive(&mut client, load.names, &mut count);
             self.settle(&mut settled, &mut count);
             if served == 0 && received == 0 {
                 std::thread::sleep(limits::NAP);
@@ -223,28 +252,28 @@ impl Tester {
         })
     }
 
-    fn send(&mut self, client: &mut Client, due: u64, now: Duration, count: &mut Count) {
+    fn send(&mut self, client: &mut Client, load: &Load<'_>, due: u64, now: Duration, count: &mut Count) {
         let end = self.next + due;
         while self.next < end {
-            let group = self.next..end.min(self.next + limits::SEGMENTS as u64);
+            let group = self.next..end.min(self.next + load.group);
             for sequence in group.clone() {
                 self.sent_at[slot(sequence)] = now.as_nanos() as u64;
             }
             self.next = group.end;
             count.sent += group.end - group.start;
             // A datagram that could not be sent stays unanswered and counts as lost.
-            client.send(group);
+            client.send_written(group, |sequence, question| load.names.write(sequence, question));
         }
     }
 
-    fn receive(&mut self, client: &mut Client, check: Check, count: &mut Count) -> usize {
+    fn receive(&mut self, client: &mut Client, names: Names<'_>, count: &mut Count) -> usize {
         let (sent_at, next, origin) = (&mut self.sent_at, self.next, self.origin);
         let (now, limit) = (origin.elapsed().as_nanos() as u64, limits::TIMEOUT.as_nanos() as u64);
-        client.receive(|message| match check(message) {
+        client.receive(|message| match names.check(message, next) {
             // An entry belongs to the newest number of its slot; older ones were given up long ago.
             Ok(number) => {
                 let sent = &mut sent_at[slot(number)];
-                let age = (next.wrapping_sub(1).wrapping_sub(number)) % names::NAMES;
+                let age = (next.wrapping_sub(1).wrapping_sub(number)) % crate::names::NAMES;
                 if *sent != 0 && now <= *sent + limit && age < limits::OUTSTANDING as u64 {
                     count.delays += now.saturating_sub(*sent);
                     *sent = 0;
@@ -288,7 +317,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Runs a load on a thread that echoes all but every n-th question, marked as a response.
-    fn with_echo(leave_out: u64, load: &Load) -> Tally {
+    fn with_echo(leave_out: u64, load: &Load<'_>) -> Tally {
         let socket = UdpSocket::bind("[::1]:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let server = socket.local_addr().unwrap();
@@ -313,13 +342,14 @@ mod tests {
         })
     }
 
-    fn load(pace: Pace) -> Load {
+    fn load(pace: Pace) -> Load<'static> {
         Load {
             pace,
             ports: 3,
             warm_up: Duration::ZERO,
             window: Duration::from_millis(300),
-            check: names::check_reflected,
+            names: Names::Fresh(names::check_reflected),
+            group: limits::SEGMENTS as u64,
         }
     }
 
@@ -341,7 +371,10 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_is_no_valid_one() {
-        let tally = with_echo(0, &Load { check: names::check_synthesized, ..load(Pace::Open(1_000.0)) });
+        let tally = with_echo(
+            0,
+            &Load { names: Names::Fresh(names::check_synthesized), ..load(Pace::Open(1_000.0)) },
+        );
         assert_eq!(tally.valid, 0);
         assert!(tally.invalid[Fault::Records.index()] > 0, "{tally:?}");
     }

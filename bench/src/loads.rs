@@ -1,9 +1,9 @@
 //! What the experiments with CPU time share: starting a device, running a load, collecting and showing what it cost.
 
-use crate::device::{Device, Running};
-use crate::load::{Load, Pace, Tally, Tester};
+use crate::device::{Device, Running, Setup};
+use crate::limits;
+use crate::load::{Load, Names, Pace, Tally, Tester};
 use crate::names::Fault;
-use crate::quota::Quota;
 use crate::report::{Table, cell};
 use serde_json::{Value, json};
 use std::io;
@@ -20,6 +20,14 @@ pub struct Timing {
     pub window: Duration,
 }
 
+impl Timing {
+    /// A load that lasts so long, whose questions leave many at a time from many ports.
+    pub fn load(self, pace: Pace, names: Names<'_>) -> Load<'_> {
+        let Timing { warm_up, window, .. } = self;
+        Load { pace, ports: limits::PORTS, warm_up, window, names, group: limits::SEGMENTS as u64 }
+    }
+}
+
 /// One device's measurements: per load, one per round.
 #[derive(Clone, Debug, Default)]
 pub struct Series(Vec<Vec<Tally>>);
@@ -28,6 +36,11 @@ impl Series {
     /// CPU time per resolution in microseconds, round by round.
     pub fn costs(&self, load: usize) -> Vec<f64> {
         self.0[load].iter().map(Tally::cost_us).collect()
+    }
+
+    /// Questions to the upstream per right answer, round by round.
+    pub fn upstream(&self, load: usize) -> Vec<f64> {
+        self.0[load].iter().map(Tally::legs).collect()
     }
 
     /// Rate of the right answers of the latest run of a load.
@@ -43,13 +56,8 @@ impl Series {
 }
 
 /// Starts a device and waits until it answers.
-pub fn start(
-    tester: &mut Tester,
-    device: &Device,
-    workers: usize,
-    quota: Option<Quota>,
-) -> io::Result<Running> {
-    let mut running = device.start(tester.upstream(), workers, quota)?;
+pub fn start(tester: &mut Tester, device: &Device, setup: Setup) -> io::Result<Running> {
+    let mut running = device.start(tester.upstream(), setup)?;
     if tester.wait_until_ready(running.address, running.check)? {
         return Ok(running);
     }
@@ -61,13 +69,10 @@ pub fn start(
 pub fn run(
     tester: &mut Tester,
     running: &Running,
-    (number, pace): (usize, Pace),
-    ports: usize,
-    timing: Timing,
+    (number, load): (usize, &Load<'_>),
     series: &mut Series,
 ) -> io::Result<()> {
-    let load = Load { pace, ports, warm_up: timing.warm_up, window: timing.window, check: running.check };
-    let tally = tester.run(running.address, &load, || running.process.used())?;
+    let tally = tester.run(running.address, load, || running.process.used())?;
     series.0.resize_with(series.0.len().max(number + 1), Vec::new);
     series.0[number].push(tally);
     Ok(())
@@ -96,7 +101,7 @@ pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
         title: title.to_owned(),
         columns: vec![
             "device",
-            "CPU us/resolution",
+            "CPU us/answer",
             "answers/s",
             "% of a core",
             "waited %",

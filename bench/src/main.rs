@@ -1,17 +1,21 @@
-//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound and BIND, on one machine, in one run,
-//! in turns. It prints medians, ranges and ratios, and the project's goals beside them.
+//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, on one machine, in
+//! one run, in turns. It prints medians, ranges and ratios, and the project's goals beside them.
 #![forbid(unsafe_code)]
 
 mod authorities;
+mod cached;
 mod client;
 mod cost;
 mod device;
 mod generators;
+mod hot;
 mod limits;
 mod load;
 mod loads;
+mod memory;
 mod names;
 mod overload;
+mod popularity;
 mod process;
 mod quota;
 mod reflect;
@@ -33,7 +37,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Measures Sixfold beside a bare reflector, Unbound and BIND.
+/// Measures Sixfold beside a bare reflector, Unbound, BIND and PowerDNS.
 ///
 /// Example: sixfold-rivals --rounds 3 --only cost,sixfold,unbound --json result.json
 #[derive(Parser)]
@@ -76,6 +80,9 @@ enum Part {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Only {
     Cost,
+    Cached,
+    Hot,
+    Memory,
     Workers,
     Overload,
     Engine,
@@ -85,6 +92,7 @@ enum Only {
     Reflector,
     Unbound,
     Bind,
+    Powerdns,
 }
 
 fn main() -> ExitCode {
@@ -111,13 +119,22 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     let wants = |part: Only, group: &[Only]| {
         arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
     };
-    const EXPERIMENTS: &[Only] =
-        &[Only::Cost, Only::Workers, Only::Overload, Only::Engine, Only::Authority, Only::Generator];
+    const EXPERIMENTS: &[Only] = &[
+        Only::Cost,
+        Only::Cached,
+        Only::Hot,
+        Only::Memory,
+        Only::Workers,
+        Only::Overload,
+        Only::Engine,
+        Only::Authority,
+        Only::Generator,
+    ];
     let experiment = |part| wants(part, EXPERIMENTS);
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
-    for (kind, part) in Kind::ALL.into_iter().zip([Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind])
-    {
-        if wants(part, &[Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind]) {
+    const DEVICES: [Only; 5] = [Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind, Only::Powerdns];
+    for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
+        if wants(part, &DEVICES) {
             match Device::find(kind, arguments.sixfold.as_deref()) {
                 Ok(device) => devices.push(device),
                 Err(reason) => left_out.push(reason),
@@ -149,8 +166,23 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     if experiment(Only::Cost) {
         print(cost::measure(&mut tester, &devices, timing).map_err(|error| format!("cost: {error}"))?);
     }
+    if experiment(Only::Cached) {
+        print(cached::measure(&mut tester, &devices, timing).map_err(|error| format!("cached: {error}"))?);
+    }
+    let sixfold = devices.iter().find(|device| device.kind == Kind::Sixfold);
+    if experiment(Only::Hot)
+        && let Some(device) = sixfold
+    {
+        print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
+    }
+    if experiment(Only::Memory)
+        && let Some(device) = sixfold
+    {
+        let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
+        print(memory::measure(&mut tester, device, names).map_err(|error| format!("memory: {error}"))?);
+    }
     if experiment(Only::Workers)
-        && let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold)
+        && let Some(device) = sixfold
     {
         print(workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?);
     }

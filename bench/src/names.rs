@@ -78,6 +78,23 @@ pub fn id(sequence: u64) -> u16 {
     (sequence as u16).wrapping_mul(0x9e37).wrapping_add(0x3c6f)
 }
 
+/// What undoes the multiplication in [`id`]: each step of Newton's iteration doubles the right bits, of which an odd
+/// number times itself has three.
+const INVERSE: u16 = {
+    let mut inverse = 0x9e37u16;
+    let mut step = 0;
+    while step < 3 {
+        inverse = inverse.wrapping_mul(2u16.wrapping_sub(0x9e37u16.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse
+};
+
+/// The low 16 bits of the sequence number that has a message ID.
+pub fn low_bits(id: u16) -> u16 {
+    id.wrapping_sub(0x3c6f).wrapping_mul(INVERSE)
+}
+
 /// Writes the AAAA question of a sequence number.
 pub fn write_query(sequence: u64, query: &mut [u8]) {
     query[..QUERY].copy_from_slice(TEMPLATE);
@@ -122,6 +139,12 @@ fn sequence(message: &[u8]) -> Result<u64, Fault> {
 /// Checks a reply that should be a synthesized answer and returns the sequence number (below [`NAMES`]) of its question.
 pub fn check_synthesized(message: &[u8]) -> Result<u64, Fault> {
     let sequence = sequence(message)?;
+    check_answer(message, sequence)?;
+    Ok(sequence)
+}
+
+/// Checks what follows header and question: one synthesized record for the address of a number.
+pub fn check_answer(message: &[u8], number: u64) -> Result<(), Fault> {
     if message[2] & 0x02 != 0 {
         return Err(Fault::Truncated);
     }
@@ -138,11 +161,11 @@ pub fn check_synthesized(message: &[u8]) -> Result<u64, Fault> {
     if record.len() < 26 || record[..4] != [0, 28, 0, 1] || record[8..10] != [0, 16] {
         return Err(Fault::Records);
     }
-    let expected = u128::from(PREFIX) | u128::from(u32::from(address(sequence)));
+    let expected = u128::from(PREFIX) | u128::from(u32::from(address(number)));
     if record[10..26] != expected.to_be_bytes() {
         return Err(Fault::Address);
     }
-    Ok(sequence)
+    Ok(())
 }
 
 /// Checks a reply of the reflector, which understands no DNS: only that it belongs to a question.
@@ -199,6 +222,13 @@ mod tests {
         assert_eq!(check_synthesized(&good[..60]), Err(Fault::Records));
         assert_eq!(check_synthesized(&answer(77, address(78))), Err(Fault::Address));
         assert_eq!(check_synthesized(&[]), Err(Fault::Header));
+    }
+
+    #[test]
+    fn an_id_tells_the_low_bits_of_its_sequence_number() {
+        for sequence in [0, 1, 0x1234, 0xffff, 0x1_0000, 0x7654_3210] {
+            assert_eq!(low_bits(id(sequence)), sequence as u16);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Experiment 3: what is left of the peak when five times as much is offered. A server that works on questions whose
 //! clients have gone, or forgets the oldest for the newest, answers nobody in time.
 
-use crate::device::{Device, Kind};
+use crate::device::{Device, Kind, Setup};
 use crate::limits;
-use crate::load::{Load, Pace, Tally, Tester};
+use crate::load::{Load, Names, Pace, Tally, Tester};
 use crate::loads::{self, Timing};
 use crate::quota::Quota;
 use crate::report::{Bound, Goal, Section, Table, cell};
@@ -73,15 +73,10 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
 }
 
 fn one(tester: &mut Tester, device: &Device, timing: Timing, series: &mut Series) -> io::Result<()> {
-    let running = loads::start(tester, device, 1, Some(Quota::new(1)?))?;
+    let setup = Setup { quota: Some(Quota::new(1)?), ..Setup::default() };
+    let running = loads::start(tester, device, setup)?;
     let mut run = |pace, part: u32| {
-        let load = Load {
-            pace,
-            ports: limits::PORTS,
-            warm_up: timing.warm_up,
-            window: timing.window / part,
-            check: running.check,
-        };
+        let load = Load { window: timing.window / part, ..timing.load(pace, Names::Fresh(running.check)) };
         tester.run(running.address, &load, || running.process.used())
     };
     let closed = run(Pace::Closed(limits::WINDOW), 2)?.goodput();

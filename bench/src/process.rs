@@ -121,12 +121,10 @@ pub fn pin_self(core: &str) -> io::Result<()> {
 
 /// What all threads of a process have taken. `schedstat` counts nanoseconds; where the kernel lacks it, `stat` counts ticks of 10 ms.
 pub fn used(pid: u32) -> Used {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut used = Used::default();
-    for line in tasks.filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok()) {
-        let mut figures = line.split_ascii_whitespace().map(|figure| figure.parse().unwrap_or(0));
-        used.cpu += Duration::from_nanos(figures.next().unwrap_or(0));
-        used.waited += Duration::from_nanos(figures.next().unwrap_or(0));
+    for (_, thread) in threads(pid) {
+        used.cpu += thread.cpu;
+        used.waited += thread.waited;
     }
     if used.cpu.is_zero() {
         let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -136,6 +134,26 @@ pub fn used(pid: u32) -> Used {
         used.cpu = Duration::from_millis(ticks * 10);
     }
     used
+}
+
+/// What each thread of a process has taken, by its name.
+pub fn threads(pid: u32) -> Vec<(String, Used)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |folder: PathBuf| {
+        let name = fs::read_to_string(folder.join("comm")).ok()?;
+        let line = fs::read_to_string(folder.join("schedstat")).ok()?;
+        let mut figures = line.split_ascii_whitespace().map(|figure| figure.parse().unwrap_or(0));
+        let mut next = || Duration::from_nanos(figures.next().unwrap_or(0));
+        Some((name.trim_end().to_owned(), Used { cpu: next(), waited: next() }))
+    };
+    tasks.filter_map(|task| of(task.path())).collect()
+}
+
+/// Resident memory of a process in KiB; 0 when there is no such process.
+pub fn resident_kib(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0.0)
 }
 
 #[cfg(test)]

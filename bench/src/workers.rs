@@ -1,9 +1,9 @@
 //! Experiment 2: what a second worker costs. Workers share nothing, so a resolution should cost the same with two of
 //! them, even when all questions come from one source port, which plain SO_REUSEPORT would give to one worker.
 
-use crate::device::Device;
+use crate::device::{Device, Setup};
 use crate::limits;
-use crate::load::{Pace, Tester};
+use crate::load::{Load, Names, Pace, Tester};
 use crate::loads::{self, Series, Timing};
 use crate::report::{Bound, Goal, Section};
 use crate::statistics::Summary;
@@ -31,7 +31,8 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                 "workers: round {round} of {}, workers = {workers}, source ports: {ports}",
                 timing.rounds
             );
-            let running = loads::start(tester, device, workers, None)?;
+            let cores = if workers > 1 { "0,1" } else { "0" };
+            let running = loads::start(tester, device, Setup { workers, cores, ..Setup::default() })?;
             for load in 0..LOADS.len() {
                 let part = limits::PART_OF_PEAK * peak.unwrap_or_default();
                 let pace = match load {
@@ -40,7 +41,8 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                     2 => Pace::Open(part / 2.0 * workers as f64),
                     _ => Pace::Open(limits::COMMON_RATE),
                 };
-                loads::run(tester, &running, (load, pace), ports, timing, series)?;
+                let asked = Load { ports, ..timing.load(pace, Names::Fresh(running.check)) };
+                loads::run(tester, &running, (load, &asked), series)?;
                 peak.get_or_insert(series.latest_rate(0));
             }
         }

@@ -1,0 +1,105 @@
+//! Experiment 6: CPU time per answer out of the cache, device beside device. A thousand names without IPv6 addresses are
+//! asked for again and again, so each answer is a synthesized one that the device has or makes without asking anybody. That
+//! nobody was asked in the windows is shown (`legs`), and a goal.
+
+use crate::device::{Device, Kind, Setup};
+use crate::limits;
+use crate::load::{Load, Names, Pace, Tester};
+use crate::loads::{self, Series, Timing};
+use crate::popularity::Popularity;
+use crate::report::{Bound, Goal, Section};
+use crate::statistics::Summary;
+use serde_json::Value;
+use std::io;
+
+/// Sixfold's cost, at most, as a part of another device's.
+const GOAL: f64 = 0.5;
+
+/// The devices that it is compared with: those that have a cache.
+const RIVALS: [Kind; 3] = [Kind::Unbound, Kind::Bind, Kind::Powerdns];
+
+/// Names of the loads, in the order in which a device meets them. The second is as if each question came from a host of
+/// its own, which gives a device no bulk to take or to send at once.
+const LOADS: [&str; 4] =
+    ["closed loop", "closed loop, each question sent alone", "60 % of own peak", "3,000 q/s"];
+
+/// Measures the devices in turn, round after round, each started anew.
+pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
+    let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Reflector).collect();
+    let popularity = Popularity::even(limits::CACHED_NAMES);
+    let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
+    for round in 1..=timing.rounds {
+        for (device, series) in devices.iter().zip(&mut all) {
+            eprintln!("cached: round {round} of {}, {}", timing.rounds, device.kind.name());
+            let running = loads::start(tester, device, Setup::default())?;
+            // All names once or more, or the first window would have the device ask for some.
+            let fill = Load {
+                warm_up: timing.warm_up,
+                window: limits::CACHED_FILL,
+                ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Again(&popularity))
+            };
+            tester.run(running.address, &fill, || running.process.used())?;
+            for load in 0..LOADS.len() {
+                let (pace, group) = match load {
+                    0 => (Pace::Closed(limits::WINDOW), limits::SEGMENTS as u64),
+                    1 => (Pace::Closed(limits::WINDOW), 1),
+                    2 => (Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)), limits::SEGMENTS as u64),
+                    _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
+                };
+                let asked = Load { group, ..timing.load(pace, Names::Again(&popularity)) };
+                loads::run(tester, &running, (load, &asked), series)?;
+            }
+        }
+    }
+    let mut goals = Vec::new();
+    let costs = |kind: Kind, load: usize| {
+        let at = devices.iter().position(|device| device.kind == kind)?;
+        Some(all[at].costs(load))
+    };
+    for (load, name) in LOADS.iter().enumerate() {
+        for rival in RIVALS {
+            let measured = costs(Kind::Sixfold, load)
+                .zip(costs(rival, load))
+                .and_then(|(own, other)| Summary::of_ratios(&own, &other));
+            let ratio = format!("sixfold / {}, {name}", rival.name());
+            goals.push(Goal { ratio, bound: Bound::AtMost(GOAL), measured });
+        }
+    }
+    let named: Vec<(String, &Series)> =
+        devices.iter().map(|device| device.kind.name().to_owned()).zip(&all).collect();
+    let legs = all.iter().flat_map(|series| (0..LOADS.len()).flat_map(|load| series.upstream(load)));
+    goals.push(Goal {
+        ratio: "questions to the upstream per answer, of any device in any window".to_owned(),
+        bound: Bound::AtMost(limits::CACHED_LEGS),
+        measured: legs.reduce(f64::max).and_then(|most| Summary::of(&[most])),
+    });
+    Ok(Section {
+        key: "cached",
+        title: "CPU time per answer out of the cache",
+        notes: vec![
+            format!(
+                "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source ports. \
+                 {} names with IPv4 addresses only are asked for at random, all as often as the others; their TTL is an hour, \
+                 and each device has them before the first window. Right answers are synthesized ones that belong to the \
+                 question with their ID. CPU time is that of all threads of the device in the window, over the right answers in \
+                 it. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
+                limits::PORTS,
+                popularity.names(),
+                timing.rounds
+            ),
+            format!(
+                "Questions that are due together leave up to {} at a time from one port, in one datagram that the kernel cuts \
+                 up; over loopback Sixfold gets them as one and answers them in one. In the load with questions sent alone no \
+                 device gains by that.",
+                limits::SEGMENTS
+            ),
+            "`legs`: questions to the upstream per answer. `waited`: the device was ready to run and others had the core. A \
+             device that takes clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
+             higher than its answers/s."
+                .to_owned(),
+        ],
+        tables: LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect(),
+        goals,
+        data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
+    })
+}

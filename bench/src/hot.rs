@@ -1,0 +1,172 @@
+//! Experiment 7: what a name costs that everybody asks for. A name belongs to one worker, so one name can have one worker's
+//! answers at most, whatever the machine has. Two workers, with names that are all asked for as often, names as popular as
+//! they are in practice (the k-th in proportion to 1 / k), and a single one.
+//!
+//! The tester needs a core, and there may be only two: both workers share core 0, and their CPU time says how many answers
+//! they would give with a core each, when the one that has more to do is busy all the time.
+
+use crate::device::{Device, Setup};
+use crate::limits;
+use crate::load::{Load, Names, Pace, Tally, Tester};
+use crate::loads::{self, Timing};
+use crate::popularity::Popularity;
+use crate::process;
+use crate::report::{Section, Table, cell};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::io;
+
+/// Workers of the device.
+const WORKERS: usize = 2;
+
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Turn {
+    tally: Tally,
+    /// CPU time of each worker in the window, in seconds.
+    workers: [f64; WORKERS],
+}
+
+impl Turn {
+    /// Part of the workers' CPU time that the one with more to do took.
+    fn busiest(&self) -> f64 {
+        self.most() / self.workers.iter().sum::<f64>()
+    }
+
+    /// Answers a second if each worker had a core and the busiest were busy all the time.
+    fn capacity(&self) -> f64 {
+        self.tally.valid as f64 / self.most()
+    }
+
+    fn most(&self) -> f64 {
+        self.workers.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Measures Sixfold with each kind of names in turn, round after round.
+pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
+    let kinds = [
+        ("all as often", Popularity::even(limits::CACHED_NAMES)),
+        ("the k-th as 1 / k", Popularity::zipf(limits::CACHED_NAMES)),
+        ("a single name", Popularity::even(1)),
+    ];
+    let mut all: [Vec<Turn>; 3] = Default::default();
+    for round in 1..=timing.rounds {
+        for ((name, popularity), turns) in kinds.iter().zip(&mut all) {
+            eprintln!("hot: round {round} of {}, {name}", timing.rounds);
+            let setup = Setup { workers: WORKERS, ..Setup::default() };
+            let running = loads::start(tester, device, setup)?;
+            let names = Names::Again(popularity);
+            let fill =
+                Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
+            tester.run(running.address, &fill, || running.process.used())?;
+            // Many questions in one datagram would all go where the first of them belongs.
+            let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
+            // What the workers had taken when the window began, and what they have taken since.
+            let workers = Cell::new([[0.0; WORKERS]; 2]);
+            let tally = tester.run(running.address, &load, || {
+                let [_, begin] = workers.get();
+                workers.set([begin, taken(running.process.id())]);
+                running.process.used()
+            })?;
+            let [begin, end] = workers.get();
+            turns.push(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) });
+        }
+    }
+    let capacities: Vec<Vec<f64>> =
+        all.iter().map(|turns| turns.iter().map(Turn::capacity).collect()).collect();
+    let row = |at: usize| {
+        let turns = &all[at];
+        let of = |figure: fn(&Turn) -> f64, decimals| {
+            cell(&turns.iter().map(figure).collect::<Vec<_>>(), decimals)
+        };
+        let beside: Vec<f64> =
+            capacities[at].iter().zip(&capacities[0]).map(|(own, even)| own / even).collect();
+        vec![
+            kinds[at].0.to_owned(),
+            format!("{:.1}", kinds[at].1.largest_part() * 100.0),
+            of(|turn| turn.tally.cost_us(), 2),
+            of(|turn| turn.busiest() * 100.0, 0),
+            of(|turn| turn.tally.goodput(), 0),
+            of(Turn::capacity, 0),
+            cell(&beside, 2),
+            of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
+            of(Turn::legs, 2),
+            turns
+                .iter()
+                .map(|turn| turn.tally.lost + turn.tally.invalid.iter().sum::<u64>())
+                .sum::<u64>()
+                .to_string(),
+        ]
+    };
+    Ok(Section {
+        key: "hot",
+        title: "Popular names",
+        notes: vec![
+            format!(
+                "Sixfold with {WORKERS} workers, each name the matter of one of them; {} names out of the cache, each question \
+                 sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is what they did \
+                 there; `with a core each` is computed: the right answers over the CPU time of the worker that took more.",
+                limits::CACHED_NAMES
+            ),
+            "A name with a part p of all questions bounds what any number of workers does to 1 / p of what one does. Figures \
+             are median [lowest-highest]; `beside even` is taken within a round."
+                .to_owned(),
+        ],
+        tables: vec![Table {
+            title: "two workers, closed loop".to_owned(),
+            columns: vec![
+                "names",
+                "largest part %",
+                "CPU us/answer",
+                "busiest worker's %",
+                "answers/s",
+                "with a core each",
+                "beside even",
+                "waited %",
+                "legs",
+                "lost or wrong",
+            ],
+            rows: (0..kinds.len()).map(row).collect(),
+        }],
+        goals: Vec::new(),
+        data: kinds
+            .iter()
+            .zip(&all)
+            .map(|((name, _), turns)| {
+                let turn = |turn: &Turn| {
+                    json!({"tally": loads::tally_json(&turn.tally), "workers_cpu_seconds": turn.workers})
+                };
+                ((*name).to_owned(), turns.iter().map(turn).collect::<Value>())
+            })
+            .collect::<Value>(),
+    })
+}
+
+impl Turn {
+    fn legs(&self) -> f64 {
+        self.tally.legs()
+    }
+}
+
+/// CPU time that each worker has taken so far, in seconds. Their threads are called `sixfold-0`, `sixfold-1`.
+fn taken(pid: u32) -> [f64; WORKERS] {
+    let threads = process::threads(pid);
+    std::array::from_fn(|worker| {
+        let name = format!("sixfold-{worker}");
+        threads.iter().filter(|(thread, _)| *thread == name).map(|(_, used)| used.cpu.as_secs_f64()).sum()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_worker_says_what_a_core_each_would_give() {
+        let tally = Tally { valid: 1000, seconds: 1.0, cpu: 0.004, ..Tally::default() };
+        let turn = Turn { tally, workers: [0.001, 0.003] };
+        assert_eq!(turn.busiest(), 0.75);
+        assert!((turn.capacity() - 1000.0 / 0.003).abs() < 1e-6);
+    }
+}
