@@ -200,7 +200,8 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
     }
     let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
     let is_under = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address);
-    let general = dns64.prefixes.iter().filter(is_under);
+    // The well-known prefix too, whether it is in use or not.
+    let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).filter(is_under);
     let longest = general.chain(dns64.rules.longest_prefix_of(address, 4 * nibbles));
     let prefix = longest.max_by_key(|prefix| prefix.length())?;
     let place = match prefix.extract(address) {

@@ -292,7 +292,7 @@ impl Engine {
         if message.rcode() != Rcode::NOERROR {
             self.counters.count(Counter::NotSynthesizedAFailed);
             out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
-            return self.pass_on(waiter, message, chain, false, now, out);
+            return self.pass_on(waiter, message, chain, true, now, out);
         }
         if !message.records(Section::Answer).any(|record| chain.ends_in(&record, Type::A)) {
             if chain.is_unfinished(message) && self.follow(waiter, message, chain.end(), Type::A, now, out) {
@@ -300,7 +300,7 @@ impl Engine {
             }
             self.counters.count(Counter::NotSynthesizedNoA);
             out.note(|| Note::Passed(Counter::NotSynthesizedNoA));
-            return self.pass_on(waiter, message, chain, false, now, out);
+            return self.pass_on(waiter, message, chain, true, now, out);
         }
         let mut kept = if self.keeps_synthesis(waiter) { Some(self.frame()) } else { None };
         let dns64 = &self.settings.dns64;
