@@ -40,6 +40,7 @@ pub struct Asker<'a> {
 
 impl Asker<'_> {
     /// QR and RA set, RD and CD as in the question, AA clear: we are no authority.
+    //= RFC 6147 section 5.4: requirement 26
     pub fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
         let kept = Flags(self.flags.0 & (Flags::RD.0 | Flags::CD.0));
         let flags = kept.with(Flags::QR).with(Flags::RA).with_opcode(self.flags.opcode()).with_rcode(rcode);
@@ -118,7 +119,8 @@ pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u
     Written { len, rcode, truncated: false, reason: asker.edns.and(reason) }
 }
 
-/// Writes our OPT record, if the question had one (RFC 6891 section 7). Returns its octets.
+/// Writes our OPT record, if the question had one. Returns its octets.
+//= RFC 6891 section 7: requirement 52
 pub(crate) fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
     let Some(edns) = asker.edns else { return 0 };
     let octets = wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
@@ -142,6 +144,7 @@ pub struct Passed<'m, 'a> {
 
 impl Passed<'_, '_> {
     fn keeps(&self, record: &Record<'_>) -> bool {
+        //= RFC 6147 section 5.1.4: requirements 8, 9
         self.chain.keeps(record) && !is_excluded(record, self.exclude)
     }
 
@@ -167,7 +170,8 @@ impl Passed<'_, '_> {
     }
 }
 
-/// Whether an AAAA record counts as absent (RFC 6147 section 5.1.4).
+/// Whether an AAAA record counts as absent.
+//= RFC 6147 section 5.1.4: requirement 6
 #[inline]
 pub fn is_excluded(record: &Record<'_>, exclude: Option<&Dns64>) -> bool {
     exclude.is_some_and(|dns64| record.address6().is_some_and(|address| dns64.excludes(address)))
@@ -179,7 +183,8 @@ pub fn verbatim_end(asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Option<usize>
     passed.is_verbatim(asker.takes()).then(|| message.opt_start().unwrap_or(message.end()))
 }
 
-/// Passes a reply on: its records unchanged (RFC 6147 section 5.3.3), header and OPT record our own.
+/// Passes a reply on: its records unchanged, header and OPT record our own.
+//= RFC 6147 section 5.3.3: requirement 25
 pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Written {
     let message = passed.message;
     let rcode = asker.plain(message.rcode());
@@ -253,20 +258,24 @@ pub struct Source<'m, 'a> {
     pub before: &'m [Vec<u8>],
 }
 
-/// Synthesizes AAAA records from the A records at the end of the chain (RFC 6147 sections 5.1.6 and 5.1.7): one per
-/// address and prefix, the owner that of the A, one TTL for the RRset.
+/// Synthesizes AAAA records from the A records at the end of the chain: one per address and prefix, the owner that of the A,
+/// one TTL for the RRset.
 pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) -> (Written, Tally) {
     let Source { message, chain, .. } = *source;
-    // 5.5: AD only for a client that set DO, and not for one that checks by itself (break-dnssec).
+    //= RFC 6147 section 5.5: requirements 27, 28; AD for DO alone, and not for who checks by itself (break-dnssec).
     let dnssec_ok = asker.edns.is_some_and(|edns| edns.dnssec_ok);
     let secure = source.secure && dnssec_ok && !asker.flags.contains(Flags::CD);
+    //= RFC 6891 section 7: requirement 52
     let reason = Some(ede::SYNTHESIZED);
     let mut page = Page::start(frame, asker, asker.flags(Rcode::NOERROR, secure), reason);
     page.lead(source.before);
     let mut ttl = source.negative_ttl;
     for record in message.records(Section::Answer) {
+        //= RFC 6147 section 5.1.6: requirement 11; the A records themselves leave.
+        //= RFC 6147 section 5.1.7: requirement 13
         if chain.ends_in(&record, Type::A) {
             ttl = ttl.min(record.ttl);
+        //= RFC 6147 section 5.1.5: requirement 10
         } else if leads_on(&record) && chain.keeps(&record) {
             page.copy(Section::Answer, &record);
         }
@@ -274,6 +283,7 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
     page.begin_rrset();
     let tally = embed::decide(message, chain, source.dns64, &source.rules, |decision| {
         if let (Fate::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+            //= RFC 6147 section 5.1.7: requirement 12
             page.aaaa(decision.owner, ttl, prefix.embed(decision.address));
         }
         ControlFlow::Continue(())
@@ -320,8 +330,9 @@ impl<'b, 'm> Page<'b, 'm> {
         }
     }
 
-    /// Authority and additional of the final reply (RFC 6147 section 5.4), unchanged (5.3.2); OPT is hop by hop, and
-    /// so are transaction signatures.
+    /// Authority and additional of the final reply, unchanged; OPT is hop by hop, and so are transaction signatures.
+    //= RFC 6147 section 5.3.2: requirement 24
+    //= RFC 6147 section 5.4: requirement 26
     fn copy_rest(&mut self, message: &Message<'m>) {
         for section in [Section::Authority, Section::Additional] {
             for record in message.records(section) {
@@ -382,6 +393,7 @@ impl<'b, 'm> Page<'b, 'm> {
 
     /// Ends the answer.
     pub fn finish(mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+        //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));
         }

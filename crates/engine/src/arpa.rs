@@ -13,6 +13,7 @@ use wire::{Builder, Class, Name, Rcode, Section, Type};
 
 /// TTL of everything that is answered here, in seconds: long enough to be kept, and after an hour clients know of another
 /// prefix (RFC 7050 section 3 has them ask again when the TTL ends).
+//= RFC 7050 section 4: requirement 41
 const TTL: u32 = 3600;
 
 /// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
@@ -25,8 +26,9 @@ const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 const ARPA: &[u8; 6] = b"\x04arpa\x00";
 const IP6_ARPA: &[u8; 10] = b"\x03ip6\x04arpa\x00";
 
-/// The zones of RFC 8880 sections 7.1 and 7.2.
+/// The zone of RFC 8880 section 7.1, and those of section 7.2.
 const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+//= RFC 8880 section 7.2: requirement 49
 const IPV4ONLY_REVERSE: [&[u8]; 2] =
     [b"\x03170\x010\x010\x03192\x07in-addr\x04arpa\x00", b"\x03171\x010\x010\x03192\x07in-addr\x04arpa\x00"];
 
@@ -95,7 +97,8 @@ pub fn fate<'s>(
 #[cold]
 fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> Fate<'s> {
     let dns64 = &settings.dns64;
-    // RFC 8880 section 7.1, item 4: special where DNS64 is done, an ordinary name elsewhere.
+    //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
+    //= RFC 7050 section 3: requirement 39; whatever bits are set.
     let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
     if knows_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
         return match data {
@@ -109,13 +112,14 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
     if dns64.arpa.reverse == Reverse::Off {
         return Fate::Ordinary;
     }
+    //= RFC 6147 section 5.3.1: requirement 23
     let Some(Inside { apex, place }) = inside(dns64, name) else { return Fate::Ordinary };
     let here = |data| Fate::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
         _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
         _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
         _ if apex == 0 => here(Data::Nothing),
-        // An empty zone: nothing exists below its name.
+        //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
         _ if dns64.arpa.reverse == Reverse::Local => here(Data::Nobody),
         Place::Above => here(Data::Nothing),
         Place::Below => here(Data::Nobody),
@@ -128,7 +132,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
         {
             here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }
-        // RFC 6147 section 5.3.1, option 2.
+        //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
         Place::Address(address) => Fate::Alias(address),
     }
 }
@@ -143,11 +147,13 @@ fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
         IPV4ONLY_REVERSE.into_iter().find(|zone| wire::is_at_or_below(name, zone))?
     };
     let data = if name.len() > zone.len() {
+        //= RFC 8880 section 7.1: requirement 47
         Data::Nobody
     } else {
         match qtype {
-            // The delegation is unsigned, and a validator must be able to see that.
+            //= RFC 8880 section 7.1: requirement 45; the delegation is unsigned, and a validator must be able to see that.
             Type::DS => return Some((None, zone.len())),
+            //= RFC 8880 section 7.1: requirement 46
             Type::A | Type::ANY if is_forward => Data::A,
             Type::AAAA if is_forward => Data::Aaaa,
             Type::PTR | Type::ANY if !is_forward => Data::Pointer,
@@ -200,7 +206,7 @@ fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
     }
     let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
     let is_under = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address);
-    // The well-known prefix too, whether it is in use or not.
+    //= RFC 6147 section 5.3.1: requirement 20; the well-known prefix too, whether it is in use or not.
     let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).filter(is_under);
     let longest = general.chain(dns64.rules.longest_prefix_of(address, 4 * nibbles));
     let prefix = longest.max_by_key(|prefix| prefix.length())?;
@@ -264,7 +270,7 @@ impl Here<'_> {
                     page.record(Section::Answer, owner, Type::A, TTL, &address);
                 }
             }
-            // Whatever is left out elsewhere: it is how clients learn the prefixes (RFC 7050 section 3).
+            //= RFC 7050 section 3: requirement 40; whatever is left out elsewhere, clients learn the prefixes so.
             Data::Aaaa => {
                 let prefixes = self.prefixes();
                 if prefixes.is_empty() {

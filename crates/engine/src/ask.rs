@@ -322,7 +322,8 @@ impl Engine {
         }
     }
 
-    /// Asks the A leg of a client before its AAAA leg is decided (RFC 6147 section 5.1.8).
+    /// Asks the A leg of a client before its AAAA leg is decided.
+    //= RFC 6147 section 5.1.8: requirements 15, 15b
     pub(crate) fn ask_second(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         if self.has_fresh(index, Type::A, now) {
             return;

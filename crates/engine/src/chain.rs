@@ -16,6 +16,7 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
+    //= RFC 6147 section 5.1.5: requirement 10
     /// Follows the CNAMEs of the answer section from the name asked. Records may stand in any order; the work is
     /// at most [`CHAIN`] walks over the section.
     #[inline]

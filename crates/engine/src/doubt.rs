@@ -47,6 +47,7 @@ impl Engine {
             self.counters.count(Counter::NotSynthesizedBogus);
             self.remember_bogus(waiter);
             out.note(|| Note::Passed(Counter::NotSynthesizedBogus));
+            //= RFC 6147 section 5.5: requirement 29
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;
         }

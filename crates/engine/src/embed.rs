@@ -88,6 +88,8 @@ pub fn decide<'d, 'a>(
         if !seen.is_new(address) {
             continue;
         }
+        //= RFC 6147 section 5: requirement 1
+        //= RFC 6147 section 5.1.7: requirement 14
         let rule = rules.decide(address);
         let prefixes = rule.map_or(&dns64.prefixes, |rule| &rule.prefixes);
         // An address without prefixes has a fate, too.
@@ -128,13 +130,15 @@ impl Seen {
     }
 }
 
-/// RFC 6147 section 5.1.7: every A is checked against the configured ranges before its synthesis.
+/// What becomes of an address under one of its prefixes.
+//= RFC 6147 section 5.1.7: requirement 14; every address is checked against the configured ranges.
 #[inline]
 fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
     let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
     if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
         Fate::NeverEmbed
-    // RFC 6052 section 3.1: the well-known prefix must not represent non-global addresses.
+    //= RFC 6052 section 3.1: requirement 36
+    //= RFC 6147 section 7.3: requirement 32; another prefix carries them.
     } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
         Fate::NonGlobal
     } else {

@@ -153,7 +153,7 @@ pub(crate) fn answer_records(
     records: &[Record],
     arpa: &Arpa,
 ) -> Result<bool, Full> {
-    // RFC 8482 section 4.1: one RRset is enough for ANY.
+    //= RFC 8482 section 4.1: requirement 53; one RRset is enough for ANY.
     let first = records.first().filter(|_| qtype == Type::ANY).map_or(qtype, |record| record.rtype);
     let is_alias = records.iter().any(|record| record.rtype == Type::CNAME);
     let wanted = if is_alias { Type::CNAME } else { first };

@@ -95,7 +95,7 @@ impl Engine {
         }
         let message = match parsed {
             Ok(message) => message,
-            // RFC 9619: a query with another number of questions than one is malformed.
+            //= RFC 9619 section 4: requirement 51; another number of questions than one is malformed.
             Err(_) => return Some((Rcode::FORMERR, None)),
         };
         // RFC 6891 section 6.1.3.
@@ -126,6 +126,7 @@ impl Engine {
         match arpa::fate(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
             Fate::Ordinary => self.take_in(now, from, message, None, asker, out),
             // What the configuration says of a name goes before what it says of a prefix.
+            //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.own.has_records(qname) => {
                 self.take_in(now, from, message, None, asker, out);
             }
@@ -231,6 +232,7 @@ impl Engine {
                 };
                 self.join(flight, index);
                 if stage == Stage::Aaaa {
+                    //= RFC 6147 section 5.1.8: requirements 15, 15b
                     match self.settings.dns64.lookup {
                         Lookup::Sequential => {}
                         Lookup::Parallel => self.ask_second(index, now, out),
@@ -243,15 +245,19 @@ impl Engine {
 
     /// Whether a question is passed on as it is, or is the AAAA leg of a synthesis; and why a question for AAAA records is not.
     fn stage_of(&mut self, from: &Client, message: &Message<'_>, wishes: Wishes) -> (Stage, Option<Counter>) {
-        // RFC 6147 section 5.1: another class, another type: as if DNS64 were not there.
+        //= RFC 6147 section 5.1: requirement 2
+        //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
+        //= RFC 9460 section 4.2.1: requirement 50
+        //= RFC 8482 section 4.1: requirement 53; ANY is not AAAA.
         if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
             return (Stage::Direct, None);
         }
         let dns64 = &self.settings.dns64;
+        //= RFC 6147 section 6.3: requirement 31
         let reason = if !dns64.clients.contains(from.address) {
             Counter::NotSynthesizedClient
         } else if wishes.has(Wishes::DO.with(Wishes::CD, true)) && !dns64.break_dnssec {
-            // RFC 6147 section 5.5 (3): the client validates by itself; MUST NOT synthesize.
+            //= RFC 6147 section 5.5: requirement 30; the client validates by itself.
             Counter::NotSynthesizedDnssec
         } else if dns64.recursive_only && !wishes.has(Wishes::RD) {
             Counter::NotSynthesizedNotRecursive

@@ -386,8 +386,9 @@ fn lifetime(message: &Message<'_>, chain: &Chain<'_>, caching: &Caching) -> Opti
     (ttl > 0).then_some((ttl, !is_answered))
 }
 
-/// The TTL that a negative answer gives to what is made in its place (RFC 6147 section 5.1.7, RFC 2308 section 5): the
-/// smaller of the SOA's TTL and its MINIMUM. None: there is no SOA.
+/// The TTL that a negative answer gives to what is made in its place: the smaller of the SOA's TTL and its MINIMUM (RFC 2308
+/// section 5). None: there is no SOA.
+//= RFC 6147 section 5.1.7: requirement 13
 pub(crate) fn negative_ttl(message: &Message<'_>, chain: &Chain<'_>) -> Option<u32> {
     soa_of(message, chain).map(|(ttl, minimum)| minimum.min(ttl))
 }

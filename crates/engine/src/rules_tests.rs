@@ -45,6 +45,7 @@ fn decided(rules: &Rules, from: &str, asked: &str, address: &str) -> Option<usiz
     rules.list().iter().position(|other| core::ptr::eq(other, rule))
 }
 
+//= RFC 6147 section 5: requirement 1
 #[test]
 fn the_first_rule_that_matches_client_name_and_address_decides() {
     let rules = Rules::build(vec![

@@ -21,7 +21,8 @@ use crate::waiter::{Cause, Recalled, Stage};
 use wire::header::{self, Flags};
 use wire::{Message, Name, Rcode, Section, Type, ede};
 
-/// RFC 6147 section 5.1.7: the TTL bound when the AAAA answer has no SOA.
+/// The TTL bound when the AAAA answer has no SOA.
+//= RFC 6147 section 5.1.7: requirement 13
 pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
 /// What the AAAA leg says.
@@ -106,15 +107,16 @@ impl Engine {
     fn judge(&self, outcome: &Outcome<'_, '_>) -> Verdict {
         let policy = &self.settings.dns64.on_failure;
         let Outcome::Reply(message, chain) = outcome else {
-            // 5.1.3: no answer in time is RCODE 2.
+            //= RFC 6147 section 5.1.3: requirement 5; no answer in time is RCODE 2.
             return failure(policy.timeout, Cause::Timeout);
         };
         match message.rcode() {
             Rcode::NOERROR => {}
-            // 5.1.2: RCODE 3 is handled as usual.
+            //= RFC 6147 section 5.1.2: requirement 4; RCODE 3 is handled as usual.
             Rcode::NXDOMAIN => return Verdict::Pass(Counter::NotSynthesizedNxDomain),
+            //= RFC 6147 section 5.5: requirement 29
             Rcode::SERVFAIL if is_bogus(message) => return Verdict::Pass(Counter::NotSynthesizedBogus),
-            // 5.1.2: any other RCODE is RCODE 0 with an empty answer.
+            //= RFC 6147 section 5.1.2: requirement 4; any other RCODE is RCODE 0 with an empty answer.
             Rcode::SERVFAIL if self.may_doubt(message) => return Verdict::Doubt,
             Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
             Rcode::REFUSED => return failure(policy.refused, Cause::Error),
@@ -125,7 +127,8 @@ impl Engine {
         let mut excluded = false;
         for record in message.records(Section::Answer) {
             if chain.ends_in(&record, Type::AAAA) {
-                // 5.1.1: one real address is enough. 5.1.4: an excluded one counts as absent.
+                //= RFC 6147 section 5.1.1: requirement 3; one real address is enough.
+                //= RFC 6147 section 5.1.4: requirement 7; an excluded one counts as absent.
                 if !is_excluded(&record, Some(&self.settings.dns64)) {
                     return Verdict::Pass(Counter::NotSynthesizedReal);
                 }
@@ -281,7 +284,8 @@ impl Engine {
         }
     }
 
-    /// RFC 6147 section 5.1.6: the A leg decides; an empty or failed one is the basis of the answer.
+    /// The A leg decides; an empty or failed one is the basis of the answer.
+    //= RFC 6147 section 5.1.6: requirement 11
     fn after_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
         out.note(|| self.leg_note(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
@@ -431,8 +435,9 @@ impl Engine {
         self.forget(waiter);
     }
 
-    /// Asks for the end of a chain that the upstream left unfinished (RFC 6147 section 5.1.5). False: the chain is
-    /// too long, or too many are followed at a time.
+    /// Asks for the end of a chain that the upstream left unfinished. False: the chain is too long, or too many are
+    /// followed at a time.
+    //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn follow(
         &mut self,
         waiter: Index,
@@ -483,7 +488,8 @@ impl Engine {
         true
     }
 
-    /// RFC 6147 section 5.5 for a forwarder: the upstream validated and says so. A failure is nothing to validate.
+    /// Whether the upstream validated and says so. A failure is nothing to validate.
+    //= RFC 6147 section 5.5: requirement 28
     fn is_secure(&self, message: &Message<'_>) -> bool {
         self.settings.dns64.dnssec == Dnssec::Trust
             && message.flags().contains(Flags::AD)

@@ -9,7 +9,8 @@
 //! - 192.0.0.170 and 192.0.0.171 count as global: they are the addresses of ipv4only.arpa, and RFC 7050 has a DNS64
 //!   embed them, under the well-known prefix too, so that clients can find it.
 
-/// Whether the well-known prefix may represent `v4` (RFC 6052 section 3.1).
+/// Whether the well-known prefix may represent `v4`.
+//= RFC 6052 section 3.1: requirement 36
 #[inline]
 pub const fn is_global(v4: [u8; 4]) -> bool {
     match v4 {
@@ -71,6 +72,7 @@ mod tests {
             .any(|(first, last)| (u32::from_be_bytes(*first)..=u32::from_be_bytes(*last)).contains(&address))
     }
 
+    //= RFC 6052 section 3.1: requirement 36
     #[test]
     fn both_edges_of_every_range_are_inside_and_their_neighbours_are_judged_by_the_list() {
         for (first, last) in RANGES {

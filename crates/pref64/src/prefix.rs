@@ -41,6 +41,7 @@ impl Pref64 {
     /// Refused unless the length is one of the six of RFC 6052 section 2.2, no bit is set beyond it, and bits 64
     /// to 71 are zero.
     pub const fn new(address: Ipv6Addr, length: u8) -> Result<Pref64, PrefixError> {
+        //= RFC 6052 section 2.2: requirement 33
         if !matches!(length, 32 | 40 | 48 | 56 | 64 | 96) {
             return Err(PrefixError::Length(length));
         }
@@ -48,8 +49,7 @@ impl Pref64 {
         if bits & !mask(length) != 0 {
             return Err(PrefixError::HostBits);
         }
-        // RFC 6052 section 2.2: "When using a /96 Network-Specific Prefix, the administrators MUST ensure that
-        // the bits 64 to 71 are set to zero." In the shorter ones they are bits beyond the length.
+        //= RFC 6052 section 2.2: requirement 34; in the shorter ones they are bits beyond the length.
         if bits & OCTET_U != 0 {
             return Err(PrefixError::Bits64To71);
         }
@@ -78,6 +78,8 @@ impl Pref64 {
     }
 
     /// The IPv6 address that carries `v4` (RFC 6052 section 2.3).
+    //= RFC 6147 section 5.2: requirements 16, 17, 19
+    //= RFC 6052 section 2.2: requirements 34, 35; what is not prefix, address or a configured suffix is zero.
     #[inline]
     pub const fn embed(&self, v4: [u8; 4]) -> [u8; 16] {
         let shifted = (u32::from_be_bytes(v4) as u128) << (96 - self.length);
@@ -86,6 +88,8 @@ impl Pref64 {
         (self.bits | high | low as u128).to_be_bytes()
     }
 
+    //= RFC 6147 section 5.2: requirement 16
+    //= RFC 6052 section 2.2: requirement 35
     /// The IPv4 address that `v6` carries, or `None` when `v6` is not under this prefix.
     ///
     /// What stands in the suffix and in the octet `u` is not looked at. RFC 6052 section 2.2 binds those who make
@@ -125,6 +129,7 @@ impl Pref64 {
     }
 
     /// Whether this is `64:ff9b::/96`.
+    //= RFC 8215 section 5: requirement 54; its neighbour for local use is another one.
     pub const fn is_well_known(&self) -> bool {
         self.bits == WELL_KNOWN.bits && self.length == WELL_KNOWN.length
     }

@@ -67,6 +67,7 @@ fn check(pref64: &Pref64, v4: [u8; 4]) {
     assert_eq!(pref64.extract(v6), Some(v4), "{pref64} {v4:?}");
 }
 
+//= RFC 6147 section 5.2: requirements 16, 19
 #[test]
 fn the_tables_of_section_2_4_hold_both_ways() {
     let v4 = Ipv4Addr::new(192, 0, 2, 33).octets();
@@ -78,6 +79,8 @@ fn the_tables_of_section_2_4_hold_both_ways() {
     }
 }
 
+//= RFC 6147 section 5.2: requirements 16, 17
+//= RFC 6052 section 2.2: requirements 34, 35
 #[test]
 fn every_half_of_the_ipv4_space_survives_the_round_trip_in_every_length() {
     let suffixes = full_prefixes().map(|pref64| {
@@ -121,6 +124,7 @@ fn an_address_that_differs_in_any_bit_of_the_prefix_is_not_under_it() {
     }
 }
 
+//= RFC 6052 section 2.2: requirement 35
 #[test]
 fn the_suffix_and_the_octet_u_are_ignored_on_receipt() {
     for pref64 in full_prefixes() {
@@ -136,6 +140,8 @@ fn the_suffix_and_the_octet_u_are_ignored_on_receipt() {
     }
 }
 
+//= RFC 6147 section 5.2: requirement 17
+//= RFC 6052 section 2.2: requirement 33
 #[test]
 fn only_six_lengths_are_accepted() {
     for length in 0..=255 {
@@ -148,6 +154,7 @@ fn only_six_lengths_are_accepted() {
     }
 }
 
+//= RFC 6052 section 2.2: requirement 34
 #[test]
 fn every_single_bit_is_accepted_in_the_prefix_only() {
     for length in LENGTHS {
@@ -200,6 +207,7 @@ fn a_suffix_stands_behind_the_ipv4_address() {
     );
 }
 
+//= RFC 8215 section 5: requirement 54
 #[test]
 fn only_one_prefix_is_well_known() {
     assert!(WELL_KNOWN.is_well_known());

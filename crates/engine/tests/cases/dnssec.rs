@@ -248,6 +248,9 @@ fn found(answer: &Answer) -> Due {
     found
 }
 
+//= RFC 6147 section 5.5: requirements 27, 28, 29, 30
+//= RFC 6147 section 5.1.2: requirement 4
+//= RFC 6147 section 5.1.3: requirement 5
 #[test]
 fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
     let cases = cases();

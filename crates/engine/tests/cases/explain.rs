@@ -129,6 +129,7 @@ fn an_explanation_has_both_legs_every_address_and_the_arithmetic_of_the_ttl() {
     assert!(!told.is_unfinished);
 }
 
+//= RFC 6147 section 5.1.7: requirement 13
 #[test]
 fn without_an_soa_the_ttl_is_bounded_by_600_seconds() {
     let a = Reply::answer(&["www.example. 3600 IN A 192.0.2.1"]);

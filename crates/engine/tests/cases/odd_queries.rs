@@ -58,7 +58,7 @@ fn less_than_a_header_is_dropped() {
 
 #[test]
 fn another_number_of_questions_than_one_is_a_format_error() {
-    // RFC 9619.
+    //= RFC 9619 section 4: requirement 51
     assert_eq!(answered(&question().bytes()[..12]), Some(Rcode::FORMERR));
     for count in [0, 2, 0xffff] {
         let mut message = question().bytes();

@@ -18,7 +18,7 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
             problems
                 .add(&item.place, Fault::new(what, "name only those that a NAT64 of this network serves"));
         }
-        // RFC 6147 section 5.2: an empty list leaves the well-known prefix in place.
+        //= RFC 6147 section 5.2: requirement 18; an empty list leaves the well-known prefix in place.
         if !list.is_empty() {
             draft.prefixes = list;
         }

@@ -94,7 +94,7 @@ impl Default for Draft {
                     prefixes: Vec::new(),
                     suffix: Ipv6Addr::UNSPECIFIED,
                     clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
-                    // RFC 6147 section 5.1.4.
+                    //= RFC 6147 section 5.1.4: requirement 6
                     exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
                     embed_non_global: false,
                     never_embed: networks(&[
@@ -143,7 +143,7 @@ impl Default for Draft {
             listen: super::DEFAULT_LISTEN.map(default).into(),
             forwarders: Source::System(Place::Default),
             zones: Vec::new(),
-            // RFC 6147 section 5.2: without a configured prefix the well-known one is used.
+            //= RFC 6147 section 5.2: requirement 18; without a configured prefix the well-known one is used.
             prefixes: vec![default(pref64::WELL_KNOWN)],
             suffix: default(Ipv6Addr::UNSPECIFIED),
             rules: Vec::new(),

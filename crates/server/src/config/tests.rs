@@ -225,7 +225,11 @@ fn an_empty_file_means_the_defaults() {
     assert_eq!(config.server.user, None);
     assert!(config.upstream.forwarders.system);
     assert_eq!(shown(&config.upstream.forwarders.addresses), ["192.0.2.153:53", "[2001:db8::153]:53"]);
+    //= RFC 6147 section 5.2: requirement 18
     assert_eq!(config.dns64.prefixes, [pref64::WELL_KNOWN]);
+    //= RFC 6147 section 5.1.4: requirement 6
+    let excluded: Vec<String> = config.dns64.exclude_aaaa.iter().map(ToString::to_string).collect();
+    assert_eq!(excluded, ["::ffff:0:0/96", "64:ff9b::/96"]);
     assert_eq!(config.upstream.timeout, Duration::from_secs(1));
     assert_eq!((config.upstream.tries, config.udp_size, config.dns64.max_records), (3, 1232, 64));
     assert_eq!(config.metrics_listen.unwrap().to_string(), "127.0.0.1:9464");
@@ -456,7 +460,7 @@ fn a_hosts_file_names_addresses_both_ways() {
 
 #[test]
 fn an_empty_list_of_prefixes_means_the_well_known_one() {
-    // RFC 6147 section 5.2.
+    //= RFC 6147 section 5.2: requirement 18
     assert_eq!(read("dns64.prefixes = []").dns64.prefixes, [pref64::WELL_KNOWN]);
 }
 
