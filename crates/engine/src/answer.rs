@@ -223,7 +223,7 @@ pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Wri
 }
 
 /// Whether an extended error speaks of the server that sent it, not of the data: ours are not its.
-pub(crate) fn is_of_server(code: u16) -> bool {
+fn is_of_server(code: u16) -> bool {
     matches!(
         code,
         ede::NOT_READY | ede::PROHIBITED | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED | ede::TOO_EARLY
@@ -234,10 +234,13 @@ pub(crate) fn is_of_server(code: u16) -> bool {
 /// unless it speaks of how the upstream stands to us, which is nothing to the client. A failure that no upstream explains
 /// means that none could or would answer.
 fn reason(message: &Message<'_>) -> Option<u16> {
-    let told =
-        message.opt().and_then(|opt| opt.ede().map(|(code, _)| code).find(|&code| !is_of_server(code)));
     let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
-    told.or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
+    told(message).or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
+}
+
+/// The first extended error of a reply that is passed on.
+pub(crate) fn told(message: &Message<'_>) -> Option<u16> {
+    message.opt()?.ede().map(|(code, _)| code).find(|&code| !is_of_server(code))
 }
 
 /// Where the addresses of a synthesis come from and how they are made.

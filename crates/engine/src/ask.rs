@@ -9,7 +9,7 @@ use crate::key::mix_case;
 use crate::limits::ATTEMPTS;
 use crate::links::Release;
 use crate::random::Random;
-use crate::servers::Kind;
+use crate::servers::{Kind, Servers};
 use crate::settings::{Lookup, OnFailure, Settings, Transport};
 use crate::slab::{Index, NONE};
 use crate::time::{Instant, Span};
@@ -25,7 +25,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> Option<Index> {
-        let index = prepare(&mut self.flights, &mut self.random, &self.settings, question)?;
+        let index = prepare(&mut self.flights, &mut self.random, &self.settings, &self.servers, question)?;
         self.ask(index, now, out);
         Some(index)
     }
@@ -262,7 +262,8 @@ impl Engine {
             wishes: Wishes::RD.with(Wishes::PROBE, true),
             subnet: None,
         };
-        if let Some(index) = prepare(&mut self.flights, &mut self.random, &self.settings, &question) {
+        let Engine { flights, random, settings, servers, .. } = self;
+        if let Some(index) = prepare(flights, random, settings, servers, &question) {
             self.ask_server(index, server, now, out);
         }
     }
@@ -342,7 +343,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> Option<Index> {
-        let Engine { waiters, chains, flights, random, settings, key, counters, .. } = self;
+        let Engine { waiters, chains, flights, random, settings, servers, key, counters, .. } = self;
         let waiter = &waiters[index];
         let (name, hash) = match waiter.chain {
             NONE => (waiter.name(), waiter.hash),
@@ -355,7 +356,7 @@ impl Engine {
         let found = flights.find(&question);
         let flight = match found {
             Some(flight) => flight,
-            None => prepare(flights, random, settings, &question)?,
+            None => prepare(flights, random, settings, servers, &question)?,
         };
         waiters[index].scope = scope;
         match found {
@@ -371,6 +372,7 @@ fn prepare(
     flights: &mut Flights,
     random: &mut Random,
     settings: &Settings,
+    servers: &Servers,
     question: &Question<'_>,
 ) -> Option<Index> {
     let index = flights.slab.take()?;
@@ -389,6 +391,7 @@ fn prepare(
     flight.hash = question.hash;
     flight.stagger = None;
     flight.patience = None;
+    flight.group = servers.group_number(question.name);
     flight.waiters = NONE;
     flight.holders = 0;
     flight.held = NONE;

@@ -84,6 +84,7 @@ impl Engine {
 
     fn wait_for_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         // To ask once more means to ask: what is kept is the failure that is in doubt.
+        self.waiters[waiter].has_stale = false;
         if self.waiters[waiter].stage == Stage::Unchecked && self.answer_recalled(waiter, now, out) {
             return;
         }

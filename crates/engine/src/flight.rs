@@ -121,6 +121,8 @@ pub struct Flight {
     pub waiters: Index,
     /// Clients that wait for another flight and will want the outcome of this one.
     pub holders: u32,
+    /// The number of the group of upstreams that its name belonged to when it was asked first.
+    pub group: u32,
     /// Number of the kept reply; [`NONE`]: it failed, [`LOST`](crate::held::LOST): there was no room.
     pub held: Index,
     pub attempts: [Attempt; ATTEMPTS],
@@ -159,6 +161,7 @@ impl Default for Flight {
             patience: None,
             waiters: NONE,
             holders: 0,
+            group: 0,
             held: NONE,
             attempts: [attempt; ATTEMPTS],
             name: [0; 256],

@@ -3,7 +3,7 @@
 use crate::cache::entry::{Entry, FAILURE, Kind, NEGATIVE, SILENT};
 use crate::engine::Engine;
 use crate::flight::Wishes;
-use crate::remember::{Age, age_secs, materialize};
+use crate::remember::{Age, materialize};
 use crate::time::Instant;
 use wire::Type;
 
@@ -69,7 +69,7 @@ impl Engine {
 fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
     let has = |wish| entry.wishes() & Wishes::default().with(wish, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
-    let age = if entry.expires() > now { Age::Seconds(age_secs(entry, now)) } else { Age::Stale };
+    let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
     let length = materialize(entry, &mut frame, age, entry.ede());
     frame.truncate(length);
     let left = entry.expires().0 as i64 - now.0 as i64;

@@ -13,9 +13,7 @@ use crate::engine::{Engine, send};
 use crate::face::{Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::limits::MESSAGE;
-use crate::remember::{
-    Age, age_secs, key_of, materialize, nobody, put, stale_reason, without_opt, write_ttls,
-};
+use crate::remember::{Age, key_of, materialize, nobody, put, stale_reason, without_opt, write_ttls};
 use crate::reply::Outcome;
 use crate::settings::{Dnssec, Settings};
 use crate::slab::{Index, NONE};
@@ -158,7 +156,7 @@ impl Engine {
         let length = if is_fresh {
             let reason =
                 if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
-            materialize(&entry, &mut frame, Age::Seconds(age_secs(&entry, now)), reason)
+            materialize(&entry, &mut frame, Age::of(&entry, now), reason)
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
         };
@@ -178,7 +176,7 @@ impl Engine {
             if is_fresh {
                 entry::mark(cache.entry_mut(place), REFRESHED);
             }
-            self.refresh_for(waiter, qtype, now, out);
+            self.refresh_for(waiter, qtype, is_fresh, now, out);
         }
         if is_silent {
             self.go_on_with(waiter, &Outcome::Failed, now, out);
@@ -271,14 +269,17 @@ impl Engine {
             return;
         }
         let question = state.as_question();
-        let born = |qtype| {
+        let leg = |qtype| {
             let leg = key_of(self.key, &self.servers, &question, qtype, Kind::Leg);
-            self.cache.find(&leg).map_or(now, |place| self.cache.entry(place).stored())
+            self.cache.find(&leg).map(|place| self.cache.entry(place))
         };
+        let (Some(aaaa), Some(a)) = (leg(Type::AAAA), leg(Type::A)) else { return };
+        let expires = now + Span::from_secs(u64::from(ttl));
         let facts = Facts {
             stored: now,
-            expires: now + Span::from_secs(u64::from(ttl)),
-            born: born(Type::AAAA).min(born(Type::A)),
+            // It outlives neither: excluded addresses may have a shorter TTL, and real ones come in their place.
+            expires: expires.min(aaaa.expires()).min(a.expires()),
+            born: aaaa.stored().min(a.stored()),
             marks: 0,
             approved: 0,
             approved64: self.generation,
@@ -304,12 +305,25 @@ impl Engine {
             && self.is_general(&state.client, state.name())
     }
 
-    /// Asks for what a waiter has just got out of the cache, as that will soon expire.
-    fn refresh_for(&mut self, waiter: Index, qtype: Type, now: Instant, out: &mut impl Outbox) {
+    /// Asks for what a waiter has just got out of the cache, as that will soon expire, or has.
+    fn refresh_for(
+        &mut self,
+        waiter: Index,
+        qtype: Type,
+        is_fresh: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
         let state = &self.waiters[waiter];
-        if state.chain == NONE && !self.settings.own.knows(state.name()) {
+        let question = Question { qtype, wishes: state.wishes_for(qtype), ..state.as_question() };
+        if state.chain == NONE
+            && !self.settings.own.knows(state.name())
+            && self.flights.find(&question).is_none()
             // A flight for nobody: what it brings is kept.
-            let _ = self.flight_for(waiter, qtype, now, out);
+            && self.flight_for(waiter, qtype, now, out).is_some()
+            && is_fresh
+        {
+            self.counters.count(Counter::Refreshed);
         }
     }
 
@@ -372,7 +386,7 @@ fn copy(entry: &Entry<'_>, frame: &mut [u8], asker: &Asker<'_>, trusted: bool, n
     header::set_id(frame, asker.id);
     header::set_flags(frame, asker.flags(rcode, secure));
     frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
-    write_ttls(entry, frame, Age::Seconds(age_secs(entry, now)));
+    write_ttls(entry, frame, Age::of(entry, now));
     let mut len = end;
     if asker.edns.is_some() {
         let others = header::arcount(frame);

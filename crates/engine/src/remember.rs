@@ -83,7 +83,9 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let flight = &self.flights.slab[index];
-        if !self.is_cacheable(&flight.question()) {
+        // After a reload its name may belong to other upstreams, for whom the former ones do not speak.
+        if !self.is_cacheable(&flight.question()) || flight.group != self.servers.group_number(flight.name())
+        {
             return self.settle_with(index, reply, now, out);
         }
         let Some(message) = reply.filter(|message| !is_failure(message)) else {
@@ -155,6 +157,10 @@ impl Engine {
     /// Keeps an answer, if it may be kept.
     fn remember(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
         let Some((lifetime_secs, is_negative)) = lifetime(message, chain, &self.settings.cache) else {
+            // RFC 8767 section 4: it has refreshed what was kept, though it is not kept itself. What is cut has not.
+            if !message.flags().contains(Flags::TC) {
+                self.outdate(index);
+            }
             return;
         };
         let facts = Facts {
@@ -164,8 +170,7 @@ impl Engine {
             marks: if is_negative { NEGATIVE } else { 0 },
             approved: 0,
             approved64: 0,
-            // What it says of itself is not passed on.
-            ede: reason(message).filter(|&code| !answer::is_of_server(code)),
+            ede: answer::told(message),
             reason: 0,
             failures: 0,
         };
@@ -195,8 +200,20 @@ impl Engine {
             && let Some(body) = without_opt(&written)
         {
             self.keep_as(index, &written, body, facts, now);
+        } else {
+            self.outdate(index);
         }
         self.frames.push(frame);
+    }
+
+    /// What is kept of a flight's question is no longer so, and what was made of it neither.
+    fn outdate(&mut self, index: Index) {
+        let Engine { cache, flights, servers, key, .. } = self;
+        let question = flights.slab[index].question();
+        cache.remove(&key_of(*key, servers, &question, question.qtype, Kind::Leg));
+        if matches!(question.qtype, Type::A | Type::AAAA) {
+            cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
+        }
     }
 
     /// Keeps a message whose records stand as in another one, but for OPT.
@@ -211,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// Keeps that a question failed, so that it is not asked again at once. What was known before stays.
+    /// Keeps that a question failed, so that it is not asked again at once. What is known and has not expired stays.
     fn remember_failure(&mut self, index: Index, reply: Option<&Message<'_>>, now: Instant) {
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
@@ -219,10 +236,10 @@ impl Engine {
         let mut failures = 0;
         if let Some(place) = cache.find(&leg) {
             let entry = cache.entry(place);
-            if !entry.is(FAILURE) {
+            if !entry.is(FAILURE) && entry.expires() > now {
                 return;
             }
-            if entry.expires() + FAILURE_MEMORY > now {
+            if entry.is(FAILURE) && entry.expires() + FAILURE_MEMORY > now {
                 failures = entry.failures();
             }
         }
@@ -285,17 +302,18 @@ impl Engine {
         if entry.is(FAILURE) || entry.expires() + settings.cache.stale <= now {
             return false;
         }
+        let is_fresh = entry.expires() > now;
         entry::put_off(cache.entry_mut(place), now + put_off);
         let mut waiter = flights.slab[index].waiters;
-        while waiter != NONE {
+        while waiter != NONE && !is_fresh {
             waiters[waiter].recalled = Recalled::Stale;
             waiter = waiters[waiter].next;
         }
         let mut frame = self.frame();
         let entry = self.cache.entry(place);
-        let length = if entry.expires() > now {
+        let length = if is_fresh {
             // A refresh failed, and what it was to replace is still good.
-            materialize(&entry, &mut frame, Age::Seconds(age_secs(&entry, now)), entry.ede())
+            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
         };
@@ -338,10 +356,7 @@ pub(crate) fn put(
     let mut count = 0;
     for section in [Section::Answer, Section::Authority, Section::Additional] {
         for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
-            let Some(place) = ttls.get_mut(count) else {
-                cache.remove(key);
-                return false;
-            };
+            let Some(place) = ttls.get_mut(count) else { return cache.remove(key) };
             *place = record.ttl_start() as u16;
             count += 1;
         }
@@ -406,10 +421,26 @@ pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u
 /// How the TTLs of a kept message are given.
 #[derive(Clone, Copy)]
 pub(crate) enum Age {
-    /// Less by the seconds that have passed.
-    Seconds(u32),
+    /// Less by the seconds that have passed; that of a SOA record no more than so many seconds.
+    Seconds(u32, u32),
     /// The message has expired.
     Stale,
+}
+
+impl Age {
+    /// That of an entry that has not expired. The SOA record of a negative answer says how long this may be kept, so its
+    /// TTL ends with it (RFC 2308 sections 5 and 6), though it was longer than MINIMUM or than is allowed here.
+    #[inline]
+    pub fn of(entry: &Entry<'_>, now: Instant) -> Age {
+        let age = seconds(now - entry.stored());
+        let rest = || seconds(entry.expires() - entry.stored()).saturating_sub(age);
+        Age::Seconds(age, if entry.is(NEGATIVE) { rest() } else { u32::MAX })
+    }
+}
+
+#[inline]
+fn seconds(span: Span) -> u32 {
+    (span.0 / 1_000_000_000).min(u64::from(u32::MAX)) as u32
 }
 
 /// The TTL of expired data (RFC 8767 section 4).
@@ -419,20 +450,20 @@ const STALE_TTL: u32 = 30;
 #[inline]
 pub(crate) fn write_ttls(entry: &Entry<'_>, frame: &mut [u8], age: Age) {
     for at in entry.ttls() {
-        if let Some(place) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-            let ttl = match age {
-                Age::Seconds(age) => u32::from_be_bytes(*place).saturating_sub(age),
+        // The TTL stands behind type and class.
+        let record = at.checked_sub(4).and_then(|at| frame.get_mut(at..));
+        if let Some([high, low, _, _, ttl @ ..]) = record.and_then(|rest| rest.first_chunk_mut::<8>()) {
+            let rtype = Type(u16::from_be_bytes([*high, *low]));
+            let given = match age {
+                Age::Seconds(age, most) => {
+                    let left = u32::from_be_bytes(*ttl).saturating_sub(age);
+                    if rtype == Type::SOA { left.min(most) } else { left }
+                }
                 Age::Stale => STALE_TTL,
             };
-            *place = ttl.to_be_bytes();
+            *ttl = given.to_be_bytes();
         }
     }
-}
-
-/// Seconds since a message was kept.
-#[inline]
-pub(crate) fn age_secs(entry: &Entry<'_>, now: Instant) -> u32 {
-    ((now - entry.stored()).0 / 1_000_000_000).min(u64::from(u32::MAX)) as u32
 }
 
 /// What a client is told of expired data (RFC 8914 sections 4.4 and 4.20).

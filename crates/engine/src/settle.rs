@@ -218,7 +218,8 @@ impl Engine {
     ) {
         let (negative_ttl, secure) = match outcome {
             Outcome::Reply(message, chain) => {
-                let least = self.settings.cache.min_ttl_secs;
+                let is_cacheable = self.is_cacheable(&self.waiters[waiter].as_question());
+                let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
                 (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
             }
             Outcome::Failed => (None, false),
@@ -254,7 +255,11 @@ impl Engine {
     fn after_both(&mut self, waiter: Index, second: Index, now: Instant, out: &mut impl Outbox) {
         if self.flights.slab[second].state == State::Asking {
             self.flights.slab[second].holders -= 1;
-            return self.join(second, waiter);
+            // There may be expired data, and reason enough to give them.
+            if !self.answer_recalled(waiter, now, out) {
+                self.join(second, waiter);
+            }
+            return;
         }
         let scope = self.flights.slab[second].scope;
         self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);

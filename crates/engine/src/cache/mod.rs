@@ -135,11 +135,9 @@ impl Cache {
         before.is_some()
     }
 
-    /// Forgets an entry.
-    pub fn remove(&mut self, key: &Key<'_>) {
-        if let Some(place) = self.find(key) {
-            self.index.remove(key.hash, place);
-        }
+    /// Forgets an entry. True: there was one.
+    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+        self.find(key).is_some_and(|place| self.index.remove(key.hash, place))
     }
 
     /// Forgets everything.

@@ -1,5 +1,6 @@
 //! What is tried in virtual time.
 
+mod cached;
 mod chains;
 mod dnssec;
 mod explain;
