@@ -3,7 +3,7 @@
 
 use crate::arpa::{self, Alias, Fate};
 use crate::chain::Chain;
-use crate::engine::Engine;
+use crate::engine::{Engine, Exit};
 use crate::face::Outbox;
 use crate::note::Note;
 use crate::reply::Outcome;
@@ -16,7 +16,7 @@ impl Engine {
     /// Answers a client whose alias has led to such a name, or goes on with what that is an alias of. False: it is an
     /// ordinary name.
     pub(crate) fn answer_aliased(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let Engine { settings, waiters, counters, chains, .. } = self;
+        let Engine { settings, waiters, counters, rates, chains, .. } = self;
         let state = &waiters[waiter];
         if state.chain == NONE {
             return false;
@@ -31,7 +31,8 @@ impl Engine {
                 out.note(|| Note::Arpa { counter: here.counter, name: &followed.name });
                 counters.count(here.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
-                Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
+                let exit = Exit { counters, rates: Some(rates), now };
+                Engine::respond(waiters, exit, own_size, waiter, out, |frame, asker| {
                     here.write(frame, asker, name, before)
                 });
                 self.forget(waiter);

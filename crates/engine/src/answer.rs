@@ -119,6 +119,14 @@ pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u
     Written { len, rcode, truncated: false, reason: asker.edns.and(reason) }
 }
 
+/// An empty answer with TC: the client is to ask again over TCP. It has no records, so it is no longer than the question,
+/// but for the OPT record.
+pub fn referral_to_tcp(frame: &mut [u8], asker: &Asker<'_>) -> Written {
+    let written = empty(frame, asker, Rcode::NOERROR, None);
+    header::set_flags(frame, header::flags(frame).with(Flags::TC));
+    Written { truncated: true, ..written }
+}
+
 /// Writes our OPT record, if the question had one. Returns its octets.
 //= RFC 6891 section 7: requirement 52
 pub(crate) fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {

@@ -113,10 +113,20 @@ counters! {
     RefusedPendingPerClient = "refused_total" {"reason": "pending_per_client"};
     /// All room for pending questions is taken, and this network holds most of it.
     RefusedPending = "refused_total" {"reason": "pending"};
+    /// The client's network asks more over TCP than it may.
+    RefusedQueryRate = "refused_total" {"reason": "queries_per_client"};
+    /// Questions over UDP beyond the rate of the client's network that got an empty answer with TC.
+    SlippedQueryRate = "slipped_total" {"reason": "queries_per_client"};
+    /// Answers over UDP beyond the rate of the client's network that an empty one with TC took the place of.
+    SlippedResponseRate = "slipped_total" {"reason": "responses_per_client"};
     /// Client messages shorter than a header.
     DroppedRunt = "dropped_total" {"reason": "runt"};
     /// Client messages that are responses.
     DroppedResponse = "dropped_total" {"reason": "response"};
+    /// Questions over UDP beyond the rate of the client's network.
+    DroppedQueryRate = "dropped_total" {"reason": "queries_per_client"};
+    /// Answers over UDP beyond the rate of the client's network.
+    DroppedResponseRate = "dropped_total" {"reason": "responses_per_client"};
     /// The same question from the same port with the same ID while it is pending.
     DroppedRepeated = "dropped_total" {"reason": "repeated"};
     /// Answers that the datapath could not take.

@@ -6,7 +6,7 @@
 
 use crate::chain::Chain;
 use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::engine::{Engine, Exit};
 use crate::face::{Carrier, Outbox};
 use crate::note::Note;
 use crate::own::{answer_records, deny};
@@ -17,7 +17,7 @@ use crate::slab::{Index, NONE};
 use crate::time::Instant;
 use crate::waiter::{QUESTION, Stage};
 use crate::{answer, own};
-use wire::header::{self, Flags};
+use wire::header::Flags;
 use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
 
 /// In the place of a rule's number: none has been found yet.
@@ -160,11 +160,9 @@ impl Engine {
     /// An empty answer with TC (draft section 3.5).
     fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let own_size = self.settings.udp_size;
-        Engine::respond(&self.waiters, &mut self.counters, own_size, waiter, now, out, |frame, asker| {
-            let written = answer::empty(frame, asker, Rcode::NOERROR, None);
-            header::set_flags(frame, header::flags(frame).with(Flags::TC));
-            answer::Written { truncated: true, ..written }
-        });
+        let Engine { waiters, counters, rates, .. } = self;
+        let exit = Exit { counters, rates: Some(rates), now };
+        Engine::respond(waiters, exit, own_size, waiter, out, answer::referral_to_tcp);
         self.forget(waiter);
     }
 

@@ -12,7 +12,7 @@
 use crate::answer::{self, Asker, Written};
 use crate::cache::Cache;
 use crate::counters::{Counter, Counters};
-use crate::face::{Client, Link, Machine, Outbox};
+use crate::face::{Carrier, Client, Link, Machine, Outbox};
 use crate::flight::{Flights, State};
 use crate::followed::Chains;
 use crate::greed::Ledger;
@@ -20,6 +20,7 @@ use crate::held::Held;
 use crate::key::HashKey;
 use crate::links::{Links, Release};
 use crate::random::Random;
+use crate::rate::{Rates, Verdict};
 use crate::servers::Servers;
 use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
@@ -48,6 +49,7 @@ pub struct Engine {
     pub(crate) random: Random,
     pub(crate) key: HashKey,
     pub(crate) counters: Counters,
+    pub(crate) rates: Rates,
     pub(crate) cache: Cache,
     /// Counts the settings: what was approved under others has to be looked at again.
     pub(crate) generation: u32,
@@ -62,6 +64,8 @@ impl Engine {
         let key = HashKey([random.bits(), random.bits() | 1]);
         let mut cache = Cache::new(capacity.cache);
         cache.keep_stale(settings.cache.stale);
+        let mut rates = Rates::new(key);
+        rates.configure(settings.queries_per_client, settings.responses_per_client);
         Engine {
             servers: Servers::new(&settings.upstream),
             settings,
@@ -77,6 +81,7 @@ impl Engine {
             random,
             key,
             counters: Counters::default(),
+            rates,
             cache,
             generation: 1,
             stale_links: false,
@@ -88,10 +93,16 @@ impl Engine {
         let Engine { servers, links, .. } = self;
         servers.configure(&settings.upstream, |number| !links.leads_to(number));
         self.cache.keep_stale(settings.cache.stale);
+        self.rates.configure(settings.queries_per_client, settings.responses_per_client);
         self.settings = settings;
         // 0 approves nothing.
         self.generation = self.generation.wrapping_add(1).max(1);
         self.stale_links = true;
+    }
+
+    /// This engine is one of so many that share what a client network may do (`queries_per_client`).
+    pub fn share_limits(&mut self, workers: usize) {
+        self.rates.share(u32::try_from(workers).unwrap_or(u32::MAX));
     }
 
     /// The settings in force.
@@ -134,20 +145,24 @@ impl Engine {
         self.links.open()
     }
 
+    /// The way out for an answer.
+    pub(crate) fn exit(&mut self, now: Instant) -> Exit<'_> {
+        Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now }
+    }
+
     /// Writes and sends the answer to a waiter.
     pub(crate) fn respond(
         waiters: &Slab<Waiter>,
-        counters: &mut Counters,
+        exit: Exit<'_>,
         own_size: u16,
         index: Index,
-        now: Instant,
         out: &mut impl Outbox,
         write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
     ) {
         let waiter = &waiters[index];
         let asker = waiter.asker(own_size);
-        send(counters, &waiter.client, &asker, out, write);
-        counters.duration(now - waiter.arrived);
+        exit.counters.duration(exit.now - waiter.arrived);
+        send(exit, &waiter.client, &asker, out, write);
     }
 
     /// An answer without records to a waiter, who then waits no more.
@@ -160,7 +175,9 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let own_size = self.settings.udp_size;
-        Engine::respond(&self.waiters, &mut self.counters, own_size, index, now, out, |frame, asker| {
+        let Engine { waiters, counters, rates, .. } = self;
+        let exit = Exit { counters, rates: Some(rates), now };
+        Engine::respond(waiters, exit, own_size, index, out, |frame, asker| {
             answer::empty(frame, asker, rcode, reason)
         });
         self.forget(index);
@@ -297,20 +314,46 @@ impl Engine {
     }
 }
 
-/// Sends an answer and counts it.
+/// What every answer passes on its way out.
+pub(crate) struct Exit<'e> {
+    pub(crate) counters: &'e mut Counters,
+    /// The limits that it is under, if any.
+    pub(crate) rates: Option<&'e mut Rates>,
+    pub(crate) now: Instant,
+}
+
+/// Sends an answer and counts it, unless the client's network has had too many of its kind.
 pub(crate) fn send(
-    counters: &mut Counters,
+    exit: Exit<'_>,
     client: &Client,
     asker: &Asker<'_>,
     out: &mut impl Outbox,
     write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
 ) {
+    let Exit { counters, rates, now } = exit;
     let mut written = None;
+    let mut verdict = Verdict::Within;
     let taken = out.answer(client, asker.limit, |frame| {
-        let done = write(frame, asker);
+        let mut done = write(frame, asker);
+        // Over TCP the client is where it says that it is: nobody is flooded with what he did not ask for.
+        if let Some(rates) = rates
+            && client.carrier == Carrier::Udp
+        {
+            verdict = rates.response(now, client.address, asker.question, done.rcode);
+        }
+        match verdict {
+            Verdict::Within => {}
+            Verdict::Slip => done = answer::referral_to_tcp(frame, asker),
+            Verdict::Beyond => done.len = 0,
+        }
         written = Some(done);
         done.len
     });
+    match verdict {
+        Verdict::Within => {}
+        Verdict::Slip => counters.count(Counter::SlippedResponseRate),
+        Verdict::Beyond => return counters.count(Counter::DroppedResponseRate),
+    }
     match written {
         Some(written) if taken => {
             counters.count(match written.rcode {

@@ -81,8 +81,8 @@ impl Link {
 /// What a datapath or a simulator offers to a [`Machine`] while it works. Frames are filled by a closure, which
 /// gets a buffer and returns how many octets it wrote.
 pub trait Outbox {
-    /// Sends an answer to a client. The frame has at least `size` octets. False: the datapath could not take it
-    /// (the caller counts a drop).
+    /// Sends an answer to a client. The frame has at least `size` octets; when `fill` returns 0, nothing is sent after all.
+    /// False: the datapath could not take it (the caller counts a drop).
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
 
     /// Sends a question to an upstream over an open link. The frame has at least 512 octets. The datapath adds

@@ -31,6 +31,7 @@ pub mod policy;
 mod prefixes;
 mod query;
 mod random;
+mod rate;
 mod recall;
 mod remember;
 mod reply;

@@ -4,11 +4,12 @@ use crate::answer::{self, Asker, Edns};
 use crate::arpa::{self, Alias, Fate, InAddr};
 use crate::counters::Counter;
 use crate::enforce::UNDECIDED;
-use crate::engine::{Engine, send};
+use crate::engine::{Engine, Exit, send};
 use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
 use crate::note::Note;
+use crate::rate::Verdict;
 use crate::recall::Look;
 use crate::settings::{ClientSubnet, Lookup};
 use crate::slab::{Index, NONE};
@@ -37,6 +38,10 @@ impl Engine {
         if flags.contains(Flags::QR) {
             return self.counters.count(Counter::DroppedResponse);
         }
+        let rate = self.rates.query(now, from.address, from.carrier == Carrier::Tcp);
+        if rate == Verdict::Beyond && from.carrier == Carrier::Udp {
+            return self.counters.count(Counter::DroppedQueryRate);
+        }
         let mut subnet = Ok(None);
         let mut asker = Asker {
             id: header::id(message),
@@ -60,12 +65,15 @@ impl Engine {
                 asker.subnet = subnet.as_ref().map_or(None, Option::as_ref);
             }
         }
+        if rate != Verdict::Within {
+            return self.curb(now, from, &asker, out);
+        }
         // RFC 7871 section 7.2.1.
         let malformed = subnet.is_err().then_some((Rcode::FORMERR, None));
         match self.objection(from, flags, &parsed).or(malformed) {
             Some((rcode, reason)) => {
                 out.note(|| Note::Refused { rcode, reason });
-                send(&mut self.counters, from, &asker, out, |frame, asker| {
+                send(self.exit(now), from, &asker, out, |frame, asker| {
                     answer::empty(frame, asker, rcode, reason)
                 });
             }
@@ -74,6 +82,21 @@ impl Engine {
                     self.sort(now, from, parsed, &asker, out);
                 }
             }
+        }
+    }
+
+    /// A question is beyond the rate of the client's network: over TCP it is refused; over UDP the client is sent to TCP, as
+    /// it may be others who ask in its name.
+    fn curb(&mut self, now: Instant, from: &Client, asker: &Asker<'_>, out: &mut impl Outbox) {
+        let exit = Exit { counters: &mut self.counters, rates: None, now };
+        if from.carrier == Carrier::Tcp {
+            exit.counters.count(Counter::RefusedQueryRate);
+            send(exit, from, asker, out, |frame, asker| answer::empty(frame, asker, Rcode::REFUSED, None));
+        } else if !asker.question.is_empty() && self.settings.allow.contains(from.address) {
+            exit.counters.count(Counter::SlippedQueryRate);
+            send(exit, from, asker, out, answer::referral_to_tcp);
+        } else {
+            exit.counters.count(Counter::DroppedQueryRate);
         }
     }
 
@@ -133,16 +156,15 @@ impl Engine {
             Fate::Here(here) => {
                 out.note(|| Note::Arpa { counter: here.counter, name: qname });
                 self.counters.count(here.counter);
-                send(&mut self.counters, from, asker, out, |frame, asker| {
-                    here.write(frame, asker, qname, &[])
-                });
+                let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
+                send(exit, from, asker, out, |frame, asker| here.write(frame, asker, qname, &[]));
             }
             Fate::Alias(address) => {
                 out.note(|| Note::Alias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
                 match arpa::alias(asker.question, address) {
                     Some(alias) => self.take_in(now, from, message, Some(alias), asker, out),
-                    None => send(&mut self.counters, from, asker, out, |frame, asker| {
+                    None => send(self.exit(now), from, asker, out, |frame, asker| {
                         answer::empty(frame, asker, Rcode::SERVFAIL, None)
                     }),
                 }
@@ -190,7 +212,7 @@ impl Engine {
             return self.counters.count(Counter::DroppedRepeated);
         }
         let Some(index) = self.admit(from, now, out) else {
-            return send(&mut self.counters, from, asker, out, |frame, asker| {
+            return send(self.exit(now), from, asker, out, |frame, asker| {
                 answer::empty(frame, asker, Rcode::REFUSED, None)
             });
         };

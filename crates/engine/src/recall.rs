@@ -9,7 +9,7 @@ use crate::cache::entry::{self, Entry, FAILURE, Facts, Kind, NEGATIVE, REFRESHED
 use crate::chain::Chain;
 use crate::counters::Counter;
 use crate::embed::Tally;
-use crate::engine::{Engine, send};
+use crate::engine::{Engine, Exit, send};
 use crate::face::{Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::limits::MESSAGE;
@@ -105,7 +105,8 @@ impl Engine {
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
         let reason = dns64.then(|| entry.reason());
         let recalled = recalled(&entry);
-        send(&mut self.counters, from, asker, out, |frame, asker| copy(&entry, frame, asker, trusted, now));
+        let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
+        send(exit, from, asker, out, |frame, asker| copy(&entry, frame, asker, trusted, now));
         if let Some(&counter) = reason.and_then(|reason| Counter::ALL.get(usize::from(reason))) {
             self.counters.count(counter);
         }

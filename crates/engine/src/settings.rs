@@ -306,6 +306,10 @@ pub struct Settings {
     pub client_subnet: ClientSubnet,
     /// Pending client questions of one network (IPv6 /64, IPv4 /32).
     pub pending_per_client: u32,
+    /// Questions of one network in a second; 0: no limit.
+    pub queries_per_client: u32,
+    /// Answers of one kind to one network over UDP in a second; 0: no limit.
+    pub responses_per_client: u32,
 }
 
 /// What is reserved at start and cannot change afterwards.

@@ -4,7 +4,7 @@ use crate::answer::{self, Passed, Source, is_excluded};
 use crate::chain::Chain;
 use crate::counters::Counter;
 use crate::embed::{self, Tally};
-use crate::engine::Engine;
+use crate::engine::{Engine, Exit};
 use crate::face::Outbox;
 use crate::flight::State;
 use crate::held::LOST;
@@ -334,8 +334,9 @@ impl Engine {
         let written =
             kept.as_mut().and_then(|frame| synthesize_for_all(frame, &self.waiters[waiter], &source));
         let mut tally = Tally::default();
-        let (waiters, counters, own_size) = (&self.waiters, &mut self.counters, self.settings.udp_size);
-        Engine::respond(waiters, counters, own_size, waiter, now, out, |frame, asker| {
+        let (waiters, own_size) = (&self.waiters, self.settings.udp_size);
+        let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
+        Engine::respond(waiters, exit, own_size, waiter, out, |frame, asker| {
             let (written, counted) = answer::synthesize(frame, asker, &source);
             tally = counted;
             written
@@ -426,7 +427,7 @@ impl Engine {
         let state = &self.waiters[waiter];
         let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
-        let Engine { settings, waiters, counters, chains, .. } = self;
+        let Engine { settings, waiters, counters, rates, chains, .. } = self;
         let passed = Passed {
             message,
             chain,
@@ -434,7 +435,8 @@ impl Engine {
             exclude: filter.then_some(&settings.dns64),
             before: replies(chains, waiters[waiter].chain),
         };
-        Engine::respond(waiters, counters, settings.udp_size, waiter, now, out, |frame, asker| {
+        let exit = Exit { counters, rates: Some(rates), now };
+        Engine::respond(waiters, exit, settings.udp_size, waiter, out, |frame, asker| {
             answer::pass(frame, asker, &passed)
         });
         self.forget(waiter);

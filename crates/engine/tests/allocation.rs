@@ -69,10 +69,22 @@ struct Frames {
     answers: usize,
 }
 
+impl Frames {
+    fn new() -> Frames {
+        Frames {
+            asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
+            asked_len: 0,
+            answer: [0; 1232],
+            answer_len: 0,
+            answers: 0,
+        }
+    }
+}
+
 impl Outbox for Frames {
     fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         self.answer_len = fill(&mut self.answer[..size]);
-        self.answers += 1;
+        self.answers += usize::from(self.answer_len > 0);
         true
     }
 
@@ -136,6 +148,8 @@ fn settings(lookup: Lookup) -> Settings {
         udp_size: 1232,
         client_subnet: ClientSubnet::Forward,
         pending_per_client: 1000,
+        queries_per_client: 0,
+        responses_per_client: 0,
     }
 }
 
@@ -224,13 +238,7 @@ fn allocations_with(settings: Settings, zone: Zone) -> u64 {
 /// With a cache of so many octets, and so many different names.
 fn allocations_among(settings: Settings, zone: Zone, cache: usize, names: u32) -> u64 {
     let mut engine = Engine::new(settings, Capacity { pending: 1000, cache }, [7; 32]);
-    let mut frames = Frames {
-        asked: [(Link { slot: 0, generation: 0 }, [0; 512], 0); FRAMES],
-        asked_len: 0,
-        answer: [0; 1232],
-        answer_len: 0,
-        answers: 0,
-    };
+    let mut frames = Frames::new();
     // Long enough for links to have been replaced.
     for number in 0..2000 {
         resolve(&mut engine, &mut frames, number, zone, names);
@@ -277,6 +285,25 @@ fn a_cache_allocates_nothing() {
 fn client_subnets_allocate_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Subnets), 0);
     assert_eq!(allocations_of(Lookup::Parallel, Zone::Subnets), 0);
+}
+
+#[test]
+fn rate_limits_allocate_nothing() {
+    // Twice as much as is asked, and then hardly anything of it.
+    let generous =
+        |settings| Settings { queries_per_client: 20_000, responses_per_client: 20_000, ..settings };
+    assert_eq!(allocations_with(generous(settings(Lookup::Sequential)), Zone::Ipv4Only), 0);
+    let strict = Settings { queries_per_client: 10, ..settings(Lookup::Sequential) };
+    let mut engine = Engine::new(strict, Capacity { pending: 1000, cache: 0 }, [7; 32]);
+    let mut frames = Frames::new();
+    let client = Client::udp("[2001:db8:c::1]:5000".parse().expect("an address"));
+    let before = ALLOCATIONS.get();
+    for number in 0..100_000u64 {
+        let root = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\xfc\x00\x01";
+        engine.query(Instant(number * 10_000), &client, root, &mut frames);
+    }
+    // Ten at once and one in every tenth of a second are refused as transfers; of the others, half are sent to TCP.
+    assert_eq!((ALLOCATIONS.get() - before, frames.answers), (0, 10 + 9 + 99_981 / 2));
 }
 
 #[test]

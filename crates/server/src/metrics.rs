@@ -198,6 +198,7 @@ fn help(name: &str) -> &'static str {
         "filtered_total" => "Questions that a filter decided, by reason.",
         "left_out_addresses_total" => "IPv4 addresses that were not embedded, by reason.",
         "refused_total" => "Questions refused, by reason.",
+        "slipped_total" => "Questions over UDP that were sent to TCP because of a rate limit, by reason.",
         "dropped_total" => "Messages dropped, by reason.",
         "forgery_suspects_total" => "Messages from upstream addresses that were not believed, by reason.",
         "client_subnets_left_out_total" => "Questions asked without their client subnet, by reason.",

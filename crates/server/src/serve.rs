@@ -295,14 +295,16 @@ fn start_workers(
 ) -> Result<Vec<JoinHandle<Engine>>, String> {
     // What is large in them is shared.
     let settings = config.settings();
-    let capacity = config.capacity(workers.len());
+    let count = workers.len();
+    let capacity = config.capacity(count);
     workers
         .into_iter()
         .map(|worker| {
             let mut seed = [0u8; 32];
             getrandom::fill(&mut seed)
                 .map_err(|error| format!("the system has no random numbers: {error}"))?;
-            let engine = Engine::new(settings.clone(), capacity, seed);
+            let mut engine = Engine::new(settings.clone(), capacity, seed);
+            engine.share_limits(count);
             worker
                 .start(engine, streams.clone(), Box::new(|_, _| {}))
                 .map_err(|error| format!("cannot start a worker: {error}"))

@@ -334,6 +334,8 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
                 if value == "forward" { ClientSubnet::Forward } else { ClientSubnet::Off };
         }
         "edns.udp-size" => settings.udp_size = number()? as u16,
+        "limits.queries-per-client" => settings.queries_per_client = number()?,
+        "limits.responses-per-client" => settings.responses_per_client = number()?,
         "limits.pending-per-client" => settings.pending_per_client = number()?,
         _ => return Err("no such key".into()),
     }

@@ -237,6 +237,8 @@ impl World {
             Counter::DroppedResponse,
             Counter::DroppedRepeated,
             Counter::DroppedAnswer,
+            Counter::DroppedQueryRate,
+            Counter::DroppedResponseRate,
         ]
         .map(|counter| self.count(counter))
         .iter()

@@ -72,6 +72,8 @@ pub fn settings() -> Settings {
         udp_size: 1232,
         client_subnet: Default::default(),
         pending_per_client: 1000,
+        queries_per_client: 0,
+        responses_per_client: 0,
     };
     set_prefixes(&mut settings.dns64, "2001:db8:64::/96");
     settings

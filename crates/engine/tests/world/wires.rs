@@ -70,6 +70,9 @@ impl Outbox for Wires {
         // What was in a frame before must not show through.
         let mut frame = vec![0xa5; size];
         let len = fill(&mut frame);
+        if len == 0 {
+            return true;
+        }
         assert!(len >= 12 && len <= size, "an answer of {len} octets in a frame of {size}");
         frame.truncate(len);
         self.answered.push((*to, frame));

@@ -64,6 +64,8 @@ impl Config {
             udp_size: self.udp_size,
             client_subnet: self.client_subnet,
             pending_per_client: self.limits.pending_per_client,
+            queries_per_client: self.limits.queries_per_client,
+            responses_per_client: self.limits.responses_per_client,
         }
     }
 

@@ -132,6 +132,8 @@ impl Default for Draft {
                 limits: Limits {
                     pending: 65_536,
                     pending_per_client: 1000,
+                    queries_per_client: 0,
+                    responses_per_client: 0,
                     tcp_connections: 10_000,
                     tcp_per_client: 100,
                     tcp_idle: Duration::from_secs(10),

@@ -47,6 +47,10 @@ pub const STAGGER: RangeInclusive<Duration> = Duration::from_millis(1)..=Duratio
 /// Pending queries per worker, reserved at start: 2^20 of some 1,500 octets are 1.5 GiB per worker.
 pub const PENDING: RangeInclusive<u64> = 1..=1 << 20;
 
+/// Queries or answers of a client network in a second; 0: no limit. A million is more than a worker does; the engine counts in
+/// nanoseconds.
+pub const RATE: RangeInclusive<u64> = 0..=1_000_000;
+
 /// Client connections, each one descriptor: 2^20 is the usual hard limit of a process.
 pub const CONNECTIONS: RangeInclusive<u64> = 1..=1 << 20;
 

@@ -231,6 +231,10 @@ pub struct Limits {
     pub pending: usize,
     /// Of these, queries of one network (IPv6 /64, IPv4 /32).
     pub pending_per_client: u32,
+    /// Queries of one network in a second; 0: no limit.
+    pub queries_per_client: u32,
+    /// Answers of one kind to one network over UDP in a second; 0: no limit.
+    pub responses_per_client: u32,
     /// Client connections in all.
     pub tcp_connections: usize,
     /// Client connections of one network.

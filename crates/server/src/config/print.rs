@@ -36,7 +36,8 @@ impl Display for Config {
         writeln!(f, "[edns]\nudp-size = {}\ncookies = false", self.udp_size)?;
         writeln!(f, "client-subnet = {}\n", text(subnet))?;
         let limits = &self.limits;
-        writeln!(f, "[limits]\nqueries-per-client = 0\nresponses-per-client = 0")?;
+        writeln!(f, "[limits]\nqueries-per-client = {}", limits.queries_per_client)?;
+        writeln!(f, "responses-per-client = {}", limits.responses_per_client)?;
         writeln!(f, "pending = {}\npending-per-client = {}", limits.pending, limits.pending_per_client)?;
         writeln!(
             f,

@@ -227,14 +227,9 @@ fn edns(mut table: Table<'_>, draft: &mut Draft) {
 }
 
 fn bounds(mut table: Table<'_>, draft: &mut Draft) {
-    for key in ["queries-per-client", "responses-per-client"] {
-        if let Some(rate) = table.integer(key, 0..=u64::from(u32::MAX))
-            && rate.value > 0
-        {
-            table.not_yet(&rate.place, key, "write 0 for no limit, or delete the key");
-        }
-    }
     let bounds = &mut draft.config.limits;
+    set_number(&mut bounds.queries_per_client, table.integer("queries-per-client", limits::RATE));
+    set_number(&mut bounds.responses_per_client, table.integer("responses-per-client", limits::RATE));
     set_number(&mut bounds.pending, table.integer("pending", limits::PENDING));
     set_number(&mut bounds.pending_per_client, table.integer("pending-per-client", limits::PENDING));
     set_number(&mut bounds.tcp_connections, table.integer("tcp-connections", limits::CONNECTIONS));

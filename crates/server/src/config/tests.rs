@@ -184,8 +184,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
     ("edns.cookies = true", "edns.cookies"),
     ("edns.cookie-secret = \"00112233445566778899aabbccddeeff\"", "edns.cookie-secret"),
-    ("limits.queries-per-client = 10", "limits.queries-per-client"),
-    ("limits.responses-per-client = 10", "limits.responses-per-client"),
     ("tls.certificate = \"/x\"", "tls.certificate"),
     ("tls.key = \"/x\"", "tls.key"),
     ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
@@ -604,7 +602,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
         non-global = \"embed\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\n\
-        [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
+        [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
         [log]\nlevel = \"trace\"\nformat = \"json\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
@@ -619,7 +617,7 @@ fn the_effective_configuration_reads_back_as_itself() {
 fn the_engine_is_told_what_the_file_says() {
     let config = read(
         "[upstream]\nforwarders = [\"192.0.2.53\"]\ntimeout = \"250ms\"\n[[upstream.zone]]\nzone = \"Corp.Example\"\n\
-         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\n",
+         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\nqueries-per-client = 20\nresponses-per-client = 5\n",
     );
     let settings = config.settings();
     assert_eq!(settings.upstream.timeout, engine::Span::from_millis(250));
@@ -634,6 +632,9 @@ fn the_engine_is_told_what_the_file_says() {
     assert_eq!(settings.client_subnet, ClientSubnet::Forward);
     assert_eq!(read("").settings().client_subnet, ClientSubnet::Off);
     assert_eq!(config.capacity(1).pending, 9);
+    assert_eq!((settings.queries_per_client, settings.responses_per_client), (20, 5));
+    let defaults = read("").settings();
+    assert_eq!((defaults.queries_per_client, defaults.responses_per_client), (0, 0));
 }
 
 #[test]

@@ -75,6 +75,32 @@ fn a_network_has_at_most_its_share_of_pending_questions() {
 }
 
 #[test]
+fn who_asks_more_than_it_may_is_sent_to_tcp_and_others_are_served() {
+    let upstream = upstream();
+    let server = start(&upstream, &["limits.queries-per-client = 1"]);
+    let answered = name_of(ANSWERED);
+    let fast = at(1, &server);
+    // As many at once as nobody may, until one is sent to TCP.
+    let mut sent = 0;
+    until("one is sent to TCP", || {
+        (0..10).for_each(|number| fast.send(&question(number, &answered, Type::AAAA)));
+        sent += 10;
+        std::iter::from_fn(|| fast.receive_within(Duration::from_millis(100))).any(|reply| reply.truncated)
+    });
+    until("all have arrived", || {
+        server.stat("queries_total{transport=\"udp\",family=\"ipv4\"}") >= f64::from(sent)
+    });
+    let limited = |name: &str| server.stat(&format!("{name}{{reason=\"queries_per_client\"}}"));
+    let (dropped, slipped) = (limited("dropped_total"), limited("slipped_total"));
+    assert!(slipped >= 1.0 && (dropped - slipped).abs() <= 1.0, "{dropped} dropped, {slipped} slipped");
+    // Over TCP it is served, as it is there; and so are others.
+    let mut stream = Tcp::from([127, 0, 0, 1], server.v4());
+    assert_eq!(stream.ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
+    assert_eq!(at(2, &server).ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
+    server.process.stop();
+}
+
+#[test]
 fn connections_are_limited_in_all_and_per_client() {
     let upstream = upstream();
     let server = start(

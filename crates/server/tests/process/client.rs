@@ -37,6 +37,8 @@ pub fn embedded(prefix: &str, number: u32) -> Ipv6Addr {
 pub struct Reply {
     pub id: u16,
     pub rcode: Rcode,
+    /// TC is set.
+    pub truncated: bool,
     pub addresses: Vec<Ipv6Addr>,
 }
 
@@ -45,7 +47,12 @@ impl Reply {
         let parsed = Message::parse(message).expect("a well-formed answer");
         assert!(parsed.is_response());
         let addresses = parsed.records(Section::Answer).filter_map(|record| record.address6());
-        Reply { id: parsed.id(), rcode: parsed.rcode(), addresses: addresses.map(Ipv6Addr::from).collect() }
+        Reply {
+            id: parsed.id(),
+            rcode: parsed.rcode(),
+            truncated: parsed.flags().contains(wire::Flags::TC),
+            addresses: addresses.map(Ipv6Addr::from).collect(),
+        }
     }
 }
 

@@ -112,7 +112,7 @@ fn stream(server: SocketAddr, first: u32, least: u32, go_on: &AtomicBool) -> u32
             assert_eq!(open.insert(asked as u16, number), None);
             asked += 1;
         }
-        let Reply { id, rcode, addresses } = client.receive();
+        let Reply { id, rcode, addresses, .. } = client.receive();
         let number = open.remove(&id).expect("an answer to a question that is open");
         let configured = [embedded(PREFIX, number), embedded(OTHER, number)];
         assert_eq!((rcode, addresses.len()), (Rcode::NOERROR, 1), "{number}");
