@@ -27,6 +27,8 @@ mod links;
 mod names;
 pub mod note;
 pub mod own;
+#[cfg(test)]
+mod planted_tests;
 pub mod policy;
 mod prefixes;
 mod query;
@@ -45,6 +47,10 @@ pub mod time;
 mod timer;
 mod waiter;
 pub mod zone;
+
+#[cfg(test)]
+#[path = "../tests/world/statistics.rs"]
+mod statistics;
 
 pub use counters::{Counter, Counters};
 pub use engine::Engine;

@@ -166,7 +166,7 @@ impl Links {
             Transport::Udp => {
                 let mut id = random.id();
                 // At most 255 of 65,536 are taken: a second draw is rare, a fourth practically never.
-                while state.ids[..state.issued].contains(&id) {
+                while state.ids[..state.issued].contains(&id) && !random.is_forgetful() {
                     id = random.id();
                 }
                 state.ids[state.issued] = id;

@@ -16,12 +16,32 @@ pub struct Random {
     /// What is left of one number that gives four IDs.
     ids: u64,
     ids_left: u32,
+    /// What tests build in on purpose.
+    #[cfg(test)]
+    pub planted: Option<Planted>,
+}
+
+/// A generator that stands in the place of ours in a test, to see whether it is found out.
+#[cfg(test)]
+pub struct Planted {
+    pub state: u64,
+    pub draw: fn(&mut u64) -> u16,
+    /// IDs are not compared with those that are in flight.
+    pub is_forgetful: bool,
 }
 
 impl Random {
     /// A source that unfolds from 32 octets of entropy.
     pub fn new(seed: [u8; 32]) -> Random {
-        Random { generator: ChaCha8Rng::from_seed(seed), ready: [0; REFILL], left: 0, ids: 0, ids_left: 0 }
+        Random {
+            generator: ChaCha8Rng::from_seed(seed),
+            ready: [0; REFILL],
+            left: 0,
+            ids: 0,
+            ids_left: 0,
+            #[cfg(test)]
+            planted: None,
+        }
     }
 
     /// 64 unpredictable bits.
@@ -38,6 +58,10 @@ impl Random {
     /// 16 unpredictable bits: a message ID.
     #[inline]
     pub fn id(&mut self) -> u16 {
+        #[cfg(test)]
+        if let Some(planted) = &mut self.planted {
+            return (planted.draw)(&mut planted.state);
+        }
         if self.ids_left == 0 {
             self.ids = self.bits();
             self.ids_left = 4;
@@ -53,6 +77,15 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         // 64-bit multiply-shift: the bias is at most bound / 2^64.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Whether IDs that are in flight may be given once more: never, but in a test of the tests.
+    #[inline]
+    pub fn is_forgetful(&self) -> bool {
+        #[cfg(test)]
+        return self.planted.as_ref().is_some_and(|planted| planted.is_forgetful);
+        #[cfg(not(test))]
+        false
     }
 
     #[cold]

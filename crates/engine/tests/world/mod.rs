@@ -8,6 +8,7 @@ mod chance;
 mod option;
 mod reply;
 mod settings;
+pub mod statistics;
 mod wires;
 
 pub use answer::{Answer, canonical};
