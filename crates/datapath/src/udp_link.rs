@@ -200,6 +200,7 @@ const LEDGER: Ledger = Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::net::UdpSocket;
     use std::time::Duration;
 
@@ -319,6 +320,52 @@ mod tests {
         // On loopback the ICMP error is there when the send returns.
         assert_eq!(send(&mut link), Err(libc::ECONNREFUSED));
         assert_eq!(counters.get(Counter::UpstreamSendFailed), 1);
+    }
+
+    #[test]
+    fn a_reply_from_another_address_or_port_never_arrives() {
+        for (address, elsewhere) in [("127.0.0.1:0", "127.0.0.2"), ("[::1]:0", "::1")] {
+            let upstream = upstream(address);
+            let to = upstream.local_addr().unwrap();
+            let link = UdpLink::open(to, 40_100, &mut true).unwrap();
+            let at = SocketAddr::new(to.ip(), link.socket.local_addr().unwrap().as_socket().unwrap().port());
+            // Another port of the upstream's host, and the upstream's port of another host.
+            let mut strangers = vec![UdpSocket::bind(address).unwrap()];
+            strangers.extend(UdpSocket::bind((elsewhere, to.port())));
+            for stranger in &strangers {
+                for _ in 0..100 {
+                    // Nobody takes it: the kernel may say so at the next attempt.
+                    let _ = stranger.send_to(b"forged", at);
+                }
+            }
+            assert_eq!(upstream.send_to(b"genuine", at).unwrap(), 7);
+            link.socket.set_nonblocking(false).unwrap();
+            link.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let mut buffer = [0; 64];
+            let octets = (&link.socket).read(&mut buffer).unwrap();
+            assert_eq!(&buffer[..octets], b"genuine");
+            link.socket.set_nonblocking(true).unwrap();
+            let error = (&link.socket).read(&mut buffer).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+    }
+
+    #[test]
+    fn a_link_does_not_believe_what_icmp_says_of_the_path() {
+        for (address, level, name, omit) in [
+            ("127.0.0.1:0", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT),
+            ("[::1]:0", libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT),
+        ] {
+            let upstream = upstream(address);
+            let link = UdpLink::open(upstream.local_addr().unwrap(), 40_200, &mut true).unwrap();
+            let mut value = 0i32;
+            let mut length = size_of::<i32>() as libc::socklen_t;
+            // SAFETY: value and length live through the call, and length is that of value.
+            let result = unsafe {
+                libc::getsockopt(link.descriptor(), level, name, (&raw mut value).cast(), &mut length)
+            };
+            assert_eq!((result, value), (0, omit), "{address}");
+        }
     }
 
     #[test]
