@@ -1,0 +1,372 @@
+//! Attacks that were published against DNS servers, each tried on the engine: `docs/attacks.md` tells whose they are and
+//! which tests show what becomes of them. Here are those that no other test shows; `museum_cache.rs` has those that would
+//! leave something behind.
+
+use crate::world::{Asked, Reply, What, World, ask, client, deliver, forwarders, record, settings};
+use engine::{Counter, Span, Transport};
+use wire::{Flags, Rcode, Section, Type};
+
+const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
+const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
+
+/// The question that left last.
+fn last(world: &World) -> Asked {
+    world.asked.last().expect("a question").clone()
+}
+
+/// Answers the question that left last.
+fn answer_last(world: &mut World, reply: &Reply) {
+    let asked = last(world);
+    world.reply(asked.link, &reply.to(&asked.bytes));
+}
+
+/// DNSpooq (CVE-2020-25684) for the engine: the same question waits on several links, and each is answered on its own only.
+#[test]
+fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
+    let mut world = World::sized(settings(), 1024, 5);
+    let token = world.ask(&ask("www.example.", Type::A));
+    let mine = last(&world);
+    let mut others = vec![];
+    for number in 0..3 * engine::limits::LINK_QUESTIONS as u16 {
+        world.ask(&ask(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
+        others.push(last(&world).link);
+    }
+    others.sort_unstable_by_key(|link| link.slot);
+    others.dedup();
+    others.retain(|link| *link != mine.link);
+    assert!(others.len() >= 2);
+    for link in others {
+        world.reply(link, &Reply::answer(&[EVIL]).to(&mine.bytes));
+        assert!(world.answers_to(token).is_empty());
+    }
+    world.reply(mine.link, &Reply::answer(&[GOOD]).to(&mine.bytes));
+    assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
+}
+
+/// DNSpooq (CVE-2020-25685): a reply is recognized by its question, not by a short hash of it that can be forged.
+#[test]
+fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() {
+    let mut world = World::new(settings());
+    let victim = world.ask(&ask("www.example.", Type::A));
+    let asked = last(&world);
+    for number in 0..200u16 {
+        let own = format!("n{number}.attacker.test.");
+        world.ask(&ask(&own, Type::A).port(number).network(u32::from(number)));
+        let theirs = last(&world);
+        // The attacker's own question, answered under the ID of the victim's.
+        let mut evil = Reply::answer(&[EVIL]).to(&theirs.bytes);
+        wire::header::set_id(&mut evil, wire::header::id(&asked.bytes));
+        world.reply(asked.link, &evil);
+        assert!(world.answers_to(victim).is_empty());
+    }
+    world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
+    assert_eq!(world.answer_to(victim).records(Section::Answer), [GOOD]);
+}
+
+/// PowerDNS CVE-2026-52690, RFC 6891 section 6.2.2 turned against its users: nothing that comes over UDP changes how the
+/// next question is asked.
+#[test]
+fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
+    let plain = |reply: Reply| Reply { edns: false, ..reply };
+    for reply in [
+        plain(Reply::rcode(Rcode::FORMERR)),
+        plain(Reply::rcode(Rcode::NOTIMP)),
+        plain(Reply::rcode(Rcode::SERVFAIL)),
+        Reply::rcode(Rcode::BADVERS),
+        plain(Reply::answer(&[EVIL])),
+        Reply { flags: Flags::TC, ..plain(Reply::default()) },
+    ] {
+        for is_forged in [true, false] {
+            let mut world = World::new(settings());
+            world.ask(&ask("www.example.", Type::A));
+            let asked = last(&world);
+            let mut message = reply.to(&asked.bytes);
+            if is_forged {
+                message[0] ^= 0x55;
+            }
+            world.reply(asked.link, &message);
+            world.run(Span::from_secs(20));
+            world.ask(&ask("next.example.", Type::A).id(2));
+            let next = last(&world);
+            assert_eq!((next.name(), next.transport), ("next.example.".into(), Transport::Udp));
+            let message = next.message();
+            let opt = message.opt().expect("an OPT record");
+            assert_eq!((opt.udp_size(), opt.version()), (1232, 0), "RFC 9715 section 3");
+        }
+    }
+}
+
+/// CVE-2026-42004 and CVE-2018-14663 of dnsdist: what a client puts behind or into its message does not travel on, and what
+/// an upstream says in options is for us.
+#[test]
+fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
+    let (nsid, cookie, padding, own) = (3, 10, 12, 65_001);
+    let mut world = World::new(settings());
+    let mut question = ask("www.example.", Type::A);
+    for code in [nsid, cookie, padding, own, own] {
+        question = question.option((code, vec![7; 8]));
+    }
+    let mut message = question.bytes();
+    message.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
+    let token = world.ask(&question);
+    let asked = last(&world);
+    world.query(&client("2001:db8:c::2", 40_000), &message);
+    for asked in &world.asked {
+        let message = asked.message();
+        // A cookie of our own is not the client's.
+        let options: Vec<_> = message.opt().expect("an OPT record").options().collect();
+        assert!(options.iter().all(|(code, data)| *code == cookie && *data != [7; 8]), "{options:?}");
+        assert_eq!(message.end(), asked.bytes.len());
+    }
+    let mut reply = Reply::answer(&[GOOD]);
+    for code in [nsid, padding, own] {
+        reply = reply.option((code, vec![9; 20]));
+    }
+    let mut bytes = reply.to(&asked.bytes);
+    bytes.extend(b"behind the last record");
+    world.reply(asked.link, &bytes);
+    let answer = world.answer_to(token);
+    assert_eq!(answer.records(Section::Answer), [GOOD]);
+    let message = answer.message();
+    assert!(message.opt().expect("an OPT record").options().all(|(code, _)| code == cookie));
+    assert_eq!(message.end(), answer.bytes.len());
+}
+
+/// CVE-2024-2169 and forwarders that were pointed at each other by mistake: a question that comes back meets itself.
+#[test]
+fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_more() {
+    for qtype in [Type::A, Type::AAAA] {
+        let mut world = World::new(settings());
+        let token = world.ask(&ask("www.example.", qtype));
+        let mut seen = 0;
+        // The upstream is a forwarder whose upstream are we.
+        for round in 0..5000u16 {
+            if seen == world.asked.len() {
+                world.run(Span::from_millis(20));
+            }
+            while seen < world.asked.len() {
+                let asked = world.asked[seen].bytes.clone();
+                seen += 1;
+                world.query(&client("192.0.2.53", 1024 + round), &asked);
+            }
+        }
+        let legs = if qtype == Type::A { 1 } else { 2 };
+        assert!(world.count(Counter::Joined) >= legs as u64);
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+        let questions = world.asked.iter().filter(|asked| asked.name() == "www.example.").count();
+        assert!(questions <= legs * 3, "{questions} questions");
+        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    }
+}
+
+/// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: there is no iteration that a reply could make grow.
+#[test]
+fn a_referral_with_a_hundred_name_servers_causes_no_question() {
+    for qtype in [Type::A, Type::AAAA] {
+        let mut world = World::new(settings());
+        let token = world.ask(&ask("www.example.", qtype));
+        let mut referral = Reply::default();
+        for number in 0..100 {
+            referral.sections[1].push(record(&format!("example. 60 IN NS ns{number}.victim.test.")));
+        }
+        answer_last(&mut world, &referral);
+        if qtype == Type::AAAA {
+            assert_eq!((last(&world).name(), last(&world).qtype()), ("www.example.".into(), Type::A));
+            answer_last(&mut world, &referral);
+        }
+        assert!(world.answer_to(token).records(Section::Answer).is_empty());
+        world.run(Span::from_secs(20));
+        assert_eq!(world.asked.len(), if qtype == Type::A { 1 } else { 2 });
+    }
+}
+
+/// The bound that stands behind it: the worst that one question of a client can make us ask.
+#[test]
+fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
+    // Every reply is the next alias of a chain without end, and comes with the last try only.
+    let mut world = World::new(settings());
+    world.upstreams(|asked, chance| {
+        let (name, next) = (asked.name(), chance.below(u64::MAX));
+        let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
+        vec![deliver(asked, Span::from_millis(990), &alias)]
+    });
+    let token = world.ask(&ask("www.attacker.test.", Type::AAAA));
+    world.run(Span::from_secs(120));
+    assert_eq!(world.answers_to(token).len(), 1);
+    // Each of the two legs follows the chain to its bound; each question of it has three tries.
+    let asked = world.asked.iter().filter(|asked| asked.name() != ".").count();
+    let bound = 2 * (engine::limits::HOPS + 1) * 3;
+    assert!(asked <= bound, "{asked} questions, {bound} at most");
+    assert!(world.count(Counter::Hops) >= engine::limits::HOPS as u64, "the chain was not followed");
+    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+}
+
+/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are passed on, nobody works on them.
+#[test]
+fn colliding_keys_and_signatures_are_records_like_others() {
+    let mut world = World::new(settings());
+    let token = world.ask(&ask("example.", Type::DNSKEY).tcp(1).edns(1232, true));
+    let mut reply = Reply::default();
+    let generic = |rtype: &str, octets: &[u8]| {
+        let hexadecimal: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        format!("example. 60 IN {rtype} \\# {} {hexadecimal}", octets.len())
+    };
+    for number in 0..100u8 {
+        // Flags 257, protocol 3, algorithm 13; equal sums of octets, so equal key tags (RFC 4034 appendix B).
+        reply.sections[0].push(record(&generic("DNSKEY", &[1, 1, 3, 13, number, 100 - number, 0, 0])));
+        let signature = [&[0, 48, 13, 1, 0, 0, 0, 60, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0][..], &[number; 64]];
+        reply.sections[0].push(record(&generic("RRSIG", &signature.concat())));
+    }
+    answer_last(&mut world, &reply);
+    assert_eq!(world.answer_to(token).message().count(Section::Answer), 200);
+    assert_eq!(world.asked.len(), 1);
+}
+
+/// Reflection, ANY: what a spoofed question brings its victim over UDP has a bound, whatever the upstream sends.
+#[test]
+fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
+    let mut large = Reply::default();
+    for number in 0..200 {
+        large.sections[0].push(record(&format!("www.example. 60 IN TXT a-record-to-amplify-{number:030}")));
+    }
+    for (edns, most) in
+        [(None, 512), (Some(512), 512), (Some(1232), 1232), (Some(65_535), 1232), (Some(0), 512)]
+    {
+        let mut settings = settings();
+        settings.upstream.transport = Transport::Tcp;
+        let mut world = World::new(settings);
+        let mut question = ask("www.example.", Type::ANY);
+        if let Some(size) = edns {
+            question = question.edns(size, false);
+        }
+        let token = world.ask(&question);
+        answer_last(&mut world, &large);
+        let answer = world.answer_to(token);
+        assert!(answer.bytes.len() <= most, "{} octets for {edns:?}", answer.bytes.len());
+        assert!(answer.flags().contains(Flags::TC));
+    }
+}
+
+/// CVE-2015-8000: records of another class than the question's.
+#[test]
+fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
+    let mut world = World::new(settings());
+    let token = world.ask(&ask("www.example.", Type::AAAA));
+    answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
+    let asked = last(&world);
+    assert_eq!((asked.name(), asked.qtype()), ("www.example.".into(), Type::A));
+    // The type and length of an address, in a class where they mean nothing.
+    answer_last(&mut world, &Reply::answer(&["www.example. 60 CH A \\# 4 cb007142", GOOD]));
+    let answer = world.answer_to(token);
+    assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
+    assert_eq!(answer.message().count(Section::Answer), 1);
+}
+
+/// Forged ICMP errors (and honest ones) cost a try, and only a try: what was asked before may still be answered.
+#[test]
+fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
+    let mut world = World::new(settings());
+    let token = world.ask(&ask("www.example.", Type::A));
+    let first = last(&world);
+    world.fail(first.link);
+    let second = last(&world);
+    assert_ne!(first.link, second.link, "nothing more goes over a link that is said to be dead");
+    world.fail(second.link);
+    assert!(world.answers_to(token).is_empty());
+    world.reply(first.link, &Reply::answer(&[GOOD]).to(&first.bytes));
+    assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
+    // Errors without end: the question fails after its tries, in time, and all is well when they stop.
+    for number in 0..50 {
+        world.ask(&ask(&format!("n{number}.example."), Type::A).id(number));
+        for _ in 0..20 {
+            let asked = last(&world);
+            world.fail(asked.link);
+        }
+    }
+    world.run(Span::from_secs(10));
+    assert_eq!(world.engine.pending(), 0);
+    assert!(world.asked.iter().filter(|asked| asked.name() != ".").count() <= 51 * 3);
+    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.run(Span::from_secs(5));
+    assert_eq!(world.engine.flights(), 0);
+    let token = world.ask(&ask("after.example.", Type::A).id(999));
+    world.run(Span::from_secs(1));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+    assert!(world.engine.servers().all(|server| !server.dead));
+}
+
+/// What an attacker's own names do makes no upstream dead for everybody else.
+#[test]
+fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
+    for rcode in [Rcode::SERVFAIL, Rcode::REFUSED, Rcode::FORMERR, Rcode::NOTIMP] {
+        let mut settings = settings();
+        settings.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
+        let mut world = World::new(settings);
+        world.upstreams(move |asked, _| {
+            let is_attacker = asked.name().ends_with("attacker.test.");
+            let reply = if is_attacker { Reply::rcode(rcode) } else { Reply::answer(&[GOOD]) };
+            vec![deliver(asked, Span::from_millis(2), &reply)]
+        });
+        for number in 0..500u16 {
+            world.ask(&ask(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
+            world.run(Span::from_millis(5));
+        }
+        assert!(world.engine.servers().all(|server| !server.dead), "{rcode}");
+        let token = world.ask(&ask("www.example.", Type::A).id(9));
+        world.run(Span::from_millis(5));
+        assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
+    }
+}
+
+/// CVE-2023-26437 of PowerDNS: forged replies that are found out are held against the forger, not against the server in
+/// whose name they come.
+#[test]
+fn forged_replies_do_not_make_an_upstream_dead() {
+    let mut world = World::new(settings());
+    world.upstreams(|asked, _| {
+        let mut forged = deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::SERVFAIL));
+        if let What::Message(bytes) = &mut forged.what {
+            bytes[0] ^= 0x55;
+            if bytes[1] & 1 == 1 {
+                bytes.truncate(20);
+            }
+        }
+        let mut deliveries = vec![deliver(asked, Span::from_millis(2), &Reply::answer(&[GOOD]))];
+        if asked.transport == Transport::Udp {
+            deliveries.push(forged);
+        }
+        deliveries
+    });
+    for number in 0..500u16 {
+        let token = world.ask(&ask("www.example.", Type::A).id(number));
+        world.run(Span::from_millis(5));
+        assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
+        assert!(world.engine.servers().all(|server| !server.dead));
+    }
+    assert!(world.count(Counter::SuspectId) > 200 && world.count(Counter::DroppedMalformedReply) > 200);
+}
+
+/// DNSBomb (CVE-2024-33655): questions that wait until one moment, so that all answers go off together. They can wait no
+/// longer than the tries last, and there are no more of them than a network may have.
+#[test]
+fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
+    let mut settings = settings();
+    settings.pending_per_client = 100;
+    let longest = Span(settings.upstream.timeout.0 * (u64::from(settings.upstream.tries) + 1));
+    let mut world = World::new(settings);
+    for number in 0..5000u32 {
+        world.ask(&ask("slow.attacker.test.", Type::A).id(number as u16).port(1 + (number >> 4) as u16));
+        world.run(Span::from_millis(1));
+    }
+    let refused = world.answers.iter().filter(|answer| answer.rcode() == Rcode::REFUSED).count() as u64;
+    assert_eq!(refused, world.count(Counter::RefusedPendingPerClient));
+    assert!(refused > 4000, "{refused} refused");
+    // However it goes on: no burst is larger than what may be pending.
+    let mut at = std::collections::BTreeMap::new();
+    for answer in world.answers.iter().filter(|answer| answer.rcode() != Rcode::REFUSED) {
+        *at.entry(answer.at).or_insert(0) += 1;
+    }
+    assert!(at.values().all(|&burst| burst <= 100), "{at:?}");
+    world.run(longest);
+    assert_eq!(world.engine.pending(), 0);
+}

@@ -1,0 +1,364 @@
+//! What an attacker could leave behind: poisoning of the cache, lives that are prolonged, failures that are kept. See
+//! `museum.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
+
+use crate::world::{Answer, Ask, Asked, Reply, World, ask, deliver, forwarders, name, record, settings};
+use engine::settings::Zone;
+use engine::{Counter, Settings, Span, Transport};
+use wire::{Flags, Rcode, Section, Type};
+
+const OCTETS: usize = 1_000_000;
+const OLD: &str = "www.bank.test. 100 IN A 198.51.100.7";
+const NEW: &str = "www.bank.test. 100 IN A 198.51.100.8";
+const EVIL: &str = "www.bank.test. 86400 IN A 203.0.113.66";
+
+fn world() -> World {
+    World::with_cache(settings(), OCTETS)
+}
+
+/// A world whose cache neither refreshes nor gives what has expired.
+fn plain() -> World {
+    let mut settings = settings();
+    settings.cache.prefetch = false;
+    settings.cache.stale = Span::ZERO;
+    World::with_cache(settings, OCTETS)
+}
+
+fn www(qtype: Type) -> Ask {
+    ask("www.bank.test.", qtype)
+}
+
+fn last(world: &World) -> Asked {
+    world.asked.last().expect("a question").clone()
+}
+
+/// Asks, and says whether that made a question to an upstream.
+fn goes_out(world: &mut World, question: &Ask) -> bool {
+    let before = world.asked.len();
+    world.ask(question);
+    world.asked.len() > before
+}
+
+/// Asks, and answers the question that this makes.
+fn ask_and_reply<'w>(world: &'w mut World, question: &Ask, reply: &Reply) -> &'w Answer {
+    let before = world.asked.len();
+    let token = world.ask(question);
+    assert_eq!(world.asked.len(), before + 1, "it was answered out of the cache");
+    let asked = last(world);
+    world.reply(asked.link, &reply.to(&asked.bytes));
+    world.answer_to(token)
+}
+
+/// What a question that is answered out of the cache is answered with.
+fn from_cache(world: &mut World, question: &Ask) -> Vec<String> {
+    let before = world.asked.len();
+    let token = world.ask(question);
+    assert_eq!(world.asked.len(), before, "it is not in the cache");
+    world.answer_to(token).records(Section::Answer)
+}
+
+/// A reply that says a lot about other names: in the answer beside the way, in authority and additional.
+fn poisoned(name: &str) -> Reply {
+    let mut reply = Reply::answer(&[&format!("{name} 86400 IN A 192.0.2.1"), EVIL]);
+    for line in ["bank.test. 86400 IN NS ns.evil.test.", "test. 86400 IN NS ns.evil.test.", EVIL] {
+        reply.sections[1].push(record(line));
+    }
+    for line in ["ns.bank.test. 86400 IN A 203.0.113.66", "bank.test. 86400 IN DNAME evil.test.", EVIL] {
+        reply.sections[2].push(record(line));
+    }
+    reply
+}
+
+/// The names that a poisoner is after.
+fn victims() -> [Ask; 7] {
+    [
+        www(Type::A),
+        www(Type::AAAA),
+        ask("bank.test.", Type::NS),
+        ask("ns.bank.test.", Type::A),
+        ask("bank.test.", Type::DNAME),
+        ask("ns.evil.test.", Type::A),
+        ask("test.", Type::NS),
+    ]
+}
+
+/// Kaminsky (CVE-2008-1447), and the records that other forwarders believed (CVE-2021-25220, CVE-2025-11411, CVE-2025-40778,
+/// MaginotDNS): a reply is kept under its own question, and for that only.
+#[test]
+fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
+    let mut world = world();
+    for number in 0..20u16 {
+        let name = format!("r{number}.bank.test.");
+        ask_and_reply(&mut world, &ask(&name, Type::A).id(number), &poisoned(&name));
+        for (place, victim) in victims().into_iter().enumerate() {
+            // An answer that is not kept, so that the next round finds things as they were.
+            let gone = Reply::rcode(Rcode::NXDOMAIN);
+            ask_and_reply(&mut world, &victim.id(1000 + number * 10 + place as u16), &gone);
+        }
+    }
+    // What it said of itself is kept.
+    assert_eq!(
+        from_cache(&mut world, &ask("r3.bank.test.", Type::A)),
+        ["r3.bank.test. 86400 IN A 192.0.2.1"]
+    );
+}
+
+/// The same with the victim on the way: an alias of the attacker's that leads to it, with its "address" at once.
+#[test]
+fn what_an_alias_leads_to_is_not_learned_from_the_reply_about_the_alias() {
+    for qtype in [Type::A, Type::AAAA] {
+        let mut world = world();
+        let address = if qtype == Type::A { EVIL } else { "www.bank.test. 86400 IN AAAA 2001:db8:bad::1" };
+        let alias = Reply::answer(&["www.evil.test. 86400 IN CNAME www.bank.test.", address]);
+        ask_and_reply(&mut world, &ask("www.evil.test.", qtype), &alias);
+        assert_eq!(from_cache(&mut world, &ask("www.evil.test.", qtype).id(2)).len(), 2);
+        assert!(goes_out(&mut world, &www(Type::A).id(3)));
+        assert!(goes_out(&mut world, &www(Type::AAAA).id(4)));
+    }
+}
+
+/// CVE-2025-40778 again: a DNAME over everything, which guesses without end could have brought (every name below it is a new
+/// try), is data of the one question that it came with.
+#[test]
+fn a_dname_answers_no_question_but_the_one_it_came_with() {
+    let mut world = world();
+    let name = "r1.bank.test.";
+    let mut dname = Reply::answer(&["bank.test. 86400 IN DNAME evil.test."]);
+    dname.sections[0].push(record("r1.bank.test. 86400 IN CNAME r1.evil.test."));
+    dname.sections[0].push(record("r1.evil.test. 86400 IN A 203.0.113.66"));
+    ask_and_reply(&mut world, &ask(name, Type::A), &dname);
+    assert_eq!(from_cache(&mut world, &ask(name, Type::A).id(2)).len(), 3);
+    assert!(goes_out(&mut world, &www(Type::A).id(3)));
+    assert!(goes_out(&mut world, &ask("bank.test.", Type::DNAME).id(4)));
+    assert!(goes_out(&mut world, &ask("r1.evil.test.", Type::A).id(5)));
+    assert!(goes_out(&mut world, &ask("deep.r1.bank.test.", Type::A).id(6)));
+}
+
+/// MaginotDNS: data of one group of upstreams never answer for another, whatever they say.
+#[test]
+fn what_one_group_of_upstreams_says_of_another_s_names_stays_unheard() {
+    let mut settings = settings();
+    let zone = Zone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
+    settings.upstream.zones.push(zone);
+    let mut world = World::with_cache(settings, OCTETS);
+    ask_and_reply(&mut world, &ask("www.evil.test.", Type::A), &poisoned("www.evil.test."));
+    let alias = Reply::answer(&["a.evil.test. 86400 IN CNAME www.bank.test.", EVIL]);
+    ask_and_reply(&mut world, &ask("a.evil.test.", Type::A), &alias);
+    ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
+    assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
+}
+
+/// Forging while an entry is refreshed: the old data stay until somebody is believed.
+#[test]
+fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
+    let mut world = world();
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+    world.run(Span::from_millis(95_500));
+    let token = world.ask(&www(Type::A).id(2));
+    assert_eq!(world.answer_to(token).records(Section::Answer), ["www.bank.test. 5 IN A 198.51.100.7"]);
+    let refresh = last(&world);
+    let evil = Reply::answer(&[EVIL]).to(&refresh.bytes);
+    for distance in 1..=u16::MAX {
+        let mut evil = evil.clone();
+        wire::header::set_id(&mut evil, wire::header::id(&refresh.bytes).wrapping_add(distance));
+        world.reply(refresh.link, &evil);
+    }
+    world.reply(refresh.link, &evil);
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 5 IN A 198.51.100.7"]);
+    let again = last(&world);
+    assert_eq!(again.transport, Transport::Tcp);
+    world.reply(again.link, &Reply::answer(&[NEW]).to(&again.bytes));
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [NEW]);
+}
+
+/// Negative poisoning: a forged "no such name" or failure that is not believed is not kept either.
+#[test]
+fn what_is_not_believed_is_not_kept() {
+    let soa = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 86_400, 86_400) };
+    for evil in
+        [soa, Reply::rcode(Rcode::SERVFAIL), Reply::empty("test.", 86_400, 86_400), Reply::answer(&[EVIL])]
+    {
+        let mut world = world();
+        let token = world.ask(&www(Type::A));
+        let asked = last(&world);
+        // A wrong ID, then a letter in the other case.
+        for twist in [0, 13] {
+            let mut evil = evil.to(&asked.bytes);
+            evil[twist] ^= 0x20;
+            world.reply(asked.link, &evil);
+        }
+        assert!(world.answers_to(token).is_empty());
+        assert_eq!(world.engine.cached().0, 0);
+        let asked = last(&world);
+        world.reply(asked.link, &Reply::answer(&[OLD]).to(&asked.bytes));
+        assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), [OLD]);
+    }
+}
+
+/// RFC 2308 section 5: "no such name" without an SOA, or with that of a zone that cannot have the name, is kept by nobody.
+#[test]
+fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
+    let nxdomain = |reply: Reply| Reply { rcode: Rcode::NXDOMAIN, ..reply };
+    for reply in [
+        nxdomain(Reply::default()),
+        nxdomain(Reply::empty("evil.test.", 86_400, 86_400)),
+        nxdomain(Reply::empty("b.www.bank.test.", 86_400, 86_400)),
+        Reply::default(),
+        Reply::empty("evil.test.", 86_400, 86_400),
+    ] {
+        let mut world = world();
+        ask_and_reply(&mut world, &www(Type::A), &reply);
+        assert!(goes_out(&mut world, &www(Type::A).id(2)), "{:?}", reply.rcode);
+    }
+    // RFC 8020 is not used: that a name does not exist says nothing of those below.
+    let mut world = world();
+    ask_and_reply(&mut world, &ask("bank.test.", Type::A), &nxdomain(Reply::empty("test.", 600, 600)));
+    assert!(goes_out(&mut world, &www(Type::A)));
+}
+
+/// Ghost and phoenix domains (CVE-2012-1033, CVE-2022-30698, CVE-2022-30699): asking for data does not keep them alive.
+#[test]
+fn asking_again_and_again_never_prolongs_a_life() {
+    let mut world = plain();
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+    for second in 1..100u16 {
+        world.run(Span::from_secs(1));
+        let records = from_cache(&mut world, &www(Type::A).id(second));
+        assert_eq!(records, [format!("www.bank.test. {} IN A 198.51.100.7", 100 - second)]);
+        // Nor do questions for names around it.
+        let name = format!("n{second}.www.bank.test.");
+        ask_and_reply(&mut world, &ask(&name, Type::A).id(second), &poisoned(&name));
+    }
+    world.run(Span::from_secs(1));
+    assert!(goes_out(&mut world, &www(Type::A)));
+}
+
+/// The same where entries are refreshed: what was revoked is gone with the first refresh.
+#[test]
+fn a_refresh_replaces_what_was_revoked() {
+    let mut world = world();
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+    world.run(Span::from_secs(95));
+    world.ask(&www(Type::A).id(2));
+    let refresh = last(&world);
+    let gone = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 600, 600) };
+    world.reply(refresh.link, &gone.to(&refresh.bytes));
+    let token = world.ask(&www(Type::A).id(3));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::NXDOMAIN);
+}
+
+/// Stale data as a weapon: whoever silences the upstreams prolongs what was revoked by `stale`, and no longer.
+#[test]
+fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
+    let mut settings = settings();
+    settings.cache.stale = Span::from_secs(600);
+    let mut world = World::with_cache(settings, OCTETS);
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+    let mut stale = 0;
+    for minute in 1..30u16 {
+        world.run(Span::from_secs(60));
+        let token = world.ask(&www(Type::A).id(minute).edns(1232, false));
+        world.run(Span::from_secs(5));
+        let answer = world.answer_to(token);
+        if answer.at.0 < 100_000_000_000 {
+            continue;
+        }
+        match answer.rcode() {
+            Rcode::NOERROR => {
+                stale += 1;
+                assert!(answer.at.0 <= 700_000_000_000, "stale data after {:?}", answer.at);
+                assert_eq!(answer.records(Section::Answer), ["www.bank.test. 30 IN A 198.51.100.7"]);
+                assert_eq!(answer.ede(), Some(3), "the client is told");
+            }
+            rcode => assert_eq!(rcode, Rcode::SERVFAIL),
+        }
+    }
+    assert!(stale >= 8, "{stale}");
+}
+
+/// Lives that nobody should believe: beyond 2^31 (RFC 2181 section 8) and beyond what the configuration allows.
+#[test]
+fn a_ttl_of_years_is_a_day_and_one_with_the_highest_bit_is_none() {
+    let with_ttl = |ttl: u32| Reply::answer(&[&format!("www.bank.test. {ttl} IN A 203.0.113.66")]);
+    let mut world = plain();
+    ask_and_reply(&mut world, &www(Type::A), &with_ttl(0x7fff_ffff));
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), ["www.bank.test. 86400 IN A 203.0.113.66"]);
+    world.run(Span::from_secs(86_400));
+    for (number, ttl) in [0x8000_0000, 0xffff_ffff, 0].into_iter().enumerate() {
+        let number = number as u16;
+        ask_and_reply(&mut world, &www(Type::A).id(10 + number), &with_ttl(ttl));
+        assert!(goes_out(&mut world, &www(Type::A).id(20 + number)), "{ttl:#x} is kept");
+        let asked = last(&world);
+        world.reply(asked.link, &with_ttl(0).to(&asked.bytes));
+    }
+    // "No such name" for a week is no such name for an hour.
+    let gone = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 604_800, 604_800) };
+    ask_and_reply(&mut world, &www(Type::MX), &gone);
+    world.run(Span::from_secs(3_599));
+    assert!(!goes_out(&mut world, &www(Type::MX).id(2)));
+    world.run(Span::from_secs(2));
+    assert!(goes_out(&mut world, &www(Type::MX).id(3)));
+}
+
+/// Kept failures as a weapon (RFC 9520): they concern their own question, do not touch data, and are soon over.
+#[test]
+fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
+    let mut settings = settings();
+    settings.upstream.tries = 1;
+    settings.cache.stale = Span::ZERO;
+    let mut world = World::with_cache(settings, OCTETS);
+    let failure = Reply::rcode(Rcode::SERVFAIL);
+    // Data that are still good stay when their refresh fails.
+    ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
+    world.run(Span::from_secs(92));
+    world.ask(&www(Type::A).id(2));
+    let refresh = last(&world);
+    world.reply(refresh.link, &failure.to(&refresh.bytes));
+    assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 8 IN A 198.51.100.7"]);
+    // A failure of one type says nothing of another, nor of another name, nor of the same with other bits.
+    ask_and_reply(&mut world, &www(Type::MX).id(4), &failure);
+    assert!(goes_out(&mut world, &www(Type::TXT).id(5)));
+    assert!(goes_out(&mut world, &www(Type::MX).id(6).edns(1232, true)));
+    assert!(goes_out(&mut world, &ask("bank.test.", Type::MX).id(7)));
+    assert_eq!(from_cache(&mut world, &www(Type::MX).id(8)), [""; 0]);
+    // However often it fails, and whoever asks meanwhile: after half a minute the upstream is asked again.
+    for round in 0..20u16 {
+        world.run(Span::from_secs(33));
+        ask_and_reply(&mut world, &www(Type::MX).id(100 + round), &failure);
+        for again in 0..50 {
+            assert!(!goes_out(&mut world, &www(Type::MX).id(1000 + round * 50 + again)));
+        }
+    }
+}
+
+/// BIND CVE-2023-5679, CVE-2024-4076: synthesis out of expired data, with settings that change meanwhile.
+#[test]
+fn synthesis_out_of_expired_data_goes_on_through_failures_and_reloads() {
+    let legs = |asked: &Asked| match asked.qtype() {
+        Type::A => Reply::answer(&[OLD]),
+        _ => Reply::empty("bank.test.", 60, 60),
+    };
+    let dead = std::rc::Rc::new(std::cell::Cell::new(false));
+    let state = dead.clone();
+    let mut world = world();
+    world.upstreams(move |asked, _| {
+        if state.get() { vec![] } else { vec![deliver(asked, Span::from_millis(1), &legs(asked))] }
+    });
+    world.ask(&www(Type::AAAA));
+    world.run(Span::from_secs(1));
+    dead.set(true);
+    for round in 0..40u16 {
+        world.run(Span::from_secs(60));
+        let mut reloaded: Settings = settings();
+        reloaded.dns64.break_dnssec = round % 2 == 0;
+        reloaded.dns64.prefixes =
+            vec![["2001:db8:64::/96", "2001:db8:65::/96"][usize::from(round % 2)].parse().unwrap()];
+        world.engine.configure(reloaded);
+        let token = world.ask(&www(Type::AAAA).id(round));
+        world.run(Span::from_secs(8));
+        let expected = ["2001:db8:64::c633:6407", "2001:db8:65::c633:6407"][usize::from(round % 2)];
+        assert_eq!(world.answer_to(token).addresses(), [expected], "round {round}");
+    }
+    assert!(world.count(Counter::CacheHitsStale) > 30);
+    assert!(world.answers.iter().all(|answer| !answer.flags().contains(Flags::TC)));
+}

@@ -1,0 +1,103 @@
+//! `docs/attacks.md` names a test for every attack. Every one of them is there, and is a test; so is every file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rows that the page has at least.
+const ROWS: usize = 60;
+/// Lines between `#[test]` and the name of the function, at most.
+const ATTRIBUTES: usize = 6;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The rows of all tables, as cells.
+fn rows(page: &str) -> Vec<Vec<&str>> {
+    let lines = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let cells = lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
+    cells.filter(|cells| cells[0] != "attack").collect()
+}
+
+/// What stands between backquotes.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// The names of all tests below a folder.
+fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            tests_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a readable file");
+            let lines: Vec<&str> = text.lines().map(str::trim).collect();
+            for at in (0..lines.len()).filter(|&at| lines[at] == "#[test]") {
+                let name = lines[at..].iter().take(ATTRIBUTES).find_map(|line| line.strip_prefix("fn "));
+                let name = name.and_then(|rest| rest.split('(').next()).expect("a test has a name");
+                found.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+/// What is wrong with a page, given the tests that there are.
+fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
+    let mut faults = vec![];
+    for cells in rows(page) {
+        let [attack, reference, _, stands, shown] = cells[..] else {
+            faults.push(format!("{:?} has {} cells", cells[0], cells.len()));
+            continue;
+        };
+        if reference.is_empty() || quoted(shown).next().is_none() {
+            faults.push(format!("{attack}: without reference or test"));
+        }
+        let files =
+            quoted(stands).chain(quoted(shown)).filter(|word| word.contains('/') && word.contains('.'));
+        for file in files.filter(|file| !file.contains(':') && !root().join(file).is_file()) {
+            // A prefix is no file.
+            if file.ends_with(".rs") || file.ends_with(".txt") || file.ends_with(".md") {
+                faults.push(format!("{attack}: there is no {file}"));
+            }
+        }
+        for name in quoted(shown).filter(|word| !word.contains('/')) {
+            if !tests.contains(name) {
+                faults.push(format!("{attack}: there is no test {name}"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_attack_in_the_museum_has_a_test_that_exists() {
+    let page = fs::read_to_string(root().join("docs/attacks.md")).expect("docs/attacks.md");
+    let mut tests = BTreeSet::new();
+    tests_below(&root().join("crates"), &mut tests);
+    assert!(tests.len() > 300, "only {} tests found", tests.len());
+    let faults = faults(&page, &tests);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let rows = rows(&page);
+    assert!(rows.len() >= ROWS, "{} rows", rows.len());
+    let names: BTreeSet<_> = rows.iter().map(|cells| cells[0]).collect();
+    assert_eq!(names.len(), rows.len(), "an attack is listed twice");
+}
+
+#[test]
+fn a_page_that_names_what_is_not_there_has_faults() {
+    let tests = BTreeSet::from(["a_test".to_owned()]);
+    let good = "| An attack, 2020 | CVE-2020-1 | harm | `docs/attacks.md` | `a_test` |";
+    assert_eq!(faults(good, &tests), [""; 0]);
+    for (from, to) in [
+        ("`a_test`", "`another_test`"),
+        ("`a_test`", ""),
+        ("`a_test`", "`scenarios/nothing.txt`"),
+        ("docs/attacks.md", "docs/nothing.md"),
+        (" CVE-2020-1 ", "  "),
+        ("harm", "harm | and more"),
+    ] {
+        assert_eq!(faults(&good.replace(from, to), &tests).len(), 1, "{from} -> {to}");
+    }
+}
