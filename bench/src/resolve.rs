@@ -212,6 +212,7 @@ fn settings(what: What) -> Settings {
         },
         udp_size: 1232,
         client_subnet: Default::default(),
+        cookies: Default::default(),
         pending_per_client: 65_536,
         queries_per_client: 0,
         responses_per_client: 0,

@@ -1,6 +1,7 @@
 //! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
 
 use crate::chain::{Chain, leads_on};
+use crate::cookie::Cookie;
 use crate::embed::{self, Fate, Tally};
 use crate::rules::Applicable;
 use crate::settings::Dns64;
@@ -32,6 +33,8 @@ pub struct Asker<'a> {
     pub subnet: Option<&'a Subnet>,
     /// Its scope.
     pub scope: u8,
+    /// The cookie that the answer carries (RFC 7873 section 5.2); none without an OPT record.
+    pub cookie: Option<&'a Cookie>,
     /// Octets that the answer may take.
     pub limit: usize,
     /// The UDP size that we announce.
@@ -52,6 +55,12 @@ impl Asker<'_> {
         self.flags.contains(Flags::AD) || self.edns.is_some_and(|edns| edns.dnssec_ok)
     }
 
+    /// Whether the client has brought a cookie of ours: it is where it seems to be.
+    #[inline]
+    pub fn has_valid_cookie(&self) -> bool {
+        self.cookie.is_some_and(Cookie::is_valid)
+    }
+
     /// Which records of DNSSEC the client takes.
     #[inline]
     fn takes(&self) -> Takes {
@@ -62,10 +71,11 @@ impl Asker<'_> {
 
     pub(crate) fn opt_octets(&self, reason: Option<u16>) -> usize {
         let subnet = self.subnet.map_or(0, Subnet::octets);
+        let cookie = self.cookie.map_or(0, |_| Cookie::OCTETS);
         match (self.edns, reason) {
             (None, _) => 0,
-            (Some(_), None) => wire::OPT_LEN + subnet,
-            (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN + subnet,
+            (Some(_), None) => wire::OPT_LEN + subnet + cookie,
+            (Some(_), Some(_)) => wire::OPT_LEN + wire::EDE_LEN + subnet + cookie,
         }
     }
 
@@ -133,7 +143,8 @@ pub(crate) fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reaso
     let Some(edns) = asker.edns else { return 0 };
     let octets = wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
         .expect("a frame has room for a question and an OPT record");
-    asker.subnet.map_or(octets, |subnet| subnet.append(asker.scope, room, octets))
+    let octets = asker.subnet.map_or(octets, |subnet| subnet.append(asker.scope, room, octets));
+    asker.cookie.map_or(octets, |cookie| cookie.append(room, octets))
 }
 
 /// What an answer that is passed on consists of.
@@ -413,6 +424,10 @@ impl<'b, 'm> Page<'b, 'm> {
             debug_assert!(written.is_ok(), "room was reserved");
             if let Some(subnet) = asker.subnet {
                 subnet.append_to(&mut self.builder, asker.scope);
+            }
+            if let Some(cookie) = asker.cookie {
+                let written = self.builder.option(wire::COOKIE, cookie.data());
+                debug_assert!(written.is_ok(), "room was reserved");
             }
         }
         let reason = asker.edns.and(reason);

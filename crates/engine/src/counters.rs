@@ -153,6 +153,14 @@ counters! {
     SuspectSubnet = "forgery_suspects_total" {"reason": "client_subnet"};
     /// Messages from an upstream that are no responses.
     SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
+    /// Queries with the cookie of a client that has none of ours yet.
+    CookieNew = "cookies_total" {"result": "new"};
+    /// Queries with a cookie of ours.
+    CookieValid = "cookies_total" {"result": "valid"};
+    /// Queries with a server cookie that is wrong, of another address, or too old.
+    CookieInvalid = "cookies_total" {"result": "invalid"};
+    /// Queries with a cookie of a length that is not allowed.
+    CookieMalformed = "cookies_total" {"result": "malformed"};
     /// Questions answered out of the cache with data.
     CacheHitsPositive = "cache_hits_total" {"kind": "positive"};
     /// Questions answered out of the cache: there is nothing.

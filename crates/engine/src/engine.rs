@@ -24,7 +24,7 @@ use crate::rate::{Rates, Verdict};
 use crate::servers::Servers;
 use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
-use crate::time::{Instant, Span};
+use crate::time::{Clock, Instant, Span};
 use crate::timer::Wheel;
 use crate::waiter::{Recalled, Waiter};
 use wire::Rcode;
@@ -51,6 +51,7 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) rates: Rates,
     pub(crate) cache: Cache,
+    pub(crate) clock: Clock,
     /// Counts the settings: what was approved under others has to be looked at again.
     pub(crate) generation: u32,
     /// The configuration has changed: links to servers that it no longer names are to be closed.
@@ -83,6 +84,7 @@ impl Engine {
             counters: Counters::default(),
             rates,
             cache,
+            clock: Clock::default(),
             generation: 1,
             stale_links: false,
         }
@@ -103,6 +105,11 @@ impl Engine {
     /// This engine is one of so many that share what a client network may do (`queries_per_client`).
     pub fn share_limits(&mut self, workers: usize) {
         self.rates.share(u32::try_from(workers).unwrap_or(u32::MAX));
+    }
+
+    /// Tells what time it is in the world, for the timestamps of cookies: at start, and whenever that clock was set.
+    pub fn set_unix_time(&mut self, now: Instant, unix_secs: u64) {
+        self.clock = Clock::set(now, unix_secs);
     }
 
     /// The settings in force.
@@ -335,9 +342,11 @@ pub(crate) fn send(
     let mut verdict = Verdict::Within;
     let taken = out.answer(client, asker.limit, |frame| {
         let mut done = write(frame, asker);
-        // Over TCP the client is where it says that it is: nobody is flooded with what he did not ask for.
+        // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
+        // ask for.
         if let Some(rates) = rates
             && client.carrier == Carrier::Udp
+            && !asker.has_valid_cookie()
         {
             verdict = rates.response(now, client.address, asker.question, done.rcode);
         }

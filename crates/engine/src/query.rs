@@ -42,7 +42,7 @@ impl Engine {
         if rate == Verdict::Beyond && from.carrier == Carrier::Udp {
             return self.counters.count(Counter::DroppedQueryRate);
         }
-        let mut subnet = Ok(None);
+        let (mut subnet, mut cookie) = (Ok(None), Ok(None));
         let mut asker = Asker {
             id: header::id(message),
             flags,
@@ -50,6 +50,7 @@ impl Engine {
             edns: None,
             subnet: None,
             scope: 0,
+            cookie: None,
             limit: answer_limit(from.carrier, None, self.settings.udp_size),
             own_size: self.settings.udp_size,
         };
@@ -58,19 +59,28 @@ impl Engine {
             asker.question = parsed.question();
             asker.edns = parsed.opt().map(|opt| Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
             asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
-            if self.settings.client_subnet == ClientSubnet::Forward
-                && let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0)
-            {
-                subnet = Subnet::of_query(&opt);
-                asker.subnet = subnet.as_ref().map_or(None, Option::as_ref);
+            if let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0) {
+                if self.settings.client_subnet == ClientSubnet::Forward {
+                    subnet = Subnet::of_query(&opt);
+                    asker.subnet = subnet.as_ref().map_or(None, Option::as_ref);
+                }
+                cookie = self.cookie_for(&opt, from, now);
+                asker.cookie = cookie.as_ref().map_or(None, Option::as_ref);
             }
         }
         if rate != Verdict::Within {
             return self.curb(now, from, &asker, out);
         }
-        // RFC 7871 section 7.2.1.
-        let malformed = subnet.is_err().then_some((Rcode::FORMERR, None));
-        match self.objection(from, flags, &parsed).or(malformed) {
+        // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
+        let malformed = (subnet.is_err() || cookie.is_err()).then_some((Rcode::FORMERR, None));
+        let alone = if parsed.is_err() { self.cookie_alone(from, message, now) } else { None };
+        let objection = match &alone {
+            Some((edns, cookie)) => {
+                Some((asker.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
+            }
+            None => self.objection(from, flags, &parsed).or(malformed),
+        };
+        match objection {
             Some((rcode, reason)) => {
                 out.note(|| Note::Refused { rcode, reason });
                 send(self.exit(now), from, &asker, out, |frame, asker| {
@@ -223,6 +233,7 @@ impl Engine {
         waiter.wishes = wishes;
         waiter.subnet = asker.subnet.copied();
         waiter.scope = scope;
+        waiter.cookie = asker.cookie.copied();
         waiter.stage = stage;
         waiter.hash = question.hash;
         waiter.question_len = asker.question.len() as u16;

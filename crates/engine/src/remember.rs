@@ -330,7 +330,17 @@ impl Engine {
 /// Who takes everything that the bits of a question let through, in a message of any size.
 pub(crate) fn nobody(wishes: Wishes, question: &[u8]) -> Asker<'_> {
     let edns = wishes.has(Wishes::DO).then_some(Edns { size: 0, dnssec_ok: true });
-    Asker { id: 0, flags: Flags(0), question, edns, limit: MESSAGE, own_size: 0, subnet: None, scope: 0 }
+    Asker {
+        id: 0,
+        flags: Flags(0),
+        question,
+        edns,
+        limit: MESSAGE,
+        own_size: 0,
+        subnet: None,
+        scope: 0,
+        cookie: None,
+    }
 }
 
 /// A message that we wrote, without its OPT record, which is the last one.

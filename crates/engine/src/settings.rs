@@ -1,6 +1,7 @@
 //! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
 //! in a new one.
 
+use crate::cookie::Cookies;
 use crate::own::Own;
 use crate::policy::Policy;
 use crate::rules::Rules;
@@ -304,6 +305,8 @@ pub struct Settings {
     pub udp_size: u16,
     /// What is done with client subnets.
     pub client_subnet: ClientSubnet,
+    /// What is done with cookies.
+    pub cookies: Cookies,
     /// Pending client questions of one network (IPv6 /64, IPv4 /32).
     pub pending_per_client: u32,
     /// Questions of one network in a second; 0: no limit.

@@ -42,6 +42,26 @@ impl From<std::time::Duration> for Span {
     }
 }
 
+/// What the engine's time is in the world's: Unix time, which the driver tells and corrects. It is for the timestamps in
+/// cookies alone; nothing waits by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// Unix time at the origin of the engine's time, in seconds, modulo 2^64: it may lie before 1970.
+    origin_secs: u64,
+}
+
+impl Clock {
+    /// A clock that shows `unix_secs` at `now`.
+    pub(crate) fn set(now: Instant, unix_secs: u64) -> Clock {
+        Clock { origin_secs: unix_secs.wrapping_sub(now.0 / 1_000_000_000) }
+    }
+
+    /// Unix time, modulo 2^32: what RFC 9018 section 4.3 writes into cookies.
+    pub(crate) fn unix_secs(self, now: Instant) -> u32 {
+        self.origin_secs.wrapping_add(now.0 / 1_000_000_000) as u32
+    }
+}
+
 impl Add<Span> for Instant {
     type Output = Instant;
     fn add(self, span: Span) -> Instant {

@@ -1,6 +1,7 @@
 //! Client questions that wait for an upstream.
 
 use crate::answer::{Asker, Edns};
+use crate::cookie::Cookie;
 use crate::enforce::UNDECIDED;
 use crate::face::{Carrier, Client};
 use crate::flight::{Question, Wishes};
@@ -91,6 +92,8 @@ pub struct Waiter {
     /// For how many bits of the client subnet the answer counts: the most that any reply said that it rests on. What is
     /// made of two legs counts only where both do, and RFC 7871 section 7.2.1 has the longest of several RRsets too.
     pub scope: u8,
+    /// The cookie for its answer.
+    pub cookie: Option<Cookie>,
     pub stage: Stage,
     pub cause: Cause,
     /// The rule of a response policy zone that decides.
@@ -140,6 +143,7 @@ impl Default for Waiter {
             wishes: Wishes::default(),
             subnet: None,
             scope: 0,
+            cookie: None,
             stage: Stage::Direct,
             cause: Cause::NoData,
             policy: UNDECIDED,
@@ -214,6 +218,7 @@ impl Waiter {
             edns: self.edns,
             subnet: self.subnet.as_ref(),
             scope: self.scope,
+            cookie: self.cookie.as_ref(),
             limit: answer_limit(self.client.carrier, self.edns, own_size),
             own_size,
         }

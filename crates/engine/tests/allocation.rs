@@ -147,6 +147,7 @@ fn settings(lookup: Lookup) -> Settings {
         },
         udp_size: 1232,
         client_subnet: ClientSubnet::Forward,
+        cookies: Default::default(),
         pending_per_client: 1000,
         queries_per_client: 0,
         responses_per_client: 0,

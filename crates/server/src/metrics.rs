@@ -202,6 +202,7 @@ fn help(name: &str) -> &'static str {
         "dropped_total" => "Messages dropped, by reason.",
         "forgery_suspects_total" => "Messages from upstream addresses that were not believed, by reason.",
         "client_subnets_left_out_total" => "Questions asked without their client subnet, by reason.",
+        "cookies_total" => "Messages from clients with a DNS cookie, by what it was worth.",
         "joined_total" => "Questions that joined one in flight.",
         "upstream_queries_total" => "Questions to upstreams.",
         "upstream_duration_seconds" => "Time from a question to an upstream to its reply.",

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Overrides, load};
 use datapath::{Full, Shared};
+use engine::cookie::Secret;
 use engine::limits::{HOPS, LINKS};
 use engine::servers::Server;
 use engine::{Counters, Engine, Settings};
@@ -45,6 +46,8 @@ pub struct Running {
     pub overrides: Overrides,
     /// Whether `--demo` is on.
     pub demo: bool,
+    /// What makes server cookies when the configuration has no secret: the same in all workers, and after a reload.
+    pub cookie_secret: Secret,
     /// What each worker said last.
     pub last: Arc<Mutex<Vec<Option<Arc<View>>>>>,
     /// How many files may be open, and who needs them.
@@ -206,14 +209,14 @@ impl Running {
 
     /// Tells everybody, or nobody. Returns where each worker says that it has done it.
     fn apply(&self, old: &Config, new: &Config) -> Result<Vec<oneshot::Receiver<()>>, String> {
-        let settings = new.settings();
+        let settings = engine_settings(new, self.cookie_secret);
         let mut told = Vec::new();
         for worker in 0..self.workers.workers() {
             match self.configure(worker, settings.clone()) {
                 Ok(done) => told.push(done),
                 Err(full) => {
                     // The one that refused, too: it may have the order although it could not be woken.
-                    let settings = old.settings();
+                    let settings = engine_settings(old, self.cookie_secret);
                     for worker in 0..=worker {
                         let _ = self.configure(worker, settings.clone());
                     }
@@ -235,6 +238,15 @@ impl Running {
         })?;
         Ok(done)
     }
+}
+
+/// What the engines are told: without a secret in the configuration, cookies are made with the one drawn at start.
+pub fn engine_settings(config: &Config, drawn: Secret) -> Settings {
+    let mut settings = config.settings();
+    if settings.cookies.secrets.is_empty() {
+        settings.cookies.secrets.push(drawn);
+    }
+    settings
 }
 
 /// How many files may be open, and how many of them the workers need.

@@ -7,9 +7,10 @@ use crate::cli::Serve;
 use crate::config::{
     Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Format, Level, Loaded, Steer, limits, load,
 };
-use crate::running::{Files, Running, stream_limits};
+use crate::running::{Files, Running, engine_settings, stream_limits};
 use crate::{control, http};
 use datapath::{Options, Shared, Worker, identity};
+use engine::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{BoundStreams, Questions, Streams};
 
@@ -89,7 +90,8 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     let streams = streams
         .start(Arc::new(Post(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
-    let threads = start_workers(workers, &config, &streams)?;
+    let cookie_secret = Secret(random()?);
+    let threads = start_workers(workers, &config, cookie_secret, &streams)?;
     let running = Arc::new(Running {
         workers: shared,
         streams,
@@ -97,6 +99,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         source,
         overrides,
         demo: demo.is_some(),
+        cookie_secret,
         last: Arc::default(),
         files,
         started: Instant::now(),
@@ -291,25 +294,37 @@ impl Questions for Post {
 fn start_workers(
     workers: Vec<Worker<Engine>>,
     config: &Config,
+    cookie_secret: Secret,
     streams: &Streams,
 ) -> Result<Vec<JoinHandle<Engine>>, String> {
     // What is large in them is shared.
-    let settings = config.settings();
+    let settings = engine_settings(config, cookie_secret);
     let count = workers.len();
     let capacity = config.capacity(count);
     workers
         .into_iter()
         .map(|worker| {
-            let mut seed = [0u8; 32];
-            getrandom::fill(&mut seed)
-                .map_err(|error| format!("the system has no random numbers: {error}"))?;
-            let mut engine = Engine::new(settings.clone(), capacity, seed);
+            let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
+            engine.set_unix_time(datapath::now(), unix_secs());
+            // Somebody may set the system's clock at any time.
+            let hook = |engine: &mut Engine, now| engine.set_unix_time(now, unix_secs());
             worker
-                .start(engine, streams.clone(), Box::new(|_, _| {}))
+                .start(engine, streams.clone(), Box::new(hook))
                 .map_err(|error| format!("cannot start a worker: {error}"))
         })
         .collect()
+}
+
+fn random<const OCTETS: usize>() -> Result<[u8; OCTETS], String> {
+    let mut octets = [0; OCTETS];
+    getrandom::fill(&mut octets).map_err(|error| format!("the system has no random numbers: {error}"))?;
+    Ok(octets)
+}
+
+/// Unix time; 0 on a system whose clock is before 1970.
+fn unix_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// Says that the server is ready, and waits for signals, for scrapes and for commands; then for the end of what is

@@ -1,5 +1,6 @@
 //! EDNS (RFC 6891): the OPT record of a message, and the writing of a new one; extended DNS errors (RFC 8914).
 
+use crate::header;
 use crate::types::Type;
 
 /// Octets of an OPT record without options: root owner, type, size, extended RCODE, version, flags, RDLENGTH.
@@ -13,6 +14,9 @@ pub const OPTION_HEADER: usize = 4;
 
 /// The option code of client subnets (RFC 7871 section 6).
 pub const CLIENT_SUBNET: u16 = 8;
+
+/// The option code of cookies (RFC 7873 section 4).
+pub const COOKIE: u16 = 10;
 
 /// The option code of extended DNS errors.
 const EDE: u16 = 15;
@@ -112,6 +116,24 @@ impl<'a> Iterator for Options<'a> {
         self.rest = rest;
         Some((u16::from_be_bytes([head[0], head[1]]), data))
     }
+}
+
+/// The OPT record of a message that has no question and no other record: what asks for a cookie alone (RFC 7873 section
+/// 5.4). None: the message is another, or malformed.
+pub fn sole_opt(message: &[u8]) -> Option<Opt<'_>> {
+    let record = message.get(header::HEADER..)?;
+    let counts = [header::qdcount(message), header::ancount(message), header::nscount(message)];
+    let fixed: &[u8; OPT_LEN] = record.first_chunk()?;
+    let [root, t0, t1, .., l0, l1] = *fixed;
+    let end = OPT_LEN + usize::from(u16::from_be_bytes([l0, l1]));
+    let is_opt = root == 0 && Type(u16::from_be_bytes([t0, t1])) == Type::OPT;
+    if counts != [0; 3] || header::arcount(message) != 1 || !is_opt {
+        return None;
+    }
+    let record = record.get(..end)?;
+    let mut options = Options::new(&record[OPT_LEN..]);
+    options.by_ref().for_each(drop);
+    if options.is_empty() { Opt::new(record) } else { None }
 }
 
 /// Writes an OPT record at the start of `buf`, with an extended error without text if `ede` is given. Returns the
@@ -269,6 +291,22 @@ mod tests {
         let options: Vec<_> = opt.options().collect();
         assert_eq!(options, [(15, &[0, 29][..]), (8, &[0, 1, 24, 0, 203, 0, 113][..])]);
         assert!(opt.dnssec_ok() && opt.udp_size() == 1232);
+    }
+
+    #[test]
+    fn a_message_of_nothing_but_an_opt_record_is_read_and_no_other() {
+        let good = b"\x12\x34\x01\0\0\0\0\0\0\0\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\x0c\0\x0a\0\x08abcdefgh";
+        let opt = sole_opt(good).unwrap();
+        assert_eq!(opt.options().collect::<Vec<_>>(), [(COOKIE, &b"abcdefgh"[..])]);
+        for length in 0..good.len() {
+            assert!(sole_opt(&good[..length]).is_none(), "{length} octets");
+        }
+        // A question, a record, a second one in the additional section; another owner and type; an option cut short.
+        for (at, octet) in [(5, 1), (7, 1), (9, 1), (11, 0), (11, 2), (12, 1), (14, 0x28), (26, 9)] {
+            let mut wrong = *good;
+            wrong[at] = octet;
+            assert!(sole_opt(&wrong).is_none(), "octet {at}");
+        }
     }
 
     #[test]

@@ -24,7 +24,9 @@ mod text;
 mod walk;
 
 pub use build::{Builder, Full, Mark};
-pub use edns::{CLIENT_SUBNET, EDE_LEN, OPT_LEN, OPTION_HEADER, Opt, add_option, ede, write_opt};
+pub use edns::{
+    CLIENT_SUBNET, COOKIE, EDE_LEN, OPT_LEN, OPTION_HEADER, Opt, add_option, ede, sole_opt, write_opt,
+};
 pub use header::{Flags, HEADER};
 pub use message::{Malformed, Message, Section};
 pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};

@@ -2,6 +2,7 @@
 
 mod cached;
 mod chains;
+mod cookies;
 mod dnssec;
 mod explain;
 mod forgery;

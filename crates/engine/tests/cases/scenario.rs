@@ -1,7 +1,9 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
 use super::script::{Statement, Step, cache_size, configured, read};
-use crate::world::{Answer, Ask, Asked, World, ask, canonical, client, name, subnet, subnets};
+use crate::world::{
+    Answer, Ask, Asked, COOKIE, World, ask, canonical, client, cookie_of, name, octets, subnet, subnets,
+};
 use engine::{Counter, Transport};
 use std::fs;
 use std::path::Path;
@@ -124,7 +126,7 @@ impl Play {
                 None => Ok(()),
                 Some(answer) => Err(told(answer)),
             },
-            Step::Receives { from, rcode, flags, ede, subnet: expected, sections } => {
+            Step::Receives { from, rcode, flags, ede, subnet: expected, cookie, sections } => {
                 let place = self.unread.iter().position(|answer| is_from(answer, from)).ok_or("no answer")?;
                 let answer = self.unread.remove(place);
                 self.check_frame(&answer)?;
@@ -132,6 +134,10 @@ impl Play {
                 let found = subnets(&answer.message());
                 if found != expected {
                     return Err(format!("the client subnets are {found:?}"));
+                }
+                let found = cookie_of(&answer.message());
+                if found != *cookie {
+                    return Err(format!("the cookie is {found:?}"));
                 }
                 compare(&answer, *rcode, *flags, *ede, sections)
             }
@@ -171,6 +177,10 @@ impl Play {
                     question.edns = Some((size, question.edns.is_some_and(|(_, dnssec_ok)| dnssec_ok)));
                 }
                 "subnet" => question = question.option(subnet(words.next().ok_or("subnet SUBNET")?)),
+                "cookie" => {
+                    let data = words.next().and_then(octets).ok_or("cookie HEXADECIMAL")?;
+                    question = question.option((COOKIE, data));
+                }
                 "option" => {
                     let (code, data) = (words.next(), words.next());
                     question = question.option(option(code, data).ok_or("option CODE HEX")?);
@@ -284,9 +294,7 @@ impl Play {
 
 /// An option from its code and its data in hexadecimal digits.
 fn option(code: Option<&str>, digits: Option<&str>) -> Option<(u16, Vec<u8>)> {
-    let (code, digits) = (code?.parse().ok()?, digits?);
-    let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    Some((code, (0..digits.len()).step_by(2).map(octet).collect::<Option<_>>()?))
+    Some((code?.parse().ok()?, octets(digits?)?))
 }
 
 fn is_from(answer: &Answer, from: &str) -> bool {

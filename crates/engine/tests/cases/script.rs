@@ -55,6 +55,7 @@ pub enum Step {
         flags: Flags,
         ede: Option<u16>,
         subnet: Option<String>,
+        cookie: Option<String>,
         sections: Box<[Vec<Text>; 3]>,
     },
     ReceivesNothing {
@@ -172,7 +173,7 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
 
 fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
     let mut flags = Flags(0);
-    let (mut ede, mut subnet) = (None, None);
+    let (mut ede, mut subnet, mut cookie) = (None, None, None);
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         match word {
@@ -181,11 +182,12 @@ fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
             "tc" => flags = flags.with(Flags::TC),
             "ede" => ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
             "subnet" => subnet = Some((*words.next().ok_or("subnet SUBNET")?).to_owned()),
+            "cookie" => cookie = Some((*words.next().ok_or("cookie HEXADECIMAL")?).to_owned()),
             _ => return Err(format!("{word}?")),
         }
     }
     let rcode = rcode.parse::<Rcode>().map_err(|error| error.to_string())?;
-    Ok(Step::Receives { from: from.into(), rcode, flags, ede, subnet, sections: Box::default() })
+    Ok(Step::Receives { from: from.into(), rcode, flags, ede, subnet, cookie, sections: Box::default() })
 }
 
 fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<Step, String> {
@@ -332,6 +334,11 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "edns.client-subnet" => {
             settings.client_subnet =
                 if value == "forward" { ClientSubnet::Forward } else { ClientSubnet::Off };
+        }
+        "edns.cookies" => settings.cookies.enabled = yes,
+        "edns.cookie-secret" => {
+            let secrets = value.split_whitespace().map(|word| word.parse());
+            settings.cookies.secrets = secrets.collect::<Result<_, _>>().map_err(|_| "no secret")?;
         }
         "edns.udp-size" => settings.udp_size = number()? as u16,
         "limits.queries-per-client" => settings.queries_per_client = number()?,

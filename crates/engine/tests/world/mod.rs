@@ -14,9 +14,9 @@ mod wires;
 pub use answer::{Answer, canonical};
 pub use ask::{Ask, ask, client, name};
 pub use chance::Chance;
-pub use option::{subnet, subnets};
+pub use option::{COOKIE, cookie_of, octets, subnet, subnets};
 pub use reply::{Reply, Text, record};
-pub use settings::{forwarders, networks, set_prefixes, settings};
+pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
 pub use wires::{Asked, Wires};
 
 use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
@@ -86,8 +86,10 @@ impl World {
     fn reserved(settings: Settings, capacity: Capacity, seed: u64) -> World {
         let mut chance = Chance::new(seed);
         let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
+        let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
+        engine.set_unix_time(Instant(0), START_UNIX_SECS);
         World {
-            engine: Engine::new(settings, capacity, entropy.try_into().expect("32 octets")),
+            engine,
             now: Instant(0),
             wires: Wires::default(),
             chance,

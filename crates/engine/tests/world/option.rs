@@ -5,6 +5,23 @@ use std::net::IpAddr;
 /// The option code of client subnets.
 pub const CLIENT_SUBNET: u16 = 8;
 
+/// The option code of cookies.
+pub const COOKIE: u16 = 10;
+
+/// Octets from hexadecimal digits.
+pub fn octets(digits: &str) -> Option<Vec<u8>> {
+    let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map(octet).collect()
+}
+
+/// The cookie of a message in hexadecimal digits; several with blanks between.
+pub fn cookie_of(message: &wire::Message<'_>) -> Option<String> {
+    let cookies = message.opt()?.options().filter(|(code, _)| *code == COOKIE);
+    let digits = |data: &[u8]| data.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+    let cookies: Vec<_> = cookies.map(|(_, data)| digits(data)).collect();
+    (!cookies.is_empty()).then(|| cookies.join(" "))
+}
+
 /// The client subnet `ADDRESS/SOURCE` or `ADDRESS/SOURCE/SCOPE`; without a scope that is 0.
 pub fn subnet(text: &str) -> (u16, Vec<u8>) {
     let mut words = text.split('/');

@@ -1,10 +1,15 @@
 //! Settings to start from: the defaults of the configuration file, but for a prefix that may carry the addresses
 //! of examples and an upstream of its own.
 
+use engine::cookie::Cookies;
 use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What server cookies are made with, and when it is at the start of a world: those of RFC 9018 appendix A.1.
+const COOKIE_SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
+pub const START_UNIX_SECS: u64 = 1_559_731_985;
 
 /// The one upstream.
 const UPSTREAM: &str = "192.0.2.53:53";
@@ -71,6 +76,7 @@ pub fn settings() -> Settings {
         },
         udp_size: 1232,
         client_subnet: Default::default(),
+        cookies: Cookies { enabled: true, secrets: vec![COOKIE_SECRET.parse().expect("a secret")] },
         pending_per_client: 1000,
         queries_per_client: 0,
         responses_per_client: 0,

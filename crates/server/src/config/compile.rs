@@ -63,6 +63,7 @@ impl Config {
             },
             udp_size: self.udp_size,
             client_subnet: self.client_subnet,
+            cookies: self.cookies.clone(),
             pending_per_client: self.limits.pending_per_client,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,

@@ -5,6 +5,7 @@ use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
 use super::report::{Fault, Item, Place, Problems};
 use super::*;
+use engine::cookie::Cookies;
 use engine::limits::{RECORDS, UPSTREAMS};
 use std::net::IpAddr;
 use std::path::Path;
@@ -129,6 +130,7 @@ impl Default for Draft {
                 },
                 udp_size: 1232,
                 client_subnet: ClientSubnet::Off,
+                cookies: Cookies::default(),
                 limits: Limits {
                     pending: 65_536,
                     pending_per_client: 1000,

@@ -32,6 +32,7 @@ pub use name::Name;
 pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
 
+use engine::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -77,6 +78,8 @@ pub struct Config {
     pub udp_size: u16,
     /// `[edns] client-subnet`: what is done with the client subnets of queries.
     pub client_subnet: ClientSubnet,
+    /// `[edns] cookies` and `cookie-secret`; without a secret one is drawn at start.
+    pub cookies: Cookies,
     /// `[limits]`.
     pub limits: Limits,
     /// `[metrics] listen`: the address of the HTTP server; none when it is switched off (`""`).

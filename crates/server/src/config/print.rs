@@ -33,7 +33,13 @@ impl Display for Config {
             ClientSubnet::Off => "off",
             ClientSubnet::Forward => "forward",
         };
-        writeln!(f, "[edns]\nudp-size = {}\ncookies = false", self.udp_size)?;
+        writeln!(f, "[edns]\nudp-size = {}\ncookies = {}", self.udp_size, self.cookies.enabled)?;
+        // What is shown here ends up in logs and terminals, where a secret has no place.
+        match self.cookies.secrets.len() {
+            0 => {}
+            1 => writeln!(f, "# cookie-secret = \"...\" is set")?,
+            secrets => writeln!(f, "# cookie-secret = [...] is set to {secrets} secrets")?,
+        }
         writeln!(f, "client-subnet = {}\n", text(subnet))?;
         let limits = &self.limits;
         writeln!(f, "[limits]\nqueries-per-client = {}", limits.queries_per_client)?;

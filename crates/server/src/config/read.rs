@@ -6,6 +6,7 @@ use super::draft::{Draft, Source, ZoneDraft};
 use super::report::{Fault, Item, Place, Problems, quoted};
 use super::table::{Entry, Table};
 use super::{Format, Level, Name, Select, Steer, Transport, amount, limits};
+use engine::cookie::{NotASecret, SECRETS, Secret};
 use engine::limits::{TRIES, UDP_SIZE};
 use engine::settings::ClientSubnet;
 use std::net::SocketAddr;
@@ -24,7 +25,7 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     draft.local = super::local::local(root.table("local"));
     (draft.blocked, draft.rpz) = super::local::filter(root.table("filter"));
     super::cache::read(root.table("cache"), &mut draft, problems);
-    edns(root.table("edns"), &mut draft);
+    edns(root.table("edns"), &mut draft, problems);
     bounds(root.table("limits"), &mut draft);
     super::later::tls(root.table("tls"));
     metrics(root.table("metrics"), &mut draft);
@@ -203,27 +204,36 @@ fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {
     Some(ZoneDraft { zone: zone?, forwarders: forwarders? })
 }
 
-fn edns(mut table: Table<'_>, draft: &mut Draft) {
+fn edns(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     set_number(&mut draft.config.udp_size, table.integer("udp-size", 512..=UDP_SIZE as u64));
-    if let Some(cookies) = table.boolean("cookies")
-        && cookies.value
-    {
-        table.not_yet(&cookies.place, "cookies = true", "write false, or delete the key");
-    }
-    let secret = table.parse("cookie-secret", "32 hex digits", |text| {
-        if text.len() == 32 && text.bytes().all(|octet| octet.is_ascii_hexdigit()) {
-            return Ok(());
-        }
-        // The secret itself has no place in a message that may end up in a log.
-        let help = "write 32 hex digits; `openssl rand -hex 16` makes them";
-        Err(Fault::new("`edns.cookie-secret` is not 32 hex digits", help))
-    });
-    if let Some(secret) = secret {
-        table.not_yet(&secret.place, "cookie-secret", "delete the key");
+    set(&mut draft.config.cookies.enabled, table.boolean("cookies"));
+    if let Some(entry) = table.get("cookie-secret") {
+        draft.config.cookies.secrets = secrets(entry, problems);
     }
     let subnet = [("off", ClientSubnet::Off), ("forward", ClientSubnet::Forward)];
     set(&mut draft.config.client_subnet, table.choice("client-subnet", &subnet));
     table.finish();
+}
+
+/// One secret, or a list of them.
+fn secrets(entry: Entry<'_>, problems: &Problems) -> Vec<Secret> {
+    const KIND: &str = "32 hex digits";
+    let secret = |text: &str| {
+        // The secret itself has no place in a message that may end up in a log.
+        let help = "write 32 hex digits; `openssl rand -hex 16` makes them";
+        text.parse().map_err(|NotASecret| Fault::new("`edns.cookie-secret` is not 32 hex digits", help))
+    };
+    if entry.as_str().is_some() {
+        return entry.parse(KIND, secret).map(|item| item.value).into_iter().collect();
+    }
+    entry.refuse_empty("write 32 hex digits, or delete the key for a random secret");
+    let list = entry.list(KIND, secret).unwrap_or_default();
+    if let Some(item) = list.get(SECRETS) {
+        let what = format!("`edns.cookie-secret` has more than {SECRETS} secrets");
+        let help = "keep the one that makes cookies, the one before it, and the one after it";
+        problems.add(&item.place, Fault::new(what, help));
+    }
+    list.into_iter().map(|item| item.value).collect()
 }
 
 fn bounds(mut table: Table<'_>, draft: &mut Draft) {

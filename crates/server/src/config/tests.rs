@@ -3,6 +3,7 @@
 
 use super::load::parse;
 use super::*;
+use engine::cookie::Cookies;
 use engine::settings::OnFailure;
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -97,6 +98,8 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[dns64.on-failure]", "servfail = \"explode\"", 12, &["`explode`", "dns64.on-failure.servfail", "\"synthesize\" or \"pass\""]),
     ("[edns]", "udp-size = 511", 12, &["out of range: 511", "512 to 4096"]),
     ("[edns]", "cookie-secret = \"1234\"", 17, &["is not 32 hex digits", "openssl"]),
+    ("[edns]", "cookie-secret = []", 17, &["`edns.cookie-secret` is empty", "random"]),
+    ("[edns]", "cookie-secret = [\"x\"]", 18, &["is not 32 hex digits", "openssl"]),
     ("[edns]", "client-subnet = \"on\"", 17, &["`on`", "\"off\" or \"forward\""]),
     ("[limits]", "pending = -1", 11, &["`limits.pending` is out of range: -1"]),
     ("[limits]", "pending = 99999999999999999999", 11, &["out of range: 99999999999999999999"]),
@@ -182,8 +185,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
-    ("edns.cookies = true", "edns.cookies"),
-    ("edns.cookie-secret = \"00112233445566778899aabbccddeeff\"", "edns.cookie-secret"),
     ("tls.certificate = \"/x\"", "tls.certificate"),
     ("tls.key = \"/x\"", "tls.key"),
     ("tls.listen-dot = [\"[::]:853\"]", "tls.listen-dot"),
@@ -208,10 +209,29 @@ fn what_does_not_exist_yet_is_refused_by_name() {
 #[test]
 fn what_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
-        [edns]\ncookies = false\n\
+        [edns]\ncookies = true\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
         [log]\nto = \"stderr\"\ndnstap = \"\"\n";
     assert_eq!(read(text), read(""));
+}
+
+#[test]
+fn secrets_of_cookies_are_read_and_never_shown() {
+    assert_eq!(read("").settings().cookies, Cookies { enabled: true, secrets: vec![] });
+    assert!(!read("edns.cookies = false").settings().cookies.enabled);
+    let (one, two) = ("e5e973e5a6b2a43f48e7dc849e37bfcf", "445536BCD2513298075A5D379663C962");
+    let config = read(&format!("edns.cookie-secret = \"{one}\""));
+    assert_eq!(config.settings().cookies.secrets, [one.parse().unwrap()]);
+    let config = read(&format!("edns.cookie-secret = [\"{one}\", \"{two}\"]"));
+    assert_eq!(config.settings().cookies.secrets, [one, two].map(|text| text.parse().unwrap()));
+    for shown in [config.to_toml(), format!("{config:?}")] {
+        assert!(!shown.contains("e5e9") && !shown.contains("4455") && !shown.contains("229, 233"));
+    }
+    assert!(config.to_toml().contains("# cookie-secret = [...] is set to 2 secrets"));
+    let four = [one; 4].map(|text| format!("\"{text}\"")).join(", ");
+    let found = problems(&format!("edns.cookie-secret = [{four}]"));
+    assert!(found.len() == 1 && found[0].contains("more than 3 secrets"), "{found:#?}");
+    assert!(!found[0].contains("e5e9"), "{found:#?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod upstream;
 mod allow;
 mod bounds;
 mod control;
+mod cookies;
 mod demo;
 mod documents;
 mod explain;
