@@ -10,8 +10,14 @@ const SLOTS: usize = 65_536;
 
 /// Reflects until it is killed.
 pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
-    let options =
-        Options { listen: vec![listen], workers: 1, steer: Steer::Name, udp_size: 1232, tcp_fast_open: true };
+    let options = Options {
+        listen: vec![listen],
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 1232,
+        tcp_fast_open: true,
+        proxies: Default::default(),
+    };
     let (workers, _shared) = datapath::build::<Reflector>(&options).map_err(|error| error.to_string())?;
     for worker in workers {
         // It changes its port as often as the engine does, which is part of what packets cost a resolver.

@@ -56,27 +56,37 @@ impl Name {
             let name = unsafe { self.v4 };
             (mapped(name.sin_addr), name.sin_port, 0)
         };
-        Client { address, local, port: u16::from_be(port), listener, scope, stream: 0, carrier: Carrier::Udp }
+        Client {
+            address,
+            local,
+            port: u16::from_be(port),
+            listener,
+            scope,
+            stream: 0,
+            carrier: Carrier::Udp,
+            hop: None,
+        }
     }
 
     /// The address that an answer goes to, and its size.
     pub(crate) fn to_client(client: &Client, ipv6: bool) -> (Name, libc::socklen_t) {
         let mut name = Name::empty();
+        let (address, port) = client.answer_to();
         if ipv6 {
             name.v6 = libc::sockaddr_in6 {
                 sin6_family: libc::AF_INET6 as libc::sa_family_t,
-                sin6_port: client.port.to_be(),
+                sin6_port: port.to_be(),
                 sin6_flowinfo: 0,
-                sin6_addr: libc::in6_addr { s6_addr: client.address.octets() },
+                sin6_addr: libc::in6_addr { s6_addr: address.octets() },
                 // The scope may be that of the local address alone.
-                sin6_scope_id: if client.address.is_unicast_link_local() { client.scope } else { 0 },
+                sin6_scope_id: if address.is_unicast_link_local() { client.scope } else { 0 },
             };
             (name, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
         } else {
             name.v4 = libc::sockaddr_in {
                 sin_family: libc::AF_INET as libc::sa_family_t,
-                sin_port: client.port.to_be(),
-                sin_addr: unmapped(client.address),
+                sin_port: port.to_be(),
+                sin_addr: unmapped(address),
                 sin_zero: [0; 8],
             };
             (name, size_of::<libc::sockaddr_in>() as libc::socklen_t)

@@ -115,7 +115,7 @@ impl Answers {
             self.outgoing.send(
                 self.socket,
                 keys.len(),
-                |one, other| client(one) == client(other),
+                |one, other| same_way(client(one), client(other)),
                 |index| Some(envelope(client(index), ipv6)),
                 counters,
                 &LEDGER,
@@ -124,6 +124,11 @@ impl Answers {
         self.keys.clear();
         self.next = 0;
     }
+}
+
+/// Whether the answers of two clients leave in the same envelope: to the same address, from the same address.
+fn same_way(one: &Client, other: &Client) -> bool {
+    one.answer_to() == other.answer_to() && one.local == other.local && one.scope == other.scope
 }
 
 fn envelope(client: &Client, ipv6: bool) -> Envelope {
@@ -138,10 +143,11 @@ fn envelope(client: &Client, ipv6: bool) -> Envelope {
 /// Brings the answers of one client together, the longest first: 24 bits made of the address, the port, the length turned
 /// round, the slot. Clients with equal bits only stand between each other.
 fn key(client: &Client, length: usize, slot: usize) -> u64 {
-    let address = u128::from(client.address);
+    let (address, port) = client.answer_to();
+    let address = u128::from(address);
     let halves = address as u64 ^ (address >> 64) as u64;
     let folded = halves ^ halves >> 24 ^ halves >> 48;
-    (folded & 0xff_ffff) << 40 | u64::from(client.port) << 24 | u64::from(!(length as u16)) << 8 | slot as u64
+    (folded & 0xff_ffff) << 40 | u64::from(port) << 24 | u64::from(!(length as u16)) << 8 | slot as u64
 }
 
 #[cfg(test)]

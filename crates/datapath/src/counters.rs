@@ -59,6 +59,10 @@ counters! {
     ReceiveQueueOverflow = "receive_queue_overflow",
     /// Drop: a link's queue in the kernel was full.
     UpstreamQueueOverflow = "upstream_queue_overflow",
+    /// Drop: a datagram of a proxy without a PROXY header.
+    ProxyHeaderMissing = "proxy_header_missing",
+    /// Drop: a datagram of a proxy with a PROXY header that is malformed.
+    ProxyHeaderMalformed = "proxy_header_malformed",
     /// Drop: a client's datagram was larger than the buffer.
     Truncated = "truncated",
     /// Drop: a reply was larger than the buffer. Where its question could be read, it counted as truncated (TC).

@@ -5,6 +5,7 @@ use crate::counters::{Counter, Counters, Snapshot};
 use crate::limits::SMALLEST_BUFFER;
 use crate::listener::{BindError, UdpListener};
 use crate::mailbox::{Full, Mailbox};
+use crate::proxy::Trusted;
 use crate::steering::{self, Seed, Steer};
 use crate::worker::Worker;
 use engine::{Client, Machine};
@@ -28,6 +29,8 @@ pub struct Options {
     pub udp_size: usize,
     /// Whether questions may travel with the SYN of a TCP link (RFC 7413), where upstream and kernel allow it.
     pub tcp_fast_open: bool,
+    /// The proxies whose PROXY header is believed.
+    pub proxies: Trusted,
 }
 
 /// The workers, and what others need of them.
@@ -46,7 +49,8 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         addresses.push(group[0].address());
         if workers > 1
             && options.steer == Steer::Name
-            && let Err(error) = steering::attach(group[0].socket(), workers, seed)
+            && let Err(error) =
+                steering::attach(group[0].socket(), workers, seed, !options.proxies.is_empty())
         {
             crosses = true;
             steering_error = Some(error);
@@ -62,6 +66,7 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         addresses,
         seed,
         crosses,
+        proxies: options.proxies.clone(),
         emptied: AtomicUsize::new(0),
         steering_error,
     });
@@ -83,6 +88,7 @@ pub struct Shared<M> {
     addresses: Vec<SocketAddr>,
     seed: Seed,
     crosses: bool,
+    proxies: Trusted,
     /// Workers that have emptied their listeners after the order to stop.
     emptied: AtomicUsize,
     steering_error: Option<io::Error>,
@@ -144,6 +150,12 @@ impl<M> Shared<M> {
     /// Whether workers have to hand on what another one owns.
     pub(crate) fn crosses(&self) -> bool {
         self.crosses
+    }
+
+    /// The proxies whose PROXY header is believed.
+    #[inline]
+    pub fn proxies(&self) -> &Trusted {
+        &self.proxies
     }
 
     /// A worker has emptied its listeners after the order to stop, and has no more letters for the others. The last one

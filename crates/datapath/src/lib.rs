@@ -19,6 +19,7 @@ pub mod limits;
 pub mod listener;
 pub mod mailbox;
 mod outgoing;
+pub mod proxy;
 mod reflector;
 pub mod responder;
 pub mod steering;

@@ -21,8 +21,12 @@ pub const RECEIVE_BUFFER: i32 = 2 << 20;
 /// The smallest datagram buffer: clients may pad their questions beyond a small `udp_size` (RFC 8467).
 pub(crate) const SMALLEST_BUFFER: usize = 1232;
 
+/// Octets of a PROXY header: 16, two addresses of Unix sockets with 216, and 280 for what a proxy likes to add (the name
+/// asked in TLS, an identifier). Datagrams may be longer by that when proxies are believed.
+pub const PROXY_HEADER: usize = 512;
+
 /// Octets of the name that steer a question; longer names that differ only beyond them share an owner. The kernel's
-/// program has 64 x 7 + 10 = 458 instructions, of 4,096 that it may have (BPF_MAXINSNS).
+/// program has 64 x 7 + 10 = 458 instructions, with proxies 64 x 9 + 23 = 599, of 4,096 that it may have (BPF_MAXINSNS).
 pub(crate) const STEERING_OCTETS: usize = 64;
 
 // A worker's turn.

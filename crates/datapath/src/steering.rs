@@ -7,6 +7,7 @@
 
 use crate::kernel::check;
 use crate::limits::STEERING_OCTETS;
+use crate::proxy;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -71,26 +72,62 @@ pub(crate) fn steerable(message: &[u8], seed: Seed, workers: usize) -> Option<us
 }
 
 /// The program that returns the index of the socket in its group. A load beyond the datagram's end ends it with 0.
-fn program(workers: u32, seed: Seed) -> Vec<libc::sock_filter> {
+/// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that the
+/// hash has otherwise, which costs two instructions more per octet.
+fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
     use libc::{
-        BPF_A, BPF_ABS, BPF_ALU, BPF_B, BPF_IMM, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MISC,
-        BPF_MOD, BPF_MUL, BPF_OR, BPF_RET, BPF_RSH, BPF_TAX, BPF_TXA, BPF_X, BPF_XOR,
+        BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_H, BPF_IMM, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K,
+        BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC, BPF_MOD, BPF_MUL, BPF_OR, BPF_RET, BPF_RSH, BPF_ST, BPF_TAX,
+        BPF_TXA, BPF_W, BPF_X, BPF_XOR,
     };
-    const PER_OCTET: usize = 7;
+    /// Words of memory: where the message begins, and the hash.
+    const MESSAGE: u32 = 0;
+    const HASH: u32 = 1;
     let step = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let mut code = vec![step(BPF_LDX | BPF_IMM, seed.start)];
-    let end = code.len() + STEERING_OCTETS * PER_OCTET;
+    let mut code = Vec::new();
+    if proxied {
+        // Whose signature fits has its message behind 16 octets and as many as the last two of these say.
+        code.extend([step(BPF_LD | BPF_IMM, 0), step(BPF_ST, MESSAGE)]);
+        let (words, _) = proxy::SIGNATURE.as_chunks::<4>();
+        for (place, word) in words.iter().enumerate() {
+            let last = 2 * (words.len() - 1 - place) as u8 + 3;
+            code.push(step(BPF_LD | BPF_W | BPF_ABS, 4 * place as u32));
+            let is_equal = step(BPF_JMP | BPF_JEQ | BPF_K, u32::from_be_bytes(*word));
+            code.push(libc::sock_filter { jf: last, ..is_equal });
+        }
+        code.extend([
+            step(BPF_LD | BPF_H | BPF_ABS, proxy::FIXED as u32 - 2),
+            step(BPF_ALU | BPF_ADD | BPF_K, proxy::FIXED as u32),
+            step(BPF_ST, MESSAGE),
+            step(BPF_LD | BPF_IMM, seed.start),
+            step(BPF_ST, HASH),
+            step(BPF_LDX | BPF_MEM, MESSAGE),
+        ]);
+    } else {
+        code.push(step(BPF_LDX | BPF_IMM, seed.start));
+    }
+    let per_octet = if proxied { 9 } else { 7 };
+    let end = code.len() + STEERING_OCTETS * per_octet;
     for position in 0..STEERING_OCTETS {
-        code.push(step(BPF_LD | BPF_B | BPF_ABS, (HEADER + position) as u32));
+        let mode = if proxied { BPF_IND } else { BPF_ABS };
+        code.push(step(BPF_LD | BPF_B | mode, (HEADER + position) as u32));
         code.push(libc::sock_filter { jf: 1, ..step(BPF_JMP | BPF_JEQ | BPF_K, 0) });
         code.push(step(BPF_JMP | BPF_JA, (end - code.len() - 1) as u32));
         code.push(step(BPF_ALU | BPF_OR | BPF_K, 0x20));
+        if proxied {
+            code.push(step(BPF_LDX | BPF_MEM, HASH));
+        }
         code.push(step(BPF_ALU | BPF_XOR | BPF_X, 0));
         code.push(step(BPF_ALU | BPF_MUL | BPF_K, PRIME));
-        code.push(step(BPF_MISC | BPF_TAX, 0));
+        if proxied {
+            code.extend([step(BPF_ST, HASH), step(BPF_LDX | BPF_MEM, MESSAGE)]);
+        } else {
+            code.push(step(BPF_MISC | BPF_TAX, 0));
+        }
     }
+    let hash = if proxied { step(BPF_LD | BPF_MEM, HASH) } else { step(BPF_MISC | BPF_TXA, 0) };
     code.extend([
-        step(BPF_MISC | BPF_TXA, 0),
+        hash,
         step(BPF_ALU | BPF_XOR | BPF_K, seed.finish),
         step(BPF_MISC | BPF_TAX, 0),
         step(BPF_ALU | BPF_RSH | BPF_K, 15),
@@ -104,9 +141,9 @@ fn program(workers: u32, seed: Seed) -> Vec<libc::sock_filter> {
 }
 
 /// Has the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group,
-/// whose sockets were bound in the order of their workers.
-pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed) -> io::Result<()> {
-    let mut code = program(workers as u32, seed);
+/// whose sockets were bound in the order of their workers. `proxied`: a PROXY header may stand before the messages.
+pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) -> io::Result<()> {
+    let mut code = program(workers as u32, seed, proxied);
     let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
     // SAFETY: `filter` points at `len` instructions in `code`, which lives through the call; the kernel copies them.
     let result = unsafe {
@@ -194,10 +231,11 @@ pub(crate) mod tests {
     #[test]
     fn the_kernel_and_this_function_agree() {
         let seed = Seed::from(0x9e37_79b9_7f4a_7c15);
-        for (address, source) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
+        let addresses = ["127.0.0.1:0", "[::1]:0"];
+        for (address, proxied) in [false, true].into_iter().flat_map(|p| addresses.map(|a| (a, p))) {
             let workers = 4;
             let listeners = UdpListener::bind_group(address.parse().unwrap(), workers).unwrap();
-            attach(listeners[0].socket(), workers, seed).unwrap();
+            attach(listeners[0].socket(), workers, seed, proxied).unwrap();
             let sockets: Vec<UdpSocket> = listeners
                 .iter()
                 .map(|listener| {
@@ -208,19 +246,31 @@ pub(crate) mod tests {
                 })
                 .collect();
             // One source port: by flow they would all arrive at one worker.
-            let client = UdpSocket::bind(source).unwrap();
+            let client = UdpSocket::bind(address).unwrap();
             client.connect(listeners[0].address()).unwrap();
             let mut messages = questions();
             let runts: Vec<_> = (0..30).map(|length| messages[0][..length].to_vec()).collect();
             messages.extend(runts);
-            let mut buffer = [0; 512];
+            let mut buffer = [0; 1024];
             let mut seen = vec![0; workers];
             for message in messages {
-                client.send(&message).unwrap();
                 let expected = owner(&message, seed, workers);
-                let length = sockets[expected].recv(&mut buffer).unwrap();
-                assert_eq!(&buffer[..length], message);
                 seen[expected] += 1;
+                // With and without a header, of both families, and with more than the addresses in it.
+                let headers: &[(u8, usize)] =
+                    if proxied { &[(0, 0), (0x12, 12), (0x22, 36), (0x12, 300)] } else { &[(0, 0)] };
+                for &(family, rest) in headers {
+                    let mut datagram = Vec::new();
+                    if family != 0 {
+                        datagram.extend(proxy::SIGNATURE);
+                        datagram.extend([0x21, family, (rest >> 8) as u8, rest as u8]);
+                        datagram.extend((0..rest).map(|octet| octet as u8));
+                    }
+                    datagram.extend(&message);
+                    client.send(&datagram).unwrap();
+                    let length = sockets[expected].recv(&mut buffer).unwrap();
+                    assert_eq!(&buffer[..length], datagram);
+                }
             }
             assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
         }

@@ -14,12 +14,13 @@ use crate::counters::{Counter, Counters};
 use crate::group::Shared;
 use crate::kernel::{Poll, now, receive_drops};
 use crate::limits::{
-    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, STREAM_READ_OCTETS, TICK,
-    WAIT_MS,
+    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, PROXY_HEADER,
+    STREAM_READ_OCTETS, TICK, WAIT_MS,
 };
 use crate::listener::UdpListener;
 use crate::mailbox::{Mailbox, StreamSink};
 use crate::outgoing::kernel_cuts;
+use crate::proxy;
 use crate::steering::steerable;
 use crate::upstream::{LINK_TOKEN, Links, Reading, from_token};
 use engine::limits::{LINKS, MESSAGE};
@@ -61,6 +62,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
         udp_size: usize,
         tcp_fast_open: bool,
     ) -> io::Result<Worker<M>> {
+        let header = if shared.proxies().is_empty() { 0 } else { PROXY_HEADER };
         let mailbox = Arc::clone(shared.mailbox(index));
         let poll = Poll::new(LINKS + listeners.len() + 1)?;
         let registry = poll.registry()?;
@@ -74,7 +76,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             counters: shared.live_counters(index),
             shared,
             poll,
-            inbound: Inbound::new(udp_size),
+            inbound: Inbound::new(udp_size + header),
             chunk: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
             ready: vec![false; listeners.len()],
             drops: vec![0; listeners.len()],
@@ -359,10 +361,26 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         let crosses = worker.shared.crosses();
         let mut octets = 0;
         for slot in 0..count {
-            let Some((client, message)) = worker.inbound.client_message(slot, ipv6, listener as u16) else {
+            let Some((mut client, mut message)) = worker.inbound.client_message(slot, ipv6, listener as u16)
+            else {
                 counters.add(Counter::Truncated, 1);
                 continue;
             };
+            if worker.shared.proxies().speaks_for_others(&client) {
+                match proxy::open(&client, message) {
+                    Ok(opened) => (client, message) = opened,
+                    Err(error) => {
+                        counters.add(
+                            match error {
+                                proxy::Error::Missing => Counter::ProxyHeaderMissing,
+                                _ => Counter::ProxyHeaderMalformed,
+                            },
+                            1,
+                        );
+                        continue;
+                    }
+                }
+            }
             octets += message.len();
             if crosses
                 && let Some(owner) = steerable(message, worker.shared.seed(), worker.shared.workers())

@@ -55,9 +55,15 @@ fn a_worker_in_its_stride_allocates_nothing() {
         }
     });
     let listen = vec!["0.0.0.0:0".parse().unwrap()];
-    let (mut workers, shared) =
-        build(&Options { listen, workers: 1, steer: Steer::Name, udp_size: 1232, tcp_fast_open: true })
-            .unwrap();
+    let (mut workers, shared) = build(&Options {
+        listen,
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 1232,
+        tcp_fast_open: true,
+        proxies: Default::default(),
+    })
+    .unwrap();
     let how = Reflection { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
     let thread = workers.remove(0).start(Reflector::new(how), NoStreams, Box::new(|_, _| ())).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -56,6 +56,7 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         steer: Steer::Name,
         udp_size: 1232,
         tcp_fast_open: link_allows,
+        proxies: Default::default(),
     };
     let (mut workers, shared) = build(&options).unwrap();
     let machine = Reflector::new(Reflection { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });

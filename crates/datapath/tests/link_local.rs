@@ -79,6 +79,7 @@ fn clients_are_answered() {
         steer: Steer::Name,
         udp_size: 1232,
         tcp_fast_open: false,
+        proxies: Default::default(),
     };
     let (mut workers, shared) = build(&options).unwrap();
     let worker = workers.pop().unwrap().start(Echo, NoStreams, Box::new(|_, _| ())).unwrap();

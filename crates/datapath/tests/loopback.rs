@@ -101,8 +101,15 @@ fn start_with<M: Machine + Send + 'static, S: StreamSink + Clone>(
     sink: S,
 ) -> Running<M> {
     let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
-    let (workers, shared) =
-        build(&Options { listen, workers, steer, udp_size: 1232, tcp_fast_open: true }).unwrap();
+    let (workers, shared) = build(&Options {
+        listen,
+        workers,
+        steer,
+        udp_size: 1232,
+        tcp_fast_open: true,
+        proxies: Default::default(),
+    })
+    .unwrap();
     assert!(shared.steering_error().is_none());
     let threads = workers
         .into_iter()
@@ -448,8 +455,14 @@ fn letters_from_streams_are_answered_through_the_sink() {
 
 #[test]
 fn orders_reach_a_sleeping_worker_and_the_hook_is_called() {
-    let options =
-        Options { listen: vec![], workers: 1, steer: Steer::Name, udp_size: 512, tcp_fast_open: true };
+    let options = Options {
+        listen: vec![],
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 512,
+        tcp_fast_open: true,
+        proxies: Default::default(),
+    };
     let (workers, shared) = build::<Probe>(&options).unwrap();
     let (ticked, ticks) = std::sync::mpsc::channel();
     let hook = Box::new(move |machine: &mut Probe, now: Instant| {

@@ -18,11 +18,21 @@ pub enum Carrier {
     Tcp,
 }
 
+/// A proxy that brought a question and takes the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Its address; IPv4 as IPv4-mapped IPv6.
+    pub address: Ipv6Addr,
+    /// Its port.
+    pub port: u16,
+}
+
 /// Who asked, and how the answer finds the way back. Plain data of fixed size, kept while a question waits.
 /// The engine looks at `address` and `carrier`; the other fields belong to the datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// The client's address; IPv4 as IPv4-mapped IPv6.
+    /// The client's address; IPv4 as IPv4-mapped IPv6. Behind a proxy, the one that the proxy tells: it is what counts in
+    /// every limit and rule.
     pub address: Ipv6Addr,
     /// The address that the client asked, IPv4 as IPv4-mapped: the answer leaves from it. Unspecified when the
     /// listening socket is bound to one address and the kernel chooses by itself.
@@ -31,12 +41,14 @@ pub struct Client {
     pub port: u16,
     /// Index of the listening socket.
     pub listener: u16,
-    /// Interface index (a scope) for link-local addresses, 0 otherwise.
+    /// Interface index (a scope) for link-local addresses, 0 otherwise. Behind a proxy, that of the proxy's address.
     pub scope: u32,
     /// For streams: a token that names the connection, unique while the process lives.
     pub stream: u64,
     /// How the question came.
     pub carrier: Carrier,
+    /// The proxy that asks for the client, if there is one.
+    pub hop: Option<Hop>,
 }
 
 impl Client {
@@ -53,7 +65,14 @@ impl Client {
             scope: 0,
             stream: 0,
             carrier: Carrier::Udp,
+            hop: None,
         }
+    }
+
+    /// Address and port that the answer goes to.
+    #[inline]
+    pub fn answer_to(&self) -> (Ipv6Addr, u16) {
+        self.hop.map_or((self.address, self.port), |hop| (hop.address, hop.port))
     }
 
     /// Whether the client came over IPv4.

@@ -56,6 +56,6 @@ mod statistics;
 
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use face::{Carrier, Client, Link, Machine, Outbox};
+pub use face::{Carrier, Client, Hop, Link, Machine, Outbox};
 pub use settings::{Capacity, Settings, Transport};
 pub use time::{Instant, Span};

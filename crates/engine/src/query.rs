@@ -314,6 +314,7 @@ impl Engine {
                 && waiter.client.port == from.port
                 && waiter.client.address == from.address
                 && waiter.client.stream == from.stream
+                && waiter.client.hop == from.hop
                 && from.carrier == Carrier::Udp
             {
                 return true;

@@ -127,6 +127,7 @@ impl Default for Waiter {
                 scope: 0,
                 stream: 0,
                 carrier: Carrier::Udp,
+                hop: None,
             },
             arrived: Instant(0),
             flight: NONE,

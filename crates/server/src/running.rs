@@ -173,6 +173,7 @@ impl Running {
             (new.server.workers != old.server.workers, "server.workers"),
             (new.server.steer != old.server.steer, "server.steer"),
             (new.server.user != old.server.user, "server.user"),
+            (new.server.proxy_from != old.server.proxy_from, "server.proxy-from"),
             (new.udp_size != old.udp_size, "edns.udp-size"),
             (new.cache.size != old.cache.size, "cache.size"),
             (new.limits.pending != old.limits.pending, "limits.pending"),

@@ -180,6 +180,7 @@ impl Bound {
             },
             udp_size: usize::from(config.udp_size),
             tcp_fast_open: config.upstream.tcp_fast_open,
+            proxies: config.proxies(),
         };
         let (workers, shared) = datapath::build(&options).map_err(|error| error.to_string())?;
         if let Some(error) = shared.steering_error() {
@@ -189,7 +190,7 @@ impl Bound {
         if let Some(warning) = files.warning(config) {
             tracing::warn!("{warning}");
         }
-        let limits = transport::Options { limits: stream_limits(config, &files) };
+        let limits = transport::Options { limits: stream_limits(config, &files), proxies: config.proxies() };
         let streams = Streams::bind(shared.addresses(), limits).map_err(|error| error.to_string())?;
         for socket in streams.sockets() {
             // A kernel that does not do this makes ordinary connections, which serve as well.

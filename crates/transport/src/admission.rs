@@ -21,7 +21,23 @@ struct Open {
 /// A place that a connection holds until it is dropped.
 pub(crate) struct Place {
     admission: Arc<Admission>,
-    network: u128,
+    /// Unknown while a proxy has not said for whom it speaks.
+    network: Option<u128>,
+}
+
+impl Place {
+    /// The client of a proxy's connection is known now. An error: it has too many already.
+    pub(crate) fn belongs_to(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
+        let network = network_of(address);
+        let mut open = self.admission.open();
+        let held = open.networks.get(&network).copied().unwrap_or(0);
+        if held >= open.limits.per_client {
+            return Err(Counter::ClosedClientLimit);
+        }
+        open.networks.insert(network, held + 1);
+        self.network = Some(network);
+        Ok(())
+    }
 }
 
 impl Admission {
@@ -43,7 +59,17 @@ impl Admission {
         }
         open.connections += 1;
         open.networks.insert(network, held + 1);
-        Ok(Place { admission: self.clone(), network })
+        Ok(Place { admission: self.clone(), network: Some(network) })
+    }
+
+    /// Lets a proxy in, which will say for whom it speaks ([`Place::belongs_to`]).
+    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<Place, Counter> {
+        let mut open = self.open();
+        if open.connections >= open.limits.connections {
+            return Err(Counter::RefusedTotalLimit);
+        }
+        open.connections += 1;
+        Ok(Place { admission: self.clone(), network: None })
     }
 
     /// Sets other limits. Connections beyond them stay until they end by themselves, which is soon: the idle time
@@ -76,10 +102,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.connections -= 1;
-        if let Some(held) = open.networks.get_mut(&self.network) {
+        if let Some(network) = self.network
+            && let Some(held) = open.networks.get_mut(&network)
+        {
             *held -= 1;
             if *held == 0 {
-                open.networks.remove(&self.network);
+                open.networks.remove(&network);
             }
         }
     }
@@ -130,6 +158,22 @@ mod tests {
         drop(places);
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
         assert!(admission.admit(address("2001:db8:1::1")).is_ok());
+    }
+
+    #[test]
+    fn a_proxy_counts_in_all_and_its_clients_one_by_one() {
+        let admission = admission(3, 1);
+        let mut first = admission.admit_proxy().unwrap();
+        let mut second = admission.admit_proxy().unwrap();
+        assert_eq!((admission.connections(), admission.networks()), (2, 0));
+        first.belongs_to(address("2001:db8:1::1")).unwrap();
+        assert_eq!(second.belongs_to(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
+        assert_eq!(admission.admit(address("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
+        second.belongs_to(address("::ffff:192.0.2.1")).unwrap();
+        let third = admission.admit_proxy().unwrap();
+        assert_eq!(admission.admit_proxy().err(), Some(Counter::RefusedTotalLimit));
+        drop((first, second, third));
+        assert_eq!((admission.connections(), admission.networks()), (0, 0));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::desk::Desk;
 use crate::inbound::{Inbound, Taken};
 use crate::limits;
 use crate::outbound::Outbound;
+use datapath::proxy::{self, Header};
 use engine::Client;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -27,6 +28,8 @@ pub(crate) enum Close {
     SlowReader,
     SlowSender,
     MalformedLength,
+    ProxyHeader,
+    ClientLimit,
     Reset,
     Unanswered,
     Buffers,
@@ -41,6 +44,8 @@ impl Close {
             Close::SlowReader => Counter::ClosedSlowReader,
             Close::SlowSender => Counter::ClosedSlowSender,
             Close::MalformedLength => Counter::ClosedMalformedLength,
+            Close::ProxyHeader => Counter::ClosedProxyHeader,
+            Close::ClientLimit => Counter::ClosedClientLimit,
             Close::Reset => Counter::ClosedReset,
             Close::Unanswered => Counter::ClosedUnanswered,
             Close::Buffers => Counter::ClosedBuffers,
@@ -50,14 +55,17 @@ impl Close {
 
     /// Whether what the kernel still holds for the client shall be thrown away instead of sent.
     fn is_abrupt(self) -> bool {
-        matches!(self, Close::SlowReader | Close::Buffers)
+        matches!(self, Close::SlowReader | Close::Buffers | Close::ProxyHeader | Close::ClientLimit)
     }
 }
 
 /// A connection.
 pub(crate) struct Connection {
     stream: TcpStream,
+    /// The proxy, as long as its header has not come.
     client: Client,
+    /// What has come of that header; none when it is complete, or when there is none to come.
+    header: Option<Vec<u8>>,
     inbound: Inbound,
     outbound: Outbound,
     /// Questions handed over and not answered.
@@ -78,14 +86,16 @@ pub(crate) struct Connection {
     waker: Option<Waker>,
     /// Octets of buffers that the common account knows of.
     charged: usize,
-    _place: Place,
+    place: Place,
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, client: Client, place: Place) -> Connection {
+    /// `proxied`: the peer is a proxy, and begins with a PROXY header.
+    pub(crate) fn new(stream: TcpStream, client: Client, place: Place, proxied: bool) -> Connection {
         Connection {
             stream,
             client,
+            header: proxied.then(Vec::new),
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             outstanding: 0,
@@ -98,7 +108,7 @@ impl Connection {
             doom: None,
             waker: None,
             charged: 0,
-            _place: place,
+            place,
         }
     }
 
@@ -207,11 +217,32 @@ impl Connection {
                 Poll::Ready(Ok(())) if room.filled().is_empty() => self.finished = true,
                 // Read all the same: a close with unread octets is a reset, and could cost the client its answers.
                 Poll::Ready(Ok(())) if self.draining => {}
-                Poll::Ready(Ok(())) => self.ask(desk, now, Some(room.filled()))?,
+                Poll::Ready(Ok(())) => self.take(desk, now, room.filled())?,
             }
         }
         context.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// Takes what was read: questions, or what stands before them.
+    fn take<Q: Questions>(&mut self, desk: &Desk<Q>, now: Instant, input: &[u8]) -> Result<(), Close> {
+        let Some(mut octets) = self.header.take() else { return self.ask(desk, now, Some(input)) };
+        octets.extend_from_slice(input);
+        match Header::read(&octets) {
+            Ok(header) => {
+                self.client = header.client(&self.client);
+                self.place.belongs_to(self.client.address).map_err(|_| Close::ClientLimit)?;
+                match &octets[header.length..] {
+                    [] => Ok(()),
+                    questions => self.ask(desk, now, Some(questions)),
+                }
+            }
+            Err(proxy::Error::Incomplete(_)) => {
+                self.header = Some(octets);
+                Ok(())
+            }
+            Err(_) => Err(Close::ProxyHeader),
+        }
     }
 
     /// Hands over the questions in `input`, or those that were kept.
@@ -277,7 +308,8 @@ impl Connection {
 
     /// Brings the common account of buffers up to date.
     fn charge<Q: Questions>(&mut self, desk: &Desk<Q>) -> Result<(), Close> {
-        let octets = self.inbound.octets() + self.outbound.octets();
+        let header = self.header.as_ref().map_or(0, Vec::capacity);
+        let octets = self.inbound.octets() + self.outbound.octets() + header;
         let within = desk.recharge(self.charged, octets);
         self.charged = octets;
         if within || octets <= limits::SMALL_OCTETS { Ok(()) } else { Err(Close::Buffers) }

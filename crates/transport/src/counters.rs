@@ -38,6 +38,10 @@ counters! {
     ClosedSlowReader = "stream_closed_total" "reason": "slow_reader";
     /// A message took too long to arrive.
     ClosedSlowSender = "stream_closed_total" "reason": "slow_sender";
+    /// A proxy sent no PROXY header, or a malformed one.
+    ClosedProxyHeader = "stream_closed_total" "reason": "proxy_header";
+    /// `tcp-per-client` connections of the network for which the proxy speaks are open.
+    ClosedClientLimit = "stream_closed_total" "reason": "client_limit";
     /// A message was shorter than a DNS header.
     ClosedMalformedLength = "stream_closed_total" "reason": "malformed_length";
     /// The connection was reset, or failed.

@@ -92,17 +92,6 @@ impl<Q: Questions> Desk<Q> {
 
     /// Lets a client in, or not.
     fn open(self: &Rc<Desk<Q>>, stream: TcpStream, peer: SocketAddr, listener: u16) {
-        let place = match self.shared.admission.admit(mapped(peer.ip())) {
-            Ok(place) if self.shared.deadline().is_none() => place,
-            Ok(_) => return,
-            Err(reason) => {
-                self.count(reason);
-                // A reset: no state of a refused connection stays here, not even in the kernel.
-                let _ = stream.set_zero_linger();
-                return;
-            }
-        };
-        self.count(Counter::Accepted);
         self.opened.update(|opened| opened + 1);
         let token = (self.number as u64) << 56 | self.opened.get();
         let client = Client {
@@ -113,12 +102,28 @@ impl<Q: Questions> Desk<Q> {
             scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
             stream: token,
             carrier: Carrier::Tcp,
+            hop: None,
         };
-        spawn_local(attend(self.clone(), self.seat(token, stream, client, place)));
+        let admission = &self.shared.admission;
+        let proxied = self.shared.proxies.speaks_for_others(&client);
+        let admitted = if proxied { admission.admit_proxy() } else { admission.admit(client.address) };
+        let place = match admitted {
+            Ok(place) if self.shared.deadline().is_none() => place,
+            Ok(_) => return,
+            Err(reason) => {
+                self.count(reason);
+                // A reset: no state of a refused connection stays here, not even in the kernel.
+                let _ = stream.set_zero_linger();
+                return;
+            }
+        };
+        self.count(Counter::Accepted);
+        spawn_local(attend(self.clone(), self.seat(stream, client, place, proxied)));
     }
 
-    fn seat(self: &Rc<Desk<Q>>, token: u64, stream: TcpStream, client: Client, place: Place) -> Seat<Q> {
-        let connection = Rc::new(RefCell::new(Connection::new(stream, client, place)));
+    fn seat(self: &Rc<Desk<Q>>, stream: TcpStream, client: Client, place: Place, proxied: bool) -> Seat<Q> {
+        let token = client.stream;
+        let connection = Rc::new(RefCell::new(Connection::new(stream, client, place, proxied)));
         self.connections.borrow_mut().insert(token, connection.clone());
         Seat { desk: self.clone(), connection, token, close: Close::Drained }
     }

@@ -3,6 +3,7 @@
 use crate::Questions;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use crate::streams::Streams;
+use datapath::proxy::Trusted;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
@@ -11,10 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// What streams are made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Options {
     /// What may change later, by [`Streams::configure`].
     pub limits: Limits,
+    /// The proxies whose PROXY header is believed.
+    pub proxies: Trusted,
 }
 
 /// Sockets that listen already (the kernel keeps up to [`BACKLOG`] clients waiting), without anyone who accepts.
@@ -43,7 +46,7 @@ impl BoundStreams {
 
     /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
     pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
-        Streams::start(self.listeners, self.options.limits, questions, threads).map_err(Error::Thread)
+        Streams::start(self.listeners, self.options, questions, threads).map_err(Error::Thread)
     }
 }
 

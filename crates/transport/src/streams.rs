@@ -8,6 +8,7 @@ use crate::desk::Desk;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
 use crossbeam_queue::ArrayQueue;
+use datapath::proxy::Trusted;
 use datapath::{Letter, StreamSink};
 use engine::Client;
 use std::fmt;
@@ -35,15 +36,16 @@ impl Streams {
 
     pub(crate) fn start(
         listeners: Vec<TcpListener>,
-        limits: Limits,
+        options: Options,
         questions: Arc<impl Questions>,
         threads: usize,
     ) -> io::Result<Streams> {
         let threads = threads.clamp(1, limits::THREADS);
         let shared = Arc::new(Shared {
             rings: (0..threads).map(|_| Ring::new()).collect(),
-            admission: Arc::new(Admission::new(limits)),
+            admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
+            proxies: options.proxies,
             buffered: AtomicUsize::new(0),
             deadline: OnceLock::new(),
             cut: AtomicUsize::new(0),
@@ -125,6 +127,8 @@ pub(crate) struct Shared {
     pub(crate) rings: Box<[Ring]>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) counters: Counters,
+    /// The proxies whose PROXY header is believed.
+    pub(crate) proxies: Trusted,
     /// Octets buffered for all connections.
     pub(crate) buffered: AtomicUsize,
     /// Set when draining begins.

@@ -1,6 +1,7 @@
 //! From the configuration to what the engine is told.
 
 use super::{Config, Dns64, Network, Rule};
+use datapath::proxy::Trusted;
 use engine::own::Own;
 use engine::rules::{self, Entangled, Rules};
 use engine::settings::{self, Networks};
@@ -68,6 +69,11 @@ impl Config {
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
         }
+    }
+
+    /// Whose PROXY header is believed.
+    pub fn proxies(&self) -> Trusted {
+        Trusted::new(Networks(compiled(&self.server.proxy_from)))
     }
 
     /// What is answered before anything is asked upstream: records before what the hosts file says of the same name.

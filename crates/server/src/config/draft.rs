@@ -81,6 +81,7 @@ impl Default for Draft {
                     ]),
                     steer: Steer::Name,
                     user: None,
+                    proxy_from: Vec::new(),
                 },
                 upstream: Upstream {
                     forwarders: nobody,
@@ -191,6 +192,13 @@ impl Draft {
         warnings.extend(super::advice::advice(&self.config.dns64));
         self.settle_local(problems, &mut warnings);
         self.settle_filter(problems, &mut warnings);
+        if self.config.server.proxy_from.iter().any(|network| network.length == 0) {
+            warnings.push(
+                "`server.proxy-from` names everybody: whoever sends a PROXY header may take any address; name the \
+                 addresses of the proxies"
+                    .to_owned(),
+            );
+        }
         self.config.metrics_listen = self.metrics_listen.map(|item| item.value);
         self.config.server.listen = self.listen.into_iter().map(|item| item.value).collect();
         (self.config, warnings)

@@ -105,6 +105,8 @@ pub struct Server {
     /// The identity taken after binding, when started as root. None: `sixfold`, and only a warning when there
     /// is no such user.
     pub user: Option<String>,
+    /// Who sends a PROXY header, which is believed.
+    pub proxy_from: Vec<Network>,
 }
 
 /// How the kernel picks the worker of a datagram.

@@ -79,7 +79,7 @@ impl Config {
             Some(user) => writeln!(f, "user = {}", text(user))?,
             None => writeln!(f, "# user = \"sixfold\", if there is such a user")?,
         }
-        writeln!(f, "proxy-from = []\n")
+        writeln!(f, "proxy-from = {}\n", list(&server.proxy_from))
     }
 
     fn write_cache(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

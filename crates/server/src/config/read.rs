@@ -106,10 +106,8 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(user) = table.parse("user", "the name of a user", user) {
         draft.config.server.user = Some(user.value);
     }
-    if let Some(list) = table.list("proxy-from", "a network", |text| network(text, Family::Both))
-        && let Some(first) = list.first()
-    {
-        table.not_yet(&first.place, "proxy-from", "write [], or delete the key");
+    if let Some(proxies) = networks(&mut table, "proxy-from", Family::Both, problems) {
+        draft.config.server.proxy_from = proxies;
     }
     table.finish();
 }

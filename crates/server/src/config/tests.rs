@@ -181,7 +181,6 @@ fn every_error_of_a_rule_is_found_with_its_place() {
 
 /// What asks for a part that does not exist yet: the line, and the key that the message names.
 const NOT_YET: &[(&str, &str)] = &[
-    ("server.proxy-from = [\"10.0.0.0/8\"]", "server.proxy-from"),
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
@@ -615,7 +614,7 @@ fn broken_syntax_is_named_with_its_line_and_the_rest_is_still_checked() {
 #[test]
 fn the_effective_configuration_reads_back_as_itself() {
     let rich = "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\", \"fe80::1%lo\"]\nworkers = 3\nallow = [\"::ffff:0:0/96\", \"::/0\"]\n\
-        steer = \"flow\"\nuser = \"nobody\"\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
+        steer = \"flow\"\nuser = \"nobody\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
         select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntcp-fast-open = false\n\
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
@@ -652,6 +651,11 @@ fn the_engine_is_told_what_the_file_says() {
     assert_eq!(settings.client_subnet, ClientSubnet::Forward);
     assert_eq!(read("").settings().client_subnet, ClientSubnet::Off);
     assert_eq!(config.capacity(1).pending, 9);
+    assert!(config.proxies().is_empty());
+    let proxied = read("[server]\nproxy-from = [\"192.0.2.1\"]\n").proxies();
+    let sender = |address: &str| engine::Client::udp(address.parse().unwrap());
+    assert!(proxied.speaks_for_others(&sender("192.0.2.1:7")));
+    assert!(!proxied.speaks_for_others(&sender("192.0.2.2:7")));
     assert_eq!((settings.queries_per_client, settings.responses_per_client), (20, 5));
     let defaults = read("").settings();
     assert_eq!((defaults.queries_per_client, defaults.responses_per_client), (0, 0));

@@ -17,6 +17,7 @@ mod explain;
 mod health;
 mod memory;
 mod metrics;
+mod proxy;
 mod reload;
 mod startup;
 mod steering;

@@ -68,7 +68,8 @@ impl Service {
     }
 
     pub fn listening(listen: &str, limits: Limits, threads: usize) -> Service {
-        let bound = Streams::bind(&[listen.parse().unwrap()], Options { limits }).unwrap();
+        let bound =
+            Streams::bind(&[listen.parse().unwrap()], Options { limits, ..Options::default() }).unwrap();
         let address = bound.local_addresses().unwrap()[0];
         let office = Arc::new(Office::default());
         let streams = bound.start(office.clone(), threads).unwrap();

@@ -1,0 +1,234 @@
+//! Behind a proxy that sends PROXY headers of version 2: the client that it tells is the one that counts, and nobody else
+//! is believed.
+
+use crate::client::{Tcp, Udp, embedded, name_of, question};
+use crate::daemon::{Daemon, PREFIX, Setup, until};
+use crate::upstream::{Conduct, Upstream};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use wire::{Rcode, Type};
+
+/// The proxy of these tests, and somebody who is none.
+const PROXY: [u8; 4] = [127, 0, 0, 2];
+const STRANGER: [u8; 4] = [127, 0, 0, 3];
+
+const ALLOWED: &str = "server.allow = [\"198.51.100.0/24\", \"2001:db8:c::/48\"]";
+
+fn start(upstream: &Upstream, lines: &[&str]) -> Daemon {
+    let setup = Setup::new(upstream.address).line("server.proxy-from = [\"127.0.0.2\"]").line(ALLOWED);
+    lines.iter().fold(setup, |setup, line| setup.line(line)).start()
+}
+
+/// What stands before the addresses: signature, version and command, family and protocol, octets that follow.
+fn fixed(command: u8, family: u8, length: u16) -> Vec<u8> {
+    [b"\r\n\r\n\0\r\nQUIT\n", &[command, family][..], &length.to_be_bytes()].concat()
+}
+
+/// A header for a client, with more behind the addresses.
+fn header(client: &str, more: &[u8]) -> Vec<u8> {
+    let client: SocketAddr = client.parse().unwrap();
+    let (family, mut block) = match client.ip() {
+        IpAddr::V4(address) => (0x12, [address.octets(), [192, 0, 2, 53]].concat()),
+        IpAddr::V6(address) => (0x22, [address.octets(), [0x20; 16]].concat()),
+    };
+    block.extend(client.port().to_be_bytes());
+    block.extend([0, 53]);
+    block.extend(more);
+    [fixed(0x21, family, block.len() as u16), block].concat()
+}
+
+fn ask(number: u32) -> Vec<u8> {
+    question(number as u16, &name_of(number), Type::AAAA)
+}
+
+fn dropped(server: &Daemon, reason: &str) -> f64 {
+    server.stat(&format!("dropped_total{{reason=\"{reason}\"}}"))
+}
+
+#[test]
+fn the_client_that_the_proxy_tells_counts_and_the_proxy_gets_the_answer() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream, &[]);
+    let proxy = Udp::from(PROXY.into(), server.v4());
+    for (number, client, more) in [
+        (1, "198.51.100.9:4000", &b""[..]),
+        (2, "[2001:db8:c::9]:4000", b""),
+        (3, "198.51.100.9:4000", &[1, 0, 2, b'h', b'2'].repeat(50)),
+    ] {
+        proxy.send(&[header(client, more), ask(number)].concat());
+        let reply = proxy.receive();
+        assert_eq!((reply.id, reply.rcode), (number as u16, Rcode::NOERROR));
+        assert_eq!(reply.addresses, [embedded(PREFIX, number)]);
+    }
+    // Whom the list does not allow is refused, whoever brings the question.
+    for client in ["203.0.113.9:4000", "[2001:db8:d::9]:4000", "127.0.0.2:53"] {
+        proxy.send(&[header(client, b""), ask(4)].concat());
+        assert_eq!(proxy.receive().rcode, Rcode::REFUSED, "{client}");
+    }
+    // The proxy for itself, and for nobody whom the protocol could name.
+    for own in [fixed(0x20, 0, 0), fixed(0x21, 0, 0), [fixed(0x20, 0x12, 3), vec![7; 3]].concat()] {
+        proxy.send(&[own, ask(5)].concat());
+        assert_eq!(proxy.receive().rcode, Rcode::REFUSED);
+    }
+    let family =
+        |family: &str| server.stat(&format!("queries_total{{transport=\"udp\",family=\"{family}\"}}"));
+    assert_eq!((family("ipv4"), family("ipv6")), (7.0, 2.0));
+    assert_eq!(server.stat("refused_total{reason=\"not_allowed\"}"), 6.0);
+    server.process.stop();
+}
+
+#[test]
+fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere_is_not_believed() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream, &[]);
+    let proxy = Udp::from(PROXY.into(), server.v4());
+    proxy.send(&ask(1));
+    proxy.send(b"PROXY UDP4 198.51.100.9 192.0.2.53 4000 53\r\n");
+    let whole = header("198.51.100.9:4000", b"");
+    let malformed = [
+        whole[..15].to_vec(),
+        whole[..27].to_vec(),
+        [fixed(0x11, 0x12, 12), vec![0; 12], ask(2)].concat(),
+        [fixed(0x22, 0x12, 12), vec![0; 12], ask(2)].concat(),
+        [fixed(0x21, 0x42, 12), vec![0; 12], ask(2)].concat(),
+        [fixed(0x21, 0x12, 11), vec![0; 11], ask(2)].concat(),
+        [fixed(0x21, 0x22, 12), vec![0; 12], ask(2)].concat(),
+        [fixed(0x21, 0x12, u16::MAX), ask(2)].concat(),
+    ];
+    malformed.iter().for_each(|datagram| proxy.send(datagram));
+    // A header and nothing behind it is a message without a header.
+    proxy.send(&whole);
+    until("all are counted", || {
+        dropped(&server, "proxy_header_missing") == 2.0
+            && dropped(&server, "proxy_header_malformed") == malformed.len() as f64
+            && dropped(&server, "runt") == 1.0
+    });
+    assert!(proxy.receive_within(Duration::from_millis(100)).is_none());
+    // To anybody else the server says what it says to any message of another kind: nothing that names an address.
+    let stranger = Udp::from(STRANGER.into(), server.v4());
+    stranger.send(&[whole, ask(3)].concat());
+    assert_eq!(stranger.receive_header(), (0x0d0a, Rcode::REFUSED));
+    let asked: Vec<u32> = (1..4).map(|number| upstream.asked(&name_of(number), Type::AAAA)).collect();
+    assert_eq!(asked, [0, 0, 0]);
+    server.process.stop();
+}
+
+#[test]
+fn every_limit_counts_the_client_and_not_the_proxy() {
+    let upstream = Upstream::start(|_| Conduct::Hold);
+    let server = start(&upstream, &["limits.pending-per-client = 3", "limits.queries-per-client = 5"]);
+    let proxy = Udp::from(PROXY.into(), server.v4());
+    let client = |last: u32| format!("198.51.100.{last}:4000");
+    for number in 0..40 {
+        proxy.send(&[header(&client(number / 2), b""), ask(number)].concat());
+    }
+    server.wait_for_stat("pending", 40.0);
+    // One of them has two already, and no more than three.
+    proxy.send(&[header(&client(1), b""), ask(50)].concat());
+    server.wait_for_stat("pending", 41.0);
+    proxy.send(&[header(&client(1), b""), ask(51)].concat());
+    let refused = proxy.receive();
+    assert_eq!((refused.id, refused.rcode), (51, Rcode::REFUSED));
+    assert_eq!(server.stat("refused_total{reason=\"pending_per_client\"}"), 1.0);
+    assert_eq!(dropped(&server, "queries_per_client"), 0.0);
+    upstream.release();
+    for _ in 0..41 {
+        assert_eq!(proxy.receive().rcode, Rcode::NOERROR);
+    }
+    // One alone is limited. The answers that slip go to the proxy, too.
+    until("one is sent to TCP", || {
+        (0..20).for_each(|number| proxy.send(&[header("198.51.100.99:1", b""), ask(number)].concat()));
+        std::iter::from_fn(|| proxy.receive_within(Duration::from_millis(100))).any(|reply| reply.truncated)
+    });
+    assert!(dropped(&server, "queries_per_client") >= 1.0);
+    server.process.stop();
+}
+
+#[test]
+fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    for (steer, workers) in [("name", 4), ("flow", 4)] {
+        let server = start(
+            &upstream,
+            &[&format!("server.steer = \"{steer}\""), &format!("server.workers = {workers}")],
+        );
+        let proxy = Udp::from(PROXY.into(), server.v4());
+        for number in 0..100 {
+            let client = ["198.51.100.9:4000", "[2001:db8:c::9]:4000"][number as usize % 2];
+            proxy.send(&[header(client, &[4, 0, 1, 0].repeat(number as usize % 8)), ask(number)].concat());
+            let reply = proxy.receive();
+            assert_eq!((reply.id, reply.addresses), (number as u16, vec![embedded(PREFIX, number)]));
+        }
+        // One flow arrives at one worker, which hands on what others own; by name nothing crosses.
+        let letters = server.stat("letters_in_total");
+        assert!(if steer == "name" { letters == 0.0 } else { letters > 0.0 }, "{steer}: {letters}");
+        server.process.stop();
+    }
+}
+
+#[test]
+fn a_connection_begins_with_the_header_in_whatever_pieces() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream, &[]);
+    let framed = |number: u32| {
+        let message = ask(number);
+        [&(message.len() as u16).to_be_bytes(), &message[..]].concat()
+    };
+    for (number, client) in [(1, "198.51.100.9:4000"), (2, "[2001:db8:c::9]:4000")] {
+        let whole = [header(client, &[4, 0, 1, 0]), framed(number), framed(number + 100)].concat();
+        for piece in [whole.len(), 1, 7, 16, 30] {
+            let mut connection = Tcp::from(PROXY, server.v4());
+            whole.chunks(piece).for_each(|octets| connection.send_part(octets));
+            let mut answered = [connection.receive(), connection.receive()].map(|reply| {
+                assert_eq!(reply.addresses, [embedded(PREFIX, u32::from(reply.id))]);
+                u32::from(reply.id)
+            });
+            answered.sort_unstable();
+            assert_eq!(answered, [number, number + 100]);
+        }
+    }
+    let mut connection = Tcp::from(PROXY, server.v4());
+    connection.send_part(&header("203.0.113.9:4000", b""));
+    assert_eq!(connection.ask(&name_of(3), Type::AAAA).rcode, Rcode::REFUSED);
+    let mut connection = Tcp::from(PROXY, server.v4());
+    connection.send_part(&fixed(0x20, 0, 0));
+    assert_eq!(connection.ask(&name_of(3), Type::AAAA).rcode, Rcode::REFUSED);
+    assert_eq!(server.stat("queries_total{transport=\"tcp\",family=\"ipv6\"}"), 10.0);
+    server.process.stop();
+}
+
+#[test]
+fn a_connection_of_a_proxy_without_a_header_is_closed_and_so_is_one_of_a_client_with_too_many() {
+    let upstream = Upstream::start(|_| Conduct::Answer);
+    let server = start(&upstream, &["limits.tcp-per-client = 2"]);
+    let long = [fixed(0x21, 0x12, 600), vec![0; 600]].concat();
+    for octets in [&[0, 40][..], b"GET / HTTP/1.1\r\n\r\n", &fixed(0x31, 0x12, 12), &long] {
+        let mut connection = Tcp::from(PROXY, server.v4());
+        connection.send_part(octets);
+        connection.wait_for_close();
+    }
+    let closed = |reason: &str| server.stat(&format!("stream_closed_total{{reason=\"{reason}\"}}"));
+    until("all are counted", || closed("proxy_header") == 4.0);
+    // The proxy may have more connections than a client: each is its client's.
+    let connect = |client: &str| {
+        let mut connection = Tcp::from(PROXY, server.v4());
+        connection.send_part(&header(client, b""));
+        connection
+    };
+    let mut open: Vec<Tcp> = ["198.51.100.1:1", "198.51.100.1:2", "198.51.100.2:1", "[2001:db8:c::1]:1"]
+        .map(|client| {
+            let mut connection = connect(client);
+            assert_eq!(connection.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+            connection
+        })
+        .into();
+    connect("198.51.100.1:3").wait_for_close();
+    until("it is counted", || closed("client_limit") == 1.0);
+    drop(open.remove(0));
+    server.wait_for_stat("stream_connections", 3.0);
+    assert_eq!(connect("198.51.100.1:4").ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
+    // Nobody else needs a header.
+    let mut stranger = Tcp::from(STRANGER, server.v4());
+    assert_eq!(stranger.ask(&name_of(1), Type::AAAA).rcode, Rcode::REFUSED);
+    server.process.stop();
+}
