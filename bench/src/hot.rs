@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io;
 
-/// Workers of the device.
+/// Workers of the device at most.
 const WORKERS: usize = 2;
 
 /// One measurement.
@@ -46,15 +46,16 @@ impl Turn {
 /// Measures Sixfold with each kind of names in turn, round after round.
 pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
     let kinds = [
-        ("all as often", Popularity::even(limits::CACHED_NAMES)),
-        ("the k-th as 1 / k", Popularity::zipf(limits::CACHED_NAMES)),
-        ("a single name", Popularity::even(1)),
+        ("all as often", WORKERS, Popularity::even(limits::CACHED_NAMES)),
+        ("the k-th as 1 / k", WORKERS, Popularity::zipf(limits::CACHED_NAMES)),
+        ("a single name", WORKERS, Popularity::even(1)),
+        ("all as often", 1, Popularity::even(limits::CACHED_NAMES)),
     ];
-    let mut all: [Vec<Turn>; 3] = Default::default();
+    let mut all: [Vec<Turn>; 4] = Default::default();
     for round in 1..=timing.rounds {
-        for ((name, popularity), turns) in kinds.iter().zip(&mut all) {
-            eprintln!("hot: round {round} of {}, {name}", timing.rounds);
-            let setup = Setup { workers: WORKERS, ..Setup::default() };
+        for ((name, workers, popularity), turns) in kinds.iter().zip(&mut all) {
+            eprintln!("hot: round {round} of {}, {workers} workers, {name}", timing.rounds);
+            let setup = Setup { workers: *workers, ..Setup::default() };
             let running = loads::start(tester, device, setup)?;
             let names = Names::Again(popularity);
             let fill =
@@ -63,13 +64,13 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             // Many questions in one datagram would all go where the first of them belongs.
             let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
             // What the workers had taken when the window began, and what they have taken since.
-            let workers = Cell::new([[0.0; WORKERS]; 2]);
+            let moments = Cell::new([[0.0; WORKERS]; 2]);
             let tally = tester.run(running.address, &load, || {
-                let [_, begin] = workers.get();
-                workers.set([begin, taken(running.process.id())]);
+                let [_, begin] = moments.get();
+                moments.set([begin, taken(running.process.id())]);
                 running.process.used()
             })?;
-            let [begin, end] = workers.get();
+            let [begin, end] = moments.get();
             turns.push(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) });
         }
     }
@@ -84,7 +85,8 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             capacities[at].iter().zip(&capacities[0]).map(|(own, even)| own / even).collect();
         vec![
             kinds[at].0.to_owned(),
-            format!("{:.1}", kinds[at].1.largest_part() * 100.0),
+            kinds[at].1.to_string(),
+            format!("{:.1}", kinds[at].2.largest_part() * 100.0),
             of(|turn| turn.tally.cost_us(), 2),
             of(|turn| turn.busiest() * 100.0, 0),
             of(|turn| turn.tally.goodput(), 0),
@@ -104,7 +106,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
         title: "Popular names",
         notes: vec![
             format!(
-                "Sixfold with {WORKERS} workers, each name the matter of one of them; {} names out of the cache, each question \
+                "Sixfold with two workers and with one, each name the matter of one of them; {} names out of the cache, each question \
                  sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is what they did \
                  there; `with a core each` is computed: the right answers over the CPU time of the worker that took more.",
                 limits::CACHED_NAMES
@@ -114,9 +116,10 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                 .to_owned(),
         ],
         tables: vec![Table {
-            title: "two workers, closed loop".to_owned(),
+            title: "closed loop".to_owned(),
             columns: vec![
                 "names",
+                "workers",
                 "largest part %",
                 "CPU us/answer",
                 "busiest worker's %",
@@ -133,11 +136,11 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
         data: kinds
             .iter()
             .zip(&all)
-            .map(|((name, _), turns)| {
+            .map(|((name, workers, _), turns)| {
                 let turn = |turn: &Turn| {
                     json!({"tally": loads::tally_json(&turn.tally), "workers_cpu_seconds": turn.workers})
                 };
-                ((*name).to_owned(), turns.iter().map(turn).collect::<Value>())
+                (format!("{name}, {workers} workers"), turns.iter().map(turn).collect::<Value>())
             })
             .collect::<Value>(),
     })

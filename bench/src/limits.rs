@@ -77,6 +77,10 @@ pub const GENERATORS_FRESH: u32 = 200_000;
 /// The rate at which the pacing of a schedule is judged, in queries per second.
 pub const GENERATORS_RATE: u32 = 100_000;
 
+/// Answers out of a cache in those runs: both begin with the three questions for each of 1,024 names after which all answers
+/// come out of the cache as they are.
+pub const COUNTED_CACHED: [u64; 2] = [4 * 1024, 20 * 1024];
+
 /// Names that are asked for again and again. Every cache holds them, and in a warm-up each comes up many times.
 pub const CACHED_NAMES: u16 = 1000;
 
@@ -94,6 +98,10 @@ pub const MEMORY_NAMES: u64 = 10_000_000;
 
 /// Sixfold's cache in that experiment.
 pub const MEMORY_CACHE_MIB: u32 = 64;
+
+/// Windows in a row without any right answer after which Sixfold is taken for dead, half a minute: on a machine that has
+/// other things to do it may stand still for one.
+pub const MEMORY_SILENT: u32 = 15;
 
 /// How often its memory is looked at.
 pub const MEMORY_WINDOW: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@
 //!
 //! As in a datapath, questions come in batches, so a batch is pending at a time.
 
-use crate::limits::{COUNTED, PENDING_BATCH as BATCH, TIMED};
+use crate::limits::{COUNTED, COUNTED_CACHED, PENDING_BATCH as BATCH, TIMED};
 use crate::names::{self, QUERY};
 use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
@@ -321,7 +321,7 @@ fn instructions(what: What) -> Result<f64, String> {
         What::Cached => "cached",
         What::Upstream => "upstream",
     };
-    let [short, long] = COUNTED;
+    let [short, long] = if what == What::Cached { COUNTED_CACHED } else { COUNTED };
     let difference = callgrind(name, long)? - callgrind(name, short)?;
     Ok(difference / (long - short) as f64)
 }
