@@ -1,0 +1,22 @@
+//! The real engine in a world that follows from one number: a virtual clock, a network that loses, delays, repeats and
+//! damages, upstreams that misbehave, clients of many kinds, a forger. A small naive DNS64 ([`oracle`]) tells from what was
+//! true and what was said which answers are allowed; every answer is compared.
+//!
+//! `docs/simulation.md` of the project says what is checked, and how a failing seed is played again.
+#![forbid(unsafe_code)]
+
+pub mod chance;
+pub mod client;
+pub mod config;
+pub mod forger;
+pub mod message;
+pub mod oracle;
+pub mod pending;
+pub mod run;
+pub mod seen;
+pub mod timeline;
+pub mod truth;
+pub mod upstream;
+pub mod weather;
+pub mod wires;
+pub mod world;

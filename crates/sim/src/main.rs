@@ -1,0 +1,124 @@
+//! `sixfold-sim`: plays worlds of the simulator. See `docs/simulation.md`.
+#![forbid(unsafe_code)]
+
+use sixfold_sim::run::{Plan, replay, run};
+use sixfold_sim::world::World;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "\
+Plays the engine in simulated weather, each world following from one seed, and judges every answer.
+
+Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads N] [--keep-going]
+       sixfold-sim --seed S [--queries M] [--trace]
+
+  --seeds N      worlds to play (default 100; without a bound when --minutes is given)
+  --from S       seed of the first (default 1)
+  --queries M    client questions in each (default 10000)
+  --minutes T    stop after so many minutes
+  --threads N    threads (default: one for each processor)
+  --keep-going   go on behind a failure
+  --seed S       play this one only
+  --trace        tell everything that happens, on standard error
+
+Example: sixfold-sim --seeds 1000 --queries 10000
+";
+
+struct Options {
+    seed: Option<u64>,
+    trace: bool,
+    seeds: Option<u64>,
+    minutes: Option<f64>,
+    plan: Plan,
+}
+
+fn main() -> ExitCode {
+    let options = match read(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("sixfold-sim: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match options.seed {
+        Some(seed) => one(seed, options.plan.queries, options.trace),
+        None => many(&options.plan),
+    }
+}
+
+fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = Plan { from: 1, seeds: 100, queries: 10_000, time: None, threads, goes_on: false };
+    let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan };
+    while let Some(word) = words.next() {
+        let mut number = || -> Result<u64, String> {
+            let text = words.next().ok_or(format!("{word}: a number is missing"))?;
+            text.parse().map_err(|_| format!("{word}: {text:?} is no number"))
+        };
+        match word.as_str() {
+            "--seed" => options.seed = Some(number()?),
+            "--seeds" => options.seeds = Some(number()?),
+            "--from" => options.plan.from = number()?,
+            "--queries" => options.plan.queries = number()?,
+            "--minutes" => {
+                let text = words.next().ok_or("--minutes: a number is missing")?;
+                options.minutes =
+                    Some(text.parse().map_err(|_| format!("--minutes: {text:?} is no number"))?);
+            }
+            "--threads" => options.plan.threads = number()?.max(1) as usize,
+            "--keep-going" => options.plan.goes_on = true,
+            "--trace" => options.trace = true,
+            "--help" | "-h" => return Ok(None),
+            _ => return Err(format!("{word}: no such option")),
+        }
+    }
+    options.plan.time =
+        options.minutes.map(|minutes| Duration::from_secs_f64(minutes.clamp(0.0, 1e6) * 60.0));
+    options.plan.seeds = options.seeds.unwrap_or(if options.plan.time.is_some() { u64::MAX } else { 100 });
+    Ok(Some(options))
+}
+
+fn one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
+    match World::new(seed, queries, is_traced).run() {
+        Ok(tally) => {
+            println!("seed {seed}: {tally:?}");
+            ExitCode::SUCCESS
+        }
+        Err(violation) => {
+            println!("seed {seed}: {}: {}", violation.invariant, violation.what);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn many(plan: &Plan) -> ExitCode {
+    let start = Instant::now();
+    let outcome = run(plan);
+    let seconds = start.elapsed().as_secs_f64();
+    for failure in &outcome.failures {
+        println!("seed {}: {}: {}", failure.seed, failure.violation.invariant, failure.violation.what);
+        println!("again with: {}", replay(failure.seed, plan.queries));
+    }
+    let tally = &outcome.tally;
+    println!(
+        "{} seeds, {} queries ({} judged, {} synthesized, {} SERVFAIL, {} answered at once), {} questions upstream, \
+         {} forged replies, {} reloads, {} failures, {seconds:.1} s, {:.0} queries/s on {} threads",
+        outcome.seeds,
+        tally.queries,
+        tally.judged,
+        tally.synthesized,
+        tally.failed,
+        tally.hits,
+        tally.asked,
+        tally.forged,
+        tally.reloads,
+        outcome.failures.len(),
+        tally.queries as f64 / seconds,
+        plan.threads,
+    );
+    if outcome.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

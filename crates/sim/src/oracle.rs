@@ -1,0 +1,571 @@
+//! A naive DNS64, written from RFC 6147 and RFC 8767: given what upstreams said to each question and when, and what went
+//! wrong, it tells whether an answer is one of those that are allowed. It knows nothing of flights, links or entries: any
+//! reply that was heard while the client waited, or that was young enough when it asked, may be a leg of its answer.
+
+use crate::config::Config;
+use crate::pending::Pending;
+use crate::seen::Seen;
+use crate::timeline::{Heard, Key, Timeline};
+use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said};
+
+/// RFC 6147 section 5.1.7: the TTL bound when the AAAA answer has no SOA.
+const WITHOUT_SOA: u32 = 600;
+/// TTL of data that have expired (RFC 8767 section 4).
+const STALE_TTL: u32 = 30;
+/// The longest that a failure is remembered (RFC 9520 allows five minutes; the engine promises 32 s).
+const FAILURE: u64 = 33 * SECOND;
+/// Aliases that are followed for one client, one question each.
+const HOPS: usize = 8;
+
+/// How old a leg is when the client gets it.
+#[derive(Clone, Copy, Debug)]
+enum Age {
+    /// Between so many seconds.
+    Seconds(u32, u32),
+    /// It has expired.
+    Stale,
+}
+
+/// What one leg may have brought.
+#[derive(Clone, Copy, Debug)]
+struct Leg<'a> {
+    /// The reply; none: no answer in time.
+    said: Option<&'a Said>,
+    age: Age,
+    range: Option<(u32, u32)>,
+    /// It is over, but what was made of it may be kept a little longer.
+    is_over: bool,
+    /// Between how many seconds ago the reply was heard, and by when it was over.
+    since: (u32, u32),
+}
+
+/// One client question and its answer.
+pub struct Case<'a> {
+    /// What was heard.
+    pub timeline: &'a Timeline,
+    /// The configurations since the question came, the last of them in force.
+    pub configs: &'a [Config],
+    /// The question.
+    pub asked: &'a Pending,
+    /// The answer.
+    pub seen: &'a Seen,
+    /// When it came.
+    pub now: u64,
+    /// Octets that it may take, at least.
+    pub limit: usize,
+    /// Client without DNS64 where IPv4 has none.
+    pub is_v4: bool,
+}
+
+/// RFC 2181 section 8: TTLs with the highest bit set are 0.
+fn plain(ttl: u32) -> u32 {
+    if ttl > i32::MAX as u32 { 0 } else { ttl }
+}
+
+/// For how long a reply may be kept, nanoseconds (RFC 2308 section 5 for those that say that there is nothing).
+pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
+    if said.cut || said.is_failure() {
+        return None;
+    }
+    let (least, most) = config.ttl_range;
+    let clamp = |ttl: u32| plain(ttl).clamp(least, most.max(least));
+    let mut ttl = said.edges.iter().map(|edge| clamp(edge.2)).min().unwrap_or(u32::MAX);
+    let is_answered = rtype == A && !said.v4.is_empty() || rtype == AAAA && !said.v6.is_empty();
+    if is_answered {
+        ttl = ttl.min(clamp(said.ttl));
+    } else {
+        match said.soa {
+            Some((soa, minimum)) => ttl = ttl.min(clamp(soa)).min(minimum).min(config.max_negative),
+            None if !said.edges.is_empty() && said.rcode == 0 => {}
+            None => return None,
+        }
+    }
+    let ttl = ttl.clamp(least, most.max(least));
+    (ttl > 0).then_some(u64::from(ttl) * SECOND)
+}
+
+impl<'a> Case<'a> {
+    /// Whether the answer is allowed.
+    pub fn is_allowed(&self) -> bool {
+        let asked = self.asked;
+        let direct = |config: &Config| {
+            asked.rtype != AAAA
+                || self.is_v4 && config.v6_only
+                || asked.bits.dnssec_ok && asked.bits.cd && !config.break_dnssec
+                || config.recursive_only && !asked.bits.rd
+        };
+        // What arrived again was perhaps taken in under another configuration.
+        let first = if asked.sent > 1 { self.configs } else { &self.configs[..1] };
+        let passes = |config: &Config| self.passes(asked.name, asked.rtype, config);
+        if first.iter().any(direct) && self.configs.iter().any(passes) {
+            return true;
+        }
+        !first.iter().all(direct)
+            && self.configs.iter().any(|judge| {
+                self.configs.iter().any(|config| self.after_aaaa(asked.name, &mut vec![], judge, config))
+            })
+    }
+
+    fn key(&self, name: NameId, rtype: u16) -> Key {
+        Key { name, rtype, bits: self.asked.bits }
+    }
+
+    /// Everything that a leg may have brought.
+    fn legs(&self, key: Key) -> Vec<Leg<'a>> {
+        let (since, now) = (self.asked.at, self.now);
+        let mut legs = vec![];
+        let troubled = self.timeline.was_troubled(since);
+        for heard in self.timeline.get(key).map_or(&[][..], |track| &track.heard) {
+            self.leg_of(heard, since, now, troubled, &mut legs);
+        }
+        if self.timeline.may_have_failed(key, since) {
+            let age = Age::Seconds(0, 0);
+            legs.push(Leg { said: None, age, range: None, is_over: false, since: (0, 0) });
+        }
+        legs
+    }
+
+    fn leg_of(&self, heard: &'a Heard, since: u64, now: u64, troubled: bool, legs: &mut Vec<Leg<'a>>) {
+        let config = &self.configs[self.configs.len() - 1];
+        let seconds = |span: u64| (span / SECOND).min(u64::from(u32::MAX)) as u32;
+        let past = now.saturating_sub(heard.at);
+        let life = heard.life.unwrap_or(0);
+        let mut leg = Leg {
+            said: Some(&heard.said),
+            age: Age::Seconds(seconds(since.saturating_sub(heard.at)), seconds(past)),
+            range: heard.range,
+            is_over: false,
+            since: (seconds(past), seconds(past.saturating_sub(life))),
+        };
+        if heard.at >= since {
+            legs.push(leg);
+        }
+        let can_be_kept = config.cache > 0
+            && self.asked.bits.rd
+            && (heard.at >= self.timeline.flushed || since <= self.timeline.flushed);
+        if !can_be_kept {
+            return;
+        }
+        if heard.said.is_failure() {
+            if heard.at < since && since <= heard.at + FAILURE {
+                legs.push(leg);
+            }
+            return;
+        }
+        if heard.life.is_none() {
+            return;
+        }
+        if heard.at < since && since < heard.at + life {
+            legs.push(leg);
+        } else if heard.at < since {
+            // What was made of it lives as long as its own TTL says, rounded up: that of the A records, or what the absence of
+            // AAAA records allows.
+            let slack = match heard.said.soa {
+                _ if !heard.said.v4.is_empty() => 1,
+                Some((ttl, minimum)) => {
+                    let (least, most) = heard.range.unwrap_or((0, u32::MAX));
+                    u64::from(plain(ttl).clamp(least, most).min(minimum).max(least)) + 1
+                }
+                None => u64::from(WITHOUT_SOA) + 1,
+            };
+            if since < heard.at + life + slack * SECOND {
+                leg.is_over = true;
+                legs.push(leg);
+                leg.is_over = false;
+            }
+        }
+        let stale = self.configs.iter().map(|config| config.stale).max().unwrap_or(0);
+        if troubled
+            && stale > 0
+            && now >= heard.at + life
+            && since < heard.at.saturating_add(life).saturating_add(stale)
+        {
+            leg.age = Age::Stale;
+            legs.push(leg);
+        }
+    }
+
+    /// The answer is the leg for this very question.
+    fn passes(&self, name: NameId, rtype: u16, config: &Config) -> bool {
+        self.legs(self.key(name, rtype)).iter().filter(|leg| !leg.is_over).any(|leg| match leg.said {
+            Some(_) => self.is_passed(&[*leg], false, true, config),
+            None => self.is_failed(),
+        })
+    }
+
+    /// RFC 6147 sections 5.1.1 to 5.1.5.
+    fn after_aaaa(&self, name: NameId, before: &mut Vec<Leg<'a>>, judge: &Config, config: &Config) -> bool {
+        let bits = self.asked.bits;
+        let [on_servfail, on_refused, on_formerr, on_notimp, on_silence] = judge.synthesize;
+        for leg in self.legs(self.key(name, AAAA)) {
+            let mut cause_is_nodata = false;
+            let Some(said) = leg.said else {
+                if on_silence && self.decide_by_a(name, before, &leg, false, judge, config)
+                    || !on_silence && self.is_failed()
+                {
+                    return true;
+                }
+                continue;
+            };
+            let mut pass = || {
+                if leg.is_over {
+                    return false;
+                }
+                before.push(leg);
+                let is_passed = self.is_passed(before, true, true, config);
+                before.pop();
+                is_passed
+            };
+            let goes_on = match said.rcode {
+                3 => {
+                    if pass() {
+                        return true;
+                    }
+                    continue;
+                }
+                2 if said.ede == Some(6) => {
+                    if pass() {
+                        return true;
+                    }
+                    continue;
+                }
+                2 => on_servfail,
+                5 => on_refused,
+                1 => on_formerr,
+                4 => on_notimp,
+                _ => true,
+            };
+            if !goes_on {
+                if pass() {
+                    return true;
+                }
+                continue;
+            }
+            if said.rcode == 2 && said.ede.is_none_or(|code| code == 13) && judge.trust && !bits.cd {
+                // Section 5.5 (2): a failure that may mean a bogus answer is found out about by asking without validation.
+                let unchecked = Key { name, rtype: AAAA, bits: Bits { cd: true, ..bits } };
+                let is_data = |said: &Said| matches!(said.rcode, 0 | 3);
+                // That a name is bogus is remembered as long as a failure.
+                let heard = self.timeline.get(unchecked).map_or(&[][..], |track| &track.heard);
+                let is_bogus = |heard: &Heard| {
+                    let over = heard.at.saturating_add(heard.life.map_or(0, |life| life + config.stale))
+                        + FAILURE
+                        + 8 * SECOND;
+                    is_data(&heard.said) && over >= self.asked.at
+                };
+                if heard.iter().any(is_bogus) && (self.is_failed() || pass()) {
+                    return true;
+                }
+                if self.legs(unchecked).iter().all(|leg| leg.said.is_some_and(is_data)) {
+                    continue;
+                }
+            }
+            if said.rcode == 0 {
+                let is_real = |address: &[u8; 16]| !judge.excludes(address);
+                if said.v6.iter().any(is_real) {
+                    if !judge.ignores_real(self.asked.name) {
+                        if pass() {
+                            return true;
+                        }
+                        continue;
+                    }
+                } else if said.is_unfinished() && said.v6.is_empty() {
+                    if !leg.is_over && self.follows(name, before, said) {
+                        before.push(leg);
+                        let is_allowed = self.after_aaaa(said.end(name), before, judge, config);
+                        before.pop();
+                        if is_allowed {
+                            return true;
+                        }
+                        continue;
+                    }
+                    cause_is_nodata = true;
+                } else {
+                    cause_is_nodata = said.v6.is_empty();
+                }
+            }
+            if self.decide_by_a(name, before, &leg, cause_is_nodata, judge, config) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether an unfinished alias is asked further: not round and round, and not for ever.
+    fn follows(&self, name: NameId, before: &[Leg<'a>], said: &Said) -> bool {
+        let end = said.end(name);
+        let comes_back =
+            |leg: &Leg<'_>| leg.said.is_some_and(|said| said.edges.first().is_some_and(|edge| edge.0 == end));
+        before.len() < HOPS && !before.iter().any(comes_back)
+    }
+
+    /// RFC 6147 sections 5.1.6 and 5.1.7.
+    fn decide_by_a(
+        &self,
+        name: NameId,
+        before: &mut Vec<Leg<'a>>,
+        aaaa: &Leg<'a>,
+        is_nodata: bool,
+        judge: &Config,
+        config: &Config,
+    ) -> bool {
+        let aaaa_secure = aaaa.said.is_some_and(|said| said.ad && said.rcode == 0) && judge.trust;
+        for leg in self.legs(self.key(name, A)) {
+            let Some(said) = leg.said else {
+                if self.is_failed() {
+                    return true;
+                }
+                continue;
+            };
+            let is_over = leg.is_over || aaaa.is_over;
+            before.push(leg);
+            let is_allowed = if said.rcode != 0 || said.v4.is_empty() {
+                if said.is_unfinished() && !is_over && self.follows(name, &before[..before.len() - 1], said) {
+                    self.decide_by_a(said.end(name), before, aaaa, is_nodata, judge, config)
+                } else {
+                    !is_over && self.is_passed(before, false, aaaa_secure && is_nodata, config)
+                }
+            } else {
+                self.is_synthesized(name, before, aaaa, is_nodata, aaaa_secure, judge, config)
+            };
+            before.pop();
+            if is_allowed {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "both legs, and the configurations that they were judged by"
+    )]
+    fn is_synthesized(
+        &self,
+        name: NameId,
+        legs: &[Leg<'a>],
+        aaaa: &Leg<'a>,
+        is_nodata: bool,
+        aaaa_secure: bool,
+        judge: &Config,
+        config: &Config,
+    ) -> bool {
+        let Some((last, before)) = legs.split_last() else { return false };
+        let Some(said) = last.said else { return false };
+        let mut wanted = vec![];
+        let mut done: Vec<[u8; 4]> = vec![];
+        for &address in &said.v4 {
+            if done.contains(&address) {
+                continue;
+            }
+            done.push(address);
+            for prefix in config.prefixes_for(self.asked.name, address) {
+                // 127 is in never-embed; 10 is not global (RFC 6052 section 3.1).
+                let is_barred = address[0] == 127 || address[0] == 10 && prefix.is_well_known();
+                if !is_barred && wanted.len() < config.max_records {
+                    wanted.push(prefix.embed(address));
+                }
+            }
+        }
+        if wanted.is_empty() {
+            // Nothing may be embedded: the AAAA answer is the basis, for its SOA.
+            let passes_basis = is_nodata
+                && before.is_empty()
+                && self.legs(self.key(name, AAAA)).iter().filter(|leg| !leg.is_over).any(|leg| {
+                    match leg.said {
+                        Some(said) if said.rcode == 0 => self.is_passed(&[*leg], true, true, config),
+                        _ => self.is_empty(0),
+                    }
+                });
+            if passes_basis {
+                return true;
+            }
+        }
+        let is_kept = config.cache > 0 && self.asked.bits.rd && before.is_empty();
+        if (last.is_over || aaaa.is_over) && !is_kept {
+            return false;
+        }
+        let (mut low, mut high) = self.negative_ttl(aaaa, is_kept, judge);
+        let (a_low, a_high) = last.ttl(said.ttl);
+        // A copy of a synthesis counts whole seconds since it was made, of legs that count theirs: one may be lost.
+        let slack = u32::from(is_kept);
+        (low, high) = (low.min(a_low), high.min(a_high.saturating_add(slack)));
+        if self.seen.rcode() != 0 || !self.has_edges(legs) || !self.seen.v4.is_empty() {
+            return false;
+        }
+        let end = said.end(name);
+        let secure = aaaa_secure
+            && said.ad
+            && config.trust
+            && before.iter().all(Leg::is_secure)
+            && self.asked.bits.dnssec_ok
+            && !self.asked.bits.cd;
+        if self.seen.is_cut() {
+            // RFC 2181 section 9: RRsets are whole or missing.
+            let is_whole = self.seen.v6.is_empty() || self.seen.v6.len() == wanted.len();
+            return is_whole
+                && self.seen.v6.iter().all(|record| wanted.contains(&record.2))
+                && self.may_be_cut(legs, wanted.len());
+        }
+        self.seen.v6.iter().map(|record| &record.2).eq(&wanted)
+            && self.seen.v6.iter().all(|&(owner, ttl, _)| owner == end && (low..=high).contains(&ttl))
+            && self.seen.signed.is_empty()
+            && self.seen.ad() == secure
+    }
+
+    /// The TTL bound of the AAAA leg: least and most.
+    fn negative_ttl(&self, aaaa: &Leg<'_>, is_kept: bool, config: &Config) -> (u32, u32) {
+        let least = config.ttl_range.0;
+        match aaaa.said.and_then(|said| said.soa) {
+            Some((ttl, minimum)) => {
+                let (low, high) = aaaa.ttl(ttl);
+                if is_kept {
+                    let slack = 1;
+                    let low = low.min(minimum.saturating_sub(aaaa.since.0));
+                    (low, high.max(least).min(minimum).max(least).saturating_add(slack))
+                } else {
+                    (low.min(minimum).max(least), high.min(minimum).max(least))
+                }
+            }
+            None if is_kept => {
+                let over = if aaaa.is_over { aaaa.since.1.min(WITHOUT_SOA) } else { 0 };
+                (WITHOUT_SOA.saturating_sub(aaaa.since.0), WITHOUT_SOA - over + 1)
+            }
+            None => (WITHOUT_SOA, WITHOUT_SOA),
+        }
+    }
+
+    /// Whether the answer is what the last leg says, behind the aliases of those before. `filter`: without excluded addresses.
+    /// `is_proved`: its AD would be true of the answer.
+    fn is_passed(&self, legs: &[Leg<'a>], filter: bool, is_proved: bool, config: &Config) -> bool {
+        let seen = self.seen;
+        let Some((last, before)) = legs.split_last() else { return false };
+        let Some(said) = last.said else { return false };
+        if u16::from(said.rcode) != seen.rcode() || !self.has_edges(legs) {
+            return false;
+        }
+        let keeps = |address: &&[u8; 16]| !(filter && config.excludes(address));
+        let v6: Vec<_> = said.v6.iter().filter(keeps).collect();
+        if seen.is_cut() {
+            // RFC 2181 section 9: RRsets are whole or missing.
+            let is_whole = |seen: usize, said: usize| seen == 0 || seen == said;
+            return seen.v6.iter().all(|record| v6.contains(&&record.2))
+                && seen.v4.iter().all(|record| said.v4.contains(&record.2))
+                && is_whole(seen.v6.len(), v6.len())
+                && is_whole(seen.v4.len(), said.v4.len())
+                && self.may_be_cut(legs, said.v4.len() + v6.len());
+        }
+        let (low, high) = last.ttl(said.ttl);
+        let end =
+            if said.is_loop { self.asked.name } else { said.edges.last().map_or(NameId::MAX, |edge| edge.1) };
+        let fits =
+            |owner: NameId, ttl: u32| (owner == end || said.edges.is_empty()) && (low..=high).contains(&ttl);
+        let is_filtered = v6.len() < said.v6.len();
+        let wants_ad = self.asked.bits.ad || self.asked.bits.dnssec_ok;
+        let ad = said.ad
+            && config.trust
+            && wants_ad
+            && is_proved
+            && !is_filtered
+            && before.iter().all(Leg::is_secure);
+        seen.v4.iter().map(|record| &record.2).eq(&said.v4)
+            && seen.v6.iter().map(|record| &record.2).eq(v6)
+            && seen.v4.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
+            && seen.v6.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
+            && self.has_soa(last, said)
+            && seen.signed.is_empty() != (said.signed && !is_filtered)
+            && seen.ad() == ad
+    }
+
+    fn has_soa(&self, leg: &Leg<'_>, said: &Said) -> bool {
+        match (self.seen.soa, said.soa) {
+            (None, None) => true,
+            (Some((ttl, minimum)), Some((said_ttl, said_minimum))) => {
+                let (low, high) = leg.ttl(said_ttl);
+                (low..=high).contains(&ttl) && minimum == said_minimum
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the aliases of the answer are those of the legs, with TTLs that fit.
+    fn has_edges(&self, legs: &[Leg<'_>]) -> bool {
+        let mut wanted = vec![];
+        for leg in legs {
+            for &(owner, target, ttl) in leg.said.map_or(&[][..], |said| &said.edges) {
+                let (low, high) = leg.ttl(ttl);
+                wanted.push((owner, target, low, high.saturating_add(1)));
+            }
+        }
+        let fits = |&(owner, target, ttl): &(NameId, NameId, u32)| {
+            wanted
+                .iter()
+                .any(|&(from, to, low, high)| (from, to) == (owner, target) && (low..=high).contains(&ttl))
+        };
+        let seen = &self.seen.edges;
+        seen.iter().all(fits)
+            && (seen.len() == wanted.len() || self.seen.is_cut() && seen.len() < wanted.len())
+    }
+
+    /// Whether so many records may be too much for the client.
+    fn may_be_cut(&self, legs: &[Leg<'_>], addresses: usize) -> bool {
+        // Names have at most 30 octets here; nothing is compressed in this estimate.
+        const NAME: usize = 32;
+        let edges: usize = legs.iter().filter_map(|leg| leg.said).map(|said| said.edges.len()).sum();
+        let most = 12
+            + self.asked.question.len()
+            + addresses * (NAME + 26)
+            + edges * (2 * NAME + 10)
+            + 17
+            + 160
+            + 100;
+        !self.asked.tcp && most > self.limit
+    }
+
+    /// SERVFAIL without anything.
+    fn is_failed(&self) -> bool {
+        self.is_empty(2)
+    }
+
+    fn is_empty(&self, rcode: u16) -> bool {
+        let seen = self.seen;
+        seen.rcode() == rcode
+            && seen.v4.is_empty()
+            && seen.v6.is_empty()
+            && seen.edges.is_empty()
+            && !seen.ad()
+    }
+}
+
+impl Leg<'_> {
+    /// Least and most that a TTL of the reply is by now.
+    fn ttl(&self, said: u32) -> (u32, u32) {
+        let plain = plain(said);
+        let plain = self.range.map_or(plain, |(least, most)| plain.clamp(least, most));
+        match self.age {
+            Age::Seconds(least, most) => (plain.saturating_sub(most), plain.saturating_sub(least)),
+            Age::Stale => (STALE_TTL, STALE_TTL),
+        }
+    }
+
+    fn is_secure(&self) -> bool {
+        self.said.is_some_and(|said| said.ad)
+    }
+}
+
+impl Seen {
+    /// RCODE.
+    pub fn rcode(&self) -> u16 {
+        self.flags & 15
+    }
+
+    /// AD.
+    pub fn ad(&self) -> bool {
+        self.flags & 0x20 != 0
+    }
+
+    /// TC.
+    pub fn is_cut(&self) -> bool {
+        self.flags & 0x0200 != 0
+    }
+}

@@ -1,0 +1,116 @@
+//! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
+
+use crate::truth::{A, AAAA, CNAME, NameId, OPT, RRSIG, SOA, Truth};
+
+/// An owner or target that is no name of the world.
+pub const STRANGER: NameId = NameId::MAX;
+
+/// An answer, taken apart.
+#[derive(Debug, Default, Clone)]
+pub struct Seen {
+    /// Flags and RCODE.
+    pub flags: u16,
+    /// Aliases of the answer section: owner, target, TTL.
+    pub edges: Vec<(NameId, NameId, u32)>,
+    /// A records there: owner, TTL, address.
+    pub v4: Vec<(NameId, u32, [u8; 4])>,
+    /// AAAA records there.
+    pub v6: Vec<(NameId, u32, [u8; 16])>,
+    /// Types that signatures of the answer section cover.
+    pub signed: Vec<u16>,
+    /// TTL and MINIMUM of the SOA of the authority section.
+    pub soa: Option<(u32, u32)>,
+    /// The OPT record: UDP size, DO.
+    pub opt: Option<(u16, bool)>,
+    /// Its extended error.
+    pub ede: Option<u16>,
+    /// Other records of the answer section.
+    pub others: usize,
+}
+
+/// Reads an answer whose question section has `question` octets. The error says what is malformed.
+pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
+    let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
+    let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };
+    let mut at = 12 + question;
+    let mut name = Vec::with_capacity(255);
+    for section in 0..3 {
+        for _ in 0..word(6 + 2 * section).ok_or("no header")? {
+            at = expand(bytes, at, &mut name)?;
+            let rtype = word(at).ok_or("no type")?;
+            let class = word(at + 2).ok_or("no class")?;
+            let ttl = bytes.get(at + 4..at + 8).ok_or("no TTL")?;
+            let ttl = u32::from_be_bytes(ttl.try_into().map_err(|_| "no TTL")?);
+            // RFC 2181 section 8.
+            let ttl = if ttl > i32::MAX as u32 { 0 } else { ttl };
+            let length = usize::from(word(at + 8).ok_or("no length")?);
+            let start = at + 10;
+            let data = bytes.get(start..start + length).ok_or("data beyond the end")?;
+            at = start + length;
+            if rtype == OPT {
+                if section != 2 || seen.opt.is_some() {
+                    return Err("an OPT record too many");
+                }
+                let dnssec_ok = bytes[start - 4] & 0x80 != 0;
+                seen.opt = Some((class, dnssec_ok));
+                if let [0, 15, _, _, high, low, ..] = data {
+                    seen.ede = Some(u16::from_be_bytes([*high, *low]));
+                }
+                continue;
+            }
+            if class != 1 {
+                return Err("a record of another class");
+            }
+            let owner = truth.find(&name).unwrap_or(STRANGER);
+            match (section, rtype) {
+                (0, CNAME) => {
+                    let end = expand(bytes, start, &mut name)?;
+                    if end != at {
+                        return Err("a target of another length");
+                    }
+                    seen.edges.push((owner, truth.find(&name).unwrap_or(STRANGER), ttl));
+                }
+                (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
+                (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
+                (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
+                (0, _) => seen.others += 1,
+                (1, SOA) => {
+                    let last = data.last_chunk().ok_or("a short SOA")?;
+                    seen.soa = Some((ttl, u32::from_be_bytes(*last)));
+                }
+                _ => {}
+            }
+        }
+    }
+    if at != bytes.len() { Err("octets behind the end") } else { Ok(seen) }
+}
+
+/// Reads a name, compressed or not, in lower case. Returns where it ends.
+fn expand(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
+    name.clear();
+    let mut end = None;
+    for _ in 0..128 {
+        match *bytes.get(at).ok_or("a name beyond the end")? {
+            0 => {
+                name.push(0);
+                return Ok(end.unwrap_or(at + 1));
+            }
+            length @ 1..64 => {
+                let label = bytes.get(at..at + 1 + usize::from(length)).ok_or("a label beyond the end")?;
+                name.extend(label.iter().map(u8::to_ascii_lowercase));
+                at += label.len();
+            }
+            high @ 0xc0.. => {
+                let low = *bytes.get(at + 1).ok_or("half a pointer")?;
+                let target = usize::from(high & 0x3f) << 8 | usize::from(low);
+                if target >= at {
+                    return Err("a pointer forward");
+                }
+                end = end.or(Some(at + 2));
+                at = target;
+            }
+            _ => return Err("a label of unknown kind"),
+        }
+    }
+    Err("a name too long")
+}

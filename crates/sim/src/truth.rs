@@ -1,0 +1,362 @@
+//! What is true: the names of a world, and what each has at a point in time. Upstreams that work say exactly this; the
+//! oracle knows nothing else. Addresses tell which name and which moment they are of, so data that went to the wrong place
+//! is recognised.
+
+use crate::chance::{Chance, mix};
+
+/// A name by its number.
+pub type NameId = u32;
+
+/// A second of the virtual clock.
+pub const SECOND: u64 = 1_000_000_000;
+/// A millisecond.
+pub const MILLI: u64 = 1_000_000;
+
+/// RR type A.
+pub const A: u16 = 1;
+/// RR type NS.
+pub const NS: u16 = 2;
+/// RR type CNAME.
+pub const CNAME: u16 = 5;
+/// RR type SOA.
+pub const SOA: u16 = 6;
+/// RR type TXT.
+pub const TXT: u16 = 16;
+/// RR type AAAA.
+pub const AAAA: u16 = 28;
+/// RR type OPT.
+pub const OPT: u16 = 41;
+/// RR type RRSIG.
+pub const RRSIG: u16 = 46;
+
+/// What a name has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only IPv4 addresses.
+    V4,
+    /// Only IPv6 addresses.
+    V6,
+    /// Both.
+    Both,
+    /// IPv4 addresses, and IPv6 addresses that count as absent.
+    Excluded,
+    /// The same, and one that counts.
+    Mixed,
+    /// By turns only IPv4, and both.
+    Flip,
+    /// It exists.
+    Nothing,
+    /// It does not exist.
+    Missing,
+    /// An alias that upstreams follow.
+    Alias(NameId),
+    /// An alias where upstreams stop.
+    Loose(NameId),
+    /// One of two aliases of each other.
+    Loop(NameId),
+    /// So many IPv4 addresses that no small message holds them.
+    Many,
+    /// Validation fails; the reply says so or not.
+    Bogus {
+        /// Whether it has an extended error.
+        told: bool,
+    },
+    /// IPv4 addresses that are not global.
+    Private,
+    /// IPv4 addresses that are never embedded, beside one that is, or alone.
+    Never {
+        /// Whether there is no other.
+        alone: bool,
+    },
+}
+
+/// One name.
+#[derive(Debug)]
+pub struct Name {
+    /// In wire form, lower case.
+    pub wire: Vec<u8>,
+    /// What it has.
+    pub kind: Kind,
+    /// TTL of its records, seconds, as it stands in messages.
+    pub ttl: u32,
+    /// TTL and MINIMUM of the SOA of its zone, in answers about it; none: answers have no SOA.
+    pub soa: Option<(u32, u32)>,
+    /// Its addresses change so often, nanoseconds; 0: never.
+    period: u64,
+    /// Whether its zone is signed.
+    pub signed: bool,
+}
+
+/// Everything that is true.
+#[derive(Debug)]
+pub struct Truth {
+    /// The names by number.
+    pub names: Vec<Name>,
+}
+
+/// What is said to a question: the content of a reply, as long as it is well-formed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// RCODE.
+    pub rcode: u8,
+    /// Aliases in order: owner, target, TTL.
+    pub edges: Vec<(NameId, NameId, u32)>,
+    /// The aliases come back to where they were.
+    pub is_loop: bool,
+    /// A records at the end.
+    pub v4: Vec<[u8; 4]>,
+    /// AAAA records at the end.
+    pub v6: Vec<[u8; 16]>,
+    /// TTL of these.
+    pub ttl: u32,
+    /// TTL and MINIMUM of the SOA in the authority section, and the name in whose zone it is.
+    pub soa: Option<(u32, u32)>,
+    /// AD.
+    pub ad: bool,
+    /// Extended error.
+    pub ede: Option<u16>,
+    /// TC.
+    pub cut: bool,
+    /// The records at the end have a signature.
+    pub signed: bool,
+}
+
+impl Said {
+    /// The name at the end of the aliases.
+    pub fn end(&self, asked: NameId) -> NameId {
+        if self.is_loop {
+            return asked;
+        }
+        self.edges.last().map_or(asked, |edge| edge.1)
+    }
+
+    /// Whether it stops at an alias, and nothing says that there is nothing behind.
+    pub fn is_unfinished(&self) -> bool {
+        self.rcode == 0
+            && !self.edges.is_empty()
+            && !self.is_loop
+            && self.v4.is_empty()
+            && self.v6.is_empty()
+            && self.soa.is_none()
+    }
+
+    /// Whether it is neither data nor their absence.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self.rcode, 0 | 3)
+    }
+}
+
+/// The zones, in wire form: those of all names by turns. Names of the last have servers of their own.
+pub const ZONES: [&[u8]; 4] =
+    [b"\x05alpha\x04test\x00", b"\x06legacy\x04test\x00", b"\x06ignore\x04test\x00", b"\x04corp\x04test\x00"];
+
+/// Which zone a name is in.
+pub fn zone_of(name: NameId) -> usize {
+    match name % 16 {
+        0 => 1,
+        5 => 2,
+        10 => 3,
+        _ => 0,
+    }
+}
+
+impl Truth {
+    /// So many names, unfolding from `chance`.
+    pub fn new(count: u32, chance: &mut Chance) -> Truth {
+        let odd_share = *chance.one(&[0, 30, 200]);
+        let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, chance)).collect();
+        for number in 1..count as usize {
+            // Two aliases of each other.
+            if names[number].kind == Kind::Loop(number as u32) {
+                names[number].kind = Kind::Loop(number as u32 - 1);
+                names[number - 1].kind = Kind::Loop(number as u32);
+            }
+        }
+        Truth { names }
+    }
+
+    /// The number of a name in wire form, lower case.
+    pub fn find(&self, wire: &[u8]) -> Option<NameId> {
+        let digits = wire.get(2..7)?;
+        let number = digits.iter().try_fold(0u32, |number, &digit| {
+            digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
+        })?;
+        self.names.get(number as usize).filter(|name| name.wire == wire).map(|_| number)
+    }
+
+    /// What an upstream that works says to a question. `dnssec_ok`, `checking_disabled` and `wants_ad` are bits of it.
+    pub fn say(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
+        let mut said = Said::default();
+        let mut end = asked;
+        let mut secure = true;
+        loop {
+            let name = &self.names[end as usize];
+            secure &= name.signed;
+            match name.kind {
+                Kind::Alias(target) | Kind::Loose(target) | Kind::Loop(target) if rtype != CNAME => {
+                    said.edges.push((end, target, name.ttl));
+                    if matches!(name.kind, Kind::Loop(_)) && target == asked {
+                        said.is_loop = true;
+                        return said;
+                    }
+                    // A loop that the name asked is not part of: the upstream gives up.
+                    if matches!(name.kind, Kind::Loop(_)) && said.edges.len() > 12 {
+                        return Said { rcode: 2, ..Said::default() };
+                    }
+                    end = target;
+                    if matches!(name.kind, Kind::Loose(_)) {
+                        return said;
+                    }
+                }
+                _ => break,
+            }
+        }
+        let name = &self.names[end as usize];
+        if let Kind::Bogus { told } = name.kind
+            && !bits.cd
+        {
+            return Said { rcode: 2, ede: told.then_some(6), ..Said::default() };
+        }
+        said.rcode = if name.kind == Kind::Missing { 3 } else { 0 };
+        said.ttl = name.ttl;
+        match rtype {
+            A => said.v4 = self.v4(end, at),
+            AAAA => said.v6 = self.v6(end, at),
+            _ => {}
+        }
+        let is_empty = said.v4.is_empty() && said.v6.is_empty();
+        if is_empty {
+            said.soa = name.soa;
+        }
+        said.ad = secure && !bits.cd && (bits.ad || bits.dnssec_ok);
+        said.signed = name.signed && bits.dnssec_ok && !is_empty;
+        said
+    }
+
+    fn version(&self, number: NameId, at: u64) -> u64 {
+        let period = self.names[number as usize].period;
+        // Names do not change all at once.
+        let shift = mix(u64::from(number)).checked_rem(period).unwrap_or(0);
+        (at + shift).checked_div(period).unwrap_or(0)
+    }
+
+    fn v4(&self, number: NameId, at: u64) -> Vec<[u8; 4]> {
+        let version = self.version(number, at) as u8;
+        let of = |first: u8| [first, (number >> 8) as u8, number as u8, version];
+        match self.names[number as usize].kind {
+            Kind::V4 | Kind::Excluded | Kind::Mixed | Kind::Flip | Kind::Bogus { .. } => {
+                (0..1 + number as u8 % 3).map(|place| of(44 + place)).collect()
+            }
+            Kind::Both => vec![of(44)],
+            // The same address twice: equal records are one (RFC 2181 section 5).
+            Kind::Many => (0..40).map(|place| of(44 + place)).chain([of(44)]).collect(),
+            Kind::Private => vec![of(10), of(44)],
+            Kind::Never { alone } => {
+                let mut all = vec![of(127)];
+                all.extend((!alone).then(|| of(44)));
+                all
+            }
+            _ => vec![],
+        }
+    }
+
+    fn v6(&self, number: NameId, at: u64) -> Vec<[u8; 16]> {
+        let version = self.version(number, at);
+        let of = |last: u8| {
+            [
+                0x20,
+                1,
+                0xd,
+                0xb8,
+                0,
+                6,
+                0,
+                0,
+                0,
+                0,
+                (number >> 8) as u8,
+                number as u8,
+                0,
+                0,
+                version as u8,
+                last,
+            ]
+        };
+        let mapped = {
+            let mut address = [0u8; 16];
+            address[10..12].fill(0xff);
+            address[12..].copy_from_slice(&[44, (number >> 8) as u8, number as u8, version as u8]);
+            address
+        };
+        match self.names[number as usize].kind {
+            Kind::V6 | Kind::Both => (0..1 + number as u8 % 2).map(of).collect(),
+            Kind::Flip if version % 2 == 1 => vec![of(0)],
+            Kind::Excluded => vec![mapped],
+            Kind::Mixed => vec![mapped, of(1)],
+            _ => vec![],
+        }
+    }
+}
+
+/// Bits of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Bits {
+    /// Recursion desired.
+    pub rd: bool,
+    /// Checking disabled.
+    pub cd: bool,
+    /// The asker understands AD.
+    pub ad: bool,
+    /// DNSSEC OK.
+    pub dnssec_ok: bool,
+}
+
+impl Bits {
+    /// As a number below 16.
+    pub fn number(self) -> u64 {
+        u64::from(self.rd)
+            | u64::from(self.cd) << 1
+            | u64::from(self.ad) << 2
+            | u64::from(self.dnssec_ok) << 3
+    }
+}
+
+fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {
+    let target = chance.below(u64::from(number.max(1))) as u32;
+    let kind = match chance.below(100) {
+        0..24 => Kind::V4,
+        24..32 => Kind::V6,
+        32..44 => Kind::Both,
+        44..50 => Kind::Excluded,
+        50..55 => Kind::Mixed,
+        55..62 => Kind::Flip,
+        62..67 => Kind::Nothing,
+        67..73 => Kind::Missing,
+        73..80 if number > 0 => Kind::Alias(target),
+        80..84 if number > 0 => Kind::Loose(target),
+        84..86 if number > 0 => Kind::Loop(number),
+        86..89 => Kind::Many,
+        89..92 => Kind::Bogus { told: chance.permille(500) },
+        92..96 => Kind::Private,
+        96..98 => Kind::Never { alone: chance.permille(500) },
+        _ => Kind::V4,
+    };
+    let ttl = |chance: &mut Chance| match chance.permille(odd_share) {
+        true => *chance.one(&[0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 604_800]),
+        false => *chance.one(&[1, 2, 5, 5, 10, 30, 60, 300, 3600]),
+    };
+    let letters = b"abcdefghijklmnopqrstuvwxyz";
+    let mut label = format!("n{number:05}").into_bytes();
+    label.extend((0..4 + chance.below(8)).map(|_| *chance.one(letters)));
+    let mut wire = vec![label.len() as u8];
+    wire.extend(label);
+    wire.extend(ZONES[zone_of(number)]);
+    Name {
+        wire,
+        kind,
+        ttl: ttl(chance),
+        soa: (!chance.permille(100)).then(|| (ttl(chance), ttl(chance))),
+        period: *chance.one(&[0, 3, 7, 20, 100]) * SECOND,
+        signed: chance.permille(400),
+    }
+}

@@ -1,0 +1,199 @@
+//! Upstreams: what they make of a question in their mood, and what the network makes of that.
+
+use crate::chance::Chance;
+use crate::forger::question;
+use crate::message::{self, Junk};
+use crate::timeline::Key;
+use crate::truth::{A, AAAA, Bits, MILLI, Said, TXT, Truth};
+use crate::weather::{LATE, Mood, Weather};
+use crate::wires::Asked;
+use std::rc::Rc;
+
+/// What arrives at the engine's end of a link.
+#[derive(Debug)]
+pub enum Arrival {
+    /// A message. `said`: it fits the question, and says this.
+    Message {
+        /// Octets.
+        bytes: Vec<u8>,
+        /// Content, of a reply that has to be believed.
+        said: Option<(Key, Rc<Said>)>,
+    },
+    /// An ICMP error, or the end of a connection.
+    Failure,
+}
+
+/// What becomes of one question.
+#[derive(Debug, Default)]
+pub struct Fate {
+    /// What arrives, and after how long.
+    pub arrivals: Vec<(u64, Arrival)>,
+    /// It is not simply answered in time.
+    pub is_trouble: bool,
+    /// What somebody who reads the trace is told.
+    pub mood: &'static str,
+}
+
+/// Reads what the engine asks. None: a probe.
+pub fn key_of(truth: &Truth, asked: &[u8]) -> Option<Key> {
+    let question = question(asked);
+    let (name, rest) = question.split_at(question.len() - 4);
+    let name = truth.find(&name.to_ascii_lowercase())?;
+    let flags = u16::from_be_bytes([asked[2], asked[3]]);
+    let opt = message::QUESTION + question.len();
+    // The OPT record is the last: root, type, size, extended RCODE, version, flags.
+    let dnssec_ok = asked.get(opt + 7).is_some_and(|flags| flags & 0x80 != 0);
+    Some(Key {
+        name,
+        rtype: u16::from_be_bytes([rest[0], rest[1]]),
+        bits: Bits { rd: flags & 0x0100 != 0, cd: flags & 0x0010 != 0, ad: flags & 0x0020 != 0, dnssec_ok },
+    })
+}
+
+/// Decides what becomes of a question to the `server`-th upstream.
+pub fn fate(
+    truth: &Truth,
+    weather: &Weather,
+    server: usize,
+    asked: &Asked,
+    now: u64,
+    chance: &mut Chance,
+) -> Fate {
+    let mut fate = Fate::default();
+    let mut mood = weather.moods[server];
+    if mood == Mood::Mad {
+        mood = *chance.one(&[
+            Mood::Good,
+            Mood::Slow,
+            Mood::Error(2),
+            Mood::Lame,
+            Mood::Garbage,
+            Mood::Liar,
+            Mood::Closes,
+            Mood::TruncationLoop,
+        ]);
+    }
+    let delay = weather.delay(chance) + if mood == Mood::Slow { chance.wait(300 * MILLI) } else { 0 };
+    let lost = asked.over_udp && chance.permille(weather.loss);
+    if weather.cut[server] || mood == Mood::Blackhole || lost {
+        return Fate { is_trouble: true, mood: "lost", ..fate };
+    }
+    if mood == Mood::Unreachable || mood == Mood::Closes && !asked.over_udp {
+        fate.arrivals.push((delay, Arrival::Failure));
+        return Fate { is_trouble: true, mood: "link fails", ..fate };
+    }
+    let key = key_of(truth, &asked.bytes);
+    let section = question(&asked.bytes);
+    let id = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
+    let flags = u16::from_be_bytes([asked.bytes[2], asked.bytes[3]]);
+    let said = match key {
+        Some(key) => truth.say(key.name, key.rtype, now, key.bits),
+        None => Said::default(),
+    };
+    let is_aaaa = key.is_some_and(|key| key.rtype == AAAA);
+    let mut junk = Junk { off_chain: false, additional: chance.permille(50), reversed: chance.permille(100) };
+    let mut edns = true;
+    let mut section = section.to_vec();
+    let error = |rcode: u8, ede: Option<u16>| Said { rcode, ede, ..Said::default() };
+    let mut is_fit = true;
+    let said = match mood {
+        Mood::Error(rcode) => error(rcode, *chance.one(&[None, None, Some(22)])),
+        Mood::AaaaError(rcode) if is_aaaa => error(rcode, None),
+        Mood::NoEdns => {
+            edns = false;
+            error(1, None)
+        }
+        Mood::Lame => Said::default(),
+        Mood::TruncationLoop => Said { cut: true, ..Said::default() },
+        Mood::Truncates if asked.over_udp => Said { cut: true, ..said },
+        Mood::WrongQuestion => {
+            is_fit = false;
+            if chance.permille(500) {
+                let at = section.len() - 3;
+                section[at] = if section[at] == A as u8 { AAAA as u8 } else { A as u8 };
+            } else {
+                section = truth.names[chance.below(truth.names.len() as u64) as usize].wire.clone();
+                section.extend([0, AAAA as u8, 0, 1]);
+            }
+            if section.eq_ignore_ascii_case(question(&asked.bytes)) {
+                // By chance the right one.
+                let at = section.len() - 3;
+                section[at] = TXT as u8;
+            }
+            Said {
+                v6: vec![],
+                v4: vec![[message::MARK4[0], message::MARK4[1], message::MARK4[2], 9]],
+                ttl: 60,
+                ..said
+            }
+        }
+        Mood::Liar => {
+            junk =
+                Junk { off_chain: matches!(key, Some(key) if key.rtype == A || key.rtype == AAAA), ..junk };
+            said
+        }
+        Mood::Lowercase => {
+            section.make_ascii_lowercase();
+            is_fit = !asked.over_udp;
+            said
+        }
+        _ => said,
+    };
+    let mut bytes = message::reply(truth, &section, id, flags, &said, junk, edns, chance);
+    // No upstream sends more over UDP than the question allows.
+    let size = usize::from(u16::from_be_bytes([
+        asked.bytes[asked.bytes.len() - 8],
+        asked.bytes[asked.bytes.len() - 7],
+    ]));
+    let mut said = said;
+    if asked.over_udp && bytes.len() > size {
+        said = Said { cut: true, ..Said::default() };
+        bytes = message::reply(truth, &section, id, flags, &said, Junk::default(), edns, chance);
+    }
+    if mood == Mood::Garbage {
+        is_fit = false;
+        for _ in 0..1 + chance.below(4) {
+            // Beyond the flags: the ID may stay right.
+            let at = 4 + chance.below(bytes.len() as u64 - 4) as usize;
+            bytes.truncate(at + 1);
+            if bytes.len() <= 13 {
+                break;
+            }
+        }
+        if !asked.over_udp {
+            // Over TCP something that is no message at all.
+            bytes = vec![0xff; bytes.len().max(1)];
+        }
+        // Cut exactly where a message could end, it might be one.
+        bytes.pop();
+    }
+    let is_damaged = asked.over_udp && chance.permille(weather.damage);
+    if is_damaged {
+        // A checksum keeps damage away from records; what is left is damage to what the engine must check.
+        is_fit = false;
+        match chance.below(4) {
+            0 => bytes[chance.below(2) as usize] ^= 1 << chance.below(8),
+            1 if !bytes.is_empty() => {
+                let length = chance.below(bytes.len() as u64) as usize;
+                bytes.truncate(length);
+            }
+            2 if bytes.len() > 12 + section.len() => {
+                let at = 12 + chance.below(section.len() as u64 - 2) as usize;
+                bytes[at] ^= 1 << chance.below(8);
+            }
+            _ if bytes.len() > 3 => bytes[2] &= 0x7f,
+            _ => {}
+        }
+    }
+    let is_cut = asked.over_udp && said.cut;
+    fate.is_trouble =
+        !is_fit || delay > LATE || said.is_failure() || mood != Mood::Good && mood != Mood::Liar && !is_cut;
+    fate.mood = if is_cut { "truncated" } else { "answered" };
+    let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(said)));
+    if chance.permille(weather.duplicates) && asked.over_udp {
+        let later = delay + weather.delay(chance);
+        fate.arrivals.push((later, Arrival::Message { bytes: bytes.clone(), said: said.clone() }));
+    }
+    fate.arrivals.push((delay, Arrival::Message { bytes, said }));
+    fate
+}

@@ -1,0 +1,730 @@
+//! One world: the engine, the clock, everything that is under way, and the judgement of every answer.
+
+use crate::chance::Chance;
+use crate::client::{Clients, Question};
+use crate::config::{Config, server};
+use crate::forger::Forger;
+use crate::message::{MARK4, MARK6, QUESTION};
+use crate::oracle::{Case, life};
+use crate::pending::Pending;
+use crate::seen::{self, Seen};
+use crate::timeline::{Heard, Key, Timeline};
+use crate::truth::{MILLI, SECOND, Said, Truth, zone_of};
+use crate::upstream::{Arrival, fate, key_of};
+use crate::weather::{SERVERS, Weather};
+use crate::wires::{Asked, Wires, instant};
+use engine::{Capacity, Counter, Engine, Link, Machine, Transport};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::rc::Rc;
+
+/// An answer comes within this, or something is wrong: two legs, what is asked in doubt and the basis, of three tries of
+/// half a second and one more over TCP.
+const DEADLINE: u64 = 12 * SECOND;
+/// The same for names that lead to others, each of which is asked for.
+const DEADLINE_ALIAS: u64 = 9 * DEADLINE;
+
+/// What is under way.
+enum Event {
+    /// The next client question.
+    Ask,
+    /// A question that was sent before, once more.
+    Repeat(u64),
+    /// Something arrives over a link.
+    Arrives { via: Link, arrival: Arrival, is_forged: bool },
+}
+
+/// What is wrong.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// Which of the invariants (`docs/simulation.md`).
+    pub invariant: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+/// What happened in a world, in numbers.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tally {
+    /// Client questions.
+    pub queries: u64,
+    /// Answers that were compared with the oracle.
+    pub judged: u64,
+    /// Forged replies.
+    pub forged: u64,
+    /// Questions upstream.
+    pub asked: u64,
+    /// Reloads.
+    pub reloads: u64,
+    /// Answers with synthesized addresses.
+    pub synthesized: u64,
+    /// Answers SERVFAIL.
+    pub failed: u64,
+    /// Questions answered without asking upstream.
+    pub hits: u64,
+}
+
+impl Tally {
+    /// Both together.
+    pub fn add(&mut self, other: &Tally) {
+        self.queries += other.queries;
+        self.judged += other.judged;
+        self.forged += other.forged;
+        self.asked += other.asked;
+        self.reloads += other.reloads;
+        self.synthesized += other.synthesized;
+        self.failed += other.failed;
+        self.hits += other.hits;
+    }
+}
+
+/// See the module.
+pub struct World {
+    engine: Engine,
+    wires: Wires,
+    now: u64,
+    jumped: u64,
+    deadline: Option<u64>,
+    events: BinaryHeap<Reverse<(u64, u64)>>,
+    bodies: HashMap<u64, Event>,
+    event: u64,
+    chance: Chance,
+    truth: Truth,
+    weather: Weather,
+    clients: Clients,
+    forger: Forger,
+    configs: Vec<Config>,
+    timeline: Timeline,
+    pending: BTreeMap<u64, Pending>,
+    /// Over, but a repetition may still come.
+    over: HashMap<u64, Pending>,
+    unanswered: u64,
+    token: u64,
+    queries_left: u64,
+    tally: Tally,
+    violations: Vec<Violation>,
+    is_traced: bool,
+}
+
+impl World {
+    /// A world that unfolds from a seed, with so many client questions.
+    pub fn new(seed: u64, queries: u64, is_traced: bool) -> World {
+        let mut chance = Chance::new(seed);
+        let config = Config::draw(&mut chance);
+        let count = *chance.one(&[5, 30, 200, 1000]);
+        let truth = Truth::new(count, &mut chance);
+        let mut entropy = [0; 32];
+        for octets in entropy.chunks_mut(8) {
+            octets.copy_from_slice(&chance.bits().to_le_bytes());
+        }
+        let capacity = Capacity { pending: config.pending, cache: config.cache };
+        let mut world = World {
+            engine: Engine::new(config.settings(), capacity, entropy),
+            wires: Wires::default(),
+            now: SECOND,
+            jumped: 0,
+            deadline: None,
+            events: BinaryHeap::new(),
+            bodies: HashMap::new(),
+            event: 0,
+            truth,
+            weather: Weather::draw(&mut chance),
+            clients: Clients::draw(&mut chance),
+            forger: Forger::default(),
+            configs: vec![config],
+            timeline: Timeline::default(),
+            pending: BTreeMap::new(),
+            over: HashMap::new(),
+            unanswered: 0,
+            token: 0,
+            queries_left: queries,
+            tally: Tally::default(),
+            violations: vec![],
+            is_traced,
+            chance,
+        };
+        world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
+        world.schedule(world.now, Event::Ask);
+        world
+    }
+
+    /// Lets everything happen. What happened, or the first thing that is wrong.
+    pub fn run(mut self) -> Result<Tally, Violation> {
+        while self.violations.is_empty() {
+            let event = self.events.peek().map(|Reverse((at, _))| *at);
+            let Some(next) = [event, self.deadline].into_iter().flatten().min() else { break };
+            if self.queries_left == 0 && self.pending.is_empty() && self.now + DEADLINE < next {
+                break;
+            }
+            self.now = self.now.max(next);
+            self.wires.now = self.now;
+            if self.now >= self.weather.until {
+                self.weather.change(self.now, &mut self.chance);
+                self.set_routes();
+                self.trace(|world| format!("weather {:?}", world.weather));
+            }
+            match self.events.peek().filter(|Reverse((at, _))| *at <= self.now) {
+                None => self.look(),
+                Some(&Reverse((_, number))) => {
+                    self.events.pop();
+                    if let Some(event) = self.bodies.remove(&number) {
+                        self.happen(event);
+                    }
+                }
+            }
+            if self.queries_left == 0 && self.weather.until != u64::MAX {
+                self.weather.calm();
+                self.wires.no_route.clear();
+            }
+            // A dead server is asked twice a second for ever; by then it has answered.
+            if self.queries_left == 0
+                && self.events.is_empty()
+                && self.pending.is_empty()
+                && self.engine.idle()
+                && self.engine.flights() == 0
+            {
+                break;
+            }
+        }
+        if self.violations.is_empty() {
+            self.judge_the_end();
+        }
+        match self.violations.into_iter().next() {
+            None => Ok(self.tally),
+            Some(violation) => Err(violation),
+        }
+    }
+
+    fn trace(&self, line: impl FnOnce(&World) -> String) {
+        if self.is_traced {
+            eprintln!("{:>12.6} {}", self.now as f64 / SECOND as f64, line(self));
+        }
+    }
+
+    fn violate(&mut self, invariant: &'static str, what: String) {
+        self.trace(|_| format!("VIOLATION {invariant}: {what}"));
+        self.violations.push(Violation { invariant, what });
+    }
+
+    fn schedule(&mut self, at: u64, event: Event) {
+        self.event += 1;
+        self.events.push(Reverse((at, self.event)));
+        self.bodies.insert(self.event, event);
+    }
+
+    fn config(&self) -> &Config {
+        &self.configs[self.configs.len() - 1]
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Ask => self.ask(),
+            Event::Repeat(token) => {
+                if let Some(pending) = self.pending.get_mut(&token) {
+                    pending.sent += 1;
+                    let (client, tcp) = (pending.client, pending.tcp);
+                    let bytes = [
+                        &pending.id.to_be_bytes()[..],
+                        &pending.flags.to_be_bytes(),
+                        &[0, 1, 0, 0, 0, 0, 0, 0],
+                    ];
+                    let mut bytes = bytes.concat();
+                    bytes.extend(&pending.question);
+                    if let Some((size, dnssec_ok)) = pending.edns {
+                        crate::message::opt(&mut bytes, size, dnssec_ok, None);
+                    }
+                    self.unanswered += 1;
+                    self.tally.queries += 1;
+                    let face = self.clients.face(client, token, tcp);
+                    self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+                    self.look();
+                }
+            }
+            Event::Arrives { via, arrival, is_forged } => self.arrive(via, arrival, is_forged),
+        }
+    }
+
+    /// A client asks; now and then something else happens as well.
+    fn ask(&mut self) {
+        if self.queries_left == 0 {
+            return;
+        }
+        self.queries_left -= 1;
+        self.disturb();
+        if self.chance.permille(3) {
+            self.ask_nonsense();
+        }
+        let question = self.clients.ask(&self.truth, &mut self.chance);
+        self.send(question);
+        if self.queries_left > 0 {
+            let at = self.now + self.clients.pause(&mut self.chance);
+            self.schedule(at, Event::Ask);
+        }
+    }
+
+    fn send(&mut self, question: Question) {
+        self.token += 1;
+        let token = self.token;
+        let Question { client, bytes, id, flags, question: length, name, rtype, bits, edns, tcp } = question;
+        self.trace(|world| {
+            let wire = &world.truth.names[name as usize];
+            let text = String::from_utf8_lossy(&wire.wire[1..]).replace(|c: char| c.is_control(), ".");
+            format!(
+                "#{token} client {client} asks {text} {:?} type {rtype} {bits:?} EDNS {edns:?} TCP {tcp}",
+                wire.kind
+            )
+        });
+        let pending = Pending {
+            at: self.now,
+            awake: self.now - self.jumped,
+            client,
+            id,
+            flags,
+            question: bytes[QUESTION..QUESTION + length].to_vec(),
+            name,
+            rtype,
+            bits,
+            edns,
+            tcp,
+            generation: self.configs.len() - 1,
+            refused: self.refused(),
+            sent: 1,
+            answered: 0,
+        };
+        self.pending.insert(token, pending);
+        self.unanswered += 1;
+        self.tally.queries += 1;
+        let asked = self.wires.asked.len();
+        let face = self.clients.face(client, token, tcp);
+        self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+        if self.wires.asked.len() == asked && !self.wires.answered.is_empty() {
+            self.tally.hits += 1;
+        }
+        self.look();
+        if !tcp && self.chance.permille(20) {
+            let at = self.now + self.chance.wait(30 * MILLI);
+            self.schedule(at, Event::Repeat(token));
+        }
+    }
+
+    /// Messages that are no questions of ours: dropped or refused, and counted.
+    fn ask_nonsense(&mut self) {
+        let mut bytes: Vec<u8> = match self.chance.below(3) {
+            0 => (0..self.chance.below(40)).map(|_| self.chance.bits() as u8).collect(),
+            1 => self.clients.ask(&self.truth, &mut self.chance).bytes,
+            _ => vec![0; self.chance.below(12) as usize],
+        };
+        if bytes.len() > 12 {
+            match self.chance.below(4) {
+                0 => bytes[2] |= 0x80,
+                1 => bytes[2] |= 0x78 & self.chance.bits() as u8 | 0x10,
+                2 => bytes[4..6].copy_from_slice(&[0, 2]),
+                _ => bytes.truncate(13),
+            }
+        }
+        self.unanswered += 1;
+        self.tally.queries += 1;
+        let answered = self.wires.answered.len();
+        // Nobody's question.
+        let face = self.clients.face(0, u64::MAX, false);
+        self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+        let is_answered = self.wires.answered.len() > answered;
+        if is_answered && (bytes.len() < 12 || bytes[2] & 0x80 != 0) {
+            self.violate("I1", format!("an answer to what is no question: {bytes:02x?}"));
+        }
+        self.look();
+    }
+
+    /// Reloads, flushes, jumps of the clock.
+    fn disturb(&mut self) {
+        let share = self.weather.reload;
+        if self.chance.below(1_000_000) < share {
+            let before = self.config().clone();
+            let mut config = before.reload(&mut self.chance);
+            if self.chance.permille(100) {
+                // A reload without a change.
+                config = before;
+            }
+            self.trace(|_| format!("reload {config:?}"));
+            self.engine.configure(config.settings());
+            self.configs.push(config);
+            self.tally.reloads += 1;
+            self.look();
+        }
+        if self.chance.below(1_000_000) < share / 4 {
+            self.engine.flush(None, false);
+            self.timeline.flushed = self.now;
+            self.trace(|_| "flush".to_owned());
+        }
+        if self.chance.below(1_000_000) < share / 4 {
+            let jump = *self.chance.one(&[SECOND, 5 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
+            self.trace(|_| format!("the clock jumps by {} s", jump / SECOND));
+            self.now += jump;
+            self.jumped += jump;
+            self.wires.now = self.now;
+            self.timeline.upset(None, self.now);
+        }
+    }
+
+    fn set_routes(&mut self) {
+        self.wires.no_route.clear();
+        for place in 0..SERVERS {
+            if self.weather.moods[place] == crate::weather::Mood::Unreachable && self.chance.permille(300) {
+                self.wires.no_route.push(server(place as u64));
+            }
+        }
+    }
+
+    fn arrive(&mut self, via: Link, arrival: Arrival, is_forged: bool) {
+        // What arrives at a closed socket goes nowhere.
+        let Some(opened) = self.wires.links.get(&via) else { return };
+        let is_tcp = opened.transport == Transport::Tcp;
+        match arrival {
+            Arrival::Failure => {
+                self.trace(|_| format!("{via:?} fails"));
+                if is_tcp {
+                    self.wires.links.remove(&via);
+                }
+                self.timeline.upset(None, self.now);
+                self.engine.unreachable(instant(self.now), via, &mut self.wires);
+            }
+            Arrival::Message { bytes, said } => {
+                if is_forged && opened.is_hit(&bytes) {
+                    // Luck of one in millions is not what is tested.
+                    return;
+                }
+                self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
+                if let Some((key, said)) = said {
+                    self.hear(key, said);
+                } else {
+                    self.timeline.noise = self.now;
+                }
+                self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
+            }
+        }
+        self.look();
+    }
+
+    fn hear(&mut self, key: Key, said: Rc<Said>) {
+        let config = self.config();
+        let is_kept = config.cache > 0 && key.bits.rd;
+        let (least, most) = config.ttl_range;
+        let heard = Heard {
+            at: self.now,
+            life: if is_kept { life(&said, key.rtype, config) } else { None },
+            range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
+            said,
+        };
+        self.timeline.hear(key, heard);
+    }
+
+    /// What a datapath does after each batch: deadlines, and everything that leaves.
+    fn look(&mut self) {
+        self.wires.now = self.now;
+        self.deadline = self.engine.expire(instant(self.now), &mut self.wires).map(|at| at.0);
+        if self.deadline.is_some_and(|deadline| deadline <= self.now) {
+            self.violate("I1", "a deadline that never passes".to_owned());
+        }
+        if core::mem::take(&mut self.wires.refused) {
+            self.timeline.upset(None, self.now);
+        }
+        for fault in core::mem::take(&mut self.wires.faults) {
+            self.violate("I10", fault);
+        }
+        // Questions first: what went wrong with them decides which answers are allowed.
+        for asked in core::mem::take(&mut self.wires.asked) {
+            self.carry(&asked);
+        }
+        for (to, bytes) in core::mem::take(&mut self.wires.answered) {
+            self.judge(to.stream, &bytes);
+        }
+        self.judge_the_figures();
+    }
+
+    /// A question leaves for an upstream.
+    fn carry(&mut self, asked: &Asked) {
+        self.tally.asked += 1;
+        let key = key_of(&self.truth, &asked.bytes);
+        if let Some(key) = key {
+            self.judge_the_flight(key, asked);
+            let group = usize::from(zone_of(key.name) == 3);
+            // Questions go on over a reload, perhaps at a server that is named no longer.
+            if self.configs.len() == 1 && !self.configs[0].servers[group].contains(&asked.upstream) {
+                self.violate("I2", format!("{key:?} is asked at {}", asked.upstream));
+            }
+        }
+        let place = (0..SERVERS as u64).position(|number| server(number) == asked.upstream).unwrap_or(0);
+        let fate = fate(&self.truth, &self.weather, place, asked, self.now, &mut self.chance);
+        self.trace(|_| {
+            format!(
+                "asks {} {:?} {:?} {key:?}: {} {}",
+                asked.upstream,
+                asked.link,
+                if asked.over_udp { "UDP" } else { "TCP" },
+                fate.mood,
+                fate.is_trouble
+            )
+        });
+        if fate.is_trouble {
+            match key {
+                Some(key) => self.timeline.upset(Some(key), self.now),
+                None => self.timeline.any_trouble = Some(self.now),
+            }
+        }
+        let within = fate.arrivals.first().map_or(100 * MILLI, |arrival| arrival.0);
+        if asked.over_udp && key.is_some() && self.chance.permille(self.weather.forger) {
+            let forgeries =
+                self.forger.watch(asked.link, &asked.bytes, asked.over_udp, within, &mut self.chance);
+            for forgery in forgeries {
+                self.tally.forged += 1;
+                let arrival = Arrival::Message { bytes: forgery.bytes, said: None };
+                self.schedule(
+                    self.now + forgery.after,
+                    Event::Arrives { via: forgery.via, arrival, is_forged: true },
+                );
+            }
+        }
+        for (after, arrival) in fate.arrivals {
+            self.schedule(self.now + after, Event::Arrives { via: asked.link, arrival, is_forged: false });
+        }
+    }
+
+    /// I8: a question is not asked under two identities at a time. All tries of one have the same letters.
+    fn judge_the_flight(&mut self, key: Key, asked: &Asked) {
+        let now = self.now;
+        let (jumped, noise) = (self.timeline.trouble, self.timeline.noise);
+        let letters = crate::forger::question(&asked.bytes).to_vec();
+        let track = self.timeline.track(key);
+        let twin = match &track.asked {
+            Some((before, at)) if *before != letters => {
+                // Nothing came for the other one, and it cannot have been given up yet.
+                let untouched = track.touched.max(noise) < *at && jumped.is_none_or(|trouble| trouble < *at);
+                untouched && now < at + 45 * MILLI && track.trouble.is_none_or(|trouble| trouble < *at)
+            }
+            _ => false,
+        };
+        track.asked = Some((letters, now));
+        if twin {
+            self.violate("I8", format!("{key:?} is asked twice at a time"));
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        let counters = self.engine.counters();
+        counters.get(Counter::RefusedPending) + counters.get(Counter::RefusedPendingPerClient)
+    }
+
+    /// An answer reaches a client.
+    fn judge(&mut self, token: u64, bytes: &[u8]) {
+        if token == u64::MAX {
+            self.unanswered -= 1;
+            return;
+        }
+        let is_first = self.pending.contains_key(&token);
+        let Some(mut pending) = self.pending.remove(&token).or_else(|| self.over.remove(&token)) else {
+            return self.violate("I1", format!("#{token} has too many answers"));
+        };
+        pending.answered += 1;
+        self.unanswered = self.unanswered.wrapping_sub(1);
+        if pending.answered > pending.sent {
+            return self.violate(
+                "I1",
+                format!("#{token} has {} answers to {} messages", pending.answered, pending.sent),
+            );
+        }
+        let waited = self.now - self.jumped - pending.awake;
+        if is_first && waited > self.patience(&pending) {
+            self.violate("I1", format!("#{token} waited {} ms", waited / MILLI));
+        }
+        if let Err((invariant, what)) = self.check(&pending, bytes) {
+            let kind = self.truth.names[pending.name as usize].kind;
+            let what = format!("#{token} {kind:?} type {} {:?}: {what}", pending.rtype, pending.bits);
+            self.violate(invariant, what);
+        }
+        self.tally.judged += 1;
+        if pending.sent > 1 {
+            self.over.insert(token, pending);
+        }
+    }
+
+    fn patience(&self, pending: &Pending) -> u64 {
+        use crate::truth::Kind;
+        match self.truth.names[pending.name as usize].kind {
+            Kind::Alias(_) | Kind::Loose(_) | Kind::Loop(_) => DEADLINE_ALIAS,
+            _ => DEADLINE,
+        }
+    }
+
+    fn check(&mut self, pending: &Pending, bytes: &[u8]) -> Result<(), (&'static str, String)> {
+        let question = QUESTION..QUESTION + pending.question.len();
+        if bytes.get(..2) != Some(&pending.id.to_be_bytes())
+            || bytes.get(question) != Some(&pending.question[..])
+        {
+            return Err(("I2", format!("ID or question differ: {bytes:02x?}")));
+        }
+        let seen = seen::read(&self.truth, bytes, pending.question.len())
+            .map_err(|error| ("I2", format!("{error}: {bytes:02x?}")))?;
+        self.trace(|_| format!("answer {seen:?}"));
+        // The size in force when it was asked or when it was answered.
+        let own = || self.configs[pending.generation..].iter().map(|config| config.udp_size);
+        let limit = |own: Option<u16>| match (pending.tcp, pending.edns) {
+            (true, _) => 65_535,
+            (false, None) => 512,
+            (false, Some((size, _))) => usize::from(size.max(512).min(own.unwrap_or(512))),
+        };
+        let (least, limit) = (limit(own().min()), limit(own().max()));
+        if bytes.len() > limit {
+            return Err(("I2", format!("{} octets for a client that takes {limit}", bytes.len())));
+        }
+        // QR, RD, RA, CD as they must be; AA and Z clear.
+        let wanted = 0x8080 | pending.flags & 0x0110;
+        if seen.flags & 0xfdd0 != wanted {
+            return Err(("I2", format!("flags {:04x}, not {wanted:04x}", seen.flags)));
+        }
+        if seen.opt.map(|opt| opt.1) != pending.edns.map(|edns| edns.1) {
+            return Err(("I2", format!("OPT {:?} to {:?}", seen.opt, pending.edns)));
+        }
+        let own = |owner: u32| owner != seen::STRANGER;
+        let marked = seen.v4.iter().any(|record| record.2[..3] == MARK4)
+            || seen
+                .v6
+                .iter()
+                .any(|record| record.2[..6] == MARK6 || record.2.windows(3).any(|part| part == MARK4));
+        if marked {
+            return Err(("I7", format!("a forged address or one off the chain: {seen:?}")));
+        }
+        if !seen.edges.iter().all(|edge| own(edge.0) && own(edge.1)) || seen.others > 0 {
+            return Err(("I5", format!("a record off the chain: {seen:?}")));
+        }
+        if pending.rtype == crate::truth::AAAA && !seen.v6.is_empty() {
+            self.tally.synthesized +=
+                u64::from(seen.v6.iter().all(|record| record.2[..6] != [0x20, 1, 0xd, 0xb8, 0, 6]));
+        }
+        self.tally.failed += u64::from(seen.rcode() == 2);
+        self.compare(pending, &seen, least)
+    }
+
+    /// The oracle's word.
+    fn compare(&self, pending: &Pending, seen: &Seen, limit: usize) -> Result<(), (&'static str, String)> {
+        let configs = &self.configs[pending.generation..];
+        let is_outside = self.clients.is_outside(pending.client);
+        let empty = seen.v4.is_empty() && seen.v6.is_empty() && seen.edges.is_empty();
+        let mut first = if pending.sent > 1 { configs } else { &configs[..1] }.iter();
+        if is_outside && first.clone().any(|config| config.closed) {
+            let fits = seen.rcode() == 5 && empty || !first.all(|config| config.closed);
+            return if fits {
+                Ok(())
+            } else {
+                Err(("I4", format!("a client that is not allowed got {seen:?}")))
+            };
+        }
+        if seen.rcode() == 5 && empty && self.refused() > pending.refused {
+            return Ok(());
+        }
+        let case = Case {
+            timeline: &self.timeline,
+            configs,
+            asked: pending,
+            seen,
+            now: self.now,
+            limit,
+            is_v4: self.clients.is_v4(pending.client),
+        };
+        if case.is_allowed() {
+            return Ok(());
+        }
+        Err((
+            "I3-I6",
+            format!(
+                "not an allowed answer: {seen:?}; heard AAAA {:?}; A {:?}; now {}; asked at {}",
+                self.timeline.get(Key { name: pending.name, rtype: 28, bits: pending.bits }),
+                self.timeline.get(Key { name: pending.name, rtype: 1, bits: pending.bits }),
+                self.now,
+                pending.at
+            ),
+        ))
+    }
+
+    /// I9: bounds.
+    fn judge_the_figures(&mut self) {
+        let config = self.config();
+        let (octets, _) = self.engine.cached();
+        let (pending, flights, links) =
+            (self.engine.pending(), self.engine.flights(), self.engine.open_links());
+        let too_much = octets > config.cache
+            || pending > config.pending
+            || flights > 2 * config.pending + 512
+            || links > engine::limits::LINKS
+            || links != self.wires.links.len();
+        if too_much {
+            let open = self.wires.links.len();
+            self.violate(
+                "I9",
+                format!(
+                    "{octets} octets kept, {pending} pending, {flights} flights, {links} links, {open} open"
+                ),
+            );
+        }
+    }
+
+    /// What must hold when everything is over.
+    fn judge_the_end(&mut self) {
+        // I11 and I12: every message was answered, dropped for a counted reason, or waits.
+        let counters = self.engine.counters();
+        let family = |wanted: &str| -> u64 {
+            Counter::ALL
+                .iter()
+                .filter(|counter| counter.describe().0 == wanted)
+                .map(|&counter| counters.get(counter))
+                .sum()
+        };
+        let dropped: u64 = [Counter::DroppedRunt, Counter::DroppedResponse, Counter::DroppedRepeated]
+            .map(|counter| counters.get(counter))
+            .iter()
+            .sum();
+        let (queries, answered) = (family("queries_total"), family("responses_total"));
+        let refused = family("refused_total");
+        let pending = self.engine.pending() as u64;
+        if queries != self.tally.queries
+            || queries != answered + dropped + pending
+            || self.unanswered != dropped + pending
+        {
+            let (sent, open) = (self.tally.queries, self.unanswered);
+            self.violate("I11", format!("{sent} sent, {queries} counted, {answered} answered, {dropped} dropped, {refused} refused, {pending} pending, {open} open"));
+        }
+        if let Some((token, lost)) = self.pending.iter().find(|(_, pending)| pending.answered == 0) {
+            let what = format!("#{token} has no answer: {lost:?}");
+            self.violate("I1", what);
+        }
+        if self.engine.pending() > 0 || self.engine.flights() > 0 {
+            let (pending, flights) = (self.engine.pending(), self.engine.flights());
+            self.violate("I1", format!("{pending} pending and {flights} flights at the end"));
+        }
+        // I9: one link for each transport of each server stays.
+        let links = self.engine.open_links();
+        if links > 2 * SERVERS {
+            self.violate("I9", format!("{links} links at the end"));
+        }
+        // I7: nothing forged is kept.
+        for name in 0..self.truth.names.len() {
+            let kept = self.engine.kept(&self.truth.names[name].wire, None, instant(self.now));
+            for message in kept.iter().filter_map(|kept| kept.message.as_ref()) {
+                let has = |mark: &[u8]| message.windows(mark.len()).any(|part| part == mark);
+                if has(&[0, 4, MARK4[0], MARK4[1], MARK4[2]]) || has(&MARK6) {
+                    self.violate("I7", format!("forged data of name {name} are kept"));
+                }
+            }
+            if self.truth.names.len() > 300 && name > 300 {
+                break;
+            }
+        }
+        let figures = &self.wires.figures;
+        let many = figures.questions > 2000;
+        let is_counting = many && figures.next_ids * 100 > figures.questions;
+        let is_flat = figures.letters > 5000 && !(3..=7).contains(&(figures.capitals * 10 / figures.letters));
+        let is_near = figures.links > 50 && figures.near_ports * 10 > figures.links;
+        if is_counting || is_flat || is_near {
+            self.violate("I10", format!("IDs, letters or ports can be guessed: {figures:?}"));
+        }
+    }
+}

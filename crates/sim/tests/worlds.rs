@@ -1,0 +1,33 @@
+//! Some worlds of the simulator; `./test` plays a thousand of them in the release build. `docs/simulation.md` says what is
+//! checked.
+
+use sixfold_sim::run::{Plan, replay, run};
+use sixfold_sim::world::World;
+
+const QUERIES: u64 = 1000;
+
+#[test]
+fn in_any_weather_every_answer_is_one_that_the_oracle_allows() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = Plan { from: 1_000_000, seeds: 60, queries: QUERIES, time: None, threads, goes_on: true };
+    let outcome = run(&plan);
+    assert_eq!(outcome.seeds, 60);
+    for failure in &outcome.failures {
+        eprintln!("{}: {}: {}", failure.seed, failure.violation.invariant, failure.violation.what);
+        eprintln!("again with: {}", replay(failure.seed, QUERIES));
+    }
+    assert!(outcome.failures.is_empty());
+    // A world where nothing happens would pass, too.
+    let tally = &outcome.tally;
+    let seen = [tally.synthesized, tally.failed, tally.hits, tally.asked, tally.forged, tally.reloads];
+    assert!(tally.judged >= 59 * QUERIES && seen.iter().all(|&count| count > 20), "{tally:?}");
+}
+
+#[test]
+fn equal_seeds_unfold_equally() {
+    let tally = |seed| {
+        World::new(seed, 300, false).run().map(|tally| format!("{tally:?}")).expect("a world in order")
+    };
+    assert_eq!(tally(7), tally(7));
+    assert_ne!(tally(7), tally(8));
+}
