@@ -135,16 +135,16 @@ fn copy(yard: &Yard) -> Result<(), String> {
 /// Plants a bug, looks for it, and takes it out. What found it.
 fn plant(yard: &Yard, mutant: &Mutant) -> Result<String, String> {
     let mut found = None;
+    // The copy stays what it was, whatever happens to the original meanwhile.
+    let mut sound = vec![];
     for (file, old, new) in &mutant.places {
-        let sound = text(&yard.root.join(file))?;
-        if sound.matches(old.as_str()).count() != 1 {
-            found = Some(format!(
-                "not run: {old:?} stands {} times in {file}",
-                sound.matches(old.as_str()).count()
-            ));
-        } else {
-            write(&yard.copy.join(file), &sound.replace(old.as_str(), new))?;
+        let path = yard.copy.join(file);
+        let before = text(&path)?;
+        match before.matches(old.as_str()).count() {
+            1 => write(&path, &before.replace(old.as_str(), new))?,
+            count => found = Some(format!("not run: {old:?} stands {count} times in {file}")),
         }
+        sound.push((path, before));
     }
     let found = found.unwrap_or_else(|| {
         if !build(yard, "sim") {
@@ -159,8 +159,8 @@ fn plant(yard: &Yard, mutant: &Mutant) -> Result<String, String> {
             None => "not run: the tests do not compile".to_owned(),
         }
     });
-    for (file, ..) in &mutant.places {
-        write(&yard.copy.join(file), &text(&yard.root.join(file))?)?;
+    for (path, before) in sound.iter().rev() {
+        write(path, before)?;
     }
     Ok(found)
 }
