@@ -9,6 +9,8 @@ pub mod chance;
 pub mod client;
 pub mod config;
 pub mod forger;
+mod judge;
+mod leg;
 pub mod message;
 pub mod oracle;
 pub mod pending;

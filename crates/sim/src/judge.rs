@@ -1,0 +1,259 @@
+//! The judgement: what must hold of every answer, of every question upstream, at every step and at the end. The numbers of the
+//! invariants are those of `docs/simulation.md`.
+
+use crate::message::{MARK4, MARK6, QUESTION};
+use crate::oracle::Case;
+use crate::pending::Pending;
+use crate::seen::{self, Seen};
+use crate::timeline::Key;
+use crate::truth::{A, AAAA, Kind, MILLI, SECOND};
+use crate::weather::SERVERS;
+use crate::wires::{Asked, instant};
+use crate::world::World;
+use engine::Counter;
+
+/// An answer comes within this, or something is wrong: two legs, what is asked in doubt and the basis, of three tries of
+/// half a second and one more over TCP.
+pub(crate) const DEADLINE: u64 = 12 * SECOND;
+/// The same for names that lead to others, each of which is asked for.
+const DEADLINE_ALIAS: u64 = 9 * DEADLINE;
+
+impl World {
+    /// I8: a question is not asked under two identities at a time. All tries of one have the same letters.
+    pub(crate) fn judge_the_flight(&mut self, key: Key, asked: &Asked) {
+        let now = self.now;
+        let (jumped, noise) = (self.timeline.trouble, self.timeline.noise);
+        let letters = crate::forger::question(&asked.bytes).to_vec();
+        let track = self.timeline.track(key);
+        let twin = match &track.asked {
+            Some((before, at)) if *before != letters => {
+                // Nothing came for the other one, and it cannot have been given up yet.
+                let untouched = track.touched.max(noise) < *at && jumped.is_none_or(|trouble| trouble < *at);
+                untouched && now < at + 45 * MILLI && track.trouble.is_none_or(|trouble| trouble < *at)
+            }
+            _ => false,
+        };
+        track.asked = Some((letters, now));
+        if twin {
+            self.violate("I8", format!("{key:?} is asked twice at a time"));
+        }
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        let counters = self.engine.counters();
+        counters.get(Counter::RefusedPending) + counters.get(Counter::RefusedPendingPerClient)
+    }
+
+    /// An answer reaches a client.
+    pub(crate) fn judge(&mut self, token: u64, bytes: &[u8]) {
+        if token == u64::MAX {
+            self.unanswered -= 1;
+            return;
+        }
+        let is_first = self.pending.contains_key(&token);
+        let Some(mut pending) = self.pending.remove(&token).or_else(|| self.over.remove(&token)) else {
+            return self.violate("I1", format!("#{token} has too many answers"));
+        };
+        pending.answered += 1;
+        self.unanswered = self.unanswered.wrapping_sub(1);
+        if pending.answered > pending.sent {
+            return self.violate(
+                "I1",
+                format!("#{token} has {} answers to {} messages", pending.answered, pending.sent),
+            );
+        }
+        let waited = self.now - self.jumped - pending.awake;
+        if is_first && waited > self.patience(&pending) {
+            self.violate("I1", format!("#{token} waited {} ms", waited / MILLI));
+        }
+        if let Err((invariant, what)) = self.check(&pending, bytes) {
+            let kind = self.truth.names[pending.name as usize].kind;
+            let what = format!("#{token} {kind:?} type {} {:?}: {what}", pending.rtype, pending.bits);
+            self.violate(invariant, what);
+        }
+        self.tally.judged += 1;
+        if pending.sent > 1 {
+            self.over.insert(token, pending);
+        }
+    }
+
+    fn patience(&self, pending: &Pending) -> u64 {
+        match self.truth.names[pending.name as usize].kind {
+            Kind::Alias(_) | Kind::Loose(_) | Kind::Loop(_) => DEADLINE_ALIAS,
+            _ => DEADLINE,
+        }
+    }
+
+    fn check(&mut self, pending: &Pending, bytes: &[u8]) -> Result<(), (&'static str, String)> {
+        let question = QUESTION..QUESTION + pending.question.len();
+        if bytes.get(..2) != Some(&pending.id.to_be_bytes())
+            || bytes.get(question) != Some(&pending.question[..])
+        {
+            return Err(("I2", format!("ID or question differ: {bytes:02x?}")));
+        }
+        let seen = seen::read(&self.truth, bytes, pending.question.len())
+            .map_err(|error| ("I2", format!("{error}: {bytes:02x?}")))?;
+        self.trace(|_| format!("answer {seen:?}"));
+        // The size in force when it was asked or when it was answered.
+        let own = || self.configs[pending.generation..].iter().map(|config| config.udp_size);
+        let limit = |own: Option<u16>| match (pending.tcp, pending.edns) {
+            (true, _) => 65_535,
+            (false, None) => 512,
+            (false, Some((size, _))) => usize::from(size.max(512).min(own.unwrap_or(512))),
+        };
+        let (least, limit) = (limit(own().min()), limit(own().max()));
+        if bytes.len() > limit {
+            return Err(("I2", format!("{} octets for a client that takes {limit}", bytes.len())));
+        }
+        // QR, RD, RA, CD as they must be; AA and Z clear.
+        let wanted = 0x8080 | pending.flags & 0x0110;
+        if seen.flags & 0xfdd0 != wanted {
+            return Err(("I2", format!("flags {:04x}, not {wanted:04x}", seen.flags)));
+        }
+        if seen.opt.map(|opt| opt.1) != pending.edns.map(|edns| edns.1) {
+            return Err(("I2", format!("OPT {:?} to {:?}", seen.opt, pending.edns)));
+        }
+        let own = |owner: u32| owner != seen::STRANGER;
+        let marked = seen.v4.iter().any(|record| record.2[..3] == MARK4)
+            || seen
+                .v6
+                .iter()
+                .any(|record| record.2[..6] == MARK6 || record.2.windows(3).any(|part| part == MARK4));
+        if marked {
+            return Err(("I7", format!("a forged address or one off the chain: {seen:?}")));
+        }
+        if !seen.edges.iter().all(|edge| own(edge.0) && own(edge.1)) || seen.others > 0 {
+            return Err(("I5", format!("a record off the chain: {seen:?}")));
+        }
+        if pending.rtype == AAAA && !seen.v6.is_empty() {
+            self.tally.synthesized +=
+                u64::from(seen.v6.iter().all(|record| record.2[..6] != [0x20, 1, 0xd, 0xb8, 0, 6]));
+        }
+        self.tally.failed += u64::from(seen.rcode() == 2);
+        self.compare(pending, &seen, least)
+    }
+
+    /// The oracle's word.
+    fn compare(&self, pending: &Pending, seen: &Seen, limit: usize) -> Result<(), (&'static str, String)> {
+        let configs = &self.configs[pending.generation..];
+        let is_outside = self.clients.is_outside(pending.client);
+        let empty = seen.v4.is_empty() && seen.v6.is_empty() && seen.edges.is_empty();
+        let mut first = if pending.sent > 1 { configs } else { &configs[..1] }.iter();
+        if is_outside && first.clone().any(|config| config.closed) {
+            let fits = seen.rcode() == 5 && empty || !first.all(|config| config.closed);
+            return if fits {
+                Ok(())
+            } else {
+                Err(("I4", format!("a client that is not allowed got {seen:?}")))
+            };
+        }
+        if seen.rcode() == 5 && empty && self.refused() > pending.refused {
+            return Ok(());
+        }
+        let case = Case {
+            timeline: &self.timeline,
+            configs,
+            asked: pending,
+            seen,
+            now: self.now,
+            limit,
+            is_v4: self.clients.is_v4(pending.client),
+        };
+        if case.is_allowed() {
+            return Ok(());
+        }
+        Err((
+            "I3-I6",
+            format!(
+                "not an allowed answer: {seen:?}; heard AAAA {:?}; A {:?}; now {}; asked at {}",
+                self.timeline.get(Key { name: pending.name, rtype: AAAA, bits: pending.bits }),
+                self.timeline.get(Key { name: pending.name, rtype: A, bits: pending.bits }),
+                self.now,
+                pending.at
+            ),
+        ))
+    }
+
+    /// I9: bounds.
+    pub(crate) fn judge_the_figures(&mut self) {
+        let config = self.config();
+        let (octets, _) = self.engine.cached();
+        let (pending, flights, links) =
+            (self.engine.pending(), self.engine.flights(), self.engine.open_links());
+        let too_much = octets > config.cache
+            || pending > config.pending
+            || flights > 2 * config.pending + 512
+            || links > engine::limits::LINKS
+            || links != self.wires.links.len();
+        if too_much {
+            let open = self.wires.links.len();
+            self.violate(
+                "I9",
+                format!(
+                    "{octets} octets kept, {pending} pending, {flights} flights, {links} links, {open} open"
+                ),
+            );
+        }
+    }
+
+    /// What must hold when everything is over.
+    pub(crate) fn judge_the_end(&mut self) {
+        // I11 and I12: every message was answered, dropped for a counted reason, or waits.
+        let counters = self.engine.counters();
+        let family = |wanted: &str| -> u64 {
+            Counter::ALL
+                .iter()
+                .filter(|counter| counter.describe().0 == wanted)
+                .map(|&counter| counters.get(counter))
+                .sum()
+        };
+        let dropped: u64 = [Counter::DroppedRunt, Counter::DroppedResponse, Counter::DroppedRepeated]
+            .map(|counter| counters.get(counter))
+            .iter()
+            .sum();
+        let (queries, answered) = (family("queries_total"), family("responses_total"));
+        let refused = family("refused_total");
+        let pending = self.engine.pending() as u64;
+        if queries != self.tally.queries
+            || queries != answered + dropped + pending
+            || self.unanswered != dropped + pending
+        {
+            let (sent, open) = (self.tally.queries, self.unanswered);
+            self.violate("I11", format!("{sent} sent, {queries} counted, {answered} answered, {dropped} dropped, {refused} refused, {pending} pending, {open} open"));
+        }
+        if let Some((token, lost)) = self.pending.iter().find(|(_, pending)| pending.answered == 0) {
+            let what = format!("#{token} has no answer: {lost:?}");
+            self.violate("I1", what);
+        }
+        if self.engine.pending() > 0 || self.engine.flights() > 0 {
+            let (pending, flights) = (self.engine.pending(), self.engine.flights());
+            self.violate("I1", format!("{pending} pending and {flights} flights at the end"));
+        }
+        // I9: one link for each transport of each server stays.
+        let links = self.engine.open_links();
+        if links > 2 * SERVERS {
+            self.violate("I9", format!("{links} links at the end"));
+        }
+        // I7: nothing forged is kept.
+        for name in 0..self.truth.names.len() {
+            let kept = self.engine.kept(&self.truth.names[name].wire, None, instant(self.now));
+            for message in kept.iter().filter_map(|kept| kept.message.as_ref()) {
+                let has = |mark: &[u8]| message.windows(mark.len()).any(|part| part == mark);
+                if has(&[0, 4, MARK4[0], MARK4[1], MARK4[2]]) || has(&MARK6) {
+                    self.violate("I7", format!("forged data of name {name} are kept"));
+                }
+            }
+            if self.truth.names.len() > 300 && name > 300 {
+                break;
+            }
+        }
+        let figures = &self.wires.figures;
+        let many = figures.questions > 2000;
+        let is_counting = many && figures.next_ids * 100 > figures.questions;
+        let is_flat = figures.letters > 5000 && !(3..=7).contains(&(figures.capitals * 10 / figures.letters));
+        let is_near = figures.links > 50 && figures.near_ports * 10 > figures.links;
+        if is_counting || is_flat || is_near {
+            self.violate("I10", format!("IDs, letters or ports can be guessed: {figures:?}"));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What one leg of an answer may have brought: every reply that was heard while the client waited, every one that was young
+//! enough when it asked, expired ones when something went wrong, and silence.
+
+use crate::config::Config;
+use crate::oracle::{Case, FAILURE, WITHOUT_SOA};
+use crate::timeline::{Heard, Key};
+use crate::truth::{A, AAAA, SECOND, Said};
+
+/// TTL of data that have expired (RFC 8767 section 4).
+const STALE_TTL: u32 = 30;
+
+/// How old a leg is when the client gets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Age {
+    /// Between so many seconds.
+    Seconds(u32, u32),
+    /// It has expired.
+    Stale,
+}
+
+/// What one leg may have brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leg<'a> {
+    /// The reply; none: no answer in time.
+    pub(crate) said: Option<&'a Said>,
+    pub(crate) age: Age,
+    pub(crate) range: Option<(u32, u32)>,
+    /// It is over, but what was made of it may be kept a little longer.
+    pub(crate) is_over: bool,
+    /// Between how many seconds ago the reply was heard, and by when it was over.
+    pub(crate) since: (u32, u32),
+}
+
+/// RFC 2181 section 8: TTLs with the highest bit set are 0.
+fn plain(ttl: u32) -> u32 {
+    if ttl > i32::MAX as u32 { 0 } else { ttl }
+}
+
+/// For how long a reply may be kept, nanoseconds (RFC 2308 section 5 for those that say that there is nothing).
+pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
+    if said.cut || said.is_failure() {
+        return None;
+    }
+    let (least, most) = config.ttl_range;
+    let clamp = |ttl: u32| plain(ttl).clamp(least, most.max(least));
+    let mut ttl = said.edges.iter().map(|edge| clamp(edge.2)).min().unwrap_or(u32::MAX);
+    let is_answered = rtype == A && !said.v4.is_empty() || rtype == AAAA && !said.v6.is_empty();
+    if is_answered {
+        ttl = ttl.min(clamp(said.ttl));
+    } else {
+        match said.soa {
+            Some((soa, minimum)) => ttl = ttl.min(clamp(soa)).min(minimum).min(config.max_negative),
+            None if !said.edges.is_empty() && said.rcode == 0 => {}
+            None => return None,
+        }
+    }
+    let ttl = ttl.clamp(least, most.max(least));
+    (ttl > 0).then_some(u64::from(ttl) * SECOND)
+}
+
+impl<'a> Case<'a> {
+    /// Everything that a leg may have brought.
+    pub(crate) fn legs(&self, key: Key) -> Vec<Leg<'a>> {
+        let (since, now) = (self.asked.at, self.now);
+        let mut legs = vec![];
+        let troubled = self.timeline.was_troubled(since);
+        for heard in self.timeline.get(key).map_or(&[][..], |track| &track.heard) {
+            self.leg_of(heard, since, now, troubled, &mut legs);
+        }
+        if self.timeline.may_have_failed(key, since) {
+            let age = Age::Seconds(0, 0);
+            legs.push(Leg { said: None, age, range: None, is_over: false, since: (0, 0) });
+        }
+        legs
+    }
+
+    fn leg_of(&self, heard: &'a Heard, since: u64, now: u64, troubled: bool, legs: &mut Vec<Leg<'a>>) {
+        let config = &self.configs[self.configs.len() - 1];
+        let seconds = |span: u64| (span / SECOND).min(u64::from(u32::MAX)) as u32;
+        let past = now.saturating_sub(heard.at);
+        let life = heard.life.unwrap_or(0);
+        let mut leg = Leg {
+            said: Some(&heard.said),
+            age: Age::Seconds(seconds(since.saturating_sub(heard.at)), seconds(past)),
+            range: heard.range,
+            is_over: false,
+            since: (seconds(past), seconds(past.saturating_sub(life))),
+        };
+        if heard.at >= since {
+            legs.push(leg);
+        }
+        let can_be_kept = config.cache > 0
+            && self.asked.bits.rd
+            && (heard.at >= self.timeline.flushed || since <= self.timeline.flushed);
+        if !can_be_kept {
+            return;
+        }
+        if heard.said.is_failure() {
+            if heard.at < since && since <= heard.at + FAILURE {
+                legs.push(leg);
+            }
+            return;
+        }
+        if heard.life.is_none() {
+            return;
+        }
+        if heard.at < since && since < heard.at + life {
+            legs.push(leg);
+        } else if heard.at < since {
+            // What was made of it lives as long as its own TTL says, rounded up: that of the A records, or what the absence of
+            // AAAA records allows.
+            let slack = match heard.said.soa {
+                _ if !heard.said.v4.is_empty() => 1,
+                Some((ttl, minimum)) => {
+                    let (least, most) = heard.range.unwrap_or((0, u32::MAX));
+                    u64::from(plain(ttl).clamp(least, most).min(minimum).max(least)) + 1
+                }
+                None => u64::from(WITHOUT_SOA) + 1,
+            };
+            if since < heard.at + life + slack * SECOND {
+                leg.is_over = true;
+                legs.push(leg);
+                leg.is_over = false;
+            }
+        }
+        let stale = self.configs.iter().map(|config| config.stale).max().unwrap_or(0);
+        if troubled
+            && stale > 0
+            && now >= heard.at + life
+            && since < heard.at.saturating_add(life).saturating_add(stale)
+        {
+            leg.age = Age::Stale;
+            legs.push(leg);
+        }
+    }
+}
+
+impl Leg<'_> {
+    /// Least and most that a TTL of the reply is by now.
+    pub(crate) fn ttl(&self, said: u32) -> (u32, u32) {
+        let plain = plain(said);
+        let plain = self.range.map_or(plain, |(least, most)| plain.clamp(least, most));
+        match self.age {
+            Age::Seconds(least, most) => (plain.saturating_sub(most), plain.saturating_sub(least)),
+            Age::Stale => (STALE_TTL, STALE_TTL),
+        }
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        self.said.is_some_and(|said| said.ad)
+    }
+}
