@@ -2,9 +2,9 @@
 //! enough when it asked, expired ones when something went wrong, and silence.
 
 use crate::config::Config;
-use crate::oracle::{Case, FAILURE, WITHOUT_SOA};
+use crate::oracle::{Case, FAILURE};
 use crate::timeline::{Heard, Key};
-use crate::truth::{A, AAAA, SECOND, Said};
+use crate::truth::{SECOND, Said};
 
 /// TTL of data that have expired (RFC 8767 section 4).
 const STALE_TTL: u32 = 30;
@@ -25,10 +25,12 @@ pub(crate) struct Leg<'a> {
     pub(crate) said: Option<&'a Said>,
     pub(crate) age: Age,
     pub(crate) range: Option<(u32, u32)>,
-    /// It is over, but what was made of it may be kept a little longer.
-    pub(crate) is_over: bool,
-    /// Between how many seconds ago the reply was heard, and by when it was over.
-    pub(crate) since: (u32, u32),
+    /// Of a reply that says that there is nothing: for how many seconds it may be kept.
+    pub(crate) most: Option<u32>,
+    /// It came while the client waited, and may be passed on as it came.
+    pub(crate) is_new: bool,
+    /// Perhaps it was not kept, and its TTLs are as they came.
+    pub(crate) is_raw: bool,
 }
 
 /// RFC 2181 section 8: TTLs with the highest bit set are 0.
@@ -44,7 +46,7 @@ pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
     let (least, most) = config.ttl_range;
     let clamp = |ttl: u32| plain(ttl).clamp(least, most.max(least));
     let mut ttl = said.edges.iter().map(|edge| clamp(edge.2)).min().unwrap_or(u32::MAX);
-    let is_answered = rtype == A && !said.v4.is_empty() || rtype == AAAA && !said.v6.is_empty();
+    let is_answered = said.is_answer(rtype);
     if is_answered {
         ttl = ttl.min(clamp(said.ttl));
     } else {
@@ -61,20 +63,21 @@ pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
 impl<'a> Case<'a> {
     /// Everything that a leg may have brought.
     pub(crate) fn legs(&self, key: Key) -> Vec<Leg<'a>> {
-        let (since, now) = (self.asked.at, self.now);
+        let since = self.asked.at;
         let mut legs = vec![];
         let troubled = self.timeline.was_troubled(since);
         for heard in self.timeline.get(key).map_or(&[][..], |track| &track.heard) {
-            self.leg_of(heard, since, now, troubled, &mut legs);
+            self.leg_of(key.rtype, heard, troubled, &mut legs);
         }
         if self.timeline.may_have_failed(key, since) {
             let age = Age::Seconds(0, 0);
-            legs.push(Leg { said: None, age, range: None, is_over: false, since: (0, 0) });
+            legs.push(Leg { said: None, age, range: None, most: None, is_new: true, is_raw: false });
         }
         legs
     }
 
-    fn leg_of(&self, heard: &'a Heard, since: u64, now: u64, troubled: bool, legs: &mut Vec<Leg<'a>>) {
+    fn leg_of(&self, rtype: u16, heard: &'a Heard, troubled: bool, legs: &mut Vec<Leg<'a>>) {
+        let (since, now) = (self.asked.at, self.now);
         let config = &self.configs[self.configs.len() - 1];
         let seconds = |span: u64| (span / SECOND).min(u64::from(u32::MAX)) as u32;
         let past = now.saturating_sub(heard.at);
@@ -83,8 +86,9 @@ impl<'a> Case<'a> {
             said: Some(&heard.said),
             age: Age::Seconds(seconds(since.saturating_sub(heard.at)), seconds(past)),
             range: heard.range,
-            is_over: false,
-            since: (seconds(past), seconds(past.saturating_sub(life))),
+            most: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
+            is_new: heard.at >= since,
+            is_raw: heard.is_raw,
         };
         if heard.at >= since {
             legs.push(leg);
@@ -106,22 +110,6 @@ impl<'a> Case<'a> {
         }
         if heard.at < since && since < heard.at + life {
             legs.push(leg);
-        } else if heard.at < since {
-            // What was made of it lives as long as its own TTL says, rounded up: that of the A records, or what the absence of
-            // AAAA records allows.
-            let slack = match heard.said.soa {
-                _ if !heard.said.v4.is_empty() => 1,
-                Some((ttl, minimum)) => {
-                    let (least, most) = heard.range.unwrap_or((0, u32::MAX));
-                    u64::from(plain(ttl).clamp(least, most).min(minimum).max(least)) + 1
-                }
-                None => u64::from(WITHOUT_SOA) + 1,
-            };
-            if since < heard.at + life + slack * SECOND {
-                leg.is_over = true;
-                legs.push(leg);
-                leg.is_over = false;
-            }
         }
         let stale = self.configs.iter().map(|config| config.stale).max().unwrap_or(0);
         if troubled
@@ -139,10 +127,32 @@ impl Leg<'_> {
     /// Least and most that a TTL of the reply is by now.
     pub(crate) fn ttl(&self, said: u32) -> (u32, u32) {
         let plain = plain(said);
-        let plain = self.range.map_or(plain, |(least, most)| plain.clamp(least, most));
+        let clamped = self.range.map_or(plain, |(least, most)| plain.clamp(least, most));
+        let (low, high) =
+            if self.is_raw { (clamped.min(plain), clamped.max(plain)) } else { (clamped, clamped) };
         match self.age {
-            Age::Seconds(least, most) => (plain.saturating_sub(most), plain.saturating_sub(least)),
+            Age::Seconds(least, most) => (low.saturating_sub(most), high.saturating_sub(least)),
             Age::Stale => (STALE_TTL, STALE_TTL),
+        }
+    }
+
+    /// The same of its SOA, whose TTL ends with a negative answer that was kept (RFC 2308 section 5).
+    pub(crate) fn soa_ttl(&self, said: u32) -> (u32, u32) {
+        let (low, high) = self.ttl(said);
+        match (self.age, self.most) {
+            (Age::Seconds(youngest, oldest), Some(most)) => {
+                let end = |age: u32| most.saturating_sub(age);
+                (low.min(end(oldest)), if self.is_new { high } else { high.min(end(youngest)) })
+            }
+            _ => (low, high),
+        }
+    }
+
+    /// Seconds since it was heard.
+    pub(crate) fn past_secs(&self) -> u32 {
+        match self.age {
+            Age::Seconds(_, most) => most,
+            Age::Stale => 0,
         }
     }
 

@@ -62,7 +62,7 @@ impl<'a> Case<'a> {
 
     /// The answer is the leg for this very question.
     fn passes(&self, name: NameId, rtype: u16, config: &Config) -> bool {
-        self.legs(self.key(name, rtype)).iter().filter(|leg| !leg.is_over).any(|leg| match leg.said {
+        self.legs(self.key(name, rtype)).iter().any(|leg| match leg.said {
             Some(_) => self.is_passed(&[*leg], false, true, config),
             None => self.is_failed(),
         })
@@ -83,9 +83,6 @@ impl<'a> Case<'a> {
                 continue;
             };
             let mut pass = || {
-                if leg.is_over {
-                    return false;
-                }
                 before.push(leg);
                 let is_passed = self.is_passed(before, true, true, config);
                 before.pop();
@@ -145,7 +142,7 @@ impl<'a> Case<'a> {
                         continue;
                     }
                 } else if said.is_unfinished() && said.v6.is_empty() {
-                    if !leg.is_over && self.follows(name, before, said) {
+                    if self.follows(name, before, said) {
                         before.push(leg);
                         let is_allowed = self.after_aaaa(said.end(name), before, judge, config);
                         before.pop();
@@ -192,13 +189,12 @@ impl<'a> Case<'a> {
                 }
                 continue;
             };
-            let is_over = leg.is_over || aaaa.is_over;
             before.push(leg);
             let is_allowed = if said.rcode != 0 || said.v4.is_empty() {
-                if said.is_unfinished() && !is_over && self.follows(name, &before[..before.len() - 1], said) {
+                if said.is_unfinished() && self.follows(name, &before[..before.len() - 1], said) {
                     self.decide_by_a(said.end(name), before, aaaa, is_nodata, judge, config)
                 } else {
-                    !is_over && self.is_passed(before, false, aaaa_secure && is_nodata, config)
+                    self.is_passed(before, false, aaaa_secure && is_nodata, config)
                 }
             } else {
                 self.is_synthesized(name, before, aaaa, is_nodata, aaaa_secure, judge, config)
@@ -246,20 +242,15 @@ impl<'a> Case<'a> {
             // Nothing may be embedded: the AAAA answer is the basis, for its SOA.
             let passes_basis = is_nodata
                 && before.is_empty()
-                && self.legs(self.key(name, AAAA)).iter().filter(|leg| !leg.is_over).any(|leg| {
-                    match leg.said {
-                        Some(said) if said.rcode == 0 => self.is_passed(&[*leg], true, true, config),
-                        _ => self.is_empty(0),
-                    }
+                && self.legs(self.key(name, AAAA)).iter().any(|leg| match leg.said {
+                    Some(said) if said.rcode == 0 => self.is_passed(&[*leg], true, true, config),
+                    _ => self.is_empty(0),
                 });
             if passes_basis {
                 return true;
             }
         }
         let is_kept = config.cache > 0 && self.asked.bits.rd && before.is_empty();
-        if (last.is_over || aaaa.is_over) && !is_kept {
-            return false;
-        }
         let (mut low, mut high) = self.negative_ttl(aaaa, is_kept, judge);
         let (a_low, a_high) = last.ttl(said.ttl);
         // A copy of a synthesis counts whole seconds since it was made, of legs that count theirs: one may be lost.
@@ -288,26 +279,17 @@ impl<'a> Case<'a> {
             && self.seen.ad() == secure
     }
 
-    /// The TTL bound of the AAAA leg: least and most.
+    /// The TTL bound of the AAAA leg: least and most. `is_kept`: the synthesis may have been made some time ago.
     fn negative_ttl(&self, aaaa: &Leg<'_>, is_kept: bool, config: &Config) -> (u32, u32) {
-        let least = config.ttl_range.0;
-        match aaaa.said.and_then(|said| said.soa) {
-            Some((ttl, minimum)) => {
-                let (low, high) = aaaa.ttl(ttl);
-                if is_kept {
-                    let slack = 1;
-                    let low = low.min(minimum.saturating_sub(aaaa.since.0));
-                    (low, high.max(least).min(minimum).max(least).saturating_add(slack))
-                } else {
-                    (low.min(minimum).max(least), high.min(minimum).max(least))
-                }
-            }
-            None if is_kept => {
-                let over = if aaaa.is_over { aaaa.since.1.min(WITHOUT_SOA) } else { 0 };
-                (WITHOUT_SOA.saturating_sub(aaaa.since.0), WITHOUT_SOA - over + 1)
-            }
-            None => (WITHOUT_SOA, WITHOUT_SOA),
-        }
+        let least = if config.cache > 0 && self.asked.bits.rd { config.ttl_range.0 } else { 0 };
+        let past = if is_kept { aaaa.past_secs() } else { 0 };
+        let Some((ttl, minimum)) = aaaa.said.and_then(|said| said.soa) else {
+            return (WITHOUT_SOA.saturating_sub(past), WITHOUT_SOA);
+        };
+        let (low, high) = aaaa.soa_ttl(ttl);
+        let low = low.min(minimum.saturating_sub(past));
+        let low = if is_kept { low } else { low.max(least) };
+        (low, high.min(minimum).max(least).saturating_add(u32::from(is_kept)))
     }
 
     /// Whether the answer is what the last leg says, behind the aliases of those before. `filter`: without excluded addresses.
@@ -356,7 +338,7 @@ impl<'a> Case<'a> {
         match (self.seen.soa, said.soa) {
             (None, None) => true,
             (Some((ttl, minimum)), Some((said_ttl, said_minimum))) => {
-                let (low, high) = leg.ttl(said_ttl);
+                let (low, high) = leg.soa_ttl(said_ttl);
                 (low..=high).contains(&ttl) && minimum == said_minimum
             }
             _ => false,

@@ -26,6 +26,8 @@ pub struct Heard {
     pub life: Option<u64>,
     /// TTLs are brought into this range, seconds, when it is kept.
     pub range: Option<(u32, u32)>,
+    /// It was asked under other settings, perhaps of other upstreams, and is perhaps not kept.
+    pub is_raw: bool,
 }
 
 /// What is known of one question.

@@ -140,6 +140,11 @@ impl Said {
             && self.soa.is_none()
     }
 
+    /// Whether it has what was asked for.
+    pub fn is_answer(&self, rtype: u16) -> bool {
+        rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty()
+    }
+
     /// Whether it is neither data nor their absence.
     pub fn is_failure(&self) -> bool {
         !matches!(self.rcode, 0 | 3)

@@ -92,6 +92,8 @@ pub struct World {
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Over, but a repetition may still come.
     pub(crate) over: HashMap<u64, Pending>,
+    /// When the settings changed last, without the jumps of the clock.
+    pub(crate) reloaded: u64,
     pub(crate) unanswered: u64,
     pub(crate) token: u64,
     pub(crate) queries_left: u64,
@@ -129,6 +131,7 @@ impl World {
             timeline: Timeline::default(),
             pending: BTreeMap::new(),
             over: HashMap::new(),
+            reloaded: 0,
             unanswered: 0,
             token: 0,
             queries_left: queries,
@@ -342,6 +345,7 @@ impl World {
             self.trace(|_| format!("reload {config:?}"));
             self.engine.configure(config.settings());
             self.configs.push(config);
+            self.reloaded = self.now - self.jumped;
             self.tally.reloads += 1;
             self.look();
         }
@@ -406,6 +410,7 @@ impl World {
         let heard = Heard {
             at: self.now,
             life: if is_kept { life(&said, key.rtype, config) } else { None },
+            is_raw: self.configs.len() > 1 && self.reloaded + 15 * SECOND > self.now - self.jumped,
             range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
             said,
         };
