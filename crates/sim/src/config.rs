@@ -285,6 +285,7 @@ impl Config {
             },
             udp_size: self.udp_size,
             client_subnet: Default::default(),
+            cookies: Default::default(),
             pending_per_client: self.pending_per_client,
             queries_per_client: 0,
             responses_per_client: 0,

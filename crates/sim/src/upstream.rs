@@ -141,10 +141,11 @@ pub fn fate(
     };
     let mut bytes = message::reply(truth, &section, id, flags, &said, junk, edns, chance);
     // No upstream sends more over UDP than the question allows.
-    let size = usize::from(u16::from_be_bytes([
-        asked.bytes[asked.bytes.len() - 8],
-        asked.bytes[asked.bytes.len() - 7],
-    ]));
+    let opt = message::QUESTION + question(&asked.bytes).len();
+    let size = asked
+        .bytes
+        .get(opt + 3..opt + 5)
+        .map_or(512, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
     let mut said = said;
     if asked.over_udp && bytes.len() > size {
         said = Said { cut: true, ..Said::default() };
