@@ -7,6 +7,10 @@ use crate::remember::{Age, materialize};
 use crate::time::Instant;
 use wire::Type;
 
+/// Buckets of the cache that one step of [`Engine::flush_below`] looks at: at most 4,096 entries, about 1 ms if each of them
+/// has to be fetched from memory.
+const FLUSHED_BUCKETS: usize = 256;
+
 /// One thing that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
@@ -42,27 +46,39 @@ pub struct Bits {
 }
 
 impl Engine {
-    /// What the cache holds of a name (wire form), of one type or of all. Looks at every entry: for operators, not for
-    /// packets.
+    /// What the cache holds of a name (wire form), of one type or of all.
     pub fn kept(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<Kept> {
         let is_meant = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name) && qtype.is_none_or(|qtype| entry.qtype() == qtype)
         };
-        self.cache.entries().filter(is_meant).map(|entry| kept(&entry, now)).collect()
+        let bucket = self.cache.bucket_of(self.key.hash(name));
+        self.cache.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
     }
 
-    /// Forgets what the cache holds: of a name (wire form), with `below` of all names below it, too; without a name, of
-    /// all names. Returns how many entries that were.
-    pub fn flush(&mut self, name: Option<&[u8]>, below: bool) -> usize {
-        let Some(name) = name else {
-            let all = self.cache.len();
-            self.cache.clear();
-            return all;
-        };
-        self.cache.remove_all(|entry| match below {
-            true => wire::is_at_or_below(entry.name(), name),
-            false => wire::eq_ignore_case(entry.name(), name),
-        })
+    /// Forgets all that the cache holds. Returns how many entries that were.
+    pub fn flush_all(&mut self) -> usize {
+        let all = self.cache.len();
+        self.cache.clear();
+        all
+    }
+
+    /// Forgets what the cache holds of a name (wire form). Returns how many entries that were.
+    pub fn flush(&mut self, name: &[u8]) -> usize {
+        let bucket = self.cache.bucket_of(self.key.hash(name));
+        self.cache.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
+    }
+
+    /// A step of forgetting what the cache holds of a name and of all names below it: they may lie anywhere, and to look
+    /// at all of them at once would take too long. Returns how many entries that were, and the next step, if there is one;
+    /// the first one is 0.
+    pub fn flush_below(&mut self, name: &[u8], step: usize) -> (usize, Option<usize>) {
+        let buckets = self.cache.buckets();
+        let from = step.saturating_mul(FLUSHED_BUCKETS).min(buckets);
+        let to = (from + FLUSHED_BUCKETS).min(buckets);
+        let removed = (from..to)
+            .map(|bucket| self.cache.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name)))
+            .sum();
+        (removed, (to < buckets).then_some(step + 1))
     }
 }
 

@@ -13,13 +13,25 @@ use std::str::FromStr;
 /// Forgets what the cache holds: of a name, with `below` of all names below it, or of all names.
 pub async fn flush(running: &Running, name: Option<&str>, below: bool) -> Result<String, String> {
     let wire = name.map(wire).transpose()?;
-    let removed = running.ask_all(move |engine, _| engine.flush(wire.as_deref(), below)).await;
-    if let Some(stuck) = removed.iter().position(Option::is_none) {
-        return Err(format!(
-            "worker {stuck} does not respond: what it holds may still be there; try again\n"
-        ));
+    let (mut removed, mut next) = (0, Some(0));
+    while let Some(step) = next {
+        let wire = wire.clone();
+        let flushed = running.ask_all(move |engine, _| match wire.as_deref() {
+            None => (engine.flush_all(), None),
+            Some(name) if below => engine.flush_below(name, step),
+            Some(name) => (engine.flush(name), None),
+        });
+        next = None;
+        for (worker, flushed) in flushed.await.into_iter().enumerate() {
+            let Some((count, more)) = flushed else {
+                return Err(format!(
+                    "worker {worker} does not respond: what it holds may still be there; try again\n"
+                ));
+            };
+            removed += count;
+            next = next.max(more);
+        }
     }
-    let removed: usize = removed.into_iter().flatten().sum();
     Ok(format!("flushed {removed} entries\n"))
 }
 

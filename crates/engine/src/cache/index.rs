@@ -43,9 +43,27 @@ impl Index {
         self.len = 0;
     }
 
+    /// Buckets of the table.
+    pub fn buckets(&self) -> usize {
+        self.buckets as usize
+    }
+
+    /// The bucket of a hash, of which the lower half decides.
+    #[inline]
+    pub fn bucket_of(&self, hash: u64) -> usize {
+        (((hash & 0xffff_ffff) * self.buckets) >> 32) as usize
+    }
+
+    /// The places in a bucket; 0 for empty slots.
+    pub fn places(&self, bucket: usize) -> [Place; WAYS] {
+        let words = &self.words[self.first + bucket * WORDS..][..WORDS];
+        let (tags, places) = words.split_at(WAYS);
+        core::array::from_fn(|way| if tags[way] == 0 { 0 } else { places[way] })
+    }
+
     #[inline]
     fn at(&self, hash: u64) -> usize {
-        self.first + (((hash & 0xffff_ffff) * self.buckets) >> 32) as usize * WORDS
+        self.first + self.bucket_of(hash) * WORDS
     }
 
     #[inline]
@@ -109,7 +127,7 @@ impl Index {
     }
 
     /// Whether a place is entered under this hash.
-    #[inline]
+    #[cfg(test)]
     pub fn has(&self, hash: u64, place: Place) -> bool {
         self.way(hash, place).is_some()
     }

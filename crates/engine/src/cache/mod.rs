@@ -32,6 +32,8 @@ const SHORT_SHARE: usize = 10;
 /// Entries that one newcomer may send back to the head of the long queue, before the oldest goes though it was used:
 /// a bound on the work, about 10 us.
 const SECOND_CHANCES: usize = 64;
+/// As many places as have numbers: 32 GiB.
+const PLACES: usize = Place::MAX as usize - 1;
 /// An entry takes at most this share of the short queue.
 const LARGEST_SHARE: usize = 4;
 
@@ -53,7 +55,7 @@ impl Cache {
     /// A cache that takes `size` octets with all that belongs to it; 0 turns it off.
     pub fn new(size: usize) -> Cache {
         let (index, ghost) = (size / INDEX_SHARE, size / GHOST_SHARE);
-        let entries = (size - index - ghost) / UNIT;
+        let entries = ((size - index - ghost) / UNIT).min(PLACES);
         let short = entries / SHORT_SHARE * UNIT;
         Cache {
             memory: vec![0; entries * UNIT].into(),
@@ -148,26 +150,33 @@ impl Cache {
         self.long.clear();
     }
 
-    /// Forgets the entries that `is_meant` names. Returns how many those were. Looks at all of them.
-    pub fn remove_all(&mut self, mut is_meant: impl FnMut(&Entry<'_>) -> bool) -> usize {
-        let Cache { memory, index, short, long, .. } = self;
-        let before = index.len();
-        for (at, _) in short.records(memory).chain(long.records(memory)) {
-            let entry = Entry::new(&memory[at..]).expect("a record is an entry");
-            if is_meant(&entry) {
-                index.remove(entry.hash(), place(at));
-            }
-        }
-        before - index.len()
+    /// Entries lie in so many buckets, which stay theirs wherever they go; at most 16 in each.
+    pub fn buckets(&self) -> usize {
+        self.index.buckets()
     }
 
-    /// All entries that can be found.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let records = self.short.records(&self.memory).chain(self.long.records(&self.memory));
-        records.filter_map(|(at, _)| {
-            let entry = Entry::new(&self.memory[at..])?;
-            self.index.has(entry.hash(), place(at)).then_some(entry)
-        })
+    /// The bucket of all entries of a name, by the hash of that.
+    pub fn bucket_of(&self, hash: u64) -> usize {
+        self.index.bucket_of(hash)
+    }
+
+    /// The entries in a bucket.
+    pub fn entries(&self, bucket: usize) -> impl Iterator<Item = Entry<'_>> {
+        let places = self.index.places(bucket).into_iter().filter(|&place| place != 0);
+        places.map(|place| self.entry(place))
+    }
+
+    /// Forgets the entries in a bucket that `is_meant` names. Returns how many those were.
+    pub fn remove_in(&mut self, bucket: usize, is_meant: impl Fn(&Entry<'_>) -> bool) -> usize {
+        let before = self.index.len();
+        for place in self.index.places(bucket).into_iter().filter(|&place| place != 0) {
+            let entry = self.entry(place);
+            if is_meant(&entry) {
+                let hash = entry.hash();
+                self.index.remove(hash, place);
+            }
+        }
+        before - self.index.len()
     }
 
     fn enter(&mut self, hash: u64, at: usize) {

@@ -106,12 +106,14 @@ impl Ring {
     }
 
     /// All records from the oldest to the newest: where each is, and its octets.
+    #[cfg(test)]
     pub fn records<'m>(&self, memory: &'m [u8]) -> Records<'m> {
         Records { memory, start: self.start, end: self.end, at: self.tail, left: self.used }
     }
 }
 
 /// Walks over [`Ring::records`].
+#[cfg(test)]
 pub struct Records<'m> {
     memory: &'m [u8],
     start: usize,
@@ -120,6 +122,7 @@ pub struct Records<'m> {
     left: usize,
 }
 
+#[cfg(test)]
 impl Iterator for Records<'_> {
     type Item = (usize, usize);
 

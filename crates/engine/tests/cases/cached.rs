@@ -3,7 +3,7 @@
 //! counted of it.
 
 use super::script::{configured, read};
-use crate::world::{Answer, Ask, Asked, Chance, Reply, World, ask, deliver, record};
+use crate::world::{Answer, Ask, Asked, Chance, Reply, World, ask, deliver, name, record};
 use engine::{Counter, Settings, Span};
 use wire::{Class, Flags, Rcode, Section, Type};
 
@@ -323,4 +323,33 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
     let hits = cached.sum(|family| family == "cache_hits_total");
     assert!(hits > 40, "{text}: only {hits} hits");
     assert_eq!((cached.engine.pending(), cached.engine.followed()), (0, 0));
+}
+
+#[test]
+fn what_lies_below_a_name_is_forgotten_step_by_step_and_nothing_else() {
+    let mut world = World::with_cache(crate::world::settings(), 4 << 20);
+    world.upstreams(|asked, _| {
+        let reply = Reply::answer(&[&format!("{} 300 IN A 198.51.100.7", asked.name())]);
+        vec![deliver(asked, Span::from_millis(1), &reply)]
+    });
+    for number in 0..400 {
+        let zone = if number % 4 == 0 { "other.test" } else { "Some.test" };
+        world.ask(&ask(&format!("host{number}.{zone}."), Type::A).id(number));
+        world.run(Span::from_millis(2));
+    }
+    let held = |world: &World| world.engine.cached().1;
+    assert_eq!(held(&world), 400);
+    let (mut removed, mut steps, mut next) = (0, 0, Some(0));
+    while let Some(step) = next {
+        let (count, more) = world.engine.flush_below(&name("sOME.test."), step);
+        (removed, steps, next) = (removed + count, steps + 1, more);
+    }
+    assert!(steps > 1, "a cache of this size takes more than one step");
+    assert_eq!((removed, held(&world)), (300, 100));
+    assert_eq!(world.engine.flush_below(&name("."), usize::MAX), (0, None));
+    assert_eq!(world.engine.kept(&name("HOST4.other.test."), Some(Type::A), world.now).len(), 1);
+    assert_eq!(world.engine.flush(&name("Host4.Other.test.")), 1);
+    assert_eq!(world.engine.flush(&name("other.test.")), 0, "names below it stay");
+    assert!(world.engine.kept(&name("host4.other.test."), None, world.now).is_empty());
+    assert_eq!((world.engine.flush_all(), held(&world)), (99, 0));
 }
