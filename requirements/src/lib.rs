@@ -2,7 +2,7 @@
 //!
 //! `requirements.toml` lists the requirements in our own words. The line that does what one asks has a citation above it,
 //! and so has the test that shows it: `//= RFC 6147 section 5.1.2: requirement 4` in Rust ([`citation`]), `# requirement 4` in a
-//! scenario. [`tree`] collects them, [`check`] compares them with the list ([`list`]), [`page`] writes `docs/conformance.md`:
+//! scenario. [`tree`] collects them, [`check`] compares them with the list ([`list`]), [`mod@page`] writes `docs/conformance.md`:
 //!
 //! ```text
 //! cargo run -p sixfold-requirements
