@@ -119,6 +119,20 @@ mod tests {
     }
 
     #[test]
+    fn names_that_meet_in_one_bucket_part_under_another_key() {
+        // Whoever knew one key and aimed 200 names at one of 256 buckets has aimed them at none under the next.
+        let known = HashKey([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]);
+        let next = HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
+        let names = (0..1_000_000u32).map(|number| format!("\x08{number:08x}\x04test\x00").into_bytes());
+        let aimed: Vec<_> = names.filter(|name| known.hash(name) & 255 == 7).take(200).collect();
+        assert_eq!(aimed.len(), 200);
+        let mut buckets = [0; 256];
+        aimed.iter().for_each(|name| buckets[next.hash(name) as usize & 255] += 1);
+        // 200 names over 256 buckets: eight in one are less likely than one in a million.
+        assert!(buckets.iter().all(|&count| count < 8), "{buckets:?}");
+    }
+
+    #[test]
     fn mixed_case_changes_letters_only_and_uses_every_bit() {
         // Lengths of every remainder modulo 8, from the root to several words.
         let long = b"\x0fabcdefghijklmno\x03XyZ\x041-2{\x00";

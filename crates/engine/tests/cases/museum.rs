@@ -2,7 +2,9 @@
 //! which tests show what becomes of them. Here are those that no other test shows; `museum_cache.rs` has those that would
 //! leave something behind.
 
-use crate::world::{Asked, Reply, What, World, ask, client, deliver, forwarders, record, settings};
+use crate::world::{
+    Asked, Reply, What, World, ask, client, deliver, forwarders, record, set_prefixes, settings,
+};
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
 
@@ -293,6 +295,58 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     assert!(world.engine.servers().all(|server| !server.dead));
+}
+
+/// DNS rebinding through the NAT64: a public name for what only the gateway itself, or its cloud, can reach.
+#[test]
+fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
+    let private = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.251", "255.255.255.255", "127.1.2.3"];
+    let lines = |owner: &str| private.map(|address| format!("{owner} 60 IN A {address}"));
+    let direct: Vec<String> = lines("evil.test.").into();
+    let alias = [&["evil.test. 60 IN CNAME host.test.".to_owned()][..], &lines("host.test.")].concat();
+    for records in [direct, alias] {
+        let mut settings = settings();
+        set_prefixes(&mut settings.dns64, "2001:db8:64::/96 2001:db8:65::/96 2001:db8:6600::/40");
+        let mut world = World::with_cache(settings, 1_000_000);
+        world.upstreams(move |asked, _| {
+            let lines: Vec<&str> = records.iter().map(String::as_str).collect();
+            let reply = match asked.qtype() {
+                Type::A => Reply::answer(&lines),
+                _ => Reply::empty("test.", 60, 60),
+            };
+            vec![deliver(asked, Span::from_millis(1), &reply)]
+        });
+        // The second one is answered out of the cache, and so is the third, as it lies there.
+        for id in 0..3 {
+            let token = world.ask(&ask("evil.test.", Type::AAAA).id(id));
+            world.run(Span::from_millis(10));
+            assert_eq!(world.answer_to(token).addresses(), [""; 0]);
+        }
+    }
+}
+
+/// Knot Resolver CVE-2023-46317: replies without sense over TCP are no reason to connect anew.
+#[test]
+fn nonsense_over_tcp_opens_no_connection_and_ends_no_question() {
+    let mut settings = settings();
+    settings.upstream.transport = Transport::Tcp;
+    let mut world = World::new(settings);
+    let token = world.ask(&ask("www.example.", Type::A));
+    let asked = last(&world);
+    let reply = Reply::answer(&[EVIL]).to(&asked.bytes);
+    for number in 0..1000usize {
+        let mut nonsense = reply.clone();
+        match number % 4 {
+            0 => nonsense.truncate(number % reply.len()),
+            1 => nonsense[13] = b'x',
+            2 => nonsense[0] ^= 0x55,
+            _ => nonsense[2] &= 0x7f,
+        }
+        world.reply(asked.link, &nonsense);
+    }
+    assert_eq!((world.asked.len(), world.wires.history.len()), (1, 1));
+    world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
+    assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
 
 /// What an attacker's own names do makes no upstream dead for everybody else.
