@@ -14,6 +14,7 @@ mod cookies;
 mod demo;
 mod documents;
 mod explain;
+mod forgery;
 mod health;
 mod memory;
 mod metrics;
