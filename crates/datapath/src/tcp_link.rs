@@ -5,7 +5,7 @@ use crate::framing::{Decoder, Encoder};
 use crate::kernel::{set_option, take_error};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// A TCP connection, perhaps still under way.
@@ -33,6 +33,11 @@ impl TcpLink {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
             _ => Ok(TcpLink { socket, decoder: Decoder::new(), encoder, watched: true }),
         }
+    }
+
+    /// The address of this host that it goes out from.
+    pub(crate) fn local(&self) -> Option<IpAddr> {
+        self.socket.local_addr().ok()?.as_socket().map(|address| address.ip())
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

@@ -10,7 +10,7 @@ use crate::outgoing::{Ledger, Outgoing};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cmp::Reverse;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 const NONE: u16 = u16::MAX;
@@ -45,6 +45,11 @@ impl UdpLink {
             }
         }
         Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
+    }
+
+    /// The address of this host that it goes out from.
+    pub(crate) fn local(&self) -> Option<IpAddr> {
+        self.socket.local_addr().ok()?.as_socket().map(|address| address.ip())
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {

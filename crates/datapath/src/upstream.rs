@@ -10,7 +10,7 @@ use crate::udp_link::{Questions, UdpLink};
 use engine::limits::LINKS;
 use engine::{Link, Transport};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
 /// What a poll reports for a link; the lower half of the token is its number and generation.
@@ -235,6 +235,16 @@ impl Links {
             Wire::Udp(udp) => Reading::Datagrams(udp.descriptor()),
             Wire::Tcp(_) => Reading::Stream,
         })
+    }
+
+    /// The address of this host that an open link goes out from.
+    pub(crate) fn local(&self, link: Link) -> Option<IpAddr> {
+        let Some(Some(entry)) = self.table.get(usize::from(link.slot)) else { return None };
+        let address = match &entry.wire {
+            Wire::Udp(udp) => udp.local(),
+            Wire::Tcp(tcp) => tcp.local(),
+        };
+        address.filter(|_| entry.generation == link.generation)
     }
 
     #[inline]

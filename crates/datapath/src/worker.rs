@@ -152,6 +152,10 @@ impl<S: StreamSink> Outbox for Outward<S> {
         self.links.open(link, upstream, transport, port, &self.counters)
     }
 
+    fn local(&self, link: Link) -> Option<std::net::IpAddr> {
+        self.links.local(link)
+    }
+
     fn close(&mut self, link: Link) {
         self.links.close(link, &self.counters);
     }

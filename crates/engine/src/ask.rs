@@ -1,6 +1,7 @@
 //! Asking upstream: launching a question, choosing server, link, ID and letter case, and what happens when a try is
 //! not answered in time.
 
+use crate::cookie::{self, LONGEST};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::{Link, Outbox};
@@ -81,8 +82,15 @@ impl Engine {
     fn note_unsent(&mut self, index: Index, server: u16, now: Instant) {
         let flight = &mut self.flights.slab[index];
         if let Some(place) = flight.attempts.get_mut(flight.attempts_len as usize) {
-            *place =
-                Attempt { link: Link::NOWHERE, id: 0, server, sent: now, failed: true, with_subnet: false };
+            *place = Attempt {
+                link: Link::NOWHERE,
+                id: 0,
+                server,
+                sent: now,
+                failed: true,
+                with_subnet: false,
+                with_cookie: false,
+            };
             flight.attempts_len += 1;
         }
     }
@@ -117,6 +125,12 @@ impl Engine {
         let flight = &mut self.flights.slab[index];
         let own_size = self.settings.udp_size;
         let with_subnet = flight.subnet.is_some() && !flight.plain;
+        let room = &mut [0; LONGEST];
+        let vouch = &self.servers.list[server as usize].vouch;
+        let cookie = match self.settings.cookies.enabled {
+            true => vouch.write(self.links.cookie(link), flight.bare, now, room),
+            false => None,
+        };
         let taken = out.ask(link, |frame| {
             let name_len = flight.name_len as usize;
             let question_end = 12 + name_len + 4;
@@ -135,13 +149,13 @@ impl Engine {
             let dnssec_ok = flight.wishes.has(Wishes::DO);
             let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
             let octets = opt.expect("512 octets hold a question and an OPT record");
-            // RFC 7871 section 6: the scope is 0 in questions.
-            match &flight.subnet {
-                Some(subnet) if with_subnet => {
-                    question_end + subnet.append(0, &mut frame[question_end..], octets)
-                }
-                _ => question_end + octets,
-            }
+            let opt = &mut frame[question_end..];
+            let octets = match &flight.subnet {
+                // RFC 7871 section 6: the scope is 0 in questions.
+                Some(subnet) if with_subnet => subnet.append(0, opt, octets),
+                _ => octets,
+            };
+            question_end + cookie.map_or(octets, |cookie| cookie::append(cookie, opt, octets))
         });
         if !taken {
             if self.links.release(link) == Release::Close {
@@ -149,8 +163,15 @@ impl Engine {
             }
             return false;
         }
-        flight.attempts[flight.attempts_len as usize] =
-            Attempt { link, id, server, sent: now, failed: false, with_subnet };
+        flight.attempts[flight.attempts_len as usize] = Attempt {
+            link,
+            id,
+            server,
+            sent: now,
+            failed: false,
+            with_subnet,
+            with_cookie: cookie.is_some(),
+        };
         flight.attempts_len += 1;
         let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
             (true, _) => Kind::Probe,
@@ -190,6 +211,7 @@ impl Engine {
             self.servers.list[server as usize].refused(now);
             return None;
         }
+        self.bake(link, server, now, out);
         self.counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];
         server.current[transport as usize] = Some(link.slot);
@@ -386,6 +408,9 @@ fn prepare(
     flight.subnet = question.subnet.copied();
     flight.scope = 0;
     flight.plain = false;
+    flight.bare = false;
+    flight.baked = false;
+    flight.doubted = false;
     flight.qtype = question.qtype;
     flight.class = question.class;
     flight.hash = question.hash;

@@ -191,8 +191,7 @@ impl Cookie {
     /// Adds the option to the OPT record of `octets` octets at the start of `frame`. Returns the octets it has then.
     #[cold]
     pub fn append(&self, frame: &mut [u8], octets: usize) -> usize {
-        wire::add_option(frame, octets, wire::COOKIE, &self.data)
-            .expect("a frame has room for a question and an OPT record")
+        append(&self.data, frame, octets)
     }
 }
 
@@ -250,6 +249,13 @@ impl Engine {
         let cookie = self.cookie_for(&opt, from, now).ok()??;
         Some((Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
     }
+}
+
+/// Adds a cookie to the OPT record of `octets` octets at the start of `frame`. Returns the octets it has then.
+#[inline]
+pub fn append(data: &[u8], frame: &mut [u8], octets: usize) -> usize {
+    wire::add_option(frame, octets, wire::COOKIE, data)
+        .expect("a frame has room for a question and an OPT record")
 }
 
 /// The data of the first cookie of an OPT record.

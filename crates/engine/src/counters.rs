@@ -151,6 +151,8 @@ counters! {
     SuspectAbandoned = "forgery_suspects_total" {"reason": "moved_to_tcp"};
     /// Replies about another client subnet than the question's.
     SuspectSubnet = "forgery_suspects_total" {"reason": "client_subnet"};
+    /// Replies without our cookie from a server that has returned it before, or with another one.
+    SuspectCookie = "forgery_suspects_total" {"reason": "cookie"};
     /// Messages from an upstream that are no responses.
     SuspectNotResponse = "forgery_suspects_total" {"reason": "not_a_response"};
     /// Queries with the cookie of a client that has none of ours yet.
@@ -181,6 +183,14 @@ counters! {
     TcpTruncation = "upstream_tcp_total" {"reason": "truncation"};
     /// Questions asked over TCP because of a forgery attempt.
     TcpSuspicion = "upstream_tcp_total" {"reason": "suspicion"};
+    /// Questions asked over TCP because the upstream does not like the cookie that it has just sent.
+    TcpCookie = "upstream_tcp_total" {"reason": "bad_cookie"};
+    /// Questions asked again with the cookie that came with BADCOOKIE.
+    UpstreamCookieRenewed = "upstream_cookies_total" {"result": "renewed"};
+    /// Questions asked again without a cookie: the upstream did not understand them with one.
+    UpstreamCookieRefused = "upstream_cookies_total" {"result": "refused"};
+    /// Upstreams that have returned cookies and do no longer, as a reply over TCP shows.
+    UpstreamCookieLost = "upstream_cookies_total" {"result": "lost"};
     /// Tries that were not answered in time.
     Timeouts = "upstream_timeouts_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.

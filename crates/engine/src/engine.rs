@@ -26,6 +26,7 @@ use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
 use crate::time::{Clock, Instant, Span};
 use crate::timer::Wheel;
+use crate::vouch::Key;
 use crate::waiter::{Recalled, Waiter};
 use wire::Rcode;
 
@@ -52,6 +53,7 @@ pub struct Engine {
     pub(crate) rates: Rates,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
+    pub(crate) cookie_key: Key,
     /// Counts the settings: what was approved under others has to be looked at again.
     pub(crate) generation: u32,
     /// The configuration has changed: links to servers that it no longer names are to be closed.
@@ -62,6 +64,7 @@ impl Engine {
     /// An engine with everything reserved that `capacity` allows. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, capacity: Capacity, seed: [u8; 32]) -> Engine {
         let mut random = Random::new(seed);
+        let cookie_key = Key::draw(&mut random, Instant(0));
         let key = HashKey([random.bits(), random.bits() | 1]);
         let mut cache = Cache::new(capacity.cache);
         cache.keep_stale(settings.cache.stale);
@@ -85,6 +88,7 @@ impl Engine {
             rates,
             cache,
             clock: Clock::default(),
+            cookie_key,
             generation: 1,
             stale_links: false,
         }

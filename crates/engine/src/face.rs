@@ -113,6 +113,12 @@ pub trait Outbox {
     /// waits in the link's buffer). False: it could not be opened (no descriptor, no route).
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool;
 
+    /// The address of this host that an open link goes out from; None when it is not known. Cookies towards upstreams change
+    /// with it, so that nobody is followed by them from network to network.
+    fn local(&self, _link: Link) -> Option<IpAddr> {
+        None
+    }
+
     /// Closes a link. Nothing arrives over it any more.
     fn close(&mut self, link: Link);
 

@@ -76,6 +76,8 @@ pub struct Attempt {
     pub failed: bool,
     /// The flight's client subnet went with it.
     pub with_subnet: bool,
+    /// A cookie went with it.
+    pub with_cookie: bool,
 }
 
 /// Where a flight stands.
@@ -98,6 +100,12 @@ pub struct Flight {
     pub unsent: bool,
     /// An upstream did not want the client subnet: it is left out from now on.
     pub plain: bool,
+    /// The same of the cookie.
+    pub bare: bool,
+    /// It was asked with a renewed cookie after BADCOOKIE.
+    pub baked: bool,
+    /// A reply over UDP lacked the cookie.
+    pub doubted: bool,
     /// Tries so far.
     pub tries: u8,
     pub attempts_len: u8,
@@ -139,12 +147,16 @@ impl Default for Flight {
             sent: Instant(0),
             failed: false,
             with_subnet: false,
+            with_cookie: false,
         };
         Flight {
             state: State::Free,
             over_tcp: false,
             unsent: false,
             plain: false,
+            bare: false,
+            baked: false,
+            doubted: false,
             tries: 0,
             attempts_len: 0,
             wishes: Wishes::default(),

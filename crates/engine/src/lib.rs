@@ -47,6 +47,7 @@ mod slab;
 mod subnet;
 pub mod time;
 mod timer;
+mod vouch;
 mod waiter;
 pub mod zone;
 

@@ -3,6 +3,7 @@
 //! never repeat, so no ID is used again while it may still be answered (the wrap-around bug of early servers), and
 //! is replaced after some seconds, so a port that was spied out is soon worthless.
 
+use crate::cookie::CLIENT;
 use crate::face::Link;
 use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
 use crate::random::Random;
@@ -21,6 +22,8 @@ struct State {
     opened: Instant,
     /// When something came over it last.
     heard: Instant,
+    /// The client cookie of the questions that go over it.
+    cookie: [u8; CLIENT],
     issued: usize,
     outstanding: u32,
     /// The next ID of a TCP link.
@@ -70,6 +73,7 @@ impl Links {
                     retired: false,
                     opened: now,
                     heard: now,
+                    cookie: [0; CLIENT],
                     issued: 0,
                     outstanding: 0,
                     next_id: 0,
@@ -118,6 +122,17 @@ impl Links {
     #[inline]
     pub fn transport(&self, link: Link) -> Transport {
         self.states[link.slot as usize].transport
+    }
+
+    /// Gives a new link its client cookie.
+    pub fn set_cookie(&mut self, link: Link, cookie: [u8; CLIENT]) {
+        self.states[link.slot as usize].cookie = cookie;
+    }
+
+    /// The client cookie of a link.
+    #[inline]
+    pub fn cookie(&self, link: Link) -> &[u8; CLIENT] {
+        &self.states[link.slot as usize].cookie
     }
 
     /// Whether a link may take one more question.

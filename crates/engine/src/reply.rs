@@ -110,6 +110,9 @@ impl Engine {
     ) {
         let place = attempt;
         let attempt = self.flights.slab[index].attempts[place];
+        if attempt.with_cookie && !self.heeds_cookie(index, place, message, now, out) {
+            return;
+        }
         if attempt.with_subnet && !self.heeds_subnet(index, place, message, now, out) {
             return;
         }
@@ -120,6 +123,9 @@ impl Engine {
             && !self.flights.slab[index].wishes.has(Wishes::PROBE)
         {
             return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
+        }
+        if self.asks_for_cookie(index, place, message, now, out) {
+            return;
         }
         if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
             return;
@@ -134,15 +140,19 @@ impl Engine {
                 return;
             }
         }
-        self.finish(index, Some(message), now, out);
+        // What it thinks of our cookies is nothing to the client.
+        let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
+        self.finish(index, reply, now, out);
     }
 
     /// Whether a reply is a failure of the server, and somebody waits for better. A bogus answer is none: it is an
     /// answer.
     fn is_failure(&self, index: Index, message: &Message<'_>) -> bool {
         let flight = &self.flights.slab[index];
-        matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR)
-            && (flight.waiters != NONE || flight.holders > 0)
+        matches!(
+            message.rcode(),
+            Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
+        ) && (flight.waiters != NONE || flight.holders > 0)
             && !is_bogus(message)
     }
 

@@ -6,6 +6,7 @@
 use crate::counters::DURATION_BOUNDS_US;
 use crate::settings::{Select, Settings, Upstream};
 use crate::time::{Instant, Span};
+use crate::vouch::Vouch;
 use core::net::SocketAddr;
 
 /// The wait before anything was measured.
@@ -65,6 +66,8 @@ pub struct Server {
     pub configured: bool,
     /// The link that new questions take, by transport (UDP, TCP).
     pub(crate) current: [Option<u16>; 2],
+    /// What is known of its cookies.
+    pub(crate) vouch: Vouch,
     /// Questions sent, by [`Kind`].
     pub asked: [u64; 4],
     /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
@@ -86,6 +89,7 @@ impl Server {
             has_died: false,
             configured: true,
             current: [None; 2],
+            vouch: Vouch::default(),
             asked: [0; 4],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
             duration_sum_ns: 0,

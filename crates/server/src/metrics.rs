@@ -203,6 +203,7 @@ fn help(name: &str) -> &'static str {
         "forgery_suspects_total" => "Messages from upstream addresses that were not believed, by reason.",
         "client_subnets_left_out_total" => "Questions asked without their client subnet, by reason.",
         "cookies_total" => "Messages from clients with a DNS cookie, by what it was worth.",
+        "upstream_cookies_total" => "Questions that cookies towards upstreams have changed, by how.",
         "joined_total" => "Questions that joined one in flight.",
         "upstream_queries_total" => "Questions to upstreams.",
         "upstream_duration_seconds" => "Time from a question to an upstream to its reply.",

@@ -1,9 +1,9 @@
 //! Cookies of clients (RFC 7873, RFC 9018) where octets count: a message that asks for a cookie alone, and answers that fit with
 //! one. How they are learned and renewed is told in `scenarios/cookie-*.txt`.
 
-use crate::world::{COOKIE, Reply, World, ask, client, cookie_of, deliver, octets, settings};
-use engine::{Counter, Span};
-use wire::{Flags, Rcode, Type, header};
+use crate::world::{COOKIE, Reply, World, ask, client, cookie_of, deliver, forwarders, octets, settings};
+use engine::{Counter, Span, Transport};
+use wire::{Flags, Rcode, Section, Type, header};
 
 /// Of RFC 9018 appendix A.1.
 const BROUGHT: &str = "2464c4abcf10c957";
@@ -98,4 +98,115 @@ fn an_answer_with_a_cookie_fits_what_the_client_takes() {
         }
         assert!(world.count(Counter::CacheHitsPositive) >= 4);
     }
+}
+
+/// Somebody who sees port, ID and letter case of every question, but not the cookie, and is always faster than the upstream:
+/// once the upstream has returned a cookie, none of his replies is believed, whatever cookie he puts into them. The real ones
+/// come over TCP, and nothing that he sends makes the engine forget what it knows.
+#[test]
+fn a_forger_who_knows_all_but_the_cookie_wins_nothing() {
+    let mut world = World::with_cache(settings(), 1_000_000);
+    world.upstreams(|asked, chance| {
+        let real = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
+        let real = deliver(asked, Span::from_millis(5), &real.cookie("0102030405060708"));
+        if asked.transport == Transport::Tcp || asked.name().starts_with("first") {
+            return vec![real];
+        }
+        let false_answer = Reply::answer(&[&format!("{} 60 IN A 192.0.2.66", asked.name())]);
+        let forged = match chance.below(8) {
+            0 => false_answer,
+            1 => Reply { edns: false, ..false_answer },
+            2 => Reply { wrong_cookie: true, ..false_answer.cookie("0102030405060708") },
+            // A guess, a cookie cut short, one that is empty, two of them.
+            3 => false_answer.option((COOKIE, (0..24).map(|_| chance.below(256) as u8).collect())),
+            4 => false_answer.option((COOKIE, vec![0; 7])),
+            5 => false_answer.option((COOKIE, vec![])).option((COOKIE, vec![0; 16])),
+            6 => Reply { flags: Flags::TC, ..false_answer },
+            _ => Reply::rcode([Rcode::FORMERR, Rcode::SERVFAIL, Rcode::BADCOOKIE][chance.below(3) as usize]),
+        };
+        vec![deliver(asked, Span::from_millis(1), &forged), real]
+    });
+    let first = world.ask(&ask("first.example", Type::A));
+    world.run(Span::from_secs(1));
+    assert_eq!(world.answer_to(first).records(Section::Answer), ["first.example. 60 IN A 198.51.100.7"]);
+    for number in 0..10_000u16 {
+        let question = ask(&format!("n{number}.example"), Type::A).id(number);
+        let token = world.ask(&question);
+        world.run(Span::from_millis(20));
+        let expected = format!("n{number}.example. 60 IN A 198.51.100.7");
+        assert_eq!(world.answer_to(token).records(Section::Answer), [expected]);
+    }
+    assert_eq!(world.count(Counter::SuspectCookie), 10_000);
+    assert_eq!(world.count(Counter::UpstreamCookieLost) + world.count(Counter::UpstreamCookieRefused), 0);
+    world.assert_conservation();
+}
+
+/// Whoever answers without having seen the question cannot have the engine expect cookies of an upstream that has none.
+#[test]
+fn a_forged_cookie_teaches_nothing() {
+    let mut world = World::new(settings());
+    for number in 0..100u16 {
+        let question = ask(&format!("n{number}.example"), Type::A).id(number);
+        let token = world.ask(&question);
+        let asked = world.asked.last().unwrap().clone();
+        let reply = Reply::answer(&[&format!("{} 60 IN A 192.0.2.66", asked.name())]);
+        if number % 2 == 0 {
+            let forged = Reply { wrong_cookie: true, ..reply.cookie("0102030405060708") };
+            world.reply(asked.link, &forged.to(&asked.bytes));
+            assert!(world.answers_to(token).is_empty());
+            let again = world.asked.last().unwrap().clone();
+            assert_eq!(again.transport, Transport::Tcp);
+            world.reply(again.link, &Reply::rcode(Rcode::NXDOMAIN).to(&again.bytes));
+        } else {
+            // The upstream, which has no cookies.
+            assert_eq!(asked.transport, Transport::Udp);
+            world.reply(asked.link, &reply.to(&asked.bytes));
+        }
+        assert_eq!(world.answers_to(token).len(), 1);
+    }
+    assert_eq!(world.count(Counter::SuspectCookie), 50);
+}
+
+/// An upstream that is wrong about cookies over TCP, where nobody forges, is asked without one.
+#[test]
+fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one() {
+    let mut world = World::new(settings());
+    world.upstreams(|asked, _| {
+        let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
+        let wrong = cookie_of(&asked.message()).is_some();
+        let reply =
+            if wrong { Reply { wrong_cookie: true, ..reply.cookie("01020304050607") } } else { reply };
+        vec![deliver(asked, Span::from_millis(1), &reply)]
+    });
+    for number in 0..10u16 {
+        let token = world.ask(&ask(&format!("n{number}.example"), Type::A).id(number));
+        world.run(Span::from_secs(1));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+    }
+    assert_eq!(world.asked.len(), 3 + 9, "once with, twice in vain; then without");
+    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+}
+
+/// Client cookies differ between upstreams, and stay the same from port to port.
+#[test]
+fn every_upstream_sees_a_client_cookie_of_its_own() {
+    let mut two = settings();
+    two.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
+    two.upstream.select = engine::settings::Select::Random;
+    let mut world = World::new(two);
+    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::NXDOMAIN))]);
+    for number in 0..100u16 {
+        world.ask(&ask(&format!("n{number}.example"), Type::A).id(number));
+        world.run(Span::from_secs(1));
+    }
+    let mut seen = std::collections::HashMap::new();
+    let mut ports = std::collections::HashSet::new();
+    for asked in &world.asked {
+        let cookie = cookie_of(&asked.message()).unwrap();
+        assert_eq!(seen.entry(asked.upstream).or_insert_with(|| cookie.clone()), &cookie);
+        ports.insert(asked.port);
+    }
+    let cookies: std::collections::HashSet<_> = seen.values().collect();
+    assert_eq!((seen.len(), cookies.len()), (2, 2));
+    assert!(ports.len() > 10);
 }

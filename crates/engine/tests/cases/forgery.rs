@@ -75,7 +75,7 @@ fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
     let mut other_question = evil.clone();
     other_question[13] = b'x';
     let mut other_type = evil.clone();
-    other_type[asked.bytes.len() - wire::OPT_LEN - 3] = 28;
+    other_type[12 + asked.message().question().len() - 3] = 28;
     let mut not_a_response = evil.clone();
     not_a_response[2] &= 0x7f;
     let mut no_question = evil.clone();

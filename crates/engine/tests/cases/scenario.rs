@@ -236,7 +236,17 @@ impl Play {
                 return Err(format!("{word} is {}", if found { "set" } else { "not set" }));
             }
         }
-        let expected = words.iter().skip_while(|word| *word != "subnet").nth(1);
+        let after = |given: &str| words.iter().skip_while(|word| *word != given).nth(1);
+        let is_there = |given: &str| words.iter().any(|word| word == given);
+        let cookie = cookie_of(&message);
+        let (length, server) = (cookie.as_ref().map_or(0, String::len), after("server-cookie"));
+        if is_there("no-cookie") && cookie.is_some()
+            || is_there("cookie") && length != 16
+            || server.is_some_and(|server| length < 16 || cookie.as_ref().is_none_or(|c| c[16..] != **server))
+        {
+            return Err(format!("the cookie is {cookie:?}"));
+        }
+        let expected = after("subnet");
         let expected: Vec<_> = expected.iter().map(|text| subnet(text)).collect();
         let found = subnets(&message);
         if found != expected {

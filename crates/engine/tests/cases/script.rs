@@ -203,6 +203,10 @@ fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<St
             "no-edns" => reply.edns = false,
             "ede" => reply.ede = Some(words.next().and_then(|code| code.parse().ok()).ok_or("ede CODE")?),
             "subnet" => reply.options.push(subnet(words.next().ok_or("subnet SUBNET")?)),
+            "cookie" | "wrong-cookie" => {
+                reply = reply.cookie(words.next().ok_or("cookie HEXADECIMAL")?);
+                reply.wrong_cookie = word == "wrong-cookie";
+            }
             "wrong-id" => twist = Twist::Id,
             "wrong-case" => twist = Twist::Case,
             "wrong-question" => twist = Twist::Question,

@@ -1,6 +1,7 @@
 //! Replies of upstreams, built from text by another DNS library (`domain`), with its name compression: what the engine
 //! reads was not written by its own code.
 
+use super::option::{COOKIE, cookie_of, octets};
 use domain::base::iana::{Class, OptRcode, Rtype};
 use domain::base::message_builder::StaticCompressor;
 use domain::base::rdata::UnknownRecordData;
@@ -45,6 +46,9 @@ pub struct Reply {
     pub ede: Option<u16>,
     /// The upstream knows EDNS and repeats DO.
     pub edns: bool,
+    /// The server's cookie, which goes behind the client's of the question; and whether the client's is spoilt.
+    pub cookie: Option<Vec<u8>>,
+    pub wrong_cookie: bool,
     /// Further options, by code.
     pub options: Vec<(u16, Vec<u8>)>,
 }
@@ -57,6 +61,8 @@ impl Default for Reply {
             sections: Default::default(),
             ede: None,
             edns: true,
+            cookie: None,
+            wrong_cookie: false,
             options: vec![],
         }
     }
@@ -82,6 +88,12 @@ impl Reply {
     /// With an option.
     pub fn option(mut self, option: (u16, Vec<u8>)) -> Reply {
         self.options.push(option);
+        self
+    }
+
+    /// With the client cookie of the question and this server cookie, in hexadecimal digits.
+    pub fn cookie(mut self, digits: &str) -> Reply {
+        self.cookie = octets(digits);
         self
     }
 
@@ -118,7 +130,15 @@ impl Reply {
                     if let Some(code) = self.ede {
                         opt.extended_error::<Vec<u8>>(code.into(), None).expect("an error without text");
                     }
-                    for (code, data) in &self.options {
+                    let mut options = self.options.clone();
+                    if let Some(server) = &self.cookie {
+                        let asked = wire::Message::parse(question).expect("a question");
+                        let brought = cookie_of(&asked).and_then(|digits| octets(&digits));
+                        let mut data = brought.map_or(vec![0; 8], |brought| brought[..8].to_vec());
+                        data[7] ^= u8::from(self.wrong_cookie);
+                        options.push((COOKIE, [&data[..], server].concat()));
+                    }
+                    for (code, data) in &options {
                         opt.push_raw_option((*code).into(), data.len() as u16, |target| {
                             target.append_slice(data)
                         })?;
