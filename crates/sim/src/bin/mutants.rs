@@ -1,7 +1,7 @@
 //! Tests of the tests: plants the bugs of `crates/sim/mutants.txt` one at a time in a copy of the workspace, builds it, and
 //! sees whether the simulator finds it, or else the engine's own tests. Writes what was measured to `docs/mutants.md`.
 //!
-//! `cargo run -p sixfold-sim --bin mutants -- [--folder DIR] [--only WORD] [--share N/M] [--report]`
+//! `cargo run -p sixfold-sim --bin mutants -- [--folder DIR] [--only WORD] [--share N/M] [--resume] [--report]`
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -70,7 +70,9 @@ fn work(words: &[String]) -> Result<(), String> {
         }
         for (place, mutant) in mutants.iter().enumerate() {
             let is_wanted = option("--only").is_none_or(|word| mutant.name.contains(word.as_str()));
-            if is_wanted && place % of == share {
+            let is_done =
+                words.iter().any(|word| word == "--resume") && yard.results.join(&mutant.name).exists();
+            if is_wanted && !is_done && place % of == share {
                 let found = plant(&yard, mutant)?;
                 println!("{}: {found}", mutant.name);
                 write(&yard.results.join(&mutant.name), &found)?;
