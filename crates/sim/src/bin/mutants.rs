@@ -123,11 +123,12 @@ fn read(text: &str) -> Result<Vec<Mutant>, String> {
 /// Copies what is built, without what was built.
 fn copy(yard: &Yard) -> Result<(), String> {
     std::fs::create_dir_all(&yard.copy).map_err(|error| format!("{}: {error}", yard.copy.display()))?;
+    let entries =
+        std::fs::read_dir(&yard.root).map_err(|error| format!("{}: {error}", yard.root.display()))?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let is_source = |name: &std::ffi::OsString| !name.to_string_lossy().starts_with('.') && name != "target";
     let mut command = Command::new("cp");
-    command
-        .arg("-r")
-        .args(["crates", "bench", "interop", "scenarios", "Cargo.toml", "Cargo.lock"])
-        .arg(&yard.copy);
+    command.arg("-r").args(names.filter(is_source)).arg(&yard.copy);
     match command.current_dir(&yard.root).status() {
         Ok(status) if status.success() => Ok(()),
         outcome => Err(format!("cp to {}: {outcome:?}", yard.copy.display())),
