@@ -63,13 +63,16 @@ pub struct Configuration {
     pub upstream: String,
     /// More lines of `[dns64]`.
     pub dns64: String,
+    /// Lines of `[cache]`.
+    pub cache: &'static str,
 }
 
 impl Configuration {
     /// Two workers that forward to these addresses.
     pub fn forwarding_to(forwarders: &[&str]) -> Configuration {
         let forwarders = forwarders.iter().map(|&address| address.to_owned()).collect();
-        Configuration { forwarders, server: String::new(), upstream: String::new(), dns64: String::new() }
+        let [server, upstream, dns64] = [const { String::new() }; 3];
+        Configuration { forwarders, server, upstream, dns64, cache: "" }
     }
 
     /// With more lines of `[server]`.
@@ -90,6 +93,12 @@ impl Configuration {
         self
     }
 
+    /// Every question goes upstream, however often it was asked.
+    pub fn without_cache(mut self) -> Configuration {
+        self.cache = "size = \"0MiB\"\n";
+        self
+    }
+
     fn to_toml(&self, lab: &Lab) -> String {
         let mut text = String::new();
         let socket = lab.scratch.path().join("control.sock");
@@ -100,12 +109,14 @@ impl Configuration {
              allow = [\"2001:db8:c::/64\", \"192.0.2.0/24\"]\n{}\n\
              [upstream]\nforwarders = {:?}\n{}\n\
              [dns64]\nprefixes = [\"{}\"]\n{}\n\
+             [cache]\n{}\
              [metrics]\nlisten = \"{METRICS}\"\n[control]\nsocket = {socket:?}\n[log]\nlevel = \"debug\"\n",
             self.server,
             self.forwarders,
             self.upstream,
             address::PREFIX,
             self.dns64,
+            self.cache,
         );
         text
     }

@@ -350,7 +350,7 @@ impl World {
             self.look();
         }
         if self.chance.below(1_000_000) < share / 4 {
-            self.engine.flush(None, false);
+            self.engine.flush_all();
             self.timeline.flushed = self.now;
             self.trace(|_| "flush".to_owned());
         }

@@ -16,7 +16,7 @@ fn source_ports_message_ids_and_letter_case_towards_the_upstream_are_random() {
     let place = lab.scratch.directory("nsd");
     let zones = zones::plain(&place);
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
-    let _sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
+    let _sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]).without_cache());
     let capture = Capture::start(&lab, &lab.gateway);
     for _ in 0..3 {
         ask_hosts(&lab.kdig(), 0, QUESTIONS, |_| {});

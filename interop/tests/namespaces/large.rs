@@ -40,7 +40,8 @@ fn large_answers_pass(program: Program) {
         is_whole_over_tcp_only(kdig, "large.lab.test", "TXT", &strings);
     }
     // None of these would have been whole had Sixfold not asked its upstream over TCP.
-    assert!(sixfold.metric("sixfold_upstream_tcp_total{reason=\"truncation\"}") >= 3.0);
+    // The A records and the strings; the second client is answered out of the cache, and so is the A leg.
+    assert!(sixfold.metric("sixfold_upstream_tcp_total{reason=\"truncation\"}") >= 2.0);
 
     // Made larger than 512 octets by synthesis: cut for a client without EDNS only.
     is_whole_over_tcp_only(&plain, "some.lab.test", "AAAA", &embedded(&some));
