@@ -240,10 +240,15 @@ impl<'a> Case<'a> {
         }
         if wanted.is_empty() {
             // Nothing may be embedded: the AAAA answer is the basis, for its SOA.
+            let mut led = before.to_vec();
             let passes_basis = is_nodata
-                && before.is_empty()
-                && self.legs(self.key(name, AAAA)).iter().any(|leg| match leg.said {
-                    Some(said) if said.rcode == 0 => self.is_passed(&[*leg], true, true, config),
+                && self.legs(self.key(name, AAAA)).into_iter().any(|leg| match leg.said {
+                    Some(said) if said.rcode == 0 => {
+                        led.push(leg);
+                        let is_passed = self.is_passed(&led, true, true, config);
+                        led.pop();
+                        is_passed
+                    }
                     _ => self.is_empty(0),
                 });
             if passes_basis {

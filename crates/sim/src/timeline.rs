@@ -46,6 +46,8 @@ pub struct Track {
 /// Replies of one question that are remembered. More are only heard where nothing is kept, or of names with tiny TTLs, and
 /// then the oldest are long over.
 const HEARD: usize = 192;
+/// Of these, the latest: somebody may wait for them.
+const RECENT: usize = 96;
 
 /// Everything that is known.
 #[derive(Debug, Default)]
@@ -78,7 +80,7 @@ impl Timeline {
         if track.heard.len() == HEARD {
             // What is kept is of use longest.
             let fleeting = |heard: &Heard| heard.life.is_none();
-            let place = track.heard.iter().position(fleeting).unwrap_or(0);
+            let place = track.heard[..HEARD - RECENT].iter().position(fleeting).unwrap_or(0);
             track.heard.remove(place);
         }
         track.touched = heard.at;
