@@ -134,7 +134,8 @@ pub fn fate(
         }
         Mood::Lowercase => {
             section.make_ascii_lowercase();
-            is_fit = !asked.over_udp;
+            // By chance it was asked so.
+            is_fit = !asked.over_udp || section == question(&asked.bytes);
             said
         }
         _ => said,
