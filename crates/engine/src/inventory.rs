@@ -78,7 +78,7 @@ impl Engine {
         let removed = (from..to)
             .map(|bucket| self.cache.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name)))
             .sum();
-        (removed, (to < buckets).then_some(step + 1))
+        (removed, (to < buckets).then(|| step + 1))
     }
 }
 
