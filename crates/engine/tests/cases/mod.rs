@@ -13,6 +13,7 @@ mod museum_cache;
 mod museum_page;
 mod noise;
 mod odd_queries;
+mod overload;
 mod own;
 mod pending;
 mod reload;
