@@ -214,7 +214,7 @@ fn run(mut command: Command, output: &Path) -> Option<(bool, String)> {
 fn plays(yard: &Yard) -> Option<String> {
     let mut command = Command::new(yard.target.join("debug/sixfold-sim"));
     command.args(["--seeds", &SEEDS.to_string(), "--queries", &QUERIES.to_string()]);
-    let (is_well, output) = match run(command, &yard.results.join("output")) {
+    let (is_well, output) = match run(command, &yard.target.join("output")) {
         Some(outcome) => outcome,
         None => return Some("does not end".to_owned()),
     };
@@ -244,7 +244,7 @@ fn tests(yard: &Yard) -> Option<String> {
         command.stdin(Stdio::null());
         command
     };
-    let (is_well, output) = match run(command, &yard.results.join("output")) {
+    let (is_well, output) = match run(command, &yard.target.join("output")) {
         Some(outcome) => outcome,
         None => return Some("they do not end".to_owned()),
     };
