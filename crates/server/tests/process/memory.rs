@@ -9,10 +9,10 @@ use wire::Type;
 
 const MIB: u64 = 1 << 20;
 
-/// The bound of `docs/operating.md` in octets: the program, and per worker its buffers and its tables: for each
-/// pending question itself and, when both legs are asked, two questions to upstreams.
+/// The bound of `docs/operating.md` in octets, without the cache: the program, and per worker its buffers and its tables: rate
+/// limits, and for each pending question itself and, when both legs are asked, two questions to upstreams.
 fn bound(workers: u64, pending: u64) -> u64 {
-    16 * MIB + workers * (12 * MIB + pending * 1600)
+    16 * MIB + workers * (14 * MIB + pending * 1800)
 }
 
 fn show(octets: u64) -> String {
