@@ -71,6 +71,10 @@ impl Engine {
     ) {
         out.note(|| self.leg_note(waiter, outcome));
         match outcome {
+            // What has expired shows that somebody answered once, not that anybody does now.
+            Outcome::Reply(message, _) if is_stale(message) => {
+                self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
+            }
             Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
                 out.note(|| Note::AsksAgain);
                 let state = &mut self.waiters[waiter];
@@ -93,4 +97,12 @@ impl Engine {
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
         }
     }
+}
+
+/// Whether a reply is made of expired data, ours or the upstream's (RFC 8914 sections 4.4 and 4.20).
+fn is_stale(message: &Message<'_>) -> bool {
+    message.opt().is_some_and(|opt| {
+        let mut codes = opt.ede().map(|(code, _)| code);
+        codes.any(|code| matches!(code, ede::STALE | ede::STALE_NXDOMAIN))
+    })
 }
