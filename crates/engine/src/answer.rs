@@ -262,6 +262,13 @@ pub(crate) fn told(message: &Message<'_>) -> Option<u16> {
     message.opt()?.ede().map(|(code, _)| code).find(|&code| !is_of_server(code))
 }
 
+/// The aliases that led to a name, and nothing of that name.
+pub fn aliases(frame: &mut [u8], asker: &Asker<'_>, before: &[Vec<u8>]) -> Written {
+    let mut page = Page::start(frame, asker, asker.flags(Rcode::NOERROR, false), None);
+    page.lead(before);
+    page.finish(asker, Rcode::NOERROR, None)
+}
+
 /// Where the addresses of a synthesis come from and how they are made.
 pub struct Source<'m, 'a> {
     /// The reply of the A leg.

@@ -372,7 +372,7 @@ impl Engine {
         }
         match self.flight_for(waiter, Type::AAAA, now, out) {
             Some(flight) => self.join(flight, waiter),
-            None => self.respond_empty(waiter, Rcode::NOERROR, None, now, out),
+            None => self.respond_aliases(waiter, now, out),
         }
     }
 
@@ -383,8 +383,19 @@ impl Engine {
                 self.pass_on(waiter, message, chain, true, now, out);
             }
             // The A leg has shown that the name exists.
-            _ => self.respond_empty(waiter, Rcode::NOERROR, None, now, out),
+            _ => self.respond_aliases(waiter, now, out),
         }
+    }
+
+    /// Nothing but the aliases that led to a name which exists: what could be said of it did not come.
+    fn respond_aliases(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        let Engine { settings, waiters, counters, rates, chains, .. } = self;
+        let before = replies(chains, waiters[waiter].chain);
+        let exit = Exit { counters, rates: Some(rates), now };
+        Engine::respond(waiters, exit, settings.udp_size, waiter, out, |frame, asker| {
+            answer::aliases(frame, asker, before)
+        });
+        self.forget(waiter);
     }
 
     fn account(&mut self, waiter: Index, tally: &Tally) {
