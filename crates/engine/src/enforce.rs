@@ -47,12 +47,8 @@ impl Engine {
         if !leg.is_ours() {
             return false;
         }
-        let hit = if state.chain == NONE {
-            policy.of_question(state.client.address, leg.name)
-        } else {
-            policy.of_name(leg.name)
-        };
-        match hit {
+        let client = (state.chain == NONE).then_some(state.client.address);
+        match policy.of_question(client, leg.name) {
             Some(hit) if !policy.is_open(hit, leg.qtype) => self.enforce(waiter, hit.rule, None, now, out),
             _ => false,
         }
@@ -90,10 +86,7 @@ impl Engine {
         let client = (state.chain == NONE).then_some(state.client.address);
         let Outcome::Reply(message, chain) = *outcome else {
             // What was left open is settled: there is no answer that another rule could apply to.
-            let hit = match client {
-                Some(client) => policy.of_question(client, leg.name),
-                None => policy.of_name(leg.name),
-            };
+            let hit = policy.of_question(client, leg.name);
             return hit.is_some_and(|hit| self.enforce(waiter, hit.rule, None, now, out));
         };
         let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));

@@ -280,11 +280,12 @@ impl Policy {
         self.hit(*self.of_clients.get(self.clients.find(u128::from(client)) as usize)?)
     }
 
-    /// The rule for a question, before anything is known of its answer.
+    /// The rule for a question, before anything is known of its answer. `client`: none behind an alias, where who asks
+    /// has been looked at.
     #[inline]
-    pub(crate) fn of_question(&self, client: Ipv6Addr, name: &[u8]) -> Option<Hit> {
+    pub(crate) fn of_question(&self, client: Option<Ipv6Addr>, name: &[u8]) -> Option<Hit> {
         // Draft section 5.4: a client goes before a name, in the same zone.
-        first(self.of_client(client), self.of_name(name))
+        first(client.and_then(|client| self.of_client(client)), self.of_name(name))
     }
 
     /// Whether an answer with addresses may fall under a rule that goes before this one.
@@ -304,10 +305,7 @@ impl Policy {
         for place in 0..chain.len() {
             let length = chain.name(place).write(&mut name);
             let name = &name[..length];
-            let found = match client {
-                Some(client) if place == 0 => self.of_question(client, name),
-                _ => self.of_name(name),
-            };
+            let found = self.of_question(client.filter(|_| place == 0), name);
             let found = if place + 1 == chain.len() { first(found, self.of_addresses(reply)) } else { found };
             if let Some(hit) = found {
                 return Some((hit, place));
