@@ -398,6 +398,7 @@ fn prepare(
     question: &Question<'_>,
 ) -> Option<Index> {
     let index = flights.slab.take()?;
+    let flushes = flights.flushes;
     let flight = &mut flights.slab[index];
     flight.state = State::Asking;
     flight.unsent = false;
@@ -417,6 +418,7 @@ fn prepare(
     flight.stagger = None;
     flight.patience = None;
     flight.group = servers.group_number(question.name);
+    flight.flushes = flushes;
     flight.waiters = NONE;
     flight.holders = 0;
     flight.held = NONE;

@@ -131,6 +131,8 @@ pub struct Flight {
     pub holders: u32,
     /// The number of the group of upstreams that its name belonged to when it was asked first.
     pub group: u32,
+    /// How often the cache had been made to forget something by then.
+    pub flushes: u32,
     /// Number of the kept reply; [`NONE`]: it failed, [`LOST`](crate::held::LOST): there was no room.
     pub held: Index,
     pub attempts: [Attempt; ATTEMPTS],
@@ -174,6 +176,7 @@ impl Default for Flight {
             waiters: NONE,
             holders: 0,
             group: 0,
+            flushes: 0,
             held: NONE,
             attempts: [attempt; ATTEMPTS],
             name: [0; 256],
@@ -212,6 +215,8 @@ impl Flight {
 pub struct Flights {
     pub slab: Slab<Flight>,
     buckets: Box<[Index]>,
+    /// How often the cache was made to forget something.
+    pub flushes: u32,
 }
 
 impl Hooks for Slab<Flight> {
@@ -224,7 +229,14 @@ impl Hooks for Slab<Flight> {
 impl Flights {
     /// Room for `capacity` flights.
     pub fn new(capacity: usize) -> Flights {
-        Flights { slab: Slab::new(capacity), buckets: vec![NONE; capacity.next_power_of_two()].into() }
+        let buckets = vec![NONE; capacity.next_power_of_two()].into();
+        Flights { slab: Slab::new(capacity), buckets, flushes: 0 }
+    }
+
+    /// Whether the cache was made to forget something since a flight was asked first: its reply may be what was meant.
+    #[inline]
+    pub fn is_outrun(&self, index: Index) -> bool {
+        self.slab[index].flushes != self.flushes
     }
 
     #[inline]

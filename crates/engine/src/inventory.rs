@@ -57,6 +57,7 @@ impl Engine {
 
     /// Forgets all that the cache holds. Returns how many entries that were.
     pub fn flush_all(&mut self) -> usize {
+        self.outrun();
         let all = self.cache.len();
         self.cache.clear();
         all
@@ -64,6 +65,7 @@ impl Engine {
 
     /// Forgets what the cache holds of a name (wire form). Returns how many entries that were.
     pub fn flush(&mut self, name: &[u8]) -> usize {
+        self.outrun();
         let bucket = self.cache.bucket_of(self.key.hash(name));
         self.cache.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
     }
@@ -72,6 +74,9 @@ impl Engine {
     /// at all of them at once would take too long. Returns how many entries that were, and the next step, if there is one;
     /// the first one is 0.
     pub fn flush_below(&mut self, name: &[u8], step: usize) -> (usize, Option<usize>) {
+        if step == 0 {
+            self.outrun();
+        }
         let buckets = self.cache.buckets();
         let from = step.saturating_mul(FLUSHED_BUCKETS).min(buckets);
         let to = (from + FLUSHED_BUCKETS).min(buckets);
@@ -79,6 +84,11 @@ impl Engine {
             .map(|bucket| self.cache.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name)))
             .sum();
         (removed, (to < buckets).then(|| step + 1))
+    }
+
+    /// What was asked before comes too late to be kept, whatever name it is about: it may be what is to be forgotten.
+    fn outrun(&mut self) {
+        self.flights.flushes = self.flights.flushes.wrapping_add(1);
     }
 }
 

@@ -280,7 +280,7 @@ impl Engine {
             stored: now,
             // It outlives neither: excluded addresses may have a shorter TTL, and real ones come in their place.
             expires: expires.min(aaaa.expires()).min(a.expires()),
-            born: aaaa.stored().min(a.stored()),
+            born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
             approved: 0,
             approved64: self.generation,
@@ -334,11 +334,24 @@ impl Engine {
         let types: &[Type] = if kind == Kind::Answer { &[Type::AAAA, Type::A] } else { &[question.qtype] };
         for &qtype in types {
             let question = Question { qtype, ..*question };
-            if self.flights.find(&question).is_none() {
+            let is_wanted = kind == Kind::Leg || self.claims_refresh(&question, now);
+            if is_wanted && self.flights.find(&question).is_none() {
                 self.counters.count(Counter::Refreshed);
                 let _ = self.launch(&question, now, out);
             }
         }
+    }
+
+    /// Whether a leg is to be refreshed because of an answer that was made of it; that is noted in it, as the answer may be
+    /// made again as often as its other leg is.
+    fn claims_refresh(&mut self, question: &Question<'_>, now: Instant) -> bool {
+        let leg = key_of(self.key, &self.servers, question, question.qtype, Kind::Leg);
+        let Some(place) = self.cache.find(&leg) else { return true };
+        let is_due = is_due(&self.cache.entry(place), now);
+        if is_due {
+            entry::mark(self.cache.entry_mut(place), REFRESHED);
+        }
+        is_due
     }
 }
 

@@ -19,7 +19,7 @@ use crate::slab::{Index, NONE};
 use crate::time::{Instant, Span};
 use crate::waiter::Recalled;
 use wire::header::{self, Flags};
-use wire::{Class, Message, Rcode, Section, Type, ede};
+use wire::{Class, Message, Rcode, Record, Section, Type, ede};
 
 /// How long a failure is kept at first (RFC 9520 section 3.2: at least 1 s).
 const FAILURE_SECS: u64 = 1;
@@ -156,7 +156,8 @@ impl Engine {
 
     /// Keeps an answer, if it may be kept.
     fn remember(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
-        let Some((lifetime_secs, is_negative)) = lifetime(message, chain, &self.settings.cache) else {
+        let lifetime = lifetime(message, chain, &self.settings.cache);
+        let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !self.flights.is_outrun(index)) else {
             // RFC 8767 section 4: it has refreshed what was kept, though it is not kept itself. What is cut has not.
             if !message.flags().contains(Flags::TC) {
                 self.outdate(index);
@@ -221,15 +222,18 @@ impl Engine {
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
         let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
-        let replaced = put(cache, now, &leg, facts, records, body);
-        // What was made of the old one is not what would be made of the new one.
-        if replaced && matches!(question.qtype, Type::A | Type::AAAA) {
+        put(cache, now, &leg, facts, records, body);
+        // What was made of an older one, though that be gone, is not what would be made of this one.
+        if facts.marks & FAILURE == 0 && matches!(question.qtype, Type::A | Type::AAAA) {
             cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
         }
     }
 
     /// Keeps that a question failed, so that it is not asked again at once. What is known and has not expired stays.
     fn remember_failure(&mut self, index: Index, reply: Option<&Message<'_>>, now: Instant) {
+        if self.flights.is_outrun(index) {
+            return;
+        }
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
         let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
@@ -303,7 +307,10 @@ impl Engine {
             return false;
         }
         let is_fresh = entry.expires() > now;
-        entry::put_off(cache.entry_mut(place), now + put_off);
+        // That a refresh failed puts nothing off: it was one try, for nobody, and a client's question makes all of them.
+        if !is_fresh {
+            entry::put_off(cache.entry_mut(place), now + put_off);
+        }
         let mut waiter = flights.slab[index].waiters;
         while waiter != NONE && !is_fresh {
             waiters[waiter].recalled = Recalled::Stale;
@@ -353,7 +360,7 @@ pub(crate) fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
     Some(body)
 }
 
-/// Keeps a message with the places of its TTLs, which are those in `records`. True: it took the place of another one.
+/// Keeps a message with the places of its TTLs, which are those in `records`.
 pub(crate) fn put(
     cache: &mut crate::cache::Cache,
     now: Instant,
@@ -361,17 +368,20 @@ pub(crate) fn put(
     facts: &Facts,
     records: &Message<'_>,
     body: Body<'_>,
-) -> bool {
+) {
     let mut ttls = [0u16; KEPT_RECORDS];
     let mut count = 0;
     for section in [Section::Answer, Section::Authority, Section::Additional] {
         for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
-            let Some(place) = ttls.get_mut(count) else { return cache.remove(key) };
+            let Some(place) = ttls.get_mut(count) else {
+                cache.remove(key);
+                return;
+            };
             *place = record.ttl_start() as u16;
             count += 1;
         }
     }
-    cache.put(now, key, facts, &ttls[..count], body)
+    cache.put(now, key, facts, &ttls[..count], body);
 }
 
 /// The extended error to keep: that the answer is bogus before anything else, as this decides what is made of it.
@@ -506,13 +516,15 @@ impl Caching {
         self.min_ttl_secs..=self.max_ttl_secs.max(self.min_ttl_secs)
     }
 
-    /// Whether some TTL is smaller or larger than allowed.
+    /// Whether some TTL is smaller or larger than allowed, or stands for 0 with its highest bit set (RFC 2181 section 8):
+    /// such a one would count down to years.
     fn is_out_of_range(&self, message: &Message<'_>) -> bool {
         let range = self.range();
+        let is_negative = |record: &Record<'_>| message.bytes()[record.ttl_start()] & 0x80 != 0;
         let sections = [Section::Answer, Section::Authority, Section::Additional];
         sections.into_iter().any(|section| {
-            let mut records = message.records(section);
-            records.any(|record| record.rtype != Type::OPT && !range.contains(&record.ttl))
+            let mut records = message.records(section).filter(|record| record.rtype != Type::OPT);
+            records.any(|record| !range.contains(&record.ttl) || is_negative(&record))
         })
     }
 

@@ -66,7 +66,7 @@ pub struct Facts {
     pub stored: Instant,
     /// When it may no longer be used as fresh.
     pub expires: Instant,
-    /// When the oldest of what it was made of was stored.
+    /// When that of what it was made of was stored which expires first.
     pub born: Instant,
     /// Of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
@@ -214,7 +214,7 @@ impl<'a> Entry<'a> {
         Instant(self.u64(24))
     }
 
-    /// When the oldest of what it was made of was stored, of an entry that is fresh.
+    /// When that of what it was made of was stored which expires first; of an entry that is fresh.
     #[inline]
     pub fn born(&self) -> Instant {
         Instant(self.u64(32))

@@ -13,6 +13,7 @@ mod museum_cache;
 mod museum_page;
 mod noise;
 mod odd_queries;
+mod outdated;
 mod overload;
 mod own;
 mod pending;

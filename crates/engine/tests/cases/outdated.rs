@@ -1,0 +1,127 @@
+//! What the cache must not keep, or not use any more, though nothing has expired: what was asked before an operator had it
+//! forgotten, and what was made of older replies.
+
+use super::script::{configured, read};
+use crate::world::{Ask, Reply, Token, World, ask, deliver, name, settings};
+use engine::{Settings, Span};
+use wire::{Rcode, Type};
+
+const OLD: &str = "www.example. 300 IN A 198.51.100.7";
+const NEW: &str = "www.example. 300 IN A 198.51.100.8";
+
+fn www(qtype: Type, id: u16) -> Ask {
+    ask("www.example.", qtype).id(id)
+}
+
+fn reply_to_last(world: &mut World, reply: &Reply) {
+    let asked = world.asked.last().expect("a question").clone();
+    world.reply(asked.link, &reply.to(&asked.bytes));
+}
+
+fn addresses(world: &World, token: Token) -> Vec<String> {
+    world.answer_to(token).records(wire::Section::Answer)
+}
+
+/// What `sixfold ctl flush` does, in its three forms.
+const FLUSHES: [fn(&mut World); 3] = [
+    |world| {
+        world.engine.flush_all();
+    },
+    |world| {
+        world.engine.flush(&name("WWW.example."));
+    },
+    |world| {
+        let mut next = Some(0);
+        while let Some(step) = next {
+            next = world.engine.flush_below(&name("example."), step).1;
+        }
+    },
+];
+
+#[test]
+fn what_was_asked_before_a_flush_is_given_to_who_waits_and_not_kept() {
+    for flush in FLUSHES {
+        for reply in
+            [Reply::answer(&[OLD]), Reply::rcode(Rcode::SERVFAIL), Reply::empty("example.", 300, 300)]
+        {
+            let mut world = World::with_cache(settings(), 1 << 20);
+            let token = world.ask(&www(Type::A, 1));
+            flush(&mut world);
+            reply_to_last(&mut world, &reply);
+            assert_eq!(world.answer_to(token).rcode(), reply.rcode);
+            let token = world.ask(&www(Type::A, 2));
+            assert_eq!(world.asked.len(), 2, "what was to be forgotten is kept");
+            reply_to_last(&mut world, &Reply::answer(&[NEW]));
+            let kept = world.ask(&www(Type::A, 3));
+            assert_eq!(world.asked.len(), 2, "what was asked after it is kept");
+            assert_eq!([addresses(&world, token), addresses(&world, kept)], [[NEW], [NEW]]);
+        }
+    }
+}
+
+#[test]
+fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back() {
+    for flush in FLUSHES {
+        let mut world = World::with_cache(settings(), 1 << 20);
+        world.ask(&www(Type::A, 1));
+        reply_to_last(&mut world, &Reply::answer(&[OLD]));
+        world.run(Span::from_secs(295));
+        world.ask(&www(Type::A, 2));
+        assert_eq!(world.asked.len(), 2, "a refresh");
+        flush(&mut world);
+        reply_to_last(&mut world, &Reply::answer(&[OLD]));
+        let token = world.ask(&www(Type::A, 3));
+        assert_eq!(world.asked.len(), 3);
+        reply_to_last(&mut world, &Reply::answer(&[NEW]));
+        assert_eq!(addresses(&world, token), [NEW]);
+    }
+}
+
+/// A cache so small that a flood pushes both legs out, but not the answer that was made of them, as everybody asks for it.
+#[test]
+fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
+    let rule = "set dns64.rule clients 2001:db8:c:1::/64 prefixes 2001:db8:66::/96";
+    let statements = read(rule).expect(rule);
+    let settings: Settings = configured(&statements, statements.len()).expect(rule);
+    let mut world = World::with_cache(settings, 40_000);
+    let has_address = std::rc::Rc::new(std::cell::Cell::new(false));
+    let state = has_address.clone();
+    world.upstreams(move |asked, _| {
+        let reply = match (asked.name().as_str(), asked.qtype()) {
+            ("www.example.", Type::AAAA) if state.get() => {
+                Reply::answer(&["www.example. 300 IN AAAA 2001:db8:1::7"])
+            }
+            ("www.example.", Type::AAAA) => Reply::empty("example.", 300, 300),
+            (owner, _) => Reply::answer(&[&format!("{owner} 300 IN A 198.51.100.7")]),
+        };
+        vec![deliver(asked, Span::from_millis(1), &reply)]
+    });
+    let mut id = 0;
+    let mut get = |world: &mut World, question: Ask| {
+        id += 1;
+        let token = world.ask(&question.id(id));
+        world.run(Span::from_millis(3));
+        world.answer_to(token).addresses()
+    };
+    let kept = |world: &World| -> Vec<bool> {
+        let kept = world.engine.kept(&name("www.example."), Some(Type::AAAA), world.now);
+        kept.iter().map(|kept| kept.is_synthesized).collect()
+    };
+    let synthesized = ["2001:db8:64::c633:6407"];
+    for round in 0..3_000u32 {
+        assert_eq!(get(&mut world, www(Type::AAAA, 0)), synthesized);
+        if kept(&world) == [true] {
+            break;
+        }
+        // Twice, so that they earn a place in the long queue.
+        for _ in 0..2 {
+            get(&mut world, ask(&format!("r{round}.example."), Type::A));
+        }
+    }
+    assert_eq!(kept(&world), [true], "the legs are gone, the synthesis is kept");
+    has_address.set(true);
+    // A client with a rule of its own is not served from the synthesis: both legs are asked.
+    let real = ["2001:db8:1::7"];
+    assert_eq!(get(&mut world, www(Type::AAAA, 0).network(1)), real);
+    assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor is anybody else any more");
+}
