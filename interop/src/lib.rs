@@ -9,7 +9,9 @@
 
 mod authority;
 mod capture;
+mod cookies;
 pub mod differential;
+pub mod forgery;
 mod kdig;
 mod lab;
 mod namespace;
@@ -21,6 +23,7 @@ pub mod zones;
 
 pub use authority::{Authority, Program};
 pub use capture::{Capture, Finished, Packet};
+pub use cookies::{CookieServer, Dug, Make, dig, spoiled};
 pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;

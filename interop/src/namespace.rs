@@ -1,6 +1,6 @@
 //! Network namespaces with names, as `ip netns` keeps them.
 
-use crate::process::{Process, Ran, run, run_with};
+use crate::process::{Process, Ran, run, run_for, run_with};
 use crate::scratch;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -73,6 +73,11 @@ impl Namespace {
     /// Runs a program in it to its end.
     pub fn run(&self, argv: &[&str]) -> Ran {
         run(&[&["ip", "netns", "exec", &self.name], argv].concat())
+    }
+
+    /// Runs a program that may take so many seconds.
+    pub fn run_for(&self, argv: &[&str], secs: u64) -> Ran {
+        run_for(&[&["ip", "netns", "exec", &self.name], argv].concat(), secs)
     }
 
     /// The same for one that must succeed; returns its output.

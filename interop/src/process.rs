@@ -57,8 +57,17 @@ pub(crate) fn run(argv: &[&str]) -> Ran {
 
 /// The same with something to read.
 pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> Ran {
+    run_within(argv, stdin, SHORT_SECS)
+}
+
+/// The same for one that is not short.
+pub(crate) fn run_for(argv: &[&str], secs: u64) -> Ran {
+    run_within(argv, Stdio::null(), &secs.to_string())
+}
+
+fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> Ran {
     let output = command("timeout")
-        .args(["--kill-after=5", SHORT_SECS])
+        .args(["--kill-after=5", secs])
         .args(argv)
         .stdin(stdin)
         .output()

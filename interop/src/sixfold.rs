@@ -2,6 +2,7 @@
 
 use crate::lab::{Lab, address};
 use crate::process::{Process, Ran, run, wait_until};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -173,10 +174,25 @@ impl<'a> Sixfold<'a> {
 
     /// The value of a series of `/metrics`, like `sixfold_pending` or `sixfold_upstream_up{upstream="[::1]:53"}`.
     pub fn metric(&self, series: &str) -> f64 {
-        let url = format!("http://{METRICS}/metrics");
-        let text = self.lab.gateway.must(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url]);
+        let text = self.metrics();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {series}: {text}"))
+    }
+
+    /// All series of a metric with one label, by the value of that.
+    pub fn labelled(&self, metric: &str) -> BTreeMap<String, u64> {
+        let text = self.metrics();
+        let series = text.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix('{'));
+        let read = series.filter_map(|series| {
+            let (label, value) = series.split_once("} ")?;
+            Some((label.split('"').nth(1)?.to_owned(), value.parse::<f64>().ok()? as u64))
+        });
+        read.collect()
+    }
+
+    fn metrics(&self) -> String {
+        let url = format!("http://{METRICS}/metrics");
+        self.lab.gateway.must(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url])
     }
 
     /// Waits until a series has a value; says what it has otherwise.

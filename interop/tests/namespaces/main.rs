@@ -1,8 +1,11 @@
 //! Sixfold among real servers and clients, in network namespaces. One binary, so that all tests run side by side.
 
 mod capture;
+mod cookies;
+mod cookies_upstream;
 mod dnsdist;
 mod failover;
+mod forgery;
 mod large;
 mod loss;
 mod privileges;

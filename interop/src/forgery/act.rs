@@ -1,0 +1,61 @@
+//! The process in the namespace `world`: upstream, forger and client side by side, and what they counted as one line of JSON.
+
+use super::raw::{self, Done};
+use super::upstream::{Cookies, Upstream};
+use super::{DELAY, Knowledge, UPSTREAM, asker};
+use serde_json::json;
+use std::io;
+use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Attacks with so many forged replies, and prints what was seen.
+pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
+    let cookies = match knowledge {
+        Knowledge::AllButCookie => Cookies::Returned,
+        _ => Cookies::None,
+    };
+    let (sender, seen) = mpsc::channel();
+    let upstream = Upstream::start(UPSTREAM, DELAY, cookies, sender)?;
+    let stop = AtomicBool::new(false);
+    let begun = Instant::now();
+    let (done, took, told) = thread::scope(|scope| {
+        let client = scope.spawn(|| asker::ask(&stop));
+        // The first questions are answered in peace: that is how Sixfold learns that an upstream has cookies.
+        thread::sleep(2 * DELAY);
+        let done = raw::forge(knowledge, replies, DELAY, &seen);
+        let took = begun.elapsed();
+        stop.store(true, Ordering::Relaxed);
+        let told = client.join().unwrap_or_else(|_| Err(io::Error::other("the client has failed")));
+        (done, took, told)
+    });
+    let (Done { sent, questions, in_time }, told) = (done?, told?);
+    let told = json!({
+        "sent": sent,
+        "questions": questions,
+        "in_time": in_time,
+        "asked": told.asked,
+        "answered": told.answered,
+        "after_repetition": told.after_repetition,
+        "forged": told.forged,
+        "other": told.other,
+        "recalled": told.recalled,
+        "recalled_forged": told.recalled_forged,
+        "datagrams": told.datagrams,
+        "replied": upstream.replied(),
+        "seconds": took.as_secs_f64(),
+    });
+    println!("{told}");
+    Ok(())
+}
+
+/// Serves as the upstream alone, for as long as nobody kills it. Says `ready`.
+pub fn serve(at: SocketAddrV4, cookies: Cookies) -> io::Result<()> {
+    let (sender, _unseen) = mpsc::channel();
+    let upstream = Upstream::start(at, Duration::ZERO, cookies, sender)?;
+    println!("ready");
+    upstream.join();
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! The client: questions for names that nobody has asked for before, a few at a time, for as long as the forger sends; each
+//! must be answered with the honest address. At the end what the cache has kept of them is asked for.
+
+use super::message::{self, HEADER};
+use super::raw::EVIL;
+use super::upstream::GOOD;
+use super::{CLIENT, SERVER};
+use std::collections::HashMap;
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Questions that wait at a time.
+const AT_A_TIME: usize = 128;
+
+/// Whoever has no answer after so long asks again; so often at most.
+const WAIT: Duration = Duration::from_secs(5);
+const TRIES: u8 = 8;
+
+/// The name of a question: 21 letters, which a forger who does not know their case gets right once in two million times.
+fn name(number: u32) -> String {
+    format!("n{number}.somebody.wants.forged.test")
+}
+
+/// What became of the questions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    pub(super) asked: u64,
+    /// With the honest address.
+    pub(super) answered: u64,
+    /// Of these, after having asked again.
+    pub(super) after_repetition: u64,
+    /// With the forger's.
+    pub(super) forged: u64,
+    /// With another RCODE or something else.
+    pub(super) other: u64,
+    /// Names that were asked for once more at the end, and those of them that had the forger's address.
+    pub(super) recalled: u64,
+    pub(super) recalled_forged: u64,
+    /// Datagrams that it sent.
+    pub(super) datagrams: u64,
+}
+
+/// A question that waits.
+struct Waiting {
+    number: u32,
+    sent: Instant,
+    tries: u8,
+}
+
+/// Asks until `stop`, then looks at what was kept.
+pub(super) fn ask(stop: &AtomicBool) -> io::Result<Told> {
+    let socket = UdpSocket::bind((CLIENT, 0))?;
+    socket.connect(SERVER)?;
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let mut told = Told::default();
+    let mut next = 0;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let mut settled = rounds(&socket, &mut told, || {
+        next += 1;
+        (!stopped()).then_some(next - 1)
+    })?;
+    told.asked = u64::from(next - 1);
+    for &address in &settled {
+        match address {
+            Some(Got::Good { repeated }) => {
+                told.answered += 1;
+                told.after_repetition += u64::from(repeated);
+            }
+            Some(Got::Evil) => told.forged += 1,
+            Some(Got::Other) => told.other += 1,
+            None => {}
+        }
+    }
+    // Every name, or every so manieth.
+    let step = (told.asked / 10_000 + 1) as u32;
+    let mut again = (0..told.asked as u32).step_by(step as usize);
+    settled = rounds(&socket, &mut told, || again.next())?;
+    told.recalled = settled.iter().flatten().count() as u64;
+    told.recalled_forged = settled.iter().filter(|got| matches!(got, Some(Got::Evil))).count() as u64;
+    Ok(told)
+}
+
+/// What a question got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Got {
+    Good { repeated: bool },
+    Evil,
+    Other,
+}
+
+/// Asks what `next` says, until it says nothing and all have an answer or no hope for one. One entry for each.
+fn rounds(
+    socket: &UdpSocket,
+    told: &mut Told,
+    mut next: impl FnMut() -> Option<u32>,
+) -> io::Result<Vec<Option<Got>>> {
+    let mut waiting: HashMap<u16, Waiting> = HashMap::new();
+    let mut settled = vec![];
+    let (mut id, mut is_over) = (0u16, false);
+    let mut buffer = [0; 1_500];
+    while !is_over || !waiting.is_empty() {
+        while !is_over && waiting.len() < AT_A_TIME {
+            match next() {
+                Some(number) => {
+                    id = id.wrapping_add(1);
+                    socket.send(&message::ask(id, &name(number)))?;
+                    told.datagrams += 1;
+                    waiting.insert(id, Waiting { number, sent: Instant::now(), tries: 1 });
+                }
+                None => is_over = true,
+            }
+        }
+        if let Ok(octets) = socket.recv(&mut buffer)
+            && octets >= HEADER
+        {
+            let answer = &buffer[..octets];
+            let id = u16::from_be_bytes([answer[0], answer[1]]);
+            // An answer to a question that was asked twice may come twice.
+            if let Some(question) = waiting.get(&id)
+                && message::question(answer) == message::question(&message::ask(id, &name(question.number)))
+            {
+                let repeated = question.tries > 1;
+                settled.push(Some(match &message::addresses(answer)[..] {
+                    [GOOD] => Got::Good { repeated },
+                    addresses if addresses.contains(&EVIL) => Got::Evil,
+                    _ => Got::Other,
+                }));
+                waiting.remove(&id);
+            }
+        }
+        let mut hopeless = vec![];
+        for (&id, question) in &mut waiting {
+            if question.sent.elapsed() < WAIT {
+                continue;
+            }
+            if question.tries == TRIES {
+                hopeless.push(id);
+                continue;
+            }
+            socket.send(&message::ask(id, &name(question.number)))?;
+            told.datagrams += 1;
+            (question.sent, question.tries) = (Instant::now(), question.tries + 1);
+        }
+        for id in hopeless {
+            waiting.remove(&id);
+            settled.push(None);
+        }
+    }
+    Ok(settled)
+}

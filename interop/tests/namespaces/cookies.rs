@@ -1,0 +1,304 @@
+//! DNS cookies of clients (RFC 7873, RFC 9018) among servers of several makes that share a secret: what one has made the others
+//! know, over both families, while the secret changes, and through a proxy.
+
+use sixfold_interop::{
+    Configuration, CookieServer, Dug, Lab, Make, Sixfold, address, dig, leave_out, spoiled, wait_until, zones,
+};
+
+/// Secrets of the fleet, one after the other.
+const OLD: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
+const NEW: &str = "445536bcd2513298075a5d379663c962";
+
+/// The IPv4 addresses of the gateway and the client.
+const GATEWAY_IPV4: &str = "192.0.2.1";
+const CLIENT_IPV4: &str = "192.0.2.10";
+
+/// Where the other server of the fleet and dnsdist listen, in the gateway: cookies are not of a port.
+const OTHER_PORT: u16 = 5300;
+const DNSDIST_PORT: u16 = 5301;
+
+/// A name of which Sixfold knows the address by itself, and one that the other server has.
+const OURS: [&str; 2] = ["nas.home", "A"];
+const THEIRS: [&str; 2] = ["v4only.lab.test", "A"];
+
+fn with_ipv4(programs: &[&str]) -> Option<Lab> {
+    let lab = Lab::new(&[&["dig", "curl"], programs].concat())?;
+    lab.gateway.configure(&format!("addr add {GATEWAY_IPV4}/24 dev lan"));
+    lab.client.configure(&format!("addr add {CLIENT_IPV4}/24 dev lan"));
+    Some(lab)
+}
+
+/// Sixfold with these secrets, and more lines for `[limits]`.
+fn fleet(secrets: &str, limits: &str) -> Configuration {
+    Configuration::forwarding_to(&[address::FIRST]).dns64(&format!(
+        "[local]\nrecords = [\"nas.home. 60 IN A 198.51.100.7\"]\n[edns]\ncookie-secret = {secrets}\n[limits]\n{limits}"
+    ))
+}
+
+fn quoted(secret: &str) -> String {
+    format!("\"{secret}\"")
+}
+
+/// Asks Sixfold with a cookie.
+fn ours(lab: &Lab, server: &str, cookie: &str) -> Dug {
+    dig(&lab.client, server, 53, &[&[cookie], &OURS[..]].concat())
+}
+
+/// Asks the other server with a cookie, and not again when it does not like that.
+fn theirs(lab: &Lab, server: &str, cookie: &str) -> Dug {
+    dig(&lab.client, server, OTHER_PORT, &[&[cookie, "+nobadcookie"], &THEIRS[..]].concat())
+}
+
+fn counted(sixfold: &Sixfold<'_>, result: &str) -> u64 {
+    sixfold.metric(&format!("sixfold_cookies_total{{result=\"{result}\"}}")) as u64
+}
+
+fn words(cookie: &str) -> String {
+    format!("+cookie={cookie}")
+}
+
+/// The cookies of a server of this make are good at Sixfold and the other way round, for clients of both families.
+fn share_a_secret(make: Make) {
+    let Some(lab) = with_ipv4(&[make.file()]) else { return };
+    let place = lab.scratch.directory("server");
+    let addresses = [address::GATEWAY, GATEWAY_IPV4];
+    let zones = zones::plain(&place);
+    let server = CookieServer::start(make, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
+    let mut learned = Vec::new();
+    for at in addresses {
+        // Theirs at ours: it is known, and as it is new, it comes back as it is.
+        let told = theirs(&lab, at, "+cookie");
+        assert_eq!(told.status(), "BADCOOKIE", "{}", told.text);
+        let cookie = told.learned().to_owned();
+        let valid = counted(&sixfold, "valid");
+        let told = ours(&lab, at, &words(&cookie));
+        assert_eq!((told.status(), told.learned()), ("NOERROR", cookie.as_str()), "{}", told.text);
+        assert_eq!((counted(&sixfold, "valid"), counted(&sixfold, "invalid")), (valid + 1, 0));
+        assert_eq!(theirs(&lab, at, &words(&cookie)).status(), "NOERROR");
+
+        // Ours at theirs.
+        let cookie = ours(&lab, at, "+cookie").learned().to_owned();
+        let told = theirs(&lab, at, &words(&cookie));
+        assert_eq!(told.statuses, ["NOERROR"], "{}", told.text);
+        let told = theirs(&lab, at, &words(&spoiled(&cookie)));
+        assert_eq!(told.statuses, ["BADCOOKIE"], "{}", told.text);
+        learned.push(cookie);
+    }
+    // A cookie is of one address.
+    learned.reverse();
+    for (at, cookie) in addresses.iter().zip(&learned) {
+        let invalid = counted(&sixfold, "invalid");
+        for wrong in [cookie.clone(), spoiled(cookie)] {
+            let told = ours(&lab, at, &words(&wrong));
+            assert_eq!(told.status(), "NOERROR", "{}", told.text);
+            assert_ne!(told.learned(), wrong);
+            assert_eq!(theirs(&lab, at, &words(&wrong)).statuses, ["BADCOOKIE"]);
+        }
+        assert_eq!(counted(&sixfold, "invalid"), invalid + 2);
+    }
+    server.stop();
+    assert!(sixfold.stop().success());
+}
+
+#[test]
+fn bind_and_sixfold_know_one_another_s_cookies() {
+    share_a_secret(Make::Bind);
+}
+
+#[test]
+fn knot_dns_and_sixfold_know_one_another_s_cookies() {
+    share_a_secret(Make::Knot);
+}
+
+#[test]
+fn unbound_and_sixfold_know_one_another_s_cookies() {
+    let Some(lab) = Lab::new(&["unbound"]) else { return };
+    // "Version 1.17.1" stands on the first line.
+    let told = lab.client.run(&["unbound", "-V"]).stdout;
+    let version = told.split_whitespace().nth(1).unwrap_or_default();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    if (numbers.next(), numbers.next()) < (Some(1), Some(18)) {
+        leave_out(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
+    } else {
+        leave_out(&format!(
+            "Unbound {version} has `answer-cookie`: its configuration is not written here yet"
+        ));
+    }
+}
+
+#[test]
+fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
+    let Some(lab) = with_ipv4(&["named"]) else { return };
+    let addresses = [address::GATEWAY, GATEWAY_IPV4];
+    let step = |number: u32, secrets: &[&str]| {
+        let place = lab.scratch.directory(&format!("server{number}"));
+        let zones = zones::plain(&place);
+        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, secrets, &zones)
+    };
+    let mut sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
+    let from_ours = |at: &str| ours(&lab, at, "+cookie").learned().to_owned();
+    let from_theirs = |at: &str| theirs(&lab, at, "+cookie").learned().to_owned();
+    let is_theirs = |at: &str, cookie: &str| theirs(&lab, at, &words(cookie)).status() == "NOERROR";
+    let mut server = step(0, &[OLD]);
+    let first = addresses.map(from_ours);
+    for (at, cookie) in addresses.iter().zip(&first) {
+        assert!(is_theirs(at, cookie));
+    }
+    // 1: all know the new one, none uses it. 2: all use it, and know the old one. Whichever server is first.
+    for (number, bind, sixfold_has) in [
+        (1, &[OLD][..], [OLD, NEW]),
+        (2, &[OLD, NEW], [OLD, NEW]),
+        (3, &[NEW, OLD], [OLD, NEW]),
+        (4, &[NEW, OLD], [NEW, OLD]),
+    ] {
+        server.stop();
+        server = step(number, bind);
+        sixfold.reload(&fleet(&format!("{sixfold_has:?}"), ""));
+        for (at, old) in addresses.iter().zip(&first) {
+            let invalid = counted(&sixfold, "invalid");
+            let valid = counted(&sixfold, "valid");
+            let (ours_made, theirs_made) = (from_ours(at), from_theirs(at));
+            for cookie in [old, &ours_made] {
+                assert!(is_theirs(at, cookie), "step {number}: BIND does not know {cookie}");
+            }
+            for cookie in [old, &theirs_made] {
+                let told = ours(&lab, at, &words(cookie));
+                // A cookie of the secret before is renewed with the new one; which the other knows.
+                assert!(is_theirs(at, told.learned()), "step {number}: {}", told.text);
+                let is_renewed = cookie == old && number == 4;
+                assert_eq!(
+                    told.learned() != cookie,
+                    is_renewed || sixfold_has[0] != bind[0] && cookie != old
+                );
+            }
+            assert_eq!((counted(&sixfold, "valid"), counted(&sixfold, "invalid")), (valid + 2, invalid));
+        }
+    }
+    // The end: the old secret is forgotten, and what was made with it is worth nothing.
+    sixfold.reload(&fleet(&quoted(NEW), ""));
+    for (at, old) in addresses.iter().zip(&first) {
+        let (valid, invalid) = (counted(&sixfold, "valid"), counted(&sixfold, "invalid"));
+        let told = ours(&lab, at, &words(old));
+        assert!(is_theirs(at, told.learned()));
+        ours(&lab, at, &words(&from_theirs(at)));
+        assert_eq!((counted(&sixfold, "valid"), counted(&sixfold, "invalid")), (valid + 1, invalid + 1));
+    }
+    server.stop();
+    assert!(sixfold.stop().success());
+}
+
+#[test]
+fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
+    let Some(lab) = with_ipv4(&["named"]) else { return };
+    let place = lab.scratch.directory("server");
+    let zones = zones::plain(&place);
+    let addresses = [address::GATEWAY, GATEWAY_IPV4];
+    let _server =
+        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), "responses-per-client = 1\n"));
+    let slipped = || sixfold.metric("sixfold_slipped_total{reason=\"responses_per_client\"}");
+    for at in addresses {
+        let cookie = theirs(&lab, at, "+cookie").learned().to_owned();
+        let kdig = |cookie: &str| {
+            let kdig = sixfold_interop::Kdig::new(&lab.client, at).with("+ignore +timeout=1");
+            kdig.with(&format!("+cookie={cookie}")).ask_all(&[(OURS[0], OURS[1]); 10])
+        };
+        // A client that is not known is limited, sooner or later: one answer in a second.
+        let before = slipped();
+        assert!(wait_until(|| {
+            let answers = kdig(&spoiled(&cookie));
+            answers.iter().any(|answer| answer.has("tc")) && slipped() > before
+        }));
+        let before = slipped();
+        let answers = kdig(&cookie);
+        assert_eq!(answers.len(), 10);
+        for answer in &answers {
+            assert_eq!(
+                (answer.data("A"), answer.has("tc")),
+                (vec!["198.51.100.7"], false),
+                "{}",
+                answer.text
+            );
+        }
+        assert_eq!(slipped().to_bits(), before.to_bits());
+    }
+    assert!(sixfold.stop().success());
+}
+
+/// RFC 7873 section 5.4: a message without a question may ask for a cookie alone, and is the one that Sixfold answers with
+/// BADCOOKIE. `dig` then brings the cookie that came with it.
+#[test]
+fn dig_and_kdig_bring_back_what_they_have_learned() {
+    let Some(lab) = with_ipv4(&[]) else { return };
+    let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
+    for at in [address::GATEWAY, GATEWAY_IPV4] {
+        let cookie = ours(&lab, at, "+cookie").learned().to_owned();
+        let brought = words(&spoiled(&cookie));
+        let told = dig(&lab.client, at, 53, &["+header-only", &brought]);
+        assert_eq!(told.statuses, ["BADCOOKIE", "NOERROR"], "{}", told.text);
+        assert_eq!(told.learned()[..16], cookie[..16]);
+
+        let told = lab.kdig().with("+cookie").ask(OURS[0], OURS[1]);
+        let learned = told.text.lines().find_map(|line| line.strip_prefix(";; COOKIE: "));
+        let learned = learned.unwrap_or_else(|| panic!("no cookie in\n{}", told.text));
+        assert_eq!((told.status.as_str(), learned.len()), ("NOERROR", 48), "{}", told.text);
+        let valid = counted(&sixfold, "valid");
+        for transport in ["+notcp", "+tcp"] {
+            let told = lab.kdig().with(&format!("+cookie={learned} {transport}")).ask(OURS[0], OURS[1]);
+            assert!(told.text.contains(&format!(";; COOKIE: {learned}\n")), "{}", told.text);
+        }
+        assert_eq!(counted(&sixfold, "valid"), valid + 2);
+    }
+    // Who brings none is served as ever, and gets none.
+    let told = ours(&lab, GATEWAY_IPV4, "+nocookie");
+    assert_eq!((told.status(), told.cookie.as_deref()), ("NOERROR", None));
+    assert!(sixfold.stop().success());
+}
+
+/// The address in a cookie is that of the client, whoever carries the question: it is good on the direct way and at the other
+/// server too.
+#[test]
+fn a_cookie_that_came_through_a_proxy_is_the_client_s() {
+    let Some(lab) = with_ipv4(&["dnsdist", "named"]) else { return };
+    let place = lab.scratch.directory("server");
+    let zones = zones::plain(&place);
+    let addresses = [address::GATEWAY, GATEWAY_IPV4];
+    let _server =
+        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let configuration = fleet(&quoted(OLD), "").server("proxy-from = [\"::1\"]\n");
+    let sixfold = Sixfold::start(&lab, &configuration);
+    let file = lab.scratch.write(
+        "dnsdist.conf",
+        &format!(
+            "setLocal(\"[{}]:{DNSDIST_PORT}\")\naddLocal(\"{GATEWAY_IPV4}:{DNSDIST_PORT}\")\nsetACL({{\"::/0\", \"0.0.0.0/0\"}})\n\
+             setSecurityPollSuffix(\"\")\nnewServer({{address=\"[::1]:53\", useProxyProtocol=true, \
+             checkName=\"nas.home.\", mustResolve=false}})\n",
+            address::GATEWAY
+        ),
+    );
+    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", &file.to_string_lossy()];
+    let mut dnsdist = lab.gateway.start(&argv, &lab.scratch.path().join("dnsdist.log"));
+    dnsdist.expect("dnsdist finds Sixfold", |log| log.contains("as 'up'"));
+    let through = |at: &str, more: &[&str]| dig(&lab.client, at, DNSDIST_PORT, &[more, &OURS[..]].concat());
+    let mut learned = Vec::new();
+    for at in addresses {
+        for transport in ["+notcp", "+tcp"] {
+            let cookie = through(at, &["+cookie", transport]).learned().to_owned();
+            let valid = counted(&sixfold, "valid");
+            assert_eq!(ours(&lab, at, &words(&cookie)).learned(), cookie);
+            assert_eq!(through(at, &[&words(&cookie), transport]).learned(), cookie);
+            assert_eq!(counted(&sixfold, "valid"), valid + 2);
+            assert_eq!(theirs(&lab, at, &words(&cookie)).statuses, ["NOERROR"]);
+            learned.push((at, cookie));
+        }
+    }
+    // Another client behind the same proxy does not get by with it.
+    let invalid = counted(&sixfold, "invalid");
+    for (at, cookie) in &learned {
+        let other = if *at == address::GATEWAY { GATEWAY_IPV4 } else { address::GATEWAY };
+        assert_ne!(through(other, &[&words(cookie)]).learned(), cookie);
+    }
+    assert_eq!(counted(&sixfold, "invalid"), invalid + learned.len() as u64);
+    assert!(sixfold.stop().success());
+}
