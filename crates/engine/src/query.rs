@@ -38,8 +38,10 @@ impl Engine {
         if flags.contains(Flags::QR) {
             return self.counters.count(Counter::DroppedResponse);
         }
-        let rate = self.rates.query(now, from.address, from.carrier == Carrier::Tcp);
-        if rate == Verdict::Beyond && from.carrier == Carrier::Udp {
+        let mut proven = from.carrier == Carrier::Tcp;
+        let mut rate = self.rates.query(now, from.address, proven);
+        // Only an OPT record could have a cookie that counts for the client.
+        if rate == Verdict::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
         }
         let (mut subnet, mut cookie) = (Ok(None), Ok(None));
@@ -68,8 +70,13 @@ impl Engine {
                 asker.cookie = cookie.as_ref().map_or(None, Option::as_ref);
             }
         }
+        if rate != Verdict::Within && !proven && asker.has_valid_cookie() {
+            // RFC 7873 section 5.2.5: what is done against forged sources is not for who is there. The limit is, though.
+            proven = true;
+            rate = self.rates.query(now, from.address, true);
+        }
         if rate != Verdict::Within {
-            return self.curb(now, from, &asker, out);
+            return self.curb(now, from, &asker, rate, proven, out);
         }
         // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
         let malformed = (subnet.is_err() || cookie.is_err()).then_some((Rcode::FORMERR, None));
@@ -95,14 +102,25 @@ impl Engine {
         }
     }
 
-    /// A question is beyond the rate of the client's network: over TCP it is refused; over UDP the client is sent to TCP, as
-    /// it may be others who ask in its name.
-    fn curb(&mut self, now: Instant, from: &Client, asker: &Asker<'_>, out: &mut impl Outbox) {
+    /// A question is beyond the rate of the client's network: who is `proven` to be there is refused; to others every second
+    /// time TCP is offered, as it may be somebody else who asks in their name.
+    fn curb(
+        &mut self,
+        now: Instant,
+        from: &Client,
+        asker: &Asker<'_>,
+        rate: Verdict,
+        proven: bool,
+        out: &mut impl Outbox,
+    ) {
         let exit = Exit { counters: &mut self.counters, rates: None, now };
-        if from.carrier == Carrier::Tcp {
+        if proven {
             exit.counters.count(Counter::RefusedQueryRate);
             send(exit, from, asker, out, |frame, asker| answer::empty(frame, asker, Rcode::REFUSED, None));
-        } else if !asker.question.is_empty() && self.settings.allow.contains(from.address) {
+        } else if rate == Verdict::Slip
+            && !asker.question.is_empty()
+            && self.settings.allow.contains(from.address)
+        {
             exit.counters.count(Counter::SlippedQueryRate);
             send(exit, from, asker, out, answer::referral_to_tcp);
         } else {

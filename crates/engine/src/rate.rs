@@ -3,8 +3,8 @@
 //! algorithm), so that nothing has to be refilled and time alone forgets.
 //!
 //! The source of a datagram may be forged. So nobody is shut out by what others send in his name: of what is beyond a
-//! limit, every second gets an empty answer with TC, no longer than the question, and whoever asks over TCP counts in a
-//! bucket that no datagram empties.
+//! limit, every second gets an empty answer with TC, no longer than the question, and whoever asks over TCP or brings a cookie
+//! of ours counts in a bucket that no forged datagram empties.
 //!
 //! The table has a fixed size. A network that is not found in it has a full bucket; when a bucket of the table has no room,
 //! the network that owes least is forgotten, so a flood of forged sources makes nobody's limit lower, and does not

@@ -6,7 +6,7 @@
 //!     world: client 192.0.2.10, upstream and forger 198.51.100.53 ---- gateway: Sixfold 192.0.2.1, 198.51.100.1
 //! ```
 //!
-//! Upstream, forger and client are threads of one process in the namespace `world` ([`act`]); Sixfold is alone in its own, so
+//! Upstream, forger and client are threads of one process in the namespace `world` ([`fn@act`]); Sixfold is alone in its own, so
 //! that the kernel's counters there are about it. The upstream waits before it answers, or there would be nothing to forge.
 
 mod account;
@@ -84,7 +84,7 @@ impl Knowledge {
 }
 
 /// Starts Sixfold in the lab and has it attacked with so many forged replies by somebody who knows this much. `program`: the
-/// one of this package that calls [`act`].
+/// one of this package that calls [`fn@act`].
 pub fn attack(lab: &Lab, program: &str, knowledge: Knowledge, replies: u64) -> Result<Row, String> {
     // A long wait: silence of the upstream is not what this is about.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("timeout = \"5s\"\n");

@@ -75,7 +75,9 @@ fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
 fn every_attack_in_the_museum_has_a_test_that_exists() {
     let page = fs::read_to_string(root().join("docs/attacks.md")).expect("docs/attacks.md");
     let mut tests = BTreeSet::new();
-    tests_below(&root().join("crates"), &mut tests);
+    for folder in ["crates", "interop"] {
+        tests_below(&root().join(folder), &mut tests);
+    }
     assert!(tests.len() > 300, "only {} tests found", tests.len());
     let faults = faults(&page, &tests);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
