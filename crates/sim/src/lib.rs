@@ -16,6 +16,7 @@ pub mod oracle;
 pub mod pending;
 pub mod run;
 pub mod seen;
+pub mod siege;
 pub mod timeline;
 pub mod truth;
 pub mod upstream;

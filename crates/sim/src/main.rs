@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use sixfold_sim::run::{Plan, replay, run};
+use sixfold_sim::siege::{Knows, Score, besiege_all};
 use sixfold_sim::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ Plays the engine in simulated weather, each world following from one seed, and j
 
 Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads N] [--keep-going]
        sixfold-sim --seed S [--queries M] [--trace]
+       sixfold-sim forge [--replies N] [--knows WHAT] [--from S] [--threads N]
 
   --seeds N      worlds to play (default 100; without a bound when --minutes is given)
   --from S       seed of the first (default 1)
@@ -20,6 +22,9 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
   --keep-going   go on behind a failure
   --seed S       play this one only
   --trace        tell everything that happens, on standard error
+  forge          lets somebody answer in the upstream's place, who may not win anything
+  --replies N    forged replies of each besieger (default 1000000)
+  --knows WHAT   this one only: address, port, letters, all-but-cookie
 
 Example: sixfold-sim --seeds 1000 --queries 10000
 ";
@@ -30,6 +35,13 @@ struct Options {
     seeds: Option<u64>,
     minutes: Option<f64>,
     plan: Plan,
+    forge: Option<Assault>,
+}
+
+/// `sixfold-sim forge`.
+struct Assault {
+    replies: u64,
+    knows: Vec<Knows>,
 }
 
 fn main() -> ExitCode {
@@ -44,6 +56,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(assault) = &options.forge {
+        return forge(assault, &options.plan);
+    }
     match options.seed {
         Some(seed) => one(seed, options.plan.queries, options.trace),
         None => many(&options.plan),
@@ -53,13 +68,19 @@ fn main() -> ExitCode {
 fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let plan = Plan { from: 1, seeds: 100, queries: 10_000, time: None, threads, goes_on: false };
-    let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan };
+    let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None };
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
             let text = words.next().ok_or(format!("{word}: a number is missing"))?;
             text.parse().map_err(|_| format!("{word}: {text:?} is no number"))
         };
         match word.as_str() {
+            "forge" if options.forge.is_none() => {
+                options.forge = Some(Assault { replies: 1_000_000, knows: Knows::ALL.to_vec() });
+            }
+            "--replies" | "--knows" if options.forge.is_none() => {
+                return Err(format!("{word} belongs behind `forge`"));
+            }
             "--seed" => options.seed = Some(number()?),
             "--seeds" => options.seeds = Some(number()?),
             "--from" => options.plan.from = number()?,
@@ -68,6 +89,21 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
                 let text = words.next().ok_or("--minutes: a number is missing")?;
                 options.minutes =
                     Some(text.parse().map_err(|_| format!("--minutes: {text:?} is no number"))?);
+            }
+            "--replies" => {
+                let replies = number()?;
+                if let Some(assault) = &mut options.forge {
+                    assault.replies = replies;
+                }
+            }
+            "--knows" => {
+                let text = words.next().unwrap_or_default();
+                let knows = Knows::ALL.into_iter().find(|knows| knows.word() == text);
+                let knows = knows
+                    .ok_or(format!("--knows: {text:?} is none of address, port, letters, all-but-cookie"))?;
+                if let Some(assault) = &mut options.forge {
+                    assault.knows = vec![knows];
+                }
             }
             "--threads" => options.plan.threads = number()?.max(1) as usize,
             "--keep-going" => options.plan.goes_on = true,
@@ -93,6 +129,33 @@ fn one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn forge(assault: &Assault, plan: &Plan) -> ExitCode {
+    let mut all = Score::default();
+    println!(
+        "besieger knows   forged replies   seen by the engine   questions   believed   by mere luck   seconds"
+    );
+    for &knows in &assault.knows {
+        let start = Instant::now();
+        let score = besiege_all(knows, assault.replies, plan.from, plan.threads);
+        println!(
+            "{:<14} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
+            knows.word(),
+            score.sent,
+            score.handed,
+            score.questions,
+            score.accepted,
+            score.luck,
+            start.elapsed().as_secs_f64(),
+        );
+        all.add(&score);
+    }
+    println!(
+        "{} forged replies, {} seen by the engine, {} believed; {} client questions not answered rightly",
+        all.sent, all.handed, all.accepted, all.unserved
+    );
+    if all.is_in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn many(plan: &Plan) -> ExitCode {

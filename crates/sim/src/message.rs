@@ -149,7 +149,8 @@ pub fn forged(question: &[u8], id: u16, chance: &mut Chance) -> Vec<u8> {
     out
 }
 
-fn header(out: &mut Vec<u8>, id: u16, flags: u16) {
+/// Begins a message with one question.
+pub fn header(out: &mut Vec<u8>, id: u16, flags: u16) {
     out.extend(id.to_be_bytes());
     out.extend(flags.to_be_bytes());
     out.extend([0, 1, 0, 0, 0, 0, 0, 0]);

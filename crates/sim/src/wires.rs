@@ -27,6 +27,8 @@ pub struct Opened {
     pub upstream: SocketAddr,
     /// Transport.
     pub transport: Transport,
+    /// Its own port.
+    pub port: u16,
     at: u64,
     /// IDs that went over it, and a digest of the question section that each went with.
     ids: Vec<(u16, u64)>,
@@ -164,7 +166,7 @@ impl Outbox for Wires {
                 self.fault(format!("port {port} is privileged"));
             }
         }
-        self.links.insert(link, Opened { upstream, transport, at: self.now, ids: vec![] });
+        self.links.insert(link, Opened { upstream, transport, port, at: self.now, ids: vec![] });
         true
     }
 

@@ -1,0 +1,441 @@
+//! A siege: forged replies by the hundred million. Somebody off the path makes the engine ask (names that nobody asked for
+//! before, as Kaminsky did), and answers in the upstream's place, with everything that he can guess in every combination.
+//! What he says is marked, so a mark in an answer or in the cache is a win; besides, every reply that is handed to the
+//! engine has to be counted among those that were not believed.
+//!
+//! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
+
+use crate::chance::Chance;
+use crate::config::server;
+use crate::forger::question;
+use crate::message::{self, MARK4, MARK6, QUESTION};
+use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
+use crate::wires::{Asked, Wires, instant};
+use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
+use engine::settings::{Select, Upstream};
+use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What a besieger knows, beside the upstream's address and the question; the rest he guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knows {
+    /// Nothing else: he sends to ports at random.
+    Address,
+    /// The port of the socket as well. He sends every ID, in letters at random.
+    Port,
+    /// The letters as well. He sends every ID.
+    Letters,
+    /// The ID as well: everything but the cookie that the upstream and the engine share.
+    AllButCookie,
+}
+
+impl Knows {
+    /// All of them.
+    pub const ALL: [Knows; 4] = [Knows::Address, Knows::Port, Knows::Letters, Knows::AllButCookie];
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Knows::Address => "address",
+            Knows::Port => "port",
+            Knows::Letters => "letters",
+            Knows::AllButCookie => "all-but-cookie",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Score {
+    /// Forged replies that were sent.
+    pub sent: u64,
+    /// Those that hit an open socket: the engine saw them.
+    pub handed: u64,
+    /// Questions over UDP that were attacked.
+    pub questions: u64,
+    /// Those that the engine believed, by its own counts, or marks that were found; more than one for each may be.
+    pub accepted: u64,
+    /// Questions of clients that were not answered, or otherwise than the upstream says.
+    pub unserved: u64,
+    /// How many replies would have been believed by luck, on the average, if nothing but guessing decides.
+    pub luck: f64,
+}
+
+impl Score {
+    /// Both together.
+    pub fn add(&mut self, other: &Score) {
+        self.sent += other.sent;
+        self.handed += other.handed;
+        self.questions += other.questions;
+        self.accepted += other.accepted;
+        self.unserved += other.unserved;
+        self.luck += other.luck;
+    }
+
+    /// Whether he won nothing, and nobody else lost.
+    pub fn is_in_order(&self) -> bool {
+        self.accepted == 0 && self.unserved == 0
+    }
+}
+
+/// Message IDs, and ports that a socket may have.
+const IDS: u64 = 1 << 16;
+const PORTS: u64 = 65_536 - 1024;
+/// Questions that wait at a time.
+const SIDE_BY_SIDE: u64 = 4;
+/// The names that he is after, in wire form, and what is true of them.
+const VICTIMS: [&[u8]; 2] = [b"\x03www\x06victim\x04test\x00", b"\x02ns\x06victim\x04test\x00"];
+const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
+const ZONE: &[u8] = b"\x06victim\x04test\x00";
+/// The server cookie of the upstream.
+const SERVER_COOKIE: &[u8; 8] = b"honestly";
+/// RFC 7873 section 4.
+const COOKIE: u16 = 10;
+
+/// Lets somebody who knows that much send so many replies.
+pub fn besiege(knows: Knows, replies: u64, seed: u64) -> Score {
+    let mut siege = Siege::new(knows, seed);
+    // He comes when the engine has talked to its upstream before.
+    siege.round(0);
+    while siege.score.sent < replies {
+        siege.round(replies);
+    }
+    siege.see_what_is_kept(VICTIMS.map(<[u8]>::to_vec).as_slice());
+    siege.score
+}
+
+/// The same on several threads, in parts of which each has an engine of its own.
+pub fn besiege_all(knows: Knows, replies: u64, seed: u64, threads: usize) -> Score {
+    const PART: u64 = 1_000_000;
+    let next = AtomicU64::new(0);
+    let score = Mutex::new(Score::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let part = next.fetch_add(1, Ordering::Relaxed);
+                    let left = replies.saturating_sub(part.saturating_mul(PART));
+                    if left == 0 {
+                        return;
+                    }
+                    let part = besiege(knows, left.min(PART), seed.wrapping_add(part));
+                    if let Ok(mut score) = score.lock() {
+                        score.add(&part);
+                    }
+                }
+            });
+        }
+    });
+    score.into_inner().unwrap_or_default()
+}
+
+struct Siege {
+    knows: Knows,
+    engine: Engine,
+    wires: Wires,
+    now: u64,
+    chance: Chance,
+    client: u64,
+    /// The sockets by port, as far as any are open.
+    sockets: Vec<Option<Link>>,
+    score: Score,
+}
+
+impl Siege {
+    fn new(knows: Knows, seed: u64) -> Siege {
+        let mut chance = Chance::new(seed);
+        let mut entropy = [0; 32];
+        for octets in entropy.chunks_mut(8) {
+            octets.copy_from_slice(&chance.bits().to_le_bytes());
+        }
+        let capacity = Capacity { pending: 256, cache: 1 << 20 };
+        Siege {
+            knows,
+            engine: Engine::new(settings(), capacity, entropy),
+            wires: Wires::default(),
+            now: SECOND,
+            chance,
+            client: 0,
+            sockets: vec![None; 1 << 16],
+            score: Score::default(),
+        }
+    }
+
+    /// Some questions, the forged replies to them, the true ones, and what the clients got.
+    fn round(&mut self, most: u64) {
+        let mut names: Vec<Vec<u8>> = (0..1 + self.chance.below(SIDE_BY_SIDE)).map(|_| self.name()).collect();
+        // Now and then one of those that he is after: are they what they were?
+        if self.chance.permille(10) {
+            names.push(self.chance.one(&VICTIMS).to_vec());
+        }
+        for name in &names {
+            self.ask(name);
+        }
+        let mut answered = 0;
+        // Two legs, over UDP and TCP.
+        for _ in 0..6 {
+            let asked = core::mem::take(&mut self.wires.asked);
+            for question in asked.iter().filter(|asked| asked.over_udp) {
+                self.attack(question, most);
+            }
+            self.pass(20 * MILLI);
+            for question in &asked {
+                self.reply(question);
+            }
+            self.pass(MILLI);
+            answered += self.look();
+        }
+        self.score.unserved += (names.len() as u64).abs_diff(answered);
+        self.see_what_is_kept(&names);
+    }
+
+    /// A name that nobody has asked for: letters for 0x20, so many that they matter.
+    fn name(&mut self) -> Vec<u8> {
+        let mut name = vec![8];
+        name.extend((0..8).map(|_| *self.chance.one(b"abcdefghijklmnopqrstuvwxyz")));
+        name.extend(ZONE);
+        name
+    }
+
+    fn ask(&mut self, name: &[u8]) {
+        self.client += 1;
+        let mut bytes = vec![];
+        message::header(&mut bytes, self.client as u16, 0x0100);
+        bytes.extend(name);
+        let rtype = if self.chance.permille(700) { AAAA } else { A };
+        bytes.extend([0, rtype as u8, 0, 1]);
+        let address = Ipv6Addr::new(0x2001, 0xdb8, 0xc, self.client as u16, 0, 0, 0, 1);
+        let client = Client::udp(SocketAddr::new(address.into(), 4000));
+        self.engine.query(instant(self.now), &client, &bytes, &mut self.wires);
+    }
+
+    fn pass(&mut self, time: u64) {
+        self.now += time;
+        self.wires.now = self.now;
+        let _ = self.engine.expire(instant(self.now), &mut self.wires);
+    }
+
+    /// Forged replies to one question.
+    fn attack(&mut self, asked: &Asked, most: u64) {
+        let burst = match self.knows {
+            Knows::AllButCookie => *self.chance.one(&[1, 4, 64]),
+            // Whoever knows the letters hits with his first guess in one of 65,536 questions, whatever is done about it.
+            Knows::Letters => IDS,
+            _ => *self.chance.one(&[IDS, IDS, 256, 16]),
+        };
+        let burst = burst.min(most.saturating_sub(self.score.sent));
+        if burst == 0 {
+            return;
+        }
+        self.score.questions += 1;
+        let section = question(&asked.bytes);
+        let letters: Vec<usize> = (QUESTION..QUESTION + section.len() - 5)
+            .filter(|&place| asked.bytes[place].is_ascii_alphabetic())
+            .collect();
+        let guess = 0.5f64.powi(letters.len() as i32) / IDS as f64;
+        self.score.luck += match self.knows {
+            Knows::Address => burst as f64 * guess / PORTS as f64,
+            // The first wrong one sends the question to TCP.
+            Knows::Port => guess,
+            Knows::Letters => 1.0 / IDS as f64,
+            Knows::AllButCookie => 0.0,
+        };
+        let mut forged = forged(section, &mut self.chance);
+        let right = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
+        if self.knows == Knows::AllButCookie && self.chance.permille(500) {
+            let client = self.chance.bits();
+            add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
+        }
+        // Every ID once, in an order of its own.
+        let (start, step) = (self.chance.bits() as u16, self.chance.bits() as u16 | 1);
+        let (before, handed) = (self.unbelieved(), self.score.handed);
+        if self.knows == Knows::Address {
+            self.sockets.fill(None);
+            for (&link, opened) in &self.wires.links {
+                if opened.transport == Transport::Udp {
+                    self.sockets[usize::from(opened.port)] = Some(link);
+                }
+            }
+        }
+        for number in 0..burst {
+            let id = match self.knows {
+                Knows::AllButCookie => right,
+                _ => start.wrapping_add(step.wrapping_mul(number as u16)),
+            };
+            let via = match self.knows {
+                Knows::Address => match self.sockets[1024 + self.chance.below(PORTS) as usize] {
+                    Some(link) => link,
+                    // No socket has this port.
+                    None => continue,
+                },
+                _ => asked.link,
+            };
+            forged[..2].copy_from_slice(&id.to_be_bytes());
+            if matches!(self.knows, Knows::Address | Knows::Port) {
+                let case = self.chance.bits();
+                for (bit, &place) in letters.iter().enumerate() {
+                    forged[place] = forged[place] & !0x20 | ((case >> (bit % 64)) as u8 & 1) << 5;
+                }
+            }
+            self.score.handed += 1;
+            self.engine.reply(instant(self.now), via, &forged, &mut self.wires);
+        }
+        self.score.sent += burst;
+        let unbelieved = self.unbelieved() - before;
+        self.score.accepted += (self.score.handed - handed).abs_diff(unbelieved);
+    }
+
+    /// Replies that the engine counted as not believed.
+    fn unbelieved(&self) -> u64 {
+        let counters = self.engine.counters();
+        Counter::ALL
+            .iter()
+            .filter(|counter| {
+                let (family, labels) = counter.describe();
+                family == "forgery_suspects_total"
+                    || family == "dropped_total"
+                        && labels.iter().any(|label| label.1.starts_with("upstream_"))
+            })
+            .map(|&counter| counters.get(counter))
+            .sum()
+    }
+
+    /// The true reply.
+    fn reply(&mut self, asked: &Asked) {
+        let section = question(&asked.bytes);
+        let (id, rtype) = (u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]), section[section.len() - 3]);
+        let mut bytes = vec![];
+        message::header(&mut bytes, id, 0x8180);
+        bytes.extend(section);
+        if u16::from(rtype) == A {
+            bytes[7] = 1;
+            record(&mut bytes, &[0xc0, QUESTION as u8], A, 60, &TRUE_ADDRESS);
+        } else {
+            bytes[9] = 1;
+            let mut data = b"\x02ns\x00\x04host\x00".to_vec();
+            data.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
+            record(&mut bytes, ZONE, SOA, 60, &data);
+        }
+        message::opt(&mut bytes, 1232, false, None);
+        if self.knows == Knows::AllButCookie
+            && let Some(client) = client_cookie(&asked.bytes)
+        {
+            add_cookie(&mut bytes, &client, SERVER_COOKIE);
+        }
+        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.wires);
+    }
+
+    /// Reads the answers. Returns how many were right.
+    fn look(&mut self) -> u64 {
+        let mut right = 0;
+        for (_, bytes) in core::mem::take(&mut self.wires.answered) {
+            if is_marked(&bytes) {
+                self.score.accepted += 1;
+            }
+            right += u64::from(bytes.windows(4).any(|four| four == TRUE_ADDRESS));
+        }
+        right
+    }
+
+    fn see_what_is_kept(&mut self, names: &[Vec<u8>]) {
+        for name in names {
+            let kept = self.engine.kept(name, None, instant(self.now));
+            let is_won = kept.iter().filter_map(|kept| kept.message.as_ref()).any(|bytes| is_marked(bytes));
+            self.score.accepted += u64::from(is_won);
+        }
+    }
+}
+
+fn is_marked(bytes: &[u8]) -> bool {
+    let has = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
+    has(&MARK4) || has(&MARK6)
+}
+
+/// A marked answer to the question, and marked addresses of the names that he is after beside it.
+fn forged(section: &[u8], chance: &mut Chance) -> Vec<u8> {
+    let mut bytes = message::forged(section, 0, chance);
+    // Without the OPT record that it may end with.
+    if bytes[11] == 1 {
+        bytes.truncate(bytes.len() - 11);
+        bytes[11] = 0;
+    }
+    bytes[9] = 1;
+    record(&mut bytes, ZONE, NS, 86_400, VICTIMS[1]);
+    for victim in VICTIMS {
+        bytes[11] += 1;
+        record(&mut bytes, victim, A, 86_400, &[MARK4[0], MARK4[1], MARK4[2], 6]);
+    }
+    message::opt(&mut bytes, 1232, false, None);
+    bytes
+}
+
+fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) {
+    bytes.extend(owner);
+    bytes.extend(rtype.to_be_bytes());
+    bytes.extend([0, 1]);
+    bytes.extend(ttl.to_be_bytes());
+    bytes.extend((data.len() as u16).to_be_bytes());
+    bytes.extend(data);
+}
+
+/// Adds a cookie to the OPT record that a message ends with, which has no option yet.
+fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
+    let length = bytes.len() - 2;
+    bytes[length..].copy_from_slice(&20u16.to_be_bytes());
+    bytes.extend(COOKIE.to_be_bytes());
+    bytes.extend(16u16.to_be_bytes());
+    bytes.extend(client);
+    bytes.extend(server);
+}
+
+/// The client cookie of a question of the engine: the first option of its OPT record.
+fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
+    let opt = QUESTION + question(asked).len();
+    let option = asked.get(opt + 11..opt + 15)?;
+    if option[..2] != COOKIE.to_be_bytes() {
+        return None;
+    }
+    asked.get(opt + 15..opt + 23)?.try_into().ok()
+}
+
+fn settings() -> Settings {
+    let everybody =
+        Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)]);
+    Settings {
+        allow: everybody.clone(),
+        upstream: Upstream {
+            forwarders: vec![server(0)],
+            zones: vec![],
+            select: Select::Ordered,
+            timeout: Span::from_millis(500),
+            tries: 3,
+            transport: Transport::Udp,
+        },
+        own: Arc::default(),
+        policy: Arc::default(),
+        cache: Caching::default(),
+        dns64: Dns64 {
+            prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],
+            clients: everybody,
+            exclude_aaaa: vec![],
+            embed_non_global: false,
+            never_embed: vec![],
+            lookup: Lookup::Sequential,
+            on_failure: FailurePolicy::default(),
+            dnssec: Dnssec::Trust,
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+            arpa: Default::default(),
+            rules: Arc::default(),
+        },
+        udp_size: 1232,
+        client_subnet: ClientSubnet::Off,
+        cookies: Default::default(),
+        pending_per_client: 1000,
+        queries_per_client: 0,
+        responses_per_client: 0,
+    }
+}
