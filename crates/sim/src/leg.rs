@@ -66,7 +66,10 @@ impl<'a> Case<'a> {
         let since = self.asked.at;
         let mut legs = vec![];
         let troubled = self.timeline.was_troubled(since);
-        for heard in self.timeline.get(key).map_or(&[][..], |track| &track.heard) {
+        let heard = self.timeline.get(key).map_or(&[][..], |track| &track.heard);
+        // What is newer takes the place of what is older, and of what was made of it.
+        let news = heard.iter().rposition(|heard| heard.is_news && heard.at < since).unwrap_or(0);
+        for heard in &heard[news..] {
             self.leg_of(key.rtype, heard, troubled, &mut legs);
         }
         if self.timeline.may_have_failed(key, since) {
@@ -154,6 +157,11 @@ impl Leg<'_> {
             Age::Seconds(_, most) => most,
             Age::Stale => 0,
         }
+    }
+
+    /// Whether it has expired.
+    pub(crate) fn is_stale(&self) -> bool {
+        matches!(self.age, Age::Stale)
     }
 
     pub(crate) fn is_secure(&self) -> bool {

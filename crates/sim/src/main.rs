@@ -149,6 +149,13 @@ fn forge(assault: &Assault, plan: &Plan) -> ExitCode {
             score.luck,
             start.elapsed().as_secs_f64(),
         );
+        if !score.is_in_order() {
+            let Score { accepted, unserved, .. } = score;
+            println!(
+                "siege: {}: {accepted} believed, {unserved} questions not answered rightly",
+                knows.word()
+            );
+        }
         all.add(&score);
     }
     println!(

@@ -117,18 +117,17 @@ impl<'a> Case<'a> {
                 // Section 5.5 (2): a failure that may mean a bogus answer is found out about by asking without validation.
                 let unchecked = Key { name, rtype: AAAA, bits: Bits { cd: true, ..bits } };
                 let is_data = |said: &Said| matches!(said.rcode, 0 | 3);
-                // That a name is bogus is remembered as long as a failure.
+                // That a name is bogus is remembered as long as a failure. What has expired says nothing of now.
                 let heard = self.timeline.get(unchecked).map_or(&[][..], |track| &track.heard);
                 let is_bogus = |heard: &Heard| {
-                    let over = heard.at.saturating_add(heard.life.map_or(0, |life| life + config.stale))
-                        + FAILURE
-                        + 8 * SECOND;
+                    let over = heard.at.saturating_add(heard.life.unwrap_or(0)) + FAILURE + 8 * SECOND;
                     is_data(&heard.said) && over >= self.asked.at
                 };
                 if heard.iter().any(is_bogus) && (self.is_failed() || pass()) {
                     return true;
                 }
-                if self.legs(unchecked).iter().all(|leg| leg.said.is_some_and(is_data)) {
+                let is_answered = |leg: &Leg<'_>| leg.said.is_some_and(is_data) && !leg.is_stale();
+                if self.legs(unchecked).iter().all(is_answered) {
                     continue;
                 }
             }
@@ -249,7 +248,8 @@ impl<'a> Case<'a> {
                         led.pop();
                         is_passed
                     }
-                    _ => self.is_empty(0),
+                    // The aliases that led to the name are known whatever becomes of the SOA.
+                    _ => self.is_led(before),
                 });
             if passes_basis {
                 return true;
@@ -382,6 +382,19 @@ impl<'a> Case<'a> {
             + 160
             + 100;
         !self.asked.tcp && most > self.limit
+    }
+
+    /// Nothing but the aliases of these legs.
+    fn is_led(&self, before: &[Leg<'_>]) -> bool {
+        let seen = self.seen;
+        let has_room = !seen.is_cut() || self.may_be_cut(before, 0);
+        seen.rcode() == 0
+            && seen.v4.is_empty()
+            && seen.v6.is_empty()
+            && !seen.ad()
+            && seen.soa.is_none()
+            && self.has_edges(before)
+            && has_room
     }
 
     /// SERVFAIL without anything.

@@ -250,7 +250,7 @@ impl Siege {
         }
         // Every ID once, in an order of its own.
         let (start, step) = (self.chance.bits() as u16, self.chance.bits() as u16 | 1);
-        let (before, handed) = (self.unbelieved(), self.score.handed);
+        let (before, handed) = (unbelieved(&self.engine), self.score.handed);
         if self.knows == Knows::Address {
             self.sockets.fill(None);
             for (&link, opened) in &self.wires.links {
@@ -283,23 +283,8 @@ impl Siege {
             self.engine.reply(instant(self.now), via, &forged, &mut self.wires);
         }
         self.score.sent += burst;
-        let unbelieved = self.unbelieved() - before;
+        let unbelieved = unbelieved(&self.engine) - before;
         self.score.accepted += (self.score.handed - handed).abs_diff(unbelieved);
-    }
-
-    /// Replies that the engine counted as not believed.
-    fn unbelieved(&self) -> u64 {
-        let counters = self.engine.counters();
-        Counter::ALL
-            .iter()
-            .filter(|counter| {
-                let (family, labels) = counter.describe();
-                family == "forgery_suspects_total"
-                    || family == "dropped_total"
-                        && labels.iter().any(|label| label.1.starts_with("upstream_"))
-            })
-            .map(|&counter| counters.get(counter))
-            .sum()
     }
 
     /// The true reply.
@@ -346,6 +331,24 @@ impl Siege {
             self.score.accepted += u64::from(is_won);
         }
     }
+}
+
+/// Replies that an engine counted as not believed.
+pub fn unbelieved(engine: &Engine) -> u64 {
+    const UNBELIEVED: [Counter; 11] = [
+        Counter::DroppedMalformedReply,
+        Counter::DroppedLate,
+        Counter::DroppedStaleLink,
+        Counter::SuspectUnknown,
+        Counter::SuspectId,
+        Counter::SuspectCase,
+        Counter::SuspectSocket,
+        Counter::SuspectAbandoned,
+        Counter::SuspectSubnet,
+        Counter::SuspectCookie,
+        Counter::SuspectNotResponse,
+    ];
+    UNBELIEVED.iter().map(|&counter| engine.counters().get(counter)).sum()
 }
 
 fn is_marked(bytes: &[u8]) -> bool {

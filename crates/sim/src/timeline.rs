@@ -28,6 +28,8 @@ pub struct Heard {
     pub range: Option<(u32, u32)>,
     /// It was asked under other settings, perhaps of other upstreams, and is perhaps not kept.
     pub is_raw: bool,
+    /// It was believed for sure, and what was heard before is old news.
+    pub is_news: bool,
 }
 
 /// What is known of one question.

@@ -8,6 +8,7 @@ use crate::judge::DEADLINE;
 use crate::leg::life;
 use crate::message::QUESTION;
 use crate::pending::Pending;
+use crate::siege::unbelieved;
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{MILLI, SECOND, Said, Truth, zone_of};
 use crate::upstream::{Arrival, fate, key_of};
@@ -392,25 +393,29 @@ impl World {
                     return;
                 }
                 self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
+                let before = unbelieved(&self.engine);
+                self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
                 if let Some((key, said)) = said {
-                    self.hear(key, said);
+                    self.hear(key, said, unbelieved(&self.engine) == before);
                 } else {
                     self.timeline.noise = self.now;
                 }
-                self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
             }
         }
         self.look();
     }
 
-    fn hear(&mut self, key: Key, said: Rc<Said>) {
+    /// A reply that fits came. `is_believed`: the engine did not count it as one that it does not believe.
+    fn hear(&mut self, key: Key, said: Rc<Said>, is_believed: bool) {
         let config = self.config();
         let is_kept = config.cache > 0 && key.bits.rd;
         let (least, most) = config.ttl_range;
+        let is_raw = self.configs.len() > 1 && self.reloaded + 15 * SECOND > self.now - self.jumped;
         let heard = Heard {
             at: self.now,
             life: if is_kept { life(&said, key.rtype, config) } else { None },
-            is_raw: self.configs.len() > 1 && self.reloaded + 15 * SECOND > self.now - self.jumped,
+            is_raw,
+            is_news: is_believed && !is_raw && !said.is_failure() && !said.cut,
             range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
             said,
         };

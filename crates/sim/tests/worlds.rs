@@ -2,6 +2,7 @@
 //! checked.
 
 use sixfold_sim::run::{Plan, replay, run};
+use sixfold_sim::siege::{Knows, besiege};
 use sixfold_sim::world::World;
 
 const QUERIES: u64 = 1000;
@@ -30,4 +31,18 @@ fn equal_seeds_unfold_equally() {
     };
     assert_eq!(tally(7), tally(7));
     assert_ne!(tally(7), tally(8));
+}
+
+#[test]
+fn whoever_forges_replies_wins_nothing_whatever_he_knows() {
+    for knows in Knows::ALL {
+        let score = besiege(knows, 2 * 65_536, 1);
+        assert!(score.is_in_order(), "{knows:?}: {score:?}");
+        // He did hit the socket, and somebody asked.
+        let least = if knows == Knows::Address { 0 } else { 2 * 65_536 };
+        assert!(
+            score.handed >= least && score.sent == 2 * 65_536 && score.questions > 1,
+            "{knows:?}: {score:?}"
+        );
+    }
 }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 /// Worlds that each bug gets, and client questions in each: a million.
 const SEEDS: u64 = 500;
 const QUERIES: u64 = 2000;
+/// Forged replies of each besieger.
+const FORGED: u64 = 300_000;
 /// What runs longer hangs: that is found, too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -219,7 +221,7 @@ fn plays(yard: &Yard) -> Option<String> {
         None => return Some("does not end".to_owned()),
     };
     if is_well {
-        return None;
+        return besieged(yard);
     }
     let failure = output.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(": "));
     match failure.and_then(|(seed, what)| Some((seed, what.split_once(": ")?.0))) {
@@ -231,6 +233,21 @@ fn plays(yard: &Yard) -> Option<String> {
                 panic.rsplit("panicked at ").next().unwrap_or(panic).trim_end_matches(':')
             ))
         }
+    }
+}
+
+/// Who wins when replies are forged in numbers.
+fn besieged(yard: &Yard) -> Option<String> {
+    let mut command = Command::new(yard.target.join("debug/sixfold-sim"));
+    command.args(["forge", "--replies", &FORGED.to_string()]);
+    match run(command, &yard.target.join("output")) {
+        Some((true, _)) => None,
+        Some((false, output)) => {
+            let line = output.lines().find_map(|line| line.strip_prefix("siege: "));
+            let (knows, _) = line.and_then(|line| line.split_once(": ")).unwrap_or(("it ends early", ""));
+            Some(format!("siege, who knows: {knows}"))
+        }
+        None => Some("siege, does not end".to_owned()),
     }
 }
 
@@ -268,8 +285,8 @@ fn report(yard: &Yard, mutants: &[Mutant]) -> Result<(), String> {
         "# Planted bugs\n\n\
          `cargo run -p sixfold-sim --bin mutants` plants each of these bugs (`crates/sim/mutants.txt` has the text of each) in a copy of\n\
          the workspace, builds it without optimisation of the whole, and plays {SEEDS} worlds of {QUERIES} client questions, stopping at the\n\
-         first answer or figure that is not allowed. What the simulator does not find, the tests of the engine, `wire` and `pref64`\n\
-         are asked. Each line says what was measured; this page is written by that program.\n\n\
+         first answer or figure that is not allowed, and then lets each besieger send {FORGED} forged replies. What the simulator does\n\
+         not find, the tests of the engine, `wire` and `pref64` are asked. Each line says what was measured; this page is written by that program.\n\n\
          Of {} bugs the simulator found {}, the tests {} more; {} were found by neither, {} were not run.\n\n\
          | bug | what is wrong | file | found by |\n| --- | --- | --- | --- |\n",
         mutants.len(),
