@@ -245,6 +245,33 @@ mod tests {
     }
 
     #[test]
+    fn a_million_networks_beyond_their_limit_take_nothing_from_those_below_it() {
+        const NETWORKS: u64 = 1 << 20;
+        const ASKED_BY_EACH: u64 = 6;
+        const MODEST: u64 = 1_000;
+        let mut rates = rates(2, 0);
+        let octets = size_of_val(&*rates.sets);
+        let network = |number: u64| Ipv6Addr::from(u128::from(number) << 64);
+        let mut beyond = 0;
+        // Within one second, each of the many three times what it may in that second, and all of these at once.
+        for number in 0..NETWORKS {
+            let now = START + Span(number * 1_000_000_000 / NETWORKS);
+            for _ in 0..ASKED_BY_EACH {
+                beyond += u64::from(rates.query(now, network(number), false) != Verdict::Within);
+            }
+            if number % (NETWORKS / MODEST) == 0 {
+                // One of a thousand others that ask once.
+                let modest = network(NETWORKS + number);
+                assert_eq!(rates.query(now, modest, false), Verdict::Within, "{number}");
+            }
+        }
+        // Whoever asks all at once is limited, though the table has room for an eighth of them only.
+        assert_eq!(beyond, NETWORKS * (ASKED_BY_EACH - 2));
+        assert_eq!(size_of_val(&*rates.sets), octets);
+        assert!((octets as u64) < NETWORKS * 16 / 7, "{octets}");
+    }
+
+    #[test]
     fn a_flood_of_forged_sources_lifts_no_limit_and_lowers_none() {
         let mut rates = rates(10, 0);
         let greedy = address("2001:db8:bad::1");
