@@ -261,8 +261,10 @@ impl Engine {
     /// The current try of a flight has failed: another one, or the flight settles.
     pub(crate) fn try_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         let flight = &self.flights.slab[index];
-        let wanted = flight.waiters != NONE || flight.holders > 0;
-        if !wanted || flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE) {
+        if !self.is_wanted(index)
+            || flight.tries >= self.settings.upstream.tries
+            || flight.wishes.has(Wishes::PROBE)
+        {
             return self.finish(index, None, now, out);
         }
         // The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.

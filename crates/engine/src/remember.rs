@@ -158,11 +158,8 @@ impl Engine {
     fn remember(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
         let lifetime = lifetime(message, chain, &self.settings.cache);
         let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !self.flights.is_outrun(index)) else {
-            // RFC 8767 section 4: it has refreshed what was kept, though it is not kept itself. What is cut has not.
-            if !message.flags().contains(Flags::TC) {
-                self.outdate(index);
-            }
-            return;
+            // RFC 8767 section 4: it has refreshed what was kept, though it is not kept itself.
+            return self.outdate(index);
         };
         let facts = Facts {
             stored: now,
@@ -398,10 +395,6 @@ fn is_failure(message: &&Message<'_>) -> bool {
 
 /// How long an answer may be kept, in seconds, and whether it says that there is nothing. None: not at all.
 fn lifetime(message: &Message<'_>, chain: &Chain<'_>, caching: &Caching) -> Option<(u32, bool)> {
-    // What is cut is not the answer.
-    if message.flags().contains(Flags::TC) {
-        return None;
-    }
     let (mut ttl, mut is_answered) = (u32::MAX, false);
     for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
         ttl = ttl.min(record.ttl);

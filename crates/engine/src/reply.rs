@@ -118,10 +118,9 @@ impl Engine {
         }
         self.servers.list[attempt.server as usize].answered(now - attempt.sent);
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        if over_udp
-            && message.flags().contains(Flags::TC)
-            && !self.flights.slab[index].wishes.has(Wishes::PROBE)
-        {
+        let is_probe = self.flights.slab[index].wishes.has(Wishes::PROBE);
+        let is_cut = message.flags().contains(Flags::TC) && !is_probe;
+        if over_udp && is_cut {
             return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
         }
         if self.asks_for_cookie(index, place, message, now, out) {
@@ -130,7 +129,7 @@ impl Engine {
         if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
             return;
         }
-        if self.is_failure(index, message) {
+        if self.is_wanted(index) && (is_cut || is_failure(message)) {
             self.flights.slab[index].attempts[place].failed = true;
             if self.asks_another(index, attempt.server) {
                 self.counters.count(Counter::Failover);
@@ -140,20 +139,16 @@ impl Engine {
                 return;
             }
         }
-        // What it thinks of our cookies is nothing to the client.
-        let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
+        // What it thinks of our cookies is nothing to the client; what is cut over TCP, too, would look like the whole answer
+        // (RFC 2181 section 9).
+        let reply = Some(message).filter(|message| !is_cut && message.rcode() != Rcode::BADCOOKIE);
         self.finish(index, reply, now, out);
     }
 
-    /// Whether a reply is a failure of the server, and somebody waits for better. A bogus answer is none: it is an
-    /// answer.
-    fn is_failure(&self, index: Index, message: &Message<'_>) -> bool {
+    /// Whether somebody waits for the answer, or will.
+    pub(crate) fn is_wanted(&self, index: Index) -> bool {
         let flight = &self.flights.slab[index];
-        matches!(
-            message.rcode(),
-            Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
-        ) && (flight.waiters != NONE || flight.holders > 0)
-            && !is_bogus(message)
+        flight.waiters != NONE || flight.holders > 0
     }
 
     /// Whether a failure that one server reports is reason to ask another one that lives and was not asked yet.
@@ -256,6 +251,14 @@ impl Engine {
                 .last()
                 .is_some_and(|attempt| attempt.link == via && id.is_none_or(|id| attempt.id == id))
     }
+}
+
+/// Whether a reply is a failure of the server. A bogus answer is none: it is an answer.
+fn is_failure(message: &Message<'_>) -> bool {
+    matches!(
+        message.rcode(),
+        Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
+    ) && !is_bogus(message)
 }
 
 /// Whether the upstream says that it validated and the answer is bogus: a failure that is an answer, never to be

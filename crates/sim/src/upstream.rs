@@ -187,9 +187,10 @@ pub fn fate(
             _ => {}
         }
     }
-    let is_cut = asked.over_udp && said.cut;
-    fate.is_trouble =
-        !is_fit || delay > LATE || said.is_failure() || mood != Mood::Good && mood != Mood::Liar && !is_cut;
+    // Over UDP it is asked for again over TCP; what is cut there, too, is as good as nothing.
+    let is_cut = said.cut;
+    let is_fine = mood == Mood::Good || mood == Mood::Liar || is_cut && asked.over_udp;
+    fate.is_trouble = !is_fit || delay > LATE || said.is_failure() || !is_fine || is_cut && !asked.over_udp;
     fate.mood = if is_cut { "truncated" } else { "answered" };
     let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(said)));
     if chance.permille(weather.duplicates) && asked.over_udp {

@@ -3,7 +3,7 @@
 
 use super::script::{configured, read};
 use crate::world::{Ask, Reply, Token, World, ask, deliver, name, settings};
-use engine::{Settings, Span};
+use engine::{Instant, Settings, Span};
 use wire::{Rcode, Type};
 
 const OLD: &str = "www.example. 300 IN A 198.51.100.7";
@@ -74,6 +74,35 @@ fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back()
         assert_eq!(world.asked.len(), 3);
         reply_to_last(&mut world, &Reply::answer(&[NEW]));
         assert_eq!(addresses(&world, token), [NEW]);
+    }
+}
+
+/// A popular name with a long AAAA leg and a short A leg, one of which fails from now on: the other one alone is refreshed, and
+/// the answer that is made of both is not asked for at every turn.
+#[test]
+fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
+    for failing in [Type::A, Type::AAAA] {
+        let mut world = World::with_cache(settings(), 1 << 20);
+        world.upstreams(move |asked, _| {
+            let reply = match asked.qtype() {
+                Type::AAAA => Reply::empty("example.", 300, 300),
+                _ => Reply::answer(&[&format!("{} 20 IN A 198.51.100.7", asked.name())]),
+            };
+            let fails = asked.qtype() == failing && asked.at > Instant(1_000_000_000);
+            let reply = if fails { Reply::rcode(Rcode::SERVFAIL) } else { reply };
+            vec![deliver(asked, Span::from_millis(5), &reply)]
+        });
+        for id in 0..12_000 {
+            let token = world.ask(&www(Type::AAAA, id));
+            world.run(Span::from_millis(50));
+            assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
+        }
+        // 10 minutes. The leg that fails is asked every half a minute at most; the A leg every 18 s if it does not, the AAAA
+        // leg every 270 s.
+        let asked = |qtype| world.asked.iter().filter(|asked| asked.qtype() == qtype).count();
+        let most = if failing == Type::A { [22, 4] } else { [35, 13] };
+        let found = [Type::A, Type::AAAA].map(asked);
+        assert!(found[0] <= most[0] && found[1] <= most[1], "{failing:?} fails: {found:?}, not {most:?}");
     }
 }
 
