@@ -111,9 +111,10 @@ impl Engine {
         self.rates.share(u32::try_from(workers).unwrap_or(u32::MAX));
     }
 
-    /// Tells what time it is in the world, for the timestamps of cookies: at start, and whenever that clock was set.
-    pub fn set_unix_time(&mut self, now: Instant, unix_secs: u64) {
-        self.clock = Clock::set(now, unix_secs);
+    /// Tells what time it is in the world, as time since 1970, for the timestamps of cookies: at start, and whenever that clock
+    /// may have been set.
+    pub fn set_unix_time(&mut self, now: Instant, unix: Span) {
+        self.clock = Clock::set(now, unix);
     }
 
     /// The settings in force.

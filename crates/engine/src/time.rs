@@ -46,19 +46,20 @@ impl From<std::time::Duration> for Span {
 /// cookies alone; nothing waits by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Unix time at the origin of the engine's time, in seconds, modulo 2^64: it may lie before 1970.
-    origin_secs: u64,
+    /// Unix time at the origin of the engine's time, in nanoseconds, modulo 2^64: it may lie before 1970. Not in whole
+    /// seconds, as the two clocks begin their seconds at different moments: the time that is shown would jump by one.
+    origin_ns: u64,
 }
 
 impl Clock {
-    /// A clock that shows `unix_secs` at `now`.
-    pub(crate) fn set(now: Instant, unix_secs: u64) -> Clock {
-        Clock { origin_secs: unix_secs.wrapping_sub(now.0 / 1_000_000_000) }
+    /// A clock that at `now` shows so much time since 1970.
+    pub(crate) fn set(now: Instant, unix: Span) -> Clock {
+        Clock { origin_ns: unix.0.wrapping_sub(now.0) }
     }
 
     /// Unix time, modulo 2^32: what RFC 9018 section 4.3 writes into cookies.
     pub(crate) fn unix_secs(self, now: Instant) -> u32 {
-        self.origin_secs.wrapping_add(now.0 / 1_000_000_000) as u32
+        (self.origin_ns.wrapping_add(now.0) / 1_000_000_000) as u32
     }
 }
 
@@ -80,5 +81,33 @@ impl Sub<Instant> for Instant {
     /// The time since `earlier`; zero when `earlier` is later.
     fn sub(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_again_and_again_shows_the_time_to_the_second() {
+        // How far the engine's seconds begin after the world's; the driver sets the clock ten times a second.
+        for offset_ms in [0, 1, 299, 500, 999] {
+            let born = Span::from_millis(1_559_731_985_000 + offset_ms);
+            let mut clock = Clock::default();
+            for ms in 0..5_000 {
+                let now = Instant(0) + Span::from_millis(ms);
+                let unix = Span(born.0 + Span::from_millis(ms).0);
+                if ms % 100 == 0 {
+                    clock = Clock::set(now, unix);
+                }
+                assert_eq!(u64::from(clock.unix_secs(now)), unix.0 / 1_000_000_000, "{offset_ms}, {ms}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_may_begin_before_1970() {
+        let clock = Clock::set(Instant(0) + Span::from_secs(100), Span::from_secs(7));
+        assert_eq!(clock.unix_secs(Instant(0) + Span::from_secs(103)), 10);
     }
 }

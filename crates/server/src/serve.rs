@@ -307,9 +307,9 @@ fn start_workers(
         .map(|worker| {
             let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
-            engine.set_unix_time(datapath::now(), unix_secs());
+            engine.set_unix_time(datapath::now(), unix_time());
             // Somebody may set the system's clock at any time.
-            let hook = |engine: &mut Engine, now| engine.set_unix_time(now, unix_secs());
+            let hook = |engine: &mut Engine, now| engine.set_unix_time(now, unix_time());
             worker
                 .start(engine, streams.clone(), Box::new(hook))
                 .map_err(|error| format!("cannot start a worker: {error}"))
@@ -323,9 +323,9 @@ fn random<const OCTETS: usize>() -> Result<[u8; OCTETS], String> {
     Ok(octets)
 }
 
-/// Unix time; 0 on a system whose clock is before 1970.
-fn unix_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+/// Time since 1970; none on a system whose clock is before that.
+fn unix_time() -> engine::Span {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(engine::Span::ZERO, Into::into)
 }
 
 /// Says that the server is ready, and waits for signals, for scrapes and for commands; then for the end of what is

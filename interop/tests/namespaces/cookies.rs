@@ -2,7 +2,8 @@
 //! know, over both families, while the secret changes, and through a proxy.
 
 use sixfold_interop::{
-    Configuration, CookieServer, Dug, Lab, Make, Sixfold, address, dig, leave_out, spoiled, wait_until, zones,
+    Configuration, CookieServer, Dug, Kdig, Lab, Make, Sixfold, address, dig, leave_out, spoiled, wait_until,
+    zones,
 };
 
 /// Secrets of the fleet, one after the other.
@@ -200,18 +201,18 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
     let slipped = || sixfold.metric("sixfold_slipped_total{reason=\"responses_per_client\"}");
     for at in addresses {
         let cookie = theirs(&lab, at, "+cookie").learned().to_owned();
-        let kdig = |cookie: &str| {
-            let kdig = sixfold_interop::Kdig::new(&lab.client, at).with("+ignore +timeout=1");
-            kdig.with(&format!("+cookie={cookie}")).ask_all(&[(OURS[0], OURS[1]); 10])
+        let kdig = |cookie: &str, wait: &str| {
+            let kdig = Kdig::new(&lab.client, at).with(&format!("+ignore +cookie={cookie} +timeout={wait}"));
+            kdig.ask_all(&[(OURS[0], OURS[1]); 10])
         };
         // A client that is not known is limited, sooner or later: one answer in a second.
         let before = slipped();
         assert!(wait_until(|| {
-            let answers = kdig(&spoiled(&cookie));
+            let answers = kdig(&spoiled(&cookie), "1");
             answers.iter().any(|answer| answer.has("tc")) && slipped() > before
         }));
         let before = slipped();
-        let answers = kdig(&cookie);
+        let answers = kdig(&cookie, "20");
         assert_eq!(answers.len(), 10);
         for answer in &answers {
             assert_eq!(

@@ -87,7 +87,7 @@ impl World {
         let mut chance = Chance::new(seed);
         let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
         let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
-        engine.set_unix_time(Instant(0), START_UNIX_SECS);
+        engine.set_unix_time(Instant(0), Span::from_secs(START_UNIX_SECS));
         World {
             engine,
             now: Instant(0),
