@@ -1,13 +1,14 @@
 //! Experiment 6: CPU time per answer out of the cache, device beside device. A thousand names without IPv6 addresses are
 //! asked for again and again, so each answer is a synthesized one that the device has or makes without asking anybody. That
-//! nobody was asked in the windows is shown (`legs`), and a goal.
+//! nobody was asked in the windows is shown (`legs`), and a goal. Beside the devices runs the bare echo ([`crate::echo`]):
+//! its part of another device's cost is what no server that receives and sends one datagram a question can be below.
 
 use crate::device::{Device, Kind, Setup};
 use crate::limits;
 use crate::load::{Load, Names, Pace, Tester};
 use crate::loads::{self, Series, Timing};
 use crate::popularity::Popularity;
-use crate::report::{Bound, Goal, Section};
+use crate::report::{Bound, Goal, Section, Table};
 use crate::statistics::Summary;
 use serde_json::Value;
 use std::io;
@@ -56,11 +57,12 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         let at = devices.iter().position(|device| device.kind == kind)?;
         Some(all[at].costs(load))
     };
+    let ratio = |one: Kind, other: Kind, load: usize| {
+        costs(one, load).zip(costs(other, load)).and_then(|(own, other)| Summary::of_ratios(&own, &other))
+    };
     for (load, name) in LOADS.iter().enumerate() {
         for rival in RIVALS {
-            let measured = costs(Kind::Sixfold, load)
-                .zip(costs(rival, load))
-                .and_then(|(own, other)| Summary::of_ratios(&own, &other));
+            let measured = ratio(Kind::Sixfold, rival, load);
             let ratio = format!("sixfold / {}, {name}", rival.name());
             goals.push(Goal { ratio, bound: Bound::AtMost(GOAL), measured });
         }
@@ -73,6 +75,9 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         bound: Bound::AtMost(limits::CACHED_LEGS),
         measured: legs.reduce(f64::max).and_then(|most| Summary::of(&[most])),
     });
+    let mut tables: Vec<Table> =
+        LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect();
+    tables.push(floor(&ratio));
     Ok(Section {
         key: "cached",
         title: "CPU time per answer out of the cache",
@@ -93,13 +98,30 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
                  device gains by that.",
                 limits::SEGMENTS
             ),
+            "`echo` is a program that receives a question and sends an answer, with one blocking system call each, and does \
+             nothing else: what the kernel takes from everybody who does not do several at once."
+                .to_owned(),
             "`legs`: questions to the upstream per answer. `waited`: the device was ready to run and others had the core. A \
              device that takes clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
              higher than its answers/s."
                 .to_owned(),
         ],
-        tables: LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect(),
+        tables,
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })
+}
+
+/// What the echo costs as a part of the others' costs, load by load.
+fn floor(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
+    let row = |(load, name): (usize, &&str)| {
+        let cells = [RIVALS[0], RIVALS[1], RIVALS[2], Kind::Sixfold]
+            .map(|other| ratio(Kind::Echo, other, load).map_or("-".to_owned(), |part| format!("{part:.2}")));
+        [(*name).to_owned()].into_iter().chain(cells).collect()
+    };
+    Table {
+        title: "The echo's cost, divided by".to_owned(),
+        columns: vec!["load", "unbound", "bind", "powerdns", "sixfold"],
+        rows: LOADS.iter().enumerate().map(row).collect(),
+    }
 }

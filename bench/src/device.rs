@@ -1,4 +1,4 @@
-//! The devices under test: Sixfold, the bare reflector, and what Debian packages of the others. Each is told the same:
+//! The devices under test: Sixfold, the bare reflector, the bare echo, and what Debian packages of the others. Each is told the same:
 //! one thread on core 0 (Sixfold also two, on that core or on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
 //! no log, room for as many questions as the tester has outstanding.
 
@@ -18,6 +18,8 @@ pub enum Kind {
     Sixfold,
     /// The datapath of Sixfold, driven by a machine that passes messages on and understands no DNS.
     Reflector,
+    /// Two system calls a question and nothing else.
+    Echo,
     /// Unbound.
     Unbound,
     /// BIND.
@@ -28,13 +30,15 @@ pub enum Kind {
 
 impl Kind {
     /// All, in the order in which they take turns.
-    pub const ALL: [Kind; 5] = [Kind::Sixfold, Kind::Reflector, Kind::Unbound, Kind::Bind, Kind::Powerdns];
+    pub const ALL: [Kind; 6] =
+        [Kind::Sixfold, Kind::Reflector, Kind::Echo, Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
     /// As tables call it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Sixfold => "sixfold",
             Kind::Reflector => "reflector",
+            Kind::Echo => "echo",
             Kind::Unbound => "unbound",
             Kind::Bind => "bind",
             Kind::Powerdns => "powerdns",
@@ -81,7 +85,7 @@ impl Device {
     pub fn find(kind: Kind, sixfold: Option<&Path>) -> Result<Device, String> {
         let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
         let program = match kind {
-            Kind::Reflector => Some(own),
+            Kind::Reflector | Kind::Echo => Some(own),
             Kind::Sixfold => Some(sixfold.map_or_else(|| own.with_file_name("sixfold"), Path::to_owned)),
             Kind::Unbound => in_path("unbound"),
             Kind::Bind => in_path("named"),
@@ -91,7 +95,7 @@ impl Device {
             Kind::Unbound => "unbound is not installed: apt-get install unbound".to_owned(),
             Kind::Bind => "named is not installed: apt-get install bind9".to_owned(),
             Kind::Powerdns => "pdns_recursor is not installed: apt-get install pdns-recursor".to_owned(),
-            Kind::Sixfold | Kind::Reflector => {
+            Kind::Sixfold | Kind::Reflector | Kind::Echo => {
                 "sixfold is not built: cargo build --release -p sixfold, or give --sixfold PATH".to_owned()
             }
         };
@@ -111,6 +115,7 @@ impl Device {
         match self.kind {
             Kind::Sixfold => command.extend(["serve".into(), "--config".into(), path]),
             Kind::Reflector => command.extend(["reflect".into(), address.to_string(), upstream.to_string()]),
+            Kind::Echo => command.extend(["echo".into(), address.to_string()]),
             Kind::Unbound => command.extend(["-d".into(), "-c".into(), path]),
             Kind::Bind => {
                 command.extend(["-f", "-n", "1", "-U", "1", "-c"].map(String::from).into_iter().chain([path]))
@@ -172,7 +177,7 @@ fn configuration(
                  [log]\nlevel = \"error\"\n"
                 ),
         ),
-        Kind::Reflector => ("reflector", String::new()),
+        Kind::Reflector | Kind::Echo => (kind.name(), String::new()),
         // `test` is one of Unbound's built-in local zones (RFC 6761), which would answer NXDOMAIN.
         Kind::Unbound => (
             "unbound.conf",

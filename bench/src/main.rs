@@ -7,6 +7,7 @@ mod cached;
 mod client;
 mod cost;
 mod device;
+mod echo;
 mod generators;
 mod hot;
 mod limits;
@@ -72,6 +73,9 @@ enum Part {
     /// Resolutions in memory, to be counted by valgrind
     #[command(hide = true)]
     Resolve { what: What, count: u64 },
+    /// Two system calls a question, to be measured from outside
+    #[command(hide = true)]
+    Echo { listen: SocketAddr },
     /// The bare reflector, to be measured from outside
     #[command(hide = true)]
     Reflect { listen: SocketAddr, upstream: SocketAddr },
@@ -90,6 +94,7 @@ enum Only {
     Generator,
     Sixfold,
     Reflector,
+    Echo,
     Unbound,
     Bind,
     Powerdns,
@@ -103,6 +108,7 @@ fn main() -> ExitCode {
             println!("{}", resolve::run(*what, *count, false));
             Ok(())
         }
+        Some(Part::Echo { listen }) => echo::serve(*listen),
         Some(Part::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
     };
     match done {
@@ -132,7 +138,8 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     ];
     let experiment = |part| wants(part, EXPERIMENTS);
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
-    const DEVICES: [Only; 5] = [Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind, Only::Powerdns];
+    const DEVICES: [Only; 6] =
+        [Only::Sixfold, Only::Reflector, Only::Echo, Only::Unbound, Only::Bind, Only::Powerdns];
     for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
         if wants(part, &DEVICES) {
             match Device::find(kind, arguments.sixfold.as_deref()) {

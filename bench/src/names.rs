@@ -106,6 +106,26 @@ pub fn write_query(sequence: u64, query: &mut [u8]) {
     }
 }
 
+/// Writes the synthesized answer behind a question of [`write_query`], without a look at more than its digits. Returns the
+/// answer's length, or nothing if the message is no such question or there is no room.
+pub fn write_answer(message: &mut [u8], length: usize) -> Option<usize> {
+    const RECORD: [u8; 12] = [0xc0, 12, 0, 28, 0, 1, 0, 0, 0x0e, 0x10, 0, 16];
+    let end = QUERY + RECORD.len() + 16;
+    if length != QUERY || message.len() < end {
+        return None;
+    }
+    let octet = |at: usize| {
+        let digits = message[at..at + 3].iter();
+        digits.fold(0u8, |value, digit| value.wrapping_mul(10).wrapping_add(digit.wrapping_sub(b'0')))
+    };
+    let address = u128::from(PREFIX) | u128::from(u32::from_be_bytes(DIGITS.map(octet)));
+    message[2] |= 0x80;
+    message[7] = 1;
+    message[QUERY..end - 16].copy_from_slice(&RECORD);
+    message[end - 16..end].copy_from_slice(&address.to_be_bytes());
+    Some(end)
+}
+
 /// The sequence number whose question `message` carries, if header and question are those of [`write_query`].
 fn sequence(message: &[u8]) -> Result<u64, Fault> {
     if message.len() < QUERY || message[2] & 0xf8 != 0x80 || message[4..6] != [0, 1] {
@@ -200,6 +220,18 @@ mod tests {
     fn a_right_answer_gives_back_its_sequence_number() {
         for sequence in [0, 1, 255, 256, 65_536, NAMES - 1] {
             assert_eq!(check_synthesized(&answer(sequence, address(sequence))), Ok(sequence));
+        }
+    }
+
+    #[test]
+    fn what_answers_by_the_digits_alone_answers_rightly() {
+        for sequence in [0, 255, 65_536, NAMES - 1] {
+            let mut message = [0; 100];
+            write_query(sequence, &mut message);
+            let length = write_answer(&mut message, QUERY).unwrap();
+            assert_eq!(check_synthesized(&message[..length]), Ok(sequence));
+            assert_eq!(write_answer(&mut message, QUERY - 1), None);
+            assert_eq!(write_answer(&mut message[..length - 1], QUERY), None);
         }
     }
 

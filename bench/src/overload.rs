@@ -29,7 +29,8 @@ struct Series {
 
 /// Measures the devices in turn, round after round, each started anew under the quota.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
-    let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Reflector).collect();
+    let real = |device: &&Device| !matches!(device.kind, Kind::Reflector | Kind::Echo);
+    let devices: Vec<&Device> = devices.iter().filter(real).collect();
     let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
