@@ -99,6 +99,10 @@ impl<'a> Name<'a> {
 
     /// Whether this is `ancestor` or a name below it.
     pub fn is_at_or_below(&self, ancestor: &Name<'_>) -> bool {
+        // The owner of a zone's SOA record is nearly always a pointer into the name that was asked.
+        if core::ptr::eq(self.message, ancestor.message) && self.leads_over(ancestor.offset()) {
+            return true;
+        }
         let (depth, theirs) = (self.labels().count(), ancestor.labels().count());
         let Some(surplus) = depth.checked_sub(theirs) else { return false };
         let mut rest = self.labels();
@@ -106,6 +110,19 @@ impl<'a> Name<'a> {
             rest.next();
         }
         Name { message: self.message, at: rest.at }.eq_ignore_case(ancestor)
+    }
+
+    /// Whether one of the labels, or the root octet, stands at this place of the message.
+    fn leads_over(&self, place: usize) -> bool {
+        let mut rest = self.labels();
+        loop {
+            if rest.offset() == place {
+                return true;
+            }
+            if rest.next().is_none() {
+                return false;
+            }
+        }
     }
 
     /// Writes the name uncompressed, its case kept, and returns its length with the root octet.
@@ -362,6 +379,12 @@ mod tests {
             assert!(at(27).is_at_or_below(&ancestor));
         }
         assert!(!at(16).is_at_or_below(&at(27)) && !at(12).is_at_or_below(&at(27)));
+        // The same name at other octets of the message, or in another one, counts as much.
+        let twice = b"\0\0\0\0\0\0\0\0\0\0\0\0\x01a\x01b\0\x01B\0";
+        let (longer, other) = (Name::new(twice, 12), Name::new(twice, 17));
+        assert!(longer.is_at_or_below(&other) && !other.is_at_or_below(&longer));
+        let elsewhere = Name::from_wire(b"\x01B\0").unwrap();
+        assert!(longer.is_at_or_below(&elsewhere) && !elsewhere.is_at_or_below(&longer));
         let wire = b"\x03www\x07example\0";
         assert!(
             is_at_or_below(wire, b"\x07EXAMPLE\0")
