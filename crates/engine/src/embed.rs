@@ -8,7 +8,7 @@ use crate::settings::Dns64;
 use core::net::Ipv4Addr;
 use core::ops::ControlFlow;
 use pref64::Pref64;
-use wire::{Message, Name, Section, Type};
+use wire::{Message, Name, Record, Section, Type};
 
 /// What becomes of an IPv4 address under one prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub fn decide<'d, 'a>(
         //= RFC 6147 section 5: requirement 1
         //= RFC 6147 section 5.1.7: requirement 14
         let rule = rules.decide(address);
-        let prefixes = rule.map_or(&dns64.prefixes, |rule| &rule.prefixes);
+        let prefixes = prefixes(dns64, rule);
         // An address without prefixes has a fate, too.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
@@ -107,6 +107,12 @@ pub fn decide<'d, 'a>(
         }
     }
     tally
+}
+
+/// The prefixes of an address for which a rule was found, or none.
+#[inline]
+fn prefixes<'d>(dns64: &'d Dns64, rule: Option<&'d Rule>) -> &'d [Pref64] {
+    rule.map_or(&dns64.prefixes, |rule| &rule.prefixes)
 }
 
 /// The first addresses of an answer.
@@ -146,13 +152,23 @@ fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
     }
 }
 
-/// What is left out, when that is everything: no address at the end of the chain may be embedded. None: some may.
+/// What is left out, when that is everything: no address at the end of the chain, of which `first` is the first one, may be
+/// embedded. None: some may.
 pub fn all_left_out(
+    first: &Record<'_>,
     message: &Message<'_>,
     chain: &Chain<'_>,
     dns64: &Dns64,
     rules: &Applicable<'_>,
 ) -> Option<Tally> {
+    // Nearly always the first address may, and there is nothing to be counted.
+    let embeds = |address| {
+        let prefixes = prefixes(dns64, rules.decide(address));
+        prefixes.iter().any(|prefix| fate(dns64, prefix, address) == Fate::Embedded)
+    };
+    if dns64.max_records > 0 && first.address4().is_some_and(embeds) {
+        return None;
+    }
     let tally = decide(message, chain, dns64, rules, |decision| match decision.fate {
         Fate::Embedded => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),

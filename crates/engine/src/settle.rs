@@ -303,21 +303,22 @@ impl Engine {
             out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
             return self.pass_on(waiter, message, chain, true, now, out);
         }
-        if !message.records(Section::Answer).any(|record| chain.ends_in(&record, Type::A)) {
+        let mut answers = message.records(Section::Answer);
+        let Some(first) = answers.find(|record| chain.ends_in(record, Type::A)) else {
             if chain.is_unfinished(message) && self.follow(waiter, message, chain.end(), Type::A, now, out) {
                 return;
             }
             self.counters.count(Counter::NotSynthesizedNoA);
             out.note(|| Note::Passed(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, true, now, out);
-        }
+        };
         let mut kept = if self.keeps_synthesis(waiter) { Some(self.frame()) } else { None };
         let dns64 = &self.settings.dns64;
         let state = &self.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
         let negative_ttl = state.negative_ttl;
         out.note(|| Note::Addresses { reply: message, chain, rules: &rules, negative_ttl });
-        let left_out = embed::all_left_out(message, chain, dns64, &rules);
+        let left_out = embed::all_left_out(&first, message, chain, dns64, &rules);
         if let Some(tally) = left_out
             && self.needs_basis(waiter, message)
         {
