@@ -28,9 +28,30 @@ struct State {
     outstanding: u32,
     /// The next ID of a TCP link.
     next_id: u16,
+    /// A bit for each value of the low bits of the IDs issued on a UDP link: most draws need no look through `ids`.
+    sieve: [u64; SIEVE / 64],
     /// IDs issued on a UDP link, and the questions that they went to.
     ids: Box<[u16; LINK_QUESTIONS]>,
     flights: Box<[Index; LINK_QUESTIONS]>,
+}
+
+/// Bits of a sieve, two cache lines. With 255 IDs issued, 22 % of them are set (1 - e^-0.25).
+const SIEVE: usize = 1024;
+
+impl State {
+    /// The word and the bit of an ID in the sieve.
+    #[inline]
+    fn sieved(id: u16) -> (usize, u64) {
+        let place = usize::from(id) % SIEVE;
+        (place / 64, 1 << (place % 64))
+    }
+
+    /// Whether an ID was issued on this UDP link.
+    #[inline]
+    fn has_issued(&self, id: u16) -> bool {
+        let (word, bit) = State::sieved(id);
+        self.sieve[word] & bit != 0 && self.ids[..self.issued].contains(&id)
+    }
 }
 
 /// All links.
@@ -77,6 +98,7 @@ impl Links {
                     issued: 0,
                     outstanding: 0,
                     next_id: 0,
+                    sieve: [0; SIEVE / 64],
                     ids: Box::new([0; LINK_QUESTIONS]),
                     flights: Box::new([NONE; LINK_QUESTIONS]),
                 });
@@ -93,6 +115,7 @@ impl Links {
         state.opened = now;
         state.heard = now;
         state.issued = 0;
+        state.sieve = [0; SIEVE / 64];
         state.outstanding = 0;
         state.next_id = random.id();
         Some(Link { slot, generation: state.generation })
@@ -151,7 +174,7 @@ impl Links {
     /// guesses gains nothing from being ignored, and meets one of at most 256 of 65,536.
     pub fn was_issued(&self, link: Link, id: u16) -> bool {
         let state = &self.states[link.slot as usize];
-        state.transport == Transport::Udp && state.ids[..state.issued].contains(&id)
+        state.transport == Transport::Udp && state.has_issued(id)
     }
 
     /// Something came over an open link.
@@ -181,9 +204,11 @@ impl Links {
             Transport::Udp => {
                 let mut id = random.id();
                 // At most 255 of 65,536 are taken: a second draw is rare, a fourth practically never.
-                while state.ids[..state.issued].contains(&id) && !random.is_forgetful() {
+                while state.has_issued(id) && !random.is_forgetful() {
                     id = random.id();
                 }
+                let (word, bit) = State::sieved(id);
+                state.sieve[word] |= bit;
                 state.ids[state.issued] = id;
                 state.flights[state.issued] = flight;
                 id
@@ -253,6 +278,23 @@ mod tests {
             assert!(seen.insert(links.issue(link, 0, &mut random)));
         }
         assert_eq!(seen.len(), LINK_QUESTIONS);
+    }
+
+    #[test]
+    fn an_id_that_falls_on_the_same_bit_was_not_issued_and_a_new_link_knows_none() {
+        let mut links = Links::new();
+        let mut random = Random::new([4; 32]);
+        let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
+        let id = links.issue(link, 0, &mut random);
+        assert!(links.was_issued(link, id));
+        for place in [10, 15] {
+            assert!(!links.was_issued(link, id ^ 1 << place));
+        }
+        links.free(link);
+        let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
+        let state = &links.states[link.slot as usize];
+        assert_eq!((state.issued, state.sieve), (0, [0; SIEVE / 64]));
+        assert!(!links.was_issued(link, id));
     }
 
     #[test]
