@@ -154,8 +154,14 @@ impl Inbound {
     }
 
     /// Receives what waits at a link, up to [`BATCH`] datagrams.
+    ///
+    /// What ICMP says of the MTU is nothing to it: what we ask fits everywhere, and anyone can forge that. The kernel tells a
+    /// connected socket all the same (over IPv4), whatever IP_MTU_DISCOVER says; the poll brings us back for the rest.
     pub(crate) fn receive_link(&mut self, socket: RawFd) -> io::Result<usize> {
-        receive(socket, &mut self.plain, self.slots)
+        receive(socket, &mut self.plain, self.slots).map_err(|error| match error.raw_os_error() {
+            Some(libc::EMSGSIZE) => io::Error::from_raw_os_error(libc::EAGAIN),
+            _ => error,
+        })
     }
 
     /// A datagram that came from a client; nothing if it was cut off.

@@ -187,6 +187,7 @@ impl Outgoing {
     ) -> Pass {
         let mut send = 0;
         let mut first = start;
+        let mut repeated = None;
         counters.add(Counter::SendBatches, 1);
         while first < end {
             let sends = self.firsts[send..].iter().take_while(|&&message| usize::from(message) < end).count();
@@ -206,6 +207,9 @@ impl Outgoing {
                     counters.add(ledger.full, (end - first) as u64);
                     break;
                 }
+                // "Fragmentation needed": whoever can forge ICMP has the kernel say so at the next send over a connected
+                // socket, which it does not try then. If it is true, it will be said again.
+                Err(libc::EMSGSIZE) if repeated.replace(send) != Some(send) => {}
                 Err(error) => {
                     send += 1;
                     let next = usize::from(self.firsts[send]);

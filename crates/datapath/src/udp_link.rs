@@ -373,6 +373,54 @@ mod tests {
         }
     }
 
+    /// Sends what a router would about a datagram of a link that is too large for the next network (RFC 1191 section 3). None:
+    /// the test may not make such packets.
+    fn demand_fragments(link: &UdpLink, to: SocketAddr) -> Option<()> {
+        let raw = Socket::new(Domain::IPV4, Type::from(libc::SOCK_RAW), Some(Protocol::ICMPV4)).ok()?;
+        let from = link.socket.local_addr().unwrap().as_socket().unwrap();
+        // Destination unreachable, fragmentation needed; an MTU of 600; the IPv4 header and 8 octets of the datagram.
+        let mut packet = vec![3, 4, 0, 0, 0, 0, 2, 88];
+        packet.extend([0x45, 0, 0, 58, 0, 1, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+        packet.extend([from.port(), to.port(), 38, 0].map(u16::to_be_bytes).concat());
+        let words = packet.as_chunks::<2>().0.iter().map(|&word| u32::from(u16::from_be_bytes(word)));
+        let sum = words.sum::<u32>();
+        packet[2..4].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+        raw.send_to(&packet, &SockAddr::from(SocketAddr::new(to.ip(), 0))).unwrap();
+        Some(())
+    }
+
+    #[test]
+    fn a_forged_demand_for_fragments_is_nothing_to_a_link() {
+        let upstream = upstream("127.0.0.1:0");
+        let to = upstream.local_addr().unwrap();
+        let mut link = UdpLink::open(to, 40_300, &mut true).unwrap();
+        let mut questions = Questions::new(true);
+        let counters = Counters::default();
+        let mut buffer = [0; 64];
+        for count in [1, 1, 20, 1] {
+            if demand_fragments(&link, to).is_none() {
+                eprintln!("skipped: only root may forge ICMP messages");
+                return;
+            }
+            (0..count).for_each(|number| ask(&mut questions, &mut link, number, 30));
+            assert_eq!(questions.flush(&mut link, &counters), Ok(()));
+            questions.clear();
+            for number in 0..count {
+                assert_eq!((upstream.recv(&mut buffer).unwrap(), buffer[0]), (30, number));
+            }
+        }
+        assert_eq!(counters.get(Counter::UpstreamSendFailed), 0);
+        assert!(questions.outgoing.is_bulk(), "the kernel still cuts up large sends");
+        // The same when the link is read next.
+        let mut inbound = crate::batch::Inbound::new(512);
+        demand_fragments(&link, to);
+        let at = link.socket.local_addr().unwrap().as_socket().unwrap();
+        assert_eq!(upstream.send_to(b"genuine", at).unwrap(), 7);
+        let error = inbound.receive_link(link.descriptor()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
+        assert_eq!(inbound.receive_link(link.descriptor()).unwrap(), 1);
+    }
+
     #[test]
     fn strays_from_before_the_connection_are_discarded() {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), None).unwrap();

@@ -179,14 +179,25 @@ impl Passed<'_, '_> {
         self.before.is_empty()
             && self.message.records(Section::Answer).all(|record| self.keeps(&record) && takes.it(&record))
             && (takes.all || takes_all(Section::Authority) && takes_all(Section::Additional))
-            && (self.message.opt_start().is_none()
-                || self.message.count(Section::Additional) == 1
-                || self
-                    .message
-                    .records(Section::Additional)
-                    .last()
-                    .is_some_and(|record| record.rtype == Type::OPT))
+            && self.ends_verbatim()
     }
+
+    /// Whether the additional section has nothing that is not passed on but an OPT record at its end.
+    fn ends_verbatim(&self) -> bool {
+        let has_opt = self.message.opt_start().is_some();
+        if self.message.count(Section::Additional) == usize::from(has_opt) {
+            return true;
+        }
+        let mut records = self.message.records(Section::Additional);
+        (!has_opt || records.clone().last().is_some_and(|record| record.rtype == Type::OPT))
+            && !records.any(|record| is_of_transaction(&record))
+    }
+}
+
+/// Whether a record signs the message that it ends: TSIG (RFC 8945 section 5.1) or SIG(0) (RFC 2931 section 3). It says
+/// something of the exchange between the upstream and us, and nothing of what we make of that.
+fn is_of_transaction(record: &Record<'_>) -> bool {
+    record.rtype == Type::TSIG || record.rtype == Type::SIG && record.rdata().starts_with(&[0; 2])
 }
 
 /// Whether an AAAA record counts as absent.
@@ -365,7 +376,7 @@ impl<'b, 'm> Page<'b, 'm> {
     fn copy_rest(&mut self, message: &Message<'m>) {
         for section in [Section::Authority, Section::Additional] {
             for record in message.records(section) {
-                if !matches!(record.rtype, Type::OPT | Type::TSIG) {
+                if record.rtype != Type::OPT && !is_of_transaction(&record) {
                     self.copy(section, &record);
                 }
             }

@@ -7,7 +7,7 @@ use crate::slab::{Index, NONE, Slab};
 use crate::subnet::Subnet;
 use crate::time::Instant;
 use crate::timer::{Hook, Hooks};
-use wire::Type;
+use wire::{Class, Type};
 
 /// The bits that make two questions for one name and type different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -54,7 +54,7 @@ pub struct Question<'a> {
     /// Type.
     pub qtype: Type,
     /// Class.
-    pub class: wire::Class,
+    pub class: Class,
     /// Bits.
     pub wishes: Wishes,
     /// Client subnet.
@@ -115,7 +115,7 @@ pub struct Flight {
     pub scope: u8,
     pub name_len: u8,
     pub qtype: Type,
-    pub class: wire::Class,
+    pub class: Class,
     pub hash: u64,
     chain: Index,
     pub hook: Hook,
@@ -166,7 +166,7 @@ impl Default for Flight {
             scope: 0,
             name_len: 0,
             qtype: Type(0),
-            class: wire::Class(0),
+            class: Class(0),
             hash: 0,
             chain: NONE,
             hook: Hook::default(),
@@ -217,6 +217,8 @@ pub struct Flights {
     buckets: Box<[Index]>,
     /// How often the cache was made to forget something.
     pub flushes: u32,
+    /// How many bits of a product do not choose the bucket.
+    shift: u32,
 }
 
 impl Hooks for Slab<Flight> {
@@ -229,8 +231,13 @@ impl Hooks for Slab<Flight> {
 impl Flights {
     /// Room for `capacity` flights.
     pub fn new(capacity: usize) -> Flights {
-        let buckets = vec![NONE; capacity.next_power_of_two()].into();
-        Flights { slab: Slab::new(capacity), buckets, flushes: 0 }
+        let buckets = capacity.next_power_of_two().max(2);
+        Flights {
+            slab: Slab::new(capacity),
+            buckets: vec![NONE; buckets].into(),
+            flushes: 0,
+            shift: u64::BITS - buckets.ilog2(),
+        }
     }
 
     /// Whether the cache was made to forget something since a flight was asked first: its reply may be what was meant.
@@ -239,15 +246,18 @@ impl Flights {
         self.slab[index].flushes != self.flushes
     }
 
+    /// One name may be asked for with all types and classes that there are, so these choose the bucket, too. Multiplied with
+    /// what nobody knows, the hash of the name, they spread (multiply-shift hashing, whose best bits are the highest).
     #[inline]
-    fn bucket(&self, hash: u64) -> usize {
-        hash as usize & (self.buckets.len() - 1)
+    fn bucket(&self, hash: u64, qtype: Type, class: Class) -> usize {
+        let which = u64::from(class.0) << 17 | u64::from(qtype.0) << 1 | 1;
+        ((hash | 1).wrapping_mul(which) >> self.shift) as usize
     }
 
     /// The flight that asks this very question.
     #[inline]
     pub fn find(&self, question: &Question<'_>) -> Option<Index> {
-        let mut index = self.buckets[self.bucket(question.hash)];
+        let mut index = self.buckets[self.bucket(question.hash, question.qtype, question.class)];
         while index != NONE {
             let flight = &self.slab[index];
             if flight.hash == question.hash
@@ -264,16 +274,22 @@ impl Flights {
         None
     }
 
-    /// All flights with this hash, type and class: candidates for a reply.
+    /// All flights with this hash, type and class, and perhaps others with this hash: candidates for a reply.
     #[inline]
-    pub fn candidates(&self, hash: u64) -> Candidates<'_> {
-        Candidates { flights: self, hash, next: self.buckets[self.bucket(hash)] }
+    pub fn candidates(&self, hash: u64, qtype: Type, class: Class) -> Candidates<'_> {
+        Candidates { flights: self, hash, next: self.buckets[self.bucket(hash, qtype, class)] }
+    }
+
+    #[inline]
+    fn bucket_of(&self, index: Index) -> usize {
+        let Flight { hash, qtype, class, .. } = self.slab[index];
+        self.bucket(hash, qtype, class)
     }
 
     /// Enters a flight into the table.
     #[inline]
     pub fn enter(&mut self, index: Index) {
-        let bucket = self.bucket(self.slab[index].hash);
+        let bucket = self.bucket_of(index);
         self.slab[index].chain = self.buckets[bucket];
         self.buckets[bucket] = index;
     }
@@ -281,7 +297,7 @@ impl Flights {
     /// Takes a flight out of the table: no question joins it, no reply finds it any more.
     #[inline]
     pub fn leave(&mut self, index: Index) {
-        let bucket = self.bucket(self.slab[index].hash);
+        let bucket = self.bucket_of(index);
         let after = self.slab[index].chain;
         let mut place = self.buckets[bucket];
         if place == index {
@@ -314,5 +330,34 @@ impl Iterator for Candidates<'_> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::HashKey;
+
+    #[test]
+    fn questions_for_many_types_of_one_name_lie_in_many_buckets() {
+        let mut flights = Flights::new(1024);
+        let hash = HashKey([0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321]).hash(b"\x04evil\x04test\0");
+        let kinds = (0..512)
+            .map(|number| (Type(number), Class::IN))
+            .chain((1..513).map(|number| (Type::A, Class(number))));
+        for (qtype, class) in kinds.clone() {
+            let index = flights.slab.take().unwrap();
+            let flight = &mut flights.slab[index];
+            (flight.hash, flight.qtype, flight.class) = (hash, qtype, class);
+            flights.enter(index);
+        }
+        // 1,024 in 1,024 buckets: of random ones hardly any would hold eight.
+        for (qtype, class) in kinds {
+            assert!(flights.candidates(hash, qtype, class).count() < 8, "{qtype} {class}");
+        }
+        for index in 0..flights.slab.touched() {
+            flights.leave(index);
+        }
+        assert!(flights.buckets.iter().all(|&first| first == NONE));
     }
 }

@@ -37,6 +37,10 @@ pub const SUBNETS: usize = 8;
 /// Names in one CNAME or DNAME chain (Unbound and BIND stop at 11 to 16).
 pub const CHAIN: usize = 16;
 
+/// CNAME and DNAME records, and signatures over the latter, in an answer section whose chain is followed: 15 of each kind,
+/// every DNAME signed twice, make 60. Each is compared with [`CHAIN`] names at most.
+pub const ALIASES: usize = 64;
+
 /// Questions asked for one client question to follow a chain that the upstream left unfinished.
 pub const HOPS: usize = 8;
 

@@ -7,11 +7,12 @@
 use crate::answer::{self, Asker, Edns, Passed};
 use crate::cache::entry::{self, Body, Entry, FAILURE, Facts, Key, Kind, NEGATIVE, SILENT};
 use crate::chain::Chain;
+use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::Outbox;
 use crate::flight::{Question, Wishes};
 use crate::key::HashKey;
-use crate::limits::{KEPT_RECORDS, MESSAGE};
+use crate::limits::{CHAIN, KEPT_RECORDS, MESSAGE};
 use crate::reply::{Outcome, is_bogus};
 use crate::servers::Servers;
 use crate::settings::Caching;
@@ -144,6 +145,9 @@ impl Engine {
             let chain = Chain::follow(&clamped);
             self.remember(index, &clamped, &chain, now);
             self.settle(index, &Outcome::Reply(&clamped, &chain), now, out);
+        } else {
+            // A name ran through a TTL. The wait goes on, as after any malformed reply.
+            self.counters.count(Counter::DroppedMalformedReply);
         }
         self.frames.push(frame);
     }
@@ -216,6 +220,9 @@ impl Engine {
 
     /// Keeps a message whose records stand as in another one, but for OPT.
     fn keep_as(&mut self, index: Index, records: &Message<'_>, body: Body<'_>, facts: &Facts, now: Instant) {
+        if records.points_behind_question() && !self.is_ageless(records) {
+            return self.outdate(index);
+        }
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
         let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
@@ -224,6 +231,23 @@ impl Engine {
         if facts.marks & FAILURE == 0 && matches!(question.qtype, Type::A | Type::AAAA) {
             cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
         }
+    }
+
+    /// Whether a message stays well formed when its TTLs count down. A pointer may lead anywhere before it, and whoever made
+    /// the message may have had a name run through a TTL.
+    fn is_ageless(&mut self, message: &Message<'_>) -> bool {
+        let mut frame = self.frame();
+        let copy = &mut frame[..message.end()];
+        copy.copy_from_slice(&message.bytes()[..message.end()]);
+        for section in [Section::Answer, Section::Authority, Section::Additional] {
+            for record in message.records(section).filter(|record| record.rtype != Type::OPT) {
+                // The length of no label, and no pointer.
+                copy[record.ttl_start()..record.ttl_start() + 4].fill(0x80);
+            }
+        }
+        let is_ageless = Message::parse(copy).is_ok();
+        self.frames.push(frame);
+        is_ageless
     }
 
     /// Keeps that a question failed, so that it is not asked again at once. What is known and has not expired stays.
@@ -427,7 +451,10 @@ pub(crate) fn negative_ttl(message: &Message<'_>, chain: &Chain<'_>) -> Option<u
 pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u32)> {
     message
         .records(Section::Authority)
-        .filter(|record| record.rtype == Type::SOA && chain.is_below(&record.owner))
+        .filter(|record| record.rtype == Type::SOA)
+        // There is one, and perhaps one for each alias on the way: no more are worth the work.
+        .take(CHAIN)
+        .filter(|record| chain.is_below(&record.owner))
         .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
 }
 

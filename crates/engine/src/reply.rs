@@ -1,5 +1,5 @@
 //! Replies of upstreams, believed only when everything fits (RFC 5452 section 9.1): the socket, the address (the
-//! socket is connected), QR, the ID, one question, octet for octet in the letter case that we sent. Anything else is
+//! socket is connected), QR, the operation, the ID, one question, octet for octet in the letter case that we sent. Anything else is
 //! counted, and the wait goes on. A forgery attempt moves its question to TCP.
 
 use crate::chain::Chain;
@@ -11,7 +11,7 @@ use crate::settings::Transport;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
 use wire::header::{self, Flags};
-use wire::{Message, Rcode, ede};
+use wire::{Message, Opcode, Rcode, ede};
 
 /// How a flight ended.
 pub(crate) enum Outcome<'m, 'a> {
@@ -35,7 +35,7 @@ impl Engine {
             return self.counters.count(Counter::DroppedStaleLink);
         }
         self.links.hear(via, now);
-        if bytes.len() >= wire::HEADER && !header::flags(bytes).contains(Flags::QR) {
+        if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
             return self.counters.count(Counter::SuspectNotResponse);
         }
         // TuDoor: a malformed reply is neither believed nor taken for a failure; the wait goes on.
@@ -58,7 +58,7 @@ impl Engine {
     fn matching(&self, via: Link, message: &Message<'_>) -> Match {
         let hash = self.key.hash(message.qname());
         let mut suspicion = Match::Suspect(Counter::SuspectUnknown, None);
-        for index in self.flights.candidates(hash) {
+        for index in self.flights.candidates(hash, message.qtype(), message.qclass()) {
             let flight = &self.flights.slab[index];
             if flight.qtype != message.qtype() || flight.class != message.qclass() {
                 continue;
@@ -259,6 +259,12 @@ fn is_failure(message: &Message<'_>) -> bool {
         message.rcode(),
         Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
     ) && !is_bogus(message)
+}
+
+/// Whether this is a response, and to a query: we ask nothing else.
+#[inline]
+fn is_response(flags: Flags) -> bool {
+    flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
 }
 
 /// Whether the upstream says that it validated and the answer is bogus: a failure that is an answer, never to be

@@ -152,7 +152,7 @@ impl Flights {
     #[cold]
     fn is_crowded(&self, question: &Question<'_>) -> bool {
         let mut others = 0;
-        for index in self.candidates(question.hash) {
+        for index in self.candidates(question.hash, question.qtype, question.class) {
             let flight = &self.slab[index];
             if flight.subnet.is_some()
                 && flight.qtype == question.qtype

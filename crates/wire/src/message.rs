@@ -52,6 +52,8 @@ pub struct Message<'a> {
     pub(crate) end: usize,
     /// Where the OPT record begins and ends; both 0 without one.
     pub(crate) opt: (usize, usize),
+    /// Where the names end that pointers lead to, the furthest of them; `usize::MAX` when that is not known.
+    pub(crate) furthest: usize,
 }
 
 impl<'a> Message<'a> {
@@ -171,6 +173,13 @@ impl<'a> Message<'a> {
     #[inline]
     pub fn section_start(&self, section: Section) -> usize {
         self.starts[section as usize]
+    }
+
+    /// Whether some name is compressed with something else than the question's name: with another name, or with whatever
+    /// stands in the records.
+    #[inline]
+    pub fn points_behind_question(&self) -> bool {
+        self.furthest > self.starts[0] - 4
     }
 
     /// Where the last record ends.

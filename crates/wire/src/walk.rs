@@ -50,7 +50,9 @@ impl From<Malformed> for Stop {
 /// Walks a message.
 #[inline]
 pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
-    match (Walk { bytes, tails: Budget { left: BUDGET }, last: Last::NONE, steps: &mut *steps }).message() {
+    match (Walk { bytes, tails: Budget { left: BUDGET }, last: Last::NONE, furthest: 0, steps: &mut *steps })
+        .message()
+    {
         Ok(message) => Ok(message),
         Err(Stop::Malformed(malformed)) => Err(malformed),
         Err(Stop::Spent) => parse_learning(bytes, steps),
@@ -61,7 +63,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
 #[inline(never)]
 fn parse_learning<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
     let tails = Learned { parts: [Part::UNKNOWN; REACH] };
-    (Walk { bytes, tails, last: Last::NONE, steps }).message().map_err(|stop| match stop {
+    (Walk { bytes, tails, last: Last::NONE, furthest: 0, steps }).message().map_err(|stop| match stop {
         Stop::Malformed(malformed) => malformed,
         // Without a budget nothing is spent.
         Stop::Spent => Malformed::Name,
@@ -72,6 +74,8 @@ struct Walk<'a, 's, T, S> {
     bytes: &'a [u8],
     tails: T,
     last: Last,
+    /// Where the names end that pointers lead to, the furthest of them.
+    furthest: usize,
     steps: &'s mut S,
 }
 
@@ -103,7 +107,7 @@ impl<'a, T: Tails, S: Steps> Walk<'a, '_, T, S> {
         if at > bytes.len() {
             return Err(Malformed::Question.into());
         }
-        let mut message = Message { bytes, starts: [at; 3], end: at, opt: (0, 0) };
+        let mut message = Message { bytes, starts: [at; 3], end: at, opt: (0, 0), furthest: 0 };
         for _ in 0..header::ancount(bytes) {
             at = self.record(at, None)?;
         }
@@ -116,6 +120,7 @@ impl<'a, T: Tails, S: Steps> Walk<'a, '_, T, S> {
             at = self.record(at, Some(&mut message.opt))?;
         }
         message.end = at;
+        message.furthest = self.furthest;
         Ok(message)
     }
 
@@ -190,6 +195,9 @@ impl<'a, T: Tails, S: Steps> Walk<'a, '_, T, S> {
                         self.last = Last { target, tail };
                     }
                     let tail = self.last.tail;
+                    // With a pointer of its own, a name cannot lie in the question.
+                    let ends = if tail.hops == 0 { target + usize::from(tail.length) } else { usize::MAX };
+                    self.furthest = self.furthest.max(ends);
                     // This pointer is one more hop.
                     if length + usize::from(tail.length) > MAX_NAME || usize::from(tail.hops) >= MAX_HOPS {
                         return Err(Malformed::Name.into());
@@ -422,7 +430,9 @@ mod tests {
         for _ in 0..200_000 {
             let bytes = tangle(&mut next);
             let endless = Budget { left: u32::MAX };
-            let plain = (Walk { bytes: &bytes, tails: endless, last: Last::NONE, steps: &mut () }).message();
+            let plain =
+                (Walk { bytes: &bytes, tails: endless, last: Last::NONE, furthest: 0, steps: &mut () })
+                    .message();
             let learned = parse_learning(&bytes, &mut ());
             let plain = plain.map_err(|stop| match stop {
                 Stop::Malformed(malformed) => malformed,

@@ -78,12 +78,15 @@ fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
     other_type[12 + asked.message().question().len() - 3] = 28;
     let mut not_a_response = evil.clone();
     not_a_response[2] &= 0x7f;
+    let mut another_operation = evil.clone();
+    another_operation[2] |= wire::Opcode::UPDATE.0 << 3;
     let mut no_question = evil.clone();
     wire::header::set_qdcount(&mut no_question, 0);
     for (message, counter) in [
         (other_question, Counter::SuspectUnknown),
         (other_type, Counter::SuspectUnknown),
         (not_a_response, Counter::SuspectNotResponse),
+        (another_operation, Counter::SuspectNotResponse),
         (no_question, Counter::DroppedMalformedReply),
         (evil[..evil.len() - 1].to_vec(), Counter::DroppedMalformedReply),
         (evil[..11].to_vec(), Counter::DroppedMalformedReply),

@@ -1,5 +1,6 @@
 //! What is tried in virtual time.
 
+mod believed;
 mod cached;
 mod chains;
 mod cookies;

@@ -1,0 +1,76 @@
+//! Replies that are believed, and are not what they should be all the same: what an upstream can do to others than to whoever asks
+//! for its names.
+
+use crate::world::{Ask, Reply, World, ask, record, settings};
+use engine::{Counter, Span};
+use wire::{Section, Type};
+
+const GOOD: &str = "www.example. 100 IN A 198.51.100.7";
+
+fn world() -> World {
+    World::with_cache(settings(), 1_000_000)
+}
+
+fn www() -> Ask {
+    ask("www.example.", Type::A)
+}
+
+/// Signatures over a message (RFC 8945, RFC 2931) are hop by hop, as OPT is.
+#[test]
+fn what_signs_a_message_goes_no_further_than_here() {
+    let tsig = "key.example. 0 IN TYPE250 \\# 4 00000000";
+    let sig0 = ". 0 IN TYPE24 \\# 23 0000 05 00 00000000 00000000 00000000 0000 00 01020304";
+    // A signature over records is data.
+    let sig = "ns.example. 100 IN TYPE24 \\# 23 0001 05 00 00000000 00000000 00000000 0000 00 01020304";
+    for (number, (lines, others)) in
+        [(&[tsig][..], 0), (&[sig0], 0), (&[sig], 1), (&["ns.example. 100 IN A 192.0.2.1", tsig], 1)]
+            .into_iter()
+            .enumerate()
+    {
+        for dnssec_ok in [false, true] {
+            let mut world = world();
+            let mut reply = Reply { edns: false, ..Reply::answer(&[GOOD]) };
+            reply.sections[2] = lines.iter().map(|line| record(line)).collect();
+            for round in 0..2 {
+                let token = world.ask(&www().edns(1232, dnssec_ok).id(round));
+                if round == 0 {
+                    let asked = world.asked[0].clone();
+                    world.reply(asked.link, &reply.to(&asked.bytes));
+                }
+                let answer = world.answer_to(token);
+                assert_eq!(answer.records(Section::Answer), [GOOD]);
+                assert_eq!(
+                    answer.message().count(Section::Additional),
+                    others + 1,
+                    "{number} {dnssec_ok} {round}"
+                );
+            }
+            assert_eq!(world.asked.len(), 1, "the second answer is from the cache");
+        }
+    }
+}
+
+/// A name that is a pointer into the record before, where a TTL is the length of a label: when that counts down, what follows is
+/// another label, and in the end none.
+#[test]
+fn a_message_that_breaks_when_its_ttls_count_down_is_not_kept() {
+    let mut world = world();
+    for round in 0..2 {
+        let token = world.ask(&www().id(round));
+        let asked = world.asked[usize::from(round)].clone();
+        let mut evil = asked.bytes[..12 + asked.message().question().len()].to_vec();
+        wire::header::set_flags(&mut evil, wire::Flags::QR);
+        wire::header::set_ancount(&mut evil, 1);
+        wire::header::set_arcount(&mut evil, 1);
+        // 261 seconds: a label of 5 octets, the length of RDATA and three of its octets, and the root. A second later 0x80 is
+        // to be the length of a label.
+        let name = evil.len() + 9;
+        evil.extend(b"\xc0\x0c\0\x01\0\x01\0\0\x01\x05\0\x04\x01\x02\x80\0");
+        evil.extend([0xc0, name as u8]);
+        evil.extend(b"\0\x0a\0\x01\0\0\x01\0\0\0");
+        world.reply(asked.link, &evil);
+        assert_eq!(world.answer_to(token).message().count(Section::Answer), 1);
+        world.run(Span::from_secs(1));
+    }
+    assert_eq!((world.asked.len(), world.count(Counter::CacheHitsPositive)), (2, 0));
+}
