@@ -46,10 +46,13 @@ pub struct Bits {
 }
 
 impl Engine {
-    /// What the cache holds of a name (wire form), of one type or of all.
+    /// What the cache holds of a name (wire form), of one type or of all; not what was synthesized under other settings, which
+    /// nobody gets any more.
     pub fn kept(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<Kept> {
         let is_meant = |entry: &Entry<'_>| {
-            wire::eq_ignore_case(entry.name(), name) && qtype.is_none_or(|qtype| entry.qtype() == qtype)
+            wire::eq_ignore_case(entry.name(), name)
+                && qtype.is_none_or(|qtype| entry.qtype() == qtype)
+                && (entry.kind() == Kind::Leg || entry.approved64() == self.generation)
         };
         let bucket = self.cache.bucket_of(self.key.hash(name));
         self.cache.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()

@@ -2,7 +2,7 @@
 //! forgotten, and what was made of older replies.
 
 use super::script::{configured, read};
-use crate::world::{Ask, Reply, Token, World, ask, deliver, name, settings};
+use crate::world::{Ask, Reply, Token, World, ask, deliver, name, set_prefixes, settings};
 use engine::{Instant, Settings, Span};
 use wire::{Rcode, Type};
 
@@ -74,6 +74,38 @@ fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back()
         assert_eq!(world.asked.len(), 3);
         reply_to_last(&mut world, &Reply::answer(&[NEW]));
         assert_eq!(addresses(&world, token), [NEW]);
+    }
+}
+
+#[test]
+fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
+    let mut world = World::with_cache(settings(), 1 << 20);
+    world.upstreams(|asked, _| {
+        let reply = match asked.qtype() {
+            Type::AAAA => Reply::empty("example.", 300, 300),
+            _ => Reply::answer(&[OLD]),
+        };
+        vec![deliver(asked, Span::from_millis(1), &reply)]
+    });
+    let shown = |world: &World| {
+        let kept = world.engine.kept(&name("www.example."), None, world.now);
+        let mut shown: Vec<_> = kept.iter().map(|kept| (kept.qtype, kept.is_synthesized)).collect();
+        shown.sort_by_key(|&(qtype, is_synthesized)| (qtype.0, is_synthesized));
+        shown
+    };
+    let legs = [(Type::A, false), (Type::AAAA, false)];
+    let all = [legs[0], legs[1], (Type::AAAA, true)];
+    for prefix in ["2001:db8:64::/96", "2001:db8:65::/96"] {
+        let mut settings = settings();
+        set_prefixes(&mut settings.dns64, prefix);
+        world.engine.configure(settings);
+        for id in 0..2 {
+            world.ask(&www(Type::AAAA, id));
+            world.run(Span::from_millis(5));
+        }
+        assert_eq!(shown(&world), all, "{prefix}");
+        world.engine.configure(world.engine.settings().clone());
+        assert_eq!(shown(&world), legs, "{prefix}");
     }
 }
 
