@@ -30,4 +30,4 @@ pub use namespace::Namespace;
 pub use process::{Process, Ran, wait_until};
 pub use requirement::{lacking_program, leave_out};
 pub use scratch::Scratch;
-pub use sixfold::{Configuration, Sixfold, bench};
+pub use sixfold::{Configuration, Sixfold, bench, program};

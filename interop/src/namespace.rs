@@ -42,6 +42,11 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// What `ip netns` calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Gives lines of `ip` commands to the namespace.
     pub fn configure(&self, lines: &str) {
         let (reader, mut writer) = std::io::pipe().expect("there are pipes");

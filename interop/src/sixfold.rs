@@ -27,6 +27,11 @@ pub fn bench(arguments: &[&str]) -> Ran {
     run(&[&[binary.as_str()], arguments].concat())
 }
 
+/// A program of this project: that of `SIXFOLD_BIN` for `sixfold`, or the one of this build, which is made if it is missing.
+pub fn program(package: &str) -> String {
+    if package == "sixfold" { binary().to_owned() } else { built(package) }
+}
+
 /// The program of a package of this build, which is made if it is missing.
 fn built(package: &str) -> String {
     let this = std::env::current_exe().expect("a test knows its own file");

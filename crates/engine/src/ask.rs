@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::face::{Link, Outbox};
 use crate::flight::{Attempt, Flights, Question, State, Wishes};
 use crate::key::mix_case;
-use crate::limits::ATTEMPTS;
+use crate::limits::{ATTEMPTS, TRIES};
 use crate::links::Release;
 use crate::random::Random;
 use crate::servers::{Kind, Servers};
@@ -59,16 +59,25 @@ impl Engine {
         }
         let flight = &mut self.flights.slab[index];
         flight.unsent = !sent;
+        flight.repeats = false;
+        flight.waits_on = false;
+        if flight.tries == 0 {
+            self.budget.earn();
+        }
         flight.tries = flight.tries.saturating_add(1);
         let flight = &self.flights.slab[index];
         // There is nothing to wait for but the replies to earlier tries.
         let hopeless = flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.settings.upstream.timeout;
         let last = flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE);
+        // No server lives: more than one question is no use, and would be a storm at the moment of their return.
+        let is_given_up = self.servers.list[server as usize].dead && self.servers.is_dead(flight.name());
         let at_once = !sent && if last { hopeless } else { self.has_untried(index) };
         let wait = match transport {
             _ if at_once => Span::ZERO,
             _ if flight.wishes.has(Wishes::PROBE) => self.servers.list[server as usize].probe_wait(ceiling),
+            _ if is_given_up => self.servers.list[server as usize].wait(1, ceiling),
+            Transport::Udp if last && flight.held_back => Span(ceiling.0 / 2),
             // The last try gets the whole ceiling; over TCP the kernel repeats what is lost.
             Transport::Udp if !last => {
                 self.servers.list[server as usize].wait(u32::from(flight.tries - 1), ceiling)
@@ -82,15 +91,7 @@ impl Engine {
     fn note_unsent(&mut self, index: Index, server: u16, now: Instant) {
         let flight = &mut self.flights.slab[index];
         if let Some(place) = flight.attempts.get_mut(flight.attempts_len as usize) {
-            *place = Attempt {
-                link: Link::NOWHERE,
-                id: 0,
-                server,
-                sent: now,
-                failed: true,
-                with_subnet: false,
-                with_cookie: false,
-            };
+            *place = Attempt { server, sent: now, failed: true, ..Attempt::NONE };
             flight.attempts_len += 1;
         }
     }
@@ -102,7 +103,7 @@ impl Engine {
         self.servers.group(flight.name()).iter().any(|&number| !tried(number))
     }
 
-    fn set_deadline(&mut self, index: Index, deadline: Instant) {
+    pub(crate) fn set_deadline(&mut self, index: Index, deadline: Instant) {
         let flight = &mut self.flights.slab[index];
         flight.deadline = deadline;
         let due = [flight.stagger, flight.patience].into_iter().flatten().fold(deadline, Instant::min);
@@ -121,13 +122,15 @@ impl Engine {
         if self.flights.slab[index].attempts_len as usize == ATTEMPTS {
             return false;
         }
+        let with_opt = !self.omits_edns(index, server, now);
         let id = self.links.issue(link, index, &mut self.random);
         let flight = &mut self.flights.slab[index];
         let own_size = self.settings.udp_size;
-        let with_subnet = flight.subnet.is_some() && !flight.plain;
+        let with_subnet = flight.subnet.is_some() && !flight.plain && with_opt;
         let room = &mut [0; LONGEST];
+        self.servers.list[server as usize].is_asked(now);
         let vouch = &self.servers.list[server as usize].vouch;
-        let cookie = match self.settings.cookies.enabled {
+        let cookie = match self.settings.cookies.enabled && with_opt {
             true => vouch.write(self.links.cookie(link), flight.bare, now, room),
             false => None,
         };
@@ -146,6 +149,10 @@ impl Engine {
             frame[12..12 + name_len].copy_from_slice(flight.name());
             frame[12 + name_len..14 + name_len].copy_from_slice(&flight.qtype.0.to_be_bytes());
             frame[14 + name_len..question_end].copy_from_slice(&flight.class.0.to_be_bytes());
+            if !with_opt {
+                header::set_arcount(frame, 0);
+                return question_end;
+            }
             let dnssec_ok = flight.wishes.has(Wishes::DO);
             let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
             let octets = opt.expect("512 octets hold a question and an OPT record");
@@ -171,6 +178,8 @@ impl Engine {
             failed: false,
             with_subnet,
             with_cookie: cookie.is_some(),
+            with_opt,
+            is_repetition: flight.repeats,
         };
         flight.attempts_len += 1;
         let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
@@ -235,9 +244,14 @@ impl Engine {
             let deadline = flight.deadline;
             return self.set_deadline(index, deadline);
         }
-        self.counters.count(Counter::Timeouts);
-        if let Some(&attempt) = flight.attempts().last()
+        let last = flight.attempts().last().copied();
+        // It was counted when it began to wait on.
+        if !flight.waits_on {
+            self.counters.count(Counter::Timeouts);
+        }
+        if let Some(attempt) = last
             && !flight.unsent
+            && !flight.waits_on
         {
             let server = &mut self.servers.list[attempt.server as usize];
             if flight.wishes.has(Wishes::PROBE) {
@@ -255,24 +269,78 @@ impl Engine {
                 let _ = self.links.retire(attempt.link);
             }
         }
+        if self.holds_back(index, now, out) {
+            return;
+        }
         self.try_again(index, now, out);
+        if let Some(attempt) = last {
+            self.muster(index, attempt.server, now);
+        }
+    }
+
+    /// A server was silent: those of its group that nobody asks have to show that they live.
+    fn muster(&mut self, index: Index, silent: u16, now: Instant) {
+        let flight = &self.flights.slab[index];
+        if flight.state == State::Asking && !flight.wishes.has(Wishes::PROBE) {
+            self.servers.muster(flight.name(), silent, now);
+        }
     }
 
     /// The current try of a flight has failed: another one, or the flight settles.
     pub(crate) fn try_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         let flight = &self.flights.slab[index];
-        if !self.is_wanted(index)
-            || flight.tries >= self.settings.upstream.tries
-            || flight.wishes.has(Wishes::PROBE)
-        {
+        if flight.wishes.has(Wishes::PROBE) {
+            return self.probe_again(index, now, out);
+        }
+        if !self.is_wanted(index) || flight.tries >= self.settings.upstream.tries {
             return self.finish(index, None, now, out);
         }
-        // The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
+        if self.servers.is_dead(flight.name()) {
+            return self.give_up(index, now, out);
+        }
+        self.ask_second_leg(index, now, out);
+        self.ask(index, now, out);
+    }
+
+    /// Nobody is left to be asked. What was asked may still be answered until its time is over: whoever forges ICMP errors
+    /// must not end a question.
+    fn give_up(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let flight = &self.flights.slab[index];
+        if flight.deadline > now {
+            let ceiling = self.settings.upstream.timeout;
+            let wait = |attempt: &Attempt| self.servers.list[usize::from(attempt.server)].wait(1, ceiling);
+            let wait = flight.attempts().last().map_or(Span::ZERO, wait);
+            self.set_deadline(index, flight.deadline.min(now + wait));
+        } else {
+            self.finish(index, None, now, out);
+        }
+    }
+
+    /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
+    pub(crate) fn ask_second_leg(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let flight = &mut self.flights.slab[index];
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
-            self.flights.slab[index].stagger = None;
+            flight.stagger = None;
             self.ask_seconds(index, now, out);
         }
-        self.ask(index, now, out);
+    }
+
+    /// A question of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
+    fn probe_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let flight = &self.flights.slab[index];
+        let Some(&first) = flight.attempts().first() else { return self.finish(index, None, now, out) };
+        let is_over = now - first.sent >= self.settings.upstream.timeout;
+        let server = &self.servers.list[usize::from(first.server)];
+        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
+            return self.ask_server(index, first.server, now, out);
+        }
+        self.probe_ended(first.server, now);
+        self.finish(index, None, now, out);
+    }
+
+    fn probe_ended(&mut self, server: u16, now: Instant) {
+        let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
+        self.servers.list[usize::from(server)].probed_in_vain(now, urgent, jitter);
     }
 
     /// Asks a server that counts as dead whether it lives.
@@ -287,8 +355,9 @@ impl Engine {
             subnet: None,
         };
         let Engine { flights, random, settings, servers, .. } = self;
-        if let Some(index) = prepare(flights, random, settings, servers, &question) {
-            self.ask_server(index, server, now, out);
+        match prepare(flights, random, settings, servers, &question) {
+            Some(index) => self.ask_server(index, server, now, out),
+            None => self.probe_ended(server, now),
         }
     }
 
@@ -321,18 +390,30 @@ impl Engine {
         }
     }
 
-    /// A server has died: clients for whom there are expired data wait no more where no other server lives.
+    /// A server has died: what it was asked last is asked of others now. Where no other server lives, clients for whom there
+    /// are expired data wait no more, and no probe makes a long pause.
     #[cold]
     pub(crate) fn hasten(&mut self, now: Instant) {
         for index in 0..self.flights.slab.touched() {
             let flight = &self.flights.slab[index];
-            if flight.state == State::Asking
-                && flight.patience.is_some()
-                && self.servers.is_dead(flight.name())
+            if flight.state != State::Asking || flight.wishes.has(Wishes::PROBE) {
+                continue;
+            }
+            if self.servers.is_dead(flight.name()) {
+                if flight.patience.is_some() {
+                    self.set_patience(index, now);
+                }
+            } else if flight
+                .attempts()
+                .last()
+                .is_some_and(|attempt| self.servers.list[usize::from(attempt.server)].dead)
+                && flight.tries < self.settings.upstream.tries
             {
-                self.set_patience(index, now);
+                self.set_deadline(index, now);
             }
         }
+        let jitter = self.random.bits();
+        self.servers.hasten_probes(now, jitter);
     }
 
     /// Asks the A leg for every client of a AAAA flight that may need it.
@@ -412,6 +493,11 @@ fn prepare(
     flight.scope = 0;
     flight.plain = false;
     flight.bare = false;
+    flight.no_opt = false;
+    flight.repeats = false;
+    flight.held_back = false;
+    flight.waits_on = false;
+    flight.is_private = false;
     flight.baked = false;
     flight.doubted = false;
     flight.qtype = question.qtype;

@@ -193,6 +193,18 @@ counters! {
     UpstreamCookieLost = "upstream_cookies_total" {"result": "lost"};
     /// Tries that were not answered in time.
     Timeouts = "upstream_timeouts_total" {};
+    /// Questions that were late and asked once more while their try may still be answered.
+    RepeatedEarly = "upstream_repetitions_total" {"result": "sent"};
+    /// Of these, those that were answered before what they repeat.
+    RepeatHelped = "upstream_repetitions_total" {"result": "helped"};
+    /// Questions that were late and had to wait, as the budget for repetitions was used up.
+    HeldBack = "upstream_repetitions_total" {"result": "held_back"};
+    /// Questions to which an upstream had nothing but a referral.
+    Lame = "upstream_useless_total" {"reason": "lame"};
+    /// Questions whose reply was truncated over TCP, too.
+    CutOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
+    /// Questions asked again without EDNS: the upstream replied FORMERR or NOTIMP.
+    EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.
     Unreachable = "upstream_unreachable_total" {};
     /// Replies with an error that made another upstream be asked.

@@ -21,6 +21,7 @@ use crate::key::HashKey;
 use crate::links::{Links, Release};
 use crate::random::Random;
 use crate::rate::{Rates, Verdict};
+use crate::repeat::Budget;
 use crate::servers::Servers;
 use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
@@ -42,6 +43,7 @@ pub struct Engine {
     pub(crate) waiters: Slab<Waiter>,
     pub(crate) ledger: Ledger,
     pub(crate) servers: Servers,
+    pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) held: Held,
     pub(crate) chains: Chains,
@@ -72,6 +74,7 @@ impl Engine {
         rates.configure(settings.queries_per_client, settings.responses_per_client);
         Engine {
             servers: Servers::new(&settings.upstream),
+            budget: Budget::default(),
             settings,
             // Two legs for every client question, and a probe for every server.
             flights: Flights::new(2 * capacity.pending + 2 * crate::limits::UPSTREAMS),
@@ -417,7 +420,7 @@ impl Machine for Engine {
         let mut next = None;
         let mut has_died = false;
         for number in 0..self.servers.list.len() {
-            has_died |= core::mem::take(&mut self.servers.list[number].has_died);
+            has_died |= self.servers.list[number].take_has_died();
             if self.servers.list[number].probe_due(now) {
                 self.probe(number as u16, now, out);
             }
@@ -425,7 +428,7 @@ impl Machine for Engine {
                 next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
             }
         }
-        if has_died && !self.cache.is_off() {
+        if has_died {
             self.hasten(now);
         }
         // Probes have set deadlines of their own.

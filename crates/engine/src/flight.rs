@@ -78,6 +78,25 @@ pub struct Attempt {
     pub with_subnet: bool,
     /// A cookie went with it.
     pub with_cookie: bool,
+    /// An OPT record went with it.
+    pub with_opt: bool,
+    /// It repeats one that may still be answered (`repeat.rs`).
+    pub is_repetition: bool,
+}
+
+impl Attempt {
+    /// None.
+    pub const NONE: Attempt = Attempt {
+        link: Link::NOWHERE,
+        id: 0,
+        server: 0,
+        sent: Instant(0),
+        failed: false,
+        with_subnet: false,
+        with_cookie: false,
+        with_opt: false,
+        is_repetition: false,
+    };
 }
 
 /// Where a flight stands.
@@ -102,6 +121,15 @@ pub struct Flight {
     pub plain: bool,
     /// The same of the cookie.
     pub bare: bool,
+    /// The same of the OPT record.
+    pub no_opt: bool,
+    /// Its next try repeats one that is only late (`repeat.rs`).
+    pub repeats: bool,
+    /// It had to wait with some try; its current try is late, and waits on.
+    pub held_back: bool,
+    pub waits_on: bool,
+    /// What came is not for others.
+    pub is_private: bool,
     /// It was asked with a renewed cookie after BADCOOKIE.
     pub baked: bool,
     /// A reply over UDP lacked the cookie.
@@ -142,21 +170,17 @@ pub struct Flight {
 
 impl Default for Flight {
     fn default() -> Flight {
-        let attempt = Attempt {
-            link: Link::NOWHERE,
-            id: 0,
-            server: 0,
-            sent: Instant(0),
-            failed: false,
-            with_subnet: false,
-            with_cookie: false,
-        };
         Flight {
             state: State::Free,
             over_tcp: false,
             unsent: false,
             plain: false,
             bare: false,
+            no_opt: false,
+            repeats: false,
+            held_back: false,
+            waits_on: false,
+            is_private: false,
             baked: false,
             doubted: false,
             tries: 0,
@@ -178,7 +202,7 @@ impl Default for Flight {
             group: 0,
             flushes: 0,
             held: NONE,
-            attempts: [attempt; ATTEMPTS],
+            attempts: [Attempt::NONE; ATTEMPTS],
             name: [0; 256],
         }
     }

@@ -23,8 +23,8 @@ pub const UPSTREAMS: usize = 256;
 pub const TRIES: usize = 8;
 
 /// Attempts that one question remembers, so that late replies still count: every try, the move to TCP, the question
-/// without its client subnet or its cookie, and with a renewed cookie.
-pub const ATTEMPTS: usize = TRIES + 5;
+/// without its client subnet, its cookie or its OPT record, and with a renewed cookie.
+pub const ATTEMPTS: usize = TRIES + 6;
 
 /// Questions in flight for one name, type and class that differ in their client subnets; further subnets are asked for
 /// without one. Each such question has an ID of its own, so a forged reply that hits the right port fits one of

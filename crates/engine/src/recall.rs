@@ -126,7 +126,7 @@ impl Engine {
             return false;
         }
         let (_, qtype) = self.sought(waiter);
-        let Engine { cache, waiters, chains, servers, settings, key, .. } = self;
+        let Engine { cache, waiters, chains, servers, settings, key, random, .. } = self;
         let state = &waiters[waiter];
         let class = state.asks_for().1;
         if class != Class::IN || !state.wishes.has(Wishes::RD) || state.subnet.is_some() {
@@ -147,7 +147,11 @@ impl Engine {
         let is_fresh = entry.expires() > now;
         let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
         // At once when a try has just failed, or would fail, or this client has waited long enough already.
-        let is_stale = has_stale && (entry.again() > now || state.impatient || servers.is_dead(name));
+        let is_stale = has_stale
+            && (entry.again() > now
+                || state.impatient
+                || servers.is_dead(name)
+                || servers.is_frozen(name, now, |bound| random.below(bound)));
         let is_impatient = state.impatient;
         waiters[waiter].has_stale = has_stale;
         if !is_fresh && !is_stale {

@@ -85,7 +85,10 @@ impl Engine {
     ) {
         let flight = &self.flights.slab[index];
         // After a reload its name may belong to other upstreams, for whom the former ones do not speak.
-        if !self.is_cacheable(&flight.question()) || flight.group != self.servers.group_number(flight.name())
+        let is_private = flight.is_private && flight.wishes.has(Wishes::DO);
+        if is_private
+            || !self.is_cacheable(&flight.question())
+            || flight.group != self.servers.group_number(flight.name())
         {
             return self.settle_with(index, reply, now, out);
         }

@@ -7,6 +7,7 @@ use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::{Link, Outbox};
 use crate::flight::{State, Wishes};
+use crate::lame::is_lame;
 use crate::settings::Transport;
 use crate::slab::{Index, NONE};
 use crate::time::Instant;
@@ -116,11 +117,20 @@ impl Engine {
         if attempt.with_subnet && !self.heeds_subnet(index, place, message, now, out) {
             return;
         }
-        self.servers.list[attempt.server as usize].answered(now - attempt.sent);
+        if attempt.is_repetition {
+            self.repetition_helped();
+        }
+        if self.servers.list[attempt.server as usize].answered(now - attempt.sent) {
+            self.servers.thaw(attempt.server, now);
+        }
+        if self.flights.slab[index].wishes.has(Wishes::PROBE) {
+            let jitter = self.random.bits();
+            let is_failure = is_failure(message) || is_lame(message);
+            self.servers.list[usize::from(attempt.server)].probed(now, is_failure, jitter);
+            return self.finish(index, Some(message), now, out);
+        }
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        let is_probe = self.flights.slab[index].wishes.has(Wishes::PROBE);
-        let is_cut = message.flags().contains(Flags::TC) && !is_probe;
-        if over_udp && is_cut {
+        if over_udp && message.flags().contains(Flags::TC) {
             return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
         }
         if self.asks_for_cookie(index, place, message, now, out) {
@@ -129,19 +139,33 @@ impl Engine {
         if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
             return;
         }
-        if self.is_wanted(index) && (is_cut || is_failure(message)) {
-            self.flights.slab[index].attempts[place].failed = true;
-            if self.asks_another(index, attempt.server) {
-                self.counters.count(Counter::Failover);
-                return self.ask(index, now, out);
-            }
-            if self.waits_for_another(index, attempt.server) {
-                return;
-            }
+        if self.asks_without_edns(index, place, message, now, out) {
+            return;
         }
-        // What it thinks of our cookies is nothing to the client; what is cut over TCP, too, would look like the whole answer
-        // (RFC 2181 section 9).
-        let reply = Some(message).filter(|message| !is_cut && message.rcode() != Rcode::BADCOOKIE);
+        let is_useless = self.is_useless(index, message, over_udp);
+        if is_useless || is_failure(message) {
+            self.flights.slab[index].attempts[place].failed = true;
+            if self.is_wanted(index) && !is_bogus(message) {
+                if self.asks_another(index, attempt.server) {
+                    self.counters.count(Counter::Failover);
+                    return self.ask(index, now, out);
+                }
+                if self.waits_for_another(index, attempt.server) {
+                    return;
+                }
+            }
+            if is_useless {
+                let is_cut = message.flags().contains(Flags::TC);
+                self.counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
+                return self.finish_useless(index, message, now, out);
+            }
+        } else {
+            self.credit(index, attempt.server, now);
+        }
+        self.flights.slab[index].is_private = !attempt.with_opt;
+        // What it thinks of our cookies is nothing to the client. What is cut over TCP, too, would look like the whole answer
+        // (RFC 2181 section 9), and has not come as far as this.
+        let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
         self.finish(index, reply, now, out);
     }
 
@@ -151,6 +175,22 @@ impl Engine {
         flight.waiters != NONE || flight.holders > 0
     }
 
+    /// A server has an answer: it helps, and those that failed with this question do not.
+    #[inline]
+    fn credit(&mut self, index: Index, server: u16, now: Instant) {
+        self.servers.list[usize::from(server)].helps();
+        let flight = &self.flights.slab[index];
+        if flight.attempts().len() > 1 {
+            for place in 0..flight.attempts().len() {
+                let other = self.flights.slab[index].attempts[place];
+                // What could not be sent is no failure of this kind.
+                if other.failed && other.server != server && other.link != Link::NOWHERE {
+                    self.servers.list[usize::from(other.server)].lets_down(now);
+                }
+            }
+        }
+    }
+
     /// Whether a failure that one server reports is reason to ask another one that lives and was not asked yet.
     fn asks_another(&self, index: Index, server: u16) -> bool {
         let flight = &self.flights.slab[index];
@@ -158,6 +198,7 @@ impl Engine {
             && self.servers.group(flight.name()).iter().any(|&other| {
                 other != server
                     && !self.servers.list[other as usize].dead
+                    && !self.servers.list[other as usize].is_failing()
                     && flight.attempts().iter().all(|attempt| attempt.server != other)
             })
     }
@@ -253,7 +294,7 @@ impl Engine {
     }
 }
 
-/// Whether a reply is a failure of the server. A bogus answer is none: it is an answer.
+/// Whether a reply is a failure of the server. One for a bogus answer is not: it is an answer.
 fn is_failure(message: &Message<'_>) -> bool {
     matches!(
         message.rcode(),

@@ -1,9 +1,12 @@
-//! The upstream servers: what is known of each (round trip, life), and which one is asked next.
+//! The upstream servers: what is known of each (round trip; life, in `breaker.rs`), and which one is asked next.
 //!
-//! Waiting times follow the measured round trip as in RFC 6298, not a constant. A dead server is found by its
-//! silence and probed until it lives.
+//! Waiting times follow the measured round trip as in RFC 6298, not a constant. Each try has an ID of its own, so it is
+//! known which one a reply belongs to, and late replies are measured like any other (the ambiguity that Karn's algorithm
+//! avoids does not arise).
 
+use crate::breaker::Breaker;
 use crate::counters::DURATION_BOUNDS_US;
+use crate::edns::Edns;
 use crate::settings::{Select, Settings, Upstream};
 use crate::time::{Instant, Span};
 use crate::vouch::Vouch;
@@ -17,16 +20,8 @@ const SHORTEST_WAIT: Span = Span::from_millis(50);
 /// However steady the round trip is, a reply may be later by this part of it: a wait that ends with the round trip itself
 /// asks every question twice (RFC 6298 section 2.3 has the granularity of the clock for that).
 const MARGIN: u64 = 4;
-/// Tries without a reply in a row after which a server is asked whether it lives: a few names whose own servers are
-/// silent look the same from here, and must not make all upstreams seem dead.
-const SILENCE: u32 = 8;
-/// What a refused connection or an ICMP error weighs, in silent tries: the second one in a row decides.
-const REFUSAL: u32 = 4;
 /// With `select = "fastest"`, one question in so many goes to any server.
 const EXPLORE: u64 = 64;
-/// A dead server is probed so often.
-const PROBE_INTERVAL: Span = Span::from_millis(500);
-
 /// What kind of question went to a server, for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -54,20 +49,17 @@ pub struct Server {
     /// Smoothed round trip; none before the first reply.
     pub round_trip: Option<Span>,
     variance: Span,
-    silent: u32,
-    /// It was silent for so long that it is asked whether it lives.
-    suspected: bool,
     /// Whether it counts as dead.
     pub dead: bool,
-    probe_at: Instant,
-    /// It died since somebody looked.
-    pub(crate) has_died: bool,
+    /// What else is known of its life.
+    pub(crate) breaker: Breaker,
     /// Whether the current configuration names it.
     pub configured: bool,
     /// The link that new questions take, by transport (UDP, TCP).
     pub(crate) current: [Option<u16>; 2],
-    /// What is known of its cookies.
+    /// What is known of its cookies, and of its EDNS.
     pub(crate) vouch: Vouch,
+    pub(crate) edns: Edns,
     /// Questions sent, by [`Kind`].
     pub asked: [u64; 4],
     /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
@@ -77,19 +69,17 @@ pub struct Server {
 }
 
 impl Server {
-    fn new(address: SocketAddr) -> Server {
+    pub(crate) fn new(address: SocketAddr) -> Server {
         Server {
             address,
             round_trip: None,
             variance: Span::ZERO,
-            silent: 0,
-            suspected: false,
             dead: false,
-            probe_at: Instant(0),
-            has_died: false,
+            breaker: Breaker::default(),
             configured: true,
             current: [None; 2],
             vouch: Vouch::default(),
+            edns: Edns::default(),
             asked: [0; 4],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
             duration_sum_ns: 0,
@@ -110,45 +100,7 @@ impl Server {
             DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
         self.durations[bucket] += 1;
         self.duration_sum_ns += sample.0;
-        self.silent = 0;
-        self.suspected = false;
-        core::mem::take(&mut self.dead)
-    }
-
-    /// A try was not answered in time.
-    pub fn silent(&mut self, now: Instant) {
-        self.silent = self.silent.saturating_add(1);
-        if !self.dead && !self.suspected && self.silent >= SILENCE {
-            self.suspected = true;
-            self.probe_at = now;
-        }
-    }
-
-    /// A probe was not answered in time: a suspected server counts as dead from now on.
-    pub fn probe_unanswered(&mut self, now: Instant) {
-        if self.suspected {
-            self.die(now);
-        }
-    }
-
-    /// The server cannot be reached. The second time in a row it counts as dead: that needs no probe.
-    pub fn refused(&mut self, now: Instant) {
-        self.silent = self.silent.saturating_add(REFUSAL);
-        if !self.dead && self.silent >= SILENCE {
-            self.die(now);
-        }
-    }
-
-    fn die(&mut self, now: Instant) {
-        self.dead = true;
-        self.has_died = true;
-        self.suspected = false;
-        self.probe_at = now + PROBE_INTERVAL;
-    }
-
-    /// How long a probe waits: a server that is only suspected is to be judged soon, a dead one may take its time.
-    pub fn probe_wait(&self, ceiling: Span) -> Span {
-        if self.suspected { self.wait(1, ceiling) } else { ceiling }
+        self.lives()
     }
 
     /// How long try number `attempt` (from 0) over UDP waits: the estimate, doubled with every try, under the
@@ -162,31 +114,19 @@ impl Server {
         };
         Span((estimate.0 << attempt.min(8)).min(ceiling.0))
     }
-
-    /// Whether a probe is due; the next one is then set.
-    pub fn probe_due(&mut self, now: Instant) -> bool {
-        let due = self.next_probe().is_some_and(|at| now >= at);
-        if due {
-            self.probe_at = now + PROBE_INTERVAL;
-        }
-        due
-    }
-
-    /// When the next probe is due.
-    pub fn next_probe(&self) -> Option<Instant> {
-        ((self.dead || self.suspected) && self.configured).then_some(self.probe_at)
-    }
 }
 
 /// All servers, and the groups that names belong to.
 pub struct Servers {
     /// The servers by number; numbers stay while questions to them are in flight.
     pub list: Vec<Server>,
-    default: Vec<u16>,
+    pub(crate) default: Vec<u16>,
     /// Zones, those with the most octets first, so the first match is the longest.
-    zones: Vec<(Box<[u8]>, Vec<u16>)>,
+    pub(crate) zones: Vec<(Box<[u8]>, Vec<u16>)>,
     /// The number of the default group, and those of the zones.
-    numbers: Vec<u32>,
+    pub(crate) numbers: Vec<u32>,
+    /// Of each group: since when it thaws, and for how long (`breaker.rs`).
+    pub(crate) thaws: Vec<(Instant, Span)>,
     /// Groups that have a number: the zone (the root for the default group) and its servers.
     known: Vec<(u32, Box<[u8]>, Vec<SocketAddr>)>,
     /// The next number.
@@ -201,6 +141,7 @@ impl Servers {
             default: Vec::new(),
             zones: Vec::new(),
             numbers: Vec::new(),
+            thaws: Vec::new(),
             known: Vec::new(),
             fresh: 0,
         };
@@ -234,6 +175,7 @@ impl Servers {
             .collect();
         self.zones.sort_by_key(|(name, _)| core::cmp::Reverse(name.len()));
         self.number_groups(upstream);
+        self.thaws = vec![(Instant(0), Span::ZERO); self.numbers.len()];
     }
 
     /// A group keeps its number while its zone and its servers stay what they are: what one group said is never given
@@ -271,8 +213,14 @@ impl Servers {
     /// The number of the group that a name belongs to: another one after a reload that changed the group.
     #[inline]
     pub fn group_number(&self, name: &[u8]) -> u32 {
+        self.numbers[self.group_place(name)]
+    }
+
+    /// The place of a name's group: 0 is the default one, and the zones follow.
+    #[inline]
+    pub(crate) fn group_place(&self, name: &[u8]) -> usize {
         let zone = self.zones.iter().position(|(zone, _)| wire::is_at_or_below(name, zone));
-        self.numbers[zone.map_or(0, |zone| zone + 1)]
+        zone.map_or(0, |zone| zone + 1)
     }
 
     /// Whether every server that a name could be asked of is dead.
@@ -340,10 +288,15 @@ impl Servers {
             Select::Fastest => self.list[number as usize].round_trip.map_or(0, |span| span.0),
         };
         let cost = |&(place, &number): &(usize, &u16)| {
-            // A living server that was silent once comes before a dead one, one that was silent twice after it.
-            (tries(number) + 2 * u32::from(self.list[number as usize].dead), rank(place, number))
+            (tries(number) + self.list[usize::from(number)].handicap(), rank(place, number))
         };
-        group.iter().enumerate().min_by_key(cost).map(|(_, &number)| number)
+        let chosen = group.iter().enumerate().min_by_key(cost).map(|(_, &number)| number)?;
+        // Of dead ones alone any may be the first that is back.
+        let is_first = || group.iter().all(|&number| tries(number) == 0);
+        if self.list[usize::from(chosen)].dead && is_first() {
+            return Some(group[random.below(group.len() as u64) as usize]);
+        }
+        Some(chosen)
     }
 }
 
@@ -369,46 +322,5 @@ mod tests {
         assert_eq!(server.wait(7, ceiling), ceiling);
         server.answered(Span::from_millis(400));
         assert!(server.wait(0, ceiling) > Span::from_millis(400));
-    }
-
-    #[test]
-    fn silence_kills_and_one_reply_revives() {
-        let mut server = server();
-        for _ in 1..SILENCE {
-            server.silent(Instant(0));
-        }
-        assert_eq!(server.next_probe(), None);
-        server.silent(Instant(0));
-        assert!(server.probe_due(Instant(0)) && !server.dead, "it is asked whether it lives");
-        server.probe_unanswered(Instant(0));
-        assert!(server.dead && !server.probe_due(Instant(0)));
-        assert!(server.probe_due(Instant(0) + PROBE_INTERVAL));
-        assert!(!server.probe_due(Instant(0) + PROBE_INTERVAL));
-        assert!(server.answered(Span::from_millis(1)));
-        assert!(!server.dead);
-    }
-
-    #[test]
-    fn a_reply_in_between_keeps_a_lossy_server_alive() {
-        let mut server = server();
-        for _ in 0..100 {
-            for _ in 0..SILENCE - 1 {
-                server.silent(Instant(0));
-            }
-            server.answered(Span::from_millis(1));
-        }
-        assert_eq!((server.dead, server.next_probe()), (false, None));
-    }
-
-    #[test]
-    fn a_probe_that_is_answered_clears_the_suspicion() {
-        let mut server = server();
-        for _ in 0..SILENCE {
-            server.silent(Instant(0));
-        }
-        assert!(server.probe_due(Instant(0)));
-        server.answered(Span::from_millis(1));
-        server.probe_unanswered(Instant(0));
-        assert_eq!((server.dead, server.next_probe()), (false, None));
     }
 }

@@ -52,6 +52,12 @@ impl<T: Default> Slab<T> {
         self.len() == self.capacity
     }
 
+    /// Whether more than half of all slots are taken.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        2 * self.len() > self.capacity
+    }
+
     /// Slots that were ever used: a bound for walks over all records.
     pub fn touched(&self) -> Index {
         self.records.len() as Index

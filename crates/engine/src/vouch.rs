@@ -132,6 +132,12 @@ impl Vouch {
         self.left_out_until = now + LEFT_OUT;
     }
 
+    /// Whether over UDP nothing is believed without its cookie.
+    #[inline]
+    pub(crate) fn is_expected(&self) -> bool {
+        self.expected
+    }
+
     /// The option's data for a question over a link with this client cookie: the server's follows if it belongs to that.
     /// None: without a cookie. `bare`: the question was not understood with one.
     #[inline]

@@ -4,9 +4,10 @@
 use crate::cli::{Ctl, CtlCommand};
 use crate::config::control_socket;
 use crate::metrics::Metrics;
-use crate::running::Running;
+use crate::running::{Running, View};
 use crate::shelf;
 use crate::version;
+use engine::breaker::State;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -154,13 +155,35 @@ async fn status(running: &Running) -> String {
     line("streams", running.streams.connections().to_string());
     if let Some(first) = alive.first() {
         for server in &first.servers {
-            let up =
-                alive.iter().flat_map(|view| &view.servers).any(|s| s.address == server.address && !s.dead);
+            let told = |view: &&Arc<View>| {
+                let found = view.servers.iter().find(|other| other.address == server.address);
+                found.map(engine::servers::Server::state)
+            };
+            let states: Vec<State> = alive.iter().filter_map(told).collect();
             let trip = server.round_trip.map_or("not measured".into(), |span| {
                 format!("round trip {:.1} ms", span.as_secs_f64() * 1e3)
             });
-            line("upstream", format!("{} {}, {trip}", server.address, if up { "up" } else { "down" }));
+            line("upstream", format!("{} {}, {trip}", server.address, standing(&states)));
         }
+    }
+    text
+}
+
+/// How an upstream stands, as the breakers of all workers have it.
+fn standing(states: &[State]) -> String {
+    let up = states.iter().any(|state| matches!(state, State::Closed | State::HalfOpen));
+    let mut text = if up { "up" } else { "down" }.to_owned();
+    let mut separator = " (";
+    for state in [State::Closed, State::HalfOpen, State::Open, State::Failing] {
+        let workers = states.iter().filter(|&&other| other == state).count();
+        // A server all of whose breakers are closed is as everybody expects it.
+        if workers > 0 && (state != State::Closed || workers < states.len()) {
+            let _ = write!(text, "{separator}{} for {workers}", state.word());
+            separator = ", ";
+        }
+    }
+    if separator == ", " {
+        text.push_str(" of the workers)");
     }
     text
 }

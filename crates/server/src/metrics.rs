@@ -4,6 +4,7 @@
 use crate::running::{Running, View};
 use crate::version;
 use engine::Counter;
+use engine::breaker::State;
 use engine::counters::DURATION_BOUNDS_US;
 use engine::servers::{Kind, Server};
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ impl Metrics {
             let sum_ns = seen.iter().map(|server| server.duration_sum_ns).sum();
             self.histogram("upstream_duration_seconds", &[("upstream", address)], &durations, sum_ns);
             // Up as long as one worker hears from it: others may not have asked.
-            let up = seen.iter().any(|server| !server.dead);
+            let up = seen.iter().any(|server| !matches!(server.state(), State::Open | State::Failing));
             self.gauge("upstream_up", &[("upstream", address)], f64::from(u8::from(up)));
         }
     }
@@ -208,6 +209,11 @@ fn help(name: &str) -> &'static str {
         "upstream_queries_total" => "Questions to upstreams.",
         "upstream_duration_seconds" => "Time from a question to an upstream to its reply.",
         "upstream_up" => "Whether an upstream answers.",
+        "upstream_repetitions_total" => {
+            "Questions that were late and were asked once more while they may still be answered, or had to wait."
+        }
+        "upstream_useless_total" => "Replies that are well formed and no answers, by reason.",
+        "upstream_edns_refused_total" => "Questions asked again without EDNS.",
         "upstream_tcp_total" => "Questions moved to TCP, by reason.",
         "upstream_timeouts_total" => "Tries that were not answered in time.",
         "upstream_failovers_total" => "Replies with an error after which another upstream was asked.",

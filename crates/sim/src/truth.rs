@@ -119,6 +119,8 @@ pub struct Said {
     pub cut: bool,
     /// The records at the end have a signature.
     pub signed: bool,
+    /// It refers to others.
+    pub lame: bool,
 }
 
 impl Said {
@@ -143,6 +145,15 @@ impl Said {
     /// Whether it has what was asked for.
     pub fn is_answer(&self, rtype: u16) -> bool {
         rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty()
+    }
+
+    /// What it comes to, over UDP or not: a referral to who asked for recursion (`rd`), and a message that is cut over TCP,
+    /// are failures of the server, of which a client is told that no authority can be reached.
+    pub fn in_effect(self, over_udp: bool, rd: bool) -> Said {
+        match self.lame && rd || self.cut && !over_udp {
+            true => Said { rcode: 2, ede: Some(22), ..Said::default() },
+            false => self,
+        }
     }
 
     /// Whether it is neither data nor their absence.

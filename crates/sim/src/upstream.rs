@@ -18,6 +18,8 @@ pub enum Arrival {
         bytes: Vec<u8>,
         /// Content, of a reply that has to be believed.
         said: Option<(Key, Rc<Said>)>,
+        /// The question had no OPT record, so nobody sees whether signatures were wanted.
+        is_plain: bool,
     },
     /// An ICMP error, or the end of a connection.
     Failure,
@@ -48,6 +50,11 @@ pub fn key_of(truth: &Truth, asked: &[u8]) -> Option<Key> {
         rtype: u16::from_be_bytes([rest[0], rest[1]]),
         bits: Bits { rd: flags & 0x0100 != 0, cd: flags & 0x0010 != 0, ad: flags & 0x0020 != 0, dnssec_ok },
     })
+}
+
+/// Whether a question has no OPT record.
+pub fn is_plain(asked: &[u8]) -> bool {
+    asked[11] == 0
 }
 
 /// Decides what becomes of a question to the `server`-th upstream.
@@ -101,9 +108,10 @@ pub fn fate(
         Mood::AaaaError(rcode) if is_aaaa => error(rcode, None),
         Mood::NoEdns => {
             edns = false;
-            error(1, None)
+            // It understands questions without an OPT record.
+            if is_plain(&asked.bytes) { said } else { error(1, None) }
         }
-        Mood::Lame => Said::default(),
+        Mood::Lame => Said { lame: true, ..Said::default() },
         Mood::TruncationLoop => Said { cut: true, ..Said::default() },
         Mood::Truncates if asked.over_udp => Said { cut: true, ..said },
         Mood::WrongQuestion => {
@@ -187,16 +195,18 @@ pub fn fate(
             _ => {}
         }
     }
-    // Over UDP it is asked for again over TCP; what is cut there, too, is as good as nothing.
-    let is_cut = said.cut;
-    let is_fine = mood == Mood::Good || mood == Mood::Liar || is_cut && asked.over_udp;
-    fate.is_trouble = !is_fit || delay > LATE || said.is_failure() || !is_fine || is_cut && !asked.over_udp;
+    // It is asked for again over TCP; what is cut there, too, is a failure.
+    let is_cut = said.cut && asked.over_udp;
+    let is_fine = mood == Mood::Good || mood == Mood::Liar || is_cut;
+    fate.is_trouble = !is_fit || delay > LATE || said.is_failure() || !is_fine || said.cut && !asked.over_udp;
     fate.mood = if is_cut { "truncated" } else { "answered" };
-    let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(said)));
+    let is_plain = is_plain(&asked.bytes);
+    let in_effect = said.in_effect(asked.over_udp, flags & 0x0100 != 0);
+    let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(in_effect)));
     if chance.permille(weather.duplicates) && asked.over_udp {
         let later = delay + weather.delay(chance);
-        fate.arrivals.push((later, Arrival::Message { bytes: bytes.clone(), said: said.clone() }));
+        fate.arrivals.push((later, Arrival::Message { bytes: bytes.clone(), said: said.clone(), is_plain }));
     }
-    fate.arrivals.push((delay, Arrival::Message { bytes, said }));
+    fate.arrivals.push((delay, Arrival::Message { bytes, said, is_plain }));
     fate
 }

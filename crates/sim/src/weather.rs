@@ -19,7 +19,7 @@ pub enum Mood {
     Error(u8),
     /// An RCODE to AAAA questions.
     AaaaError(u8),
-    /// FORMERR, without an OPT record, to questions that have one: all.
+    /// FORMERR, without an OPT record, to questions that have one.
     NoEdns,
     /// An empty answer that refers to others.
     Lame,

@@ -10,8 +10,8 @@ use crate::message::QUESTION;
 use crate::pending::Pending;
 use crate::siege::unbelieved;
 use crate::timeline::{Heard, Key, Timeline};
-use crate::truth::{MILLI, SECOND, Said, Truth, zone_of};
-use crate::upstream::{Arrival, fate, key_of};
+use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
+use crate::upstream::{Arrival, fate, is_plain, key_of};
 use crate::weather::{SERVERS, Weather};
 use crate::wires::{Asked, Wires, instant};
 use engine::{Capacity, Engine, Link, Machine, Transport};
@@ -387,7 +387,7 @@ impl World {
                 self.timeline.upset(None, self.now);
                 self.engine.unreachable(instant(self.now), via, &mut self.wires);
             }
-            Arrival::Message { bytes, said } => {
+            Arrival::Message { bytes, said, is_plain } => {
                 if is_forged && opened.is_hit(&bytes) {
                     // Luck of one in millions is not what is tested.
                     return;
@@ -396,7 +396,14 @@ impl World {
                 let before = unbelieved(&self.engine);
                 self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
                 if let Some((key, said)) = said {
-                    self.hear(key, said, unbelieved(&self.engine) == before);
+                    // What came without an OPT record may have been for who wanted signatures, and is no news for others.
+                    let is_believed = unbelieved(&self.engine) == before && !is_plain;
+                    self.hear(key, said.clone(), is_believed, true);
+                    if is_plain {
+                        // It is the answer then, but is not kept.
+                        let bits = Bits { dnssec_ok: true, ..key.bits };
+                        self.hear(Key { bits, ..key }, said, is_believed, false);
+                    }
                 } else {
                     self.timeline.noise = self.now;
                 }
@@ -406,16 +413,16 @@ impl World {
     }
 
     /// A reply that fits came. `is_believed`: the engine did not count it as one that it does not believe.
-    fn hear(&mut self, key: Key, said: Rc<Said>, is_believed: bool) {
+    fn hear(&mut self, key: Key, said: Rc<Said>, is_believed: bool, may_be_kept: bool) {
         let config = self.config();
-        let is_kept = config.cache > 0 && key.bits.rd;
+        let is_kept = config.cache > 0 && key.bits.rd && may_be_kept;
         let (least, most) = config.ttl_range;
         let is_raw = self.configs.len() > 1 && self.reloaded + 15 * SECOND > self.now - self.jumped;
         let heard = Heard {
             at: self.now,
             life: if is_kept { life(&said, key.rtype, config) } else { None },
             is_raw,
-            is_news: is_believed && !is_raw && !said.is_failure() && !said.cut,
+            is_news: is_believed && may_be_kept && !is_raw && !said.is_failure() && !said.cut,
             range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
             said,
         };
@@ -450,7 +457,10 @@ impl World {
         self.tally.asked += 1;
         let key = key_of(&self.truth, &asked.bytes);
         if let Some(key) = key {
-            self.judge_the_flight(key, asked);
+            // Flights that differ in DO look the same without an OPT record.
+            if !is_plain(&asked.bytes) {
+                self.judge_the_flight(key, asked);
+            }
             let group = usize::from(zone_of(key.name) == 3);
             // Questions go on over a reload, perhaps at a server that is named no longer.
             if self.configs.len() == 1 && !self.configs[0].servers[group].contains(&asked.upstream) {
@@ -470,6 +480,10 @@ impl World {
             )
         });
         if fate.is_trouble {
+            if let Some(key) = key.filter(|_| is_plain(&asked.bytes)) {
+                let bits = Bits { dnssec_ok: true, ..key.bits };
+                self.timeline.upset(Some(Key { bits, ..key }), self.now);
+            }
             match key {
                 Some(key) => self.timeline.upset(Some(key), self.now),
                 None => self.timeline.any_trouble = Some(self.now),
@@ -481,7 +495,7 @@ impl World {
                 self.forger.watch(asked.link, &asked.bytes, asked.over_udp, within, &mut self.chance);
             for forgery in forgeries {
                 self.tally.forged += 1;
-                let arrival = Arrival::Message { bytes: forgery.bytes, said: None };
+                let arrival = Arrival::Message { bytes: forgery.bytes, said: None, is_plain: false };
                 self.schedule(
                     self.now + forgery.after,
                     Event::Arrives { via: forgery.via, arrival, is_forged: true },

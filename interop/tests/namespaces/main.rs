@@ -13,4 +13,5 @@ mod reply_addresses;
 mod resolution;
 mod steering;
 mod stream;
+mod weather;
 mod web;

@@ -1,6 +1,8 @@
 //! What is tried in virtual time.
 
+mod bad_upstreams;
 mod believed;
+mod breakers;
 mod cached;
 mod chains;
 mod cookies;
@@ -19,6 +21,7 @@ mod overload;
 mod own;
 mod pending;
 mod reload;
+mod repeating;
 mod scenario;
 mod script;
 mod storm;

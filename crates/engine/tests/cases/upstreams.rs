@@ -104,7 +104,7 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
     assert_eq!(dead(&world), [false, false]);
     world.run(Span::from_millis(500));
     assert_eq!(dead(&world), [true, false]);
-    // Skipped: nobody waits any more; but probed twice a second with a question for the root.
+    // Skipped: nobody waits any more; but probed, less and less often, with a question for the root.
     let before = world.asked.len();
     for number in 100..120 {
         let token = ask_and_wait(&mut world, number, Span::from_millis(100));
@@ -113,11 +113,11 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
         assert_eq!((answer.at - asked[0], asked.len()), (Span::from_millis(10), 1));
     }
     let to_first: Vec<_> = world.asked[before..].iter().filter(|asked| asked.upstream == first).collect();
-    assert!((3..=5).contains(&to_first.len()), "{} probes in two seconds", to_first.len());
+    assert!((2..=5).contains(&to_first.len()), "{} probes in two seconds", to_first.len());
     assert!(to_first.iter().all(|asked| asked.name() == "." && asked.qtype() == Type::NS));
     // It lives again: the next probe finds out, and it is the first again.
     alive.set(true);
-    world.run(Span::from_millis(1100));
+    world.run(Span::from_millis(5_100));
     assert!(world.engine.servers().all(|server| !server.dead));
     ask_and_wait(&mut world, 200, Span::from_millis(100));
     assert_eq!(world.asked.last().unwrap().upstream, first);

@@ -15,7 +15,7 @@ pub use answer::{Answer, canonical};
 pub use ask::{Ask, ask, client, name};
 pub use chance::Chance;
 pub use option::{COOKIE, cookie_of, octets, subnet, subnets};
-pub use reply::{Reply, Text, record};
+pub use reply::{Reply, Text, record, records};
 pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
 pub use wires::{Asked, Wires};
 

@@ -41,6 +41,8 @@ pub struct Reply {
     pub rcode: Rcode,
     /// Flags besides QR, RD and RA.
     pub flags: Flags,
+    /// The upstream resolves for others.
+    pub ra: bool,
     /// Answer, authority, additional.
     pub sections: [Vec<Text>; 3],
     pub ede: Option<u16>,
@@ -58,6 +60,7 @@ impl Default for Reply {
         Reply {
             rcode: Rcode::NOERROR,
             flags: Flags(0),
+            ra: true,
             sections: Default::default(),
             ede: None,
             edns: true,
@@ -105,7 +108,7 @@ impl Reply {
         let header = builder.header_mut();
         header.set_id(asked.header().id());
         header.set_qr(true);
-        header.set_ra(true);
+        header.set_ra(self.ra);
         header.set_rd(flags.contains(Flags::RD));
         header.set_cd(flags.contains(Flags::CD));
         header.set_aa(self.flags.contains(Flags::AA));

@@ -1,0 +1,250 @@
+//! Upstreams that reply, but not as they should: lame ones, ones without EDNS, ones that truncate for ever, ones that know
+//! only some types. What comes of that, and after how many questions.
+
+use crate::world::{
+    Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, records, settings,
+};
+use engine::breaker::State;
+use engine::{Counter, Span, Transport};
+use wire::{Flags, Rcode, Section, Type, ede};
+
+const ROUND_TRIP: Span = Span::from_millis(10);
+
+/// A world whose upstreams do what a function of their place in the configuration says; none: nothing.
+fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &Asked) -> Option<Reply> + 'static) -> World {
+    let mut settings = settings();
+    settings.upstream.forwarders = forwarders(forwarded_to);
+    let addresses = settings.upstream.forwarders.clone();
+    let mut world = World::new(settings);
+    world.upstreams(move |asked: &Asked, _: &mut Chance| {
+        let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
+        let reply = behave(place, asked);
+        reply.map(|reply| deliver(asked, ROUND_TRIP, &reply)).into_iter().collect()
+    });
+    world
+}
+
+/// The usual answer: an address, no AAAA.
+fn good(asked: &Asked) -> Reply {
+    match asked.qtype() {
+        Type::A => Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]),
+        _ => Reply::empty("example.", 60, 60),
+    }
+}
+
+/// What a server says that does not resolve for us.
+fn referral() -> Reply {
+    let authority = records(&["example. 60 IN NS ns.example."]);
+    Reply { sections: [vec![], authority, vec![]], ..Reply::default() }
+}
+
+fn has_opt(asked: &Asked) -> bool {
+    asked.message().opt().is_some()
+}
+
+fn question(world: &mut World, number: u16, qtype: Type, span: Span) -> Token {
+    let question = ask(&format!("n{number}.example."), qtype).id(number).port(number).edns(1232, false);
+    let token = world.ask(&question);
+    world.run(span);
+    token
+}
+
+/// How often a name was asked for, and without EDNS.
+fn times(world: &World, number: u16, qtype: Type) -> (usize, usize) {
+    let name = format!("n{number}.example.");
+    let asked: Vec<_> =
+        world.asked.iter().filter(|asked| asked.name() == name && asked.qtype() == qtype).collect();
+    (asked.len(), asked.iter().filter(|asked| !has_opt(asked)).count())
+}
+
+fn is_good(world: &World, token: Token) -> bool {
+    let answer = world.answer_to(token);
+    answer.rcode() == Rcode::NOERROR && !answer.records(Section::Answer).is_empty()
+}
+
+#[test]
+fn a_referral_is_a_failure_and_not_an_empty_answer() {
+    let lame: [fn() -> Reply; 2] = [referral, || Reply { ra: false, ..Reply::default() }];
+    for lame in lame {
+        let mut both = world("192.0.2.53 192.0.2.54", move |place, asked| {
+            Some(if place == 0 { lame() } else { good(asked) })
+        });
+        let token = question(&mut both, 1, Type::AAAA, Span::from_millis(100));
+        assert!(is_good(&both, token), "the other server knows");
+        assert_eq!(both.count(Counter::Failover), 2);
+        let mut alone = world("192.0.2.53", move |_, _| Some(lame()));
+        let token = question(&mut alone, 1, Type::AAAA, Span::from_millis(100));
+        let answer = alone.answer_to(token);
+        assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(ede::NO_REACHABLE_AUTHORITY)));
+        // One for each leg: nobody asks a lame server twice.
+        assert_eq!((alone.asked.len(), alone.count(Counter::Lame)), (2, 2));
+    }
+}
+
+#[test]
+fn an_empty_answer_of_a_resolver_is_one_though_it_has_no_soa() {
+    let mut world = world("192.0.2.53", |_, _| Some(Reply::default()));
+    let token = question(&mut world, 1, Type::A, Span::from_millis(100));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
+}
+
+#[test]
+fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
+    for failure in [Reply::rcode(Rcode::REFUSED), Reply::rcode(Rcode::SERVFAIL), referral()] {
+        let healed = std::rc::Rc::new(std::cell::Cell::new(false));
+        let is_healed = healed.clone();
+        let mut world = world("192.0.2.53 192.0.2.54", move |place, asked| {
+            Some(if place == 0 && !is_healed.get() { failure.clone() } else { good(asked) })
+        });
+        let first = forwarders("192.0.2.53")[0];
+        for number in 0..8 {
+            let token = question(&mut world, number, Type::A, Span::from_millis(30));
+            assert!(is_good(&world, token));
+        }
+        let states = |world: &World| world.engine.servers().map(|server| server.state()).collect::<Vec<_>>();
+        assert_eq!(states(&world), [State::Failing, State::Closed]);
+        assert!(world.engine.servers().all(|server| !server.dead), "it replies");
+        let before = world.asked.len();
+        for number in 100..200 {
+            let token = question(&mut world, number, Type::A, Span::from_millis(50));
+            assert!(is_good(&world, token));
+        }
+        let wasted = world.asked[before..].iter().filter(|asked| asked.upstream == first);
+        let (probes, questions): (Vec<_>, Vec<_>) = wasted.partition(|asked| asked.name() == ".");
+        assert_eq!(questions.len(), 0, "nobody asks it while another one answers");
+        assert!((2..=8).contains(&probes.len()), "{} probes in five seconds", probes.len());
+        healed.set(true);
+        world.run(Span::from_secs(6));
+        assert_eq!(states(&world), [State::Closed, State::Closed]);
+        question(&mut world, 300, Type::A, Span::from_millis(50));
+        assert_eq!(world.asked.last().map(|asked| asked.upstream), Some(first));
+    }
+}
+
+#[test]
+fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once() {
+    let mut world = world("192.0.2.53 192.0.2.54 192.0.2.55", |_, _| Some(Reply::rcode(Rcode::SERVFAIL)));
+    for number in 0..50 {
+        let token = question(&mut world, number, Type::A, Span::from_millis(50));
+        assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+        assert_eq!(times(&world, number, Type::A).0, 3);
+    }
+    assert!(world.engine.servers().all(|server| server.state() == State::Closed));
+}
+
+#[test]
+fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each() {
+    let cut = Reply { flags: Flags::TC, ..Reply::default() };
+    let reply = cut.clone();
+    let mut alone = world("192.0.2.53", move |_, _| Some(reply.clone()));
+    let token = question(&mut alone, 1, Type::A, Span::from_millis(100));
+    let answer = alone.answer_to(token);
+    assert_eq!((answer.rcode(), answer.flags().contains(Flags::TC)), (Rcode::SERVFAIL, false));
+    assert_eq!((alone.asked.len(), alone.count(Counter::CutOverTcp)), (2, 1));
+    let mut both = world("192.0.2.53 192.0.2.54", move |place, asked| {
+        Some(if place == 0 { cut.clone() } else { good(asked) })
+    });
+    let token = question(&mut both, 1, Type::A, Span::from_millis(100));
+    assert!(is_good(&both, token));
+}
+
+#[test]
+fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowed() {
+    let mut world = World::new(settings());
+    world.upstreams(|asked: &Asked, _: &mut Chance| match asked.transport {
+        Transport::Udp => vec![deliver(asked, ROUND_TRIP, &Reply { flags: Flags::TC, ..Reply::default() })],
+        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, what: What::Failure }],
+    });
+    let token = question(&mut world, 1, Type::A, Span::from_secs(4));
+    assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
+    assert_eq!(world.asked.len(), 4, "once over UDP, three times over TCP");
+    assert!(world.engine.servers().all(|server| !server.dead), "over UDP it replies");
+    assert_eq!(world.engine.flights(), 0);
+}
+
+#[test]
+fn a_server_without_edns_is_found_out_and_asked_without() {
+    // FORMERR or NOTIMP without an OPT record; the question sent back with FORMERR in it; nothing at all.
+    for kind in 0..4 {
+        let mut world = world("192.0.2.53", move |_, asked| {
+            let plain = Reply { edns: false, ..good(asked) };
+            match (has_opt(asked), kind) {
+                (false, _) => Some(plain),
+                (true, 0) => Some(Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) }),
+                (true, 1) => Some(Reply { edns: false, ..Reply::rcode(Rcode::NOTIMP) }),
+                (true, 2) => Some(Reply::rcode(Rcode::FORMERR).cookie("")),
+                (true, _) => None,
+            }
+        });
+        let mut spent = vec![];
+        for number in 0..12 {
+            let at = world.now;
+            let token = question(&mut world, number, Type::A, Span::from_secs(2));
+            assert!(is_good(&world, token), "kind {kind}, question {number}");
+            let (asked, plain) = times(&world, number, Type::A);
+            assert_eq!(plain, 1, "kind {kind}, question {number}");
+            spent.push((asked, (world.answer_to(token).at - at).0 / 1_000_000));
+        }
+        println!("kind {kind}: {spent:?}");
+        // After a few nothing is asked twice, and nobody waits.
+        assert!(spent[8..].iter().all(|&(asked, ms)| asked == 1 && ms == 10), "kind {kind}: {spent:?}");
+        assert!(spent.iter().all(|&(asked, ms)| asked <= 3 && ms <= 800), "kind {kind}: {spent:?}");
+        assert!(world.engine.servers().all(|server| !server.dead));
+        // Ten minutes later it may have learnt something.
+        world.run(Span::from_secs(600));
+        question(&mut world, 100, Type::A, Span::from_secs(2));
+        assert!(times(&world, 100, Type::A).0 > 1, "it was not tried again");
+    }
+}
+
+#[test]
+fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
+    let mut world = World::new(settings());
+    world.upstreams(|asked: &Asked, _: &mut Chance| {
+        let odd = asked.name().starts_with("n7.") && asked.transport == Transport::Udp;
+        let forged = Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) };
+        vec![deliver(asked, ROUND_TRIP, &if odd { forged } else { good(asked) })]
+    });
+    for number in 0..20 {
+        let token = question(&mut world, number, Type::A, Span::from_millis(100));
+        assert!(is_good(&world, token));
+        assert_eq!(times(&world, number, Type::A).1, 0, "question {number} went without EDNS");
+    }
+    assert!(world.count(Counter::TcpSuspicion) >= 1, "TCP tells the truth");
+}
+
+#[test]
+fn an_old_server_in_the_place_of_a_new_one_resolves_by_what_it_says_over_tcp() {
+    let is_old = std::rc::Rc::new(std::cell::Cell::new(false));
+    let state = is_old.clone();
+    let mut world = world("192.0.2.53", move |_, asked| {
+        let formerr = Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) };
+        Some(match (state.get(), has_opt(asked)) {
+            (false, _) => good(asked),
+            (true, true) => formerr,
+            (true, false) => Reply { edns: false, ..good(asked) },
+        })
+    });
+    question(&mut world, 0, Type::A, Span::from_millis(100));
+    is_old.set(true);
+    for number in 1..20 {
+        let token = question(&mut world, number, Type::A, Span::from_millis(200));
+        assert!(is_good(&world, token), "question {number}");
+    }
+    assert_eq!(times(&world, 19, Type::A), (1, 1));
+}
+
+#[test]
+fn a_server_that_drops_aaaa_questions_costs_time_and_no_answers() {
+    let mut world = world("192.0.2.53", |_, asked| (asked.qtype() != Type::AAAA).then(|| good(asked)));
+    for number in 0..200 {
+        let at = world.now;
+        let token = question(&mut world, number, Type::AAAA, Span::from_millis(2_000));
+        assert!(is_good(&world, token), "question {number}");
+        assert!(world.answer_to(token).at - at <= Span::from_millis(1_800), "question {number}");
+        assert!(world.engine.servers().all(|server| !server.dead), "question {number}");
+        assert_eq!(times(&world, number, Type::A).0, 1);
+    }
+    // What its silence cost in questions is what the tries allow.
+    assert!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count() <= 3 * 200);
+}

@@ -1,0 +1,244 @@
+//! What clients notice of bad weather between a DNS64 server and its upstreams, over real sockets: one of two upstreams
+//! silent or refusing, all silent or killed and back again, loss, delay. Prints tables for docs/benchmarks.md.
+//!
+//! Every server gets the same questions and the same weather; each experiment starts it anew. Needs root, `nft`, `kdig`.
+
+#![forbid(unsafe_code)]
+
+mod load;
+mod server;
+mod sky;
+
+use clap::{Parser, Subcommand};
+use load::Exchange;
+use sky::{BOTH, Scene, finish, hole, loss, refusal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Questions a second.
+const RATE: u32 = 500;
+
+/// Names that are asked again and again.
+const KNOWN: u32 = 200;
+
+/// Where names begin that are asked once.
+const FRESH: u32 = 1 << 20;
+
+/// Puts DNS64 servers into bad weather and tells what their clients notice.
+///
+/// Example: cargo run --release -p sixfold-interop --bin weather -- --devices sixfold,unbound
+#[derive(Parser)]
+struct Options {
+    /// Servers: sixfold, unbound, powerdns, bind.
+    #[arg(long, value_delimiter = ',', default_values_t = ["sixfold".to_owned()])]
+    devices: Vec<String>,
+    /// Experiments: silent, refused, dead, killed, loss, delay.
+    #[arg(long, value_delimiter = ',', default_values_t = ["silent", "refused", "dead", "killed", "loss", "delay"].map(String::from))]
+    only: Vec<String>,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Part {
+    /// A load, as a process of its own.
+    #[command(hide = true)]
+    Load { server: String, rate: u32, seconds: f64, first: u32, names: Option<u32> },
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(Part::Load { server, rate, seconds, first, names }) = options.part {
+        return load::run(&server, rate, seconds, first, names);
+    }
+    if let Some(unknown) = options.devices.iter().find(|device| !server::ALL.contains(&device.as_str())) {
+        eprintln!("weather: no server {unknown:?}: there are {}", server::ALL.join(", "));
+        return ExitCode::from(2);
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("{RATE} questions/s; load of the machine {}\n", load.split(' ').next().unwrap_or_default());
+    for experiment in &options.only {
+        match experiment.as_str() {
+            "silent" => one_of_two("one of two falls silent", &options.devices, hole),
+            "refused" => one_of_two("one of two refuses (ICMP)", &options.devices, refusal),
+            "dead" => all_dead("both fall silent for 8 s", &options.devices, false),
+            "killed" => all_dead("both are killed for 8 s", &options.devices, true),
+            "loss" => lossy(&options.devices),
+            "delay" => delayed(&options.devices),
+            other => {
+                eprintln!("weather: no experiment {other:?}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// A scene for each device that can be had here.
+fn scenes<'d>(devices: &'d [String], ttl_secs: u32, delay: &str) -> impl Iterator<Item = (&'d str, Scene)> {
+    devices.iter().filter_map(move |device| match Scene::new(device, ttl_secs, delay) {
+        Ok(scene) => Some((device.as_str(), scene)),
+        Err(why) => {
+            println!("Left out: {device}: {why}\n");
+            None
+        }
+    })
+}
+
+fn wait(seconds: f64) {
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+/// Those that were asked in a time, from the first one's second on.
+fn between(all: &[Exchange], from: f64, to: f64) -> Vec<Exchange> {
+    all.iter().filter(|exchange| exchange.at >= from && exchange.at < to).copied().collect()
+}
+
+/// A percentile of how long answers took, in milliseconds; what was never answered took for ever.
+fn percentile(exchanges: &[Exchange], percent: f64) -> f64 {
+    let mut took: Vec<f64> = exchanges.iter().map(|one| one.took_ms.unwrap_or(f64::INFINITY)).collect();
+    took.sort_by(f64::total_cmp);
+    let place = (took.len() as f64 * percent / 100.0).ceil() as usize;
+    place.checked_sub(1).and_then(|place| took.get(place)).copied().unwrap_or(f64::NAN)
+}
+
+fn count(exchanges: &[Exchange], wanted: impl Fn(&Exchange) -> bool) -> usize {
+    exchanges.iter().filter(|exchange| wanted(exchange)).count()
+}
+
+fn is_good(exchange: &Exchange) -> bool {
+    exchange.took_ms.is_some() && exchange.rcode == 0
+}
+
+fn one_of_two(title: &str, devices: &[String], rule: fn(&str) -> String) {
+    println!("### {title}\n");
+    println!(
+        "| server | failed or lost | p99 before, ms | added, first second: p50, p99 | added after it: p99, most | back: upstream questions, first second / before |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    for (device, scene) in scenes(devices, 60, "0ms") {
+        let load = scene.load(RATE, 16.0, FRESH, None);
+        wait(2.0);
+        let asked = scene.asked();
+        wait(2.0);
+        let steady = (scene.asked() - asked) / 2.0;
+        let at = load::now();
+        scene.weather(&[rule(BOTH[0])]);
+        wait(8.0);
+        scene.weather(&[]);
+        let asked = scene.asked();
+        wait(1.0);
+        let back = scene.asked() - asked;
+        let all = finish(load);
+        let before = between(&all, at - 3.0, at);
+        let (first, later) = (between(&all, at, at + 1.0), between(&all, at + 1.0, at + 8.0));
+        let usual = [50.0, 99.0, 100.0].map(|percent| percentile(&before, percent));
+        println!(
+            "| {device} | {} of {} | {:.1} | {:.1}, {:.1} | {:.1}, {:.1} | {:.2} |",
+            count(&all, |one| !is_good(one)),
+            all.len(),
+            usual[1],
+            percentile(&first, 50.0) - usual[0],
+            percentile(&first, 99.0) - usual[1],
+            percentile(&later, 99.0) - usual[1],
+            percentile(&later, 100.0) - usual[2],
+            back / steady
+        );
+    }
+    println!();
+}
+
+fn all_dead(title: &str, devices: &[String], is_killed: bool) {
+    println!("### {title}\n");
+    println!(
+        "| server | expired data: given, p50 and p99 in the first 2 s, then p50, p99, ms | unknown names: SERVFAIL with an extended error, slowest, ms | unanswered in 5 s | return noticed after, s | upstream questions, first second / before |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    for (device, mut scene) in scenes(devices, 2, "0ms") {
+        let known = scene.load(RATE / 2, 20.0, 0, Some(KNOWN));
+        let fresh = scene.load(RATE / 2, 20.0, FRESH, None);
+        wait(4.0);
+        let asked = scene.asked();
+        wait(2.0);
+        let steady = (scene.asked() - asked) / 2.0;
+        let at = load::now();
+        match is_killed {
+            true => scene.kill(),
+            false => scene.weather(&BOTH.map(hole)),
+        }
+        wait(8.0);
+        match is_killed {
+            true => scene.restart(),
+            false => scene.weather(&[]),
+        }
+        let (back, asked) = (load::now(), scene.asked());
+        wait(1.0);
+        let storm = scene.asked() - asked;
+        let (known, fresh) = (finish(known), finish(fresh));
+        // What was fresh at the beginning has expired after two seconds.
+        let (early, late) = (between(&known, at + 2.0, at + 4.0), between(&known, at + 4.0, back));
+        let dead = [early.clone(), late.clone()].concat();
+        let stale = count(&dead, |one| is_good(one) && matches!(one.extended, Some(3 | 19)));
+        let failed = between(&fresh, at + 0.1, back - 2.0);
+        let told = count(&failed, |one| one.took_ms.is_some() && one.rcode == 2 && one.extended.is_some());
+        let noticed = fresh
+            .iter()
+            .filter(|one| is_good(one) && one.at + one.took_ms.unwrap_or(0.0) / 1e3 > back)
+            .map(|one| one.at + one.took_ms.unwrap_or(0.0) / 1e3 - back)
+            .fold(f64::INFINITY, f64::min);
+        println!(
+            "| {device} | {stale} of {}, {:.1}, {:.0}, {:.1}, {:.1} | {told} of {}, {:.0} | {} | {noticed:.2} | {:.2} |",
+            dead.len(),
+            percentile(&early, 50.0),
+            percentile(&early, 99.0),
+            percentile(&late, 50.0),
+            percentile(&late, 99.0),
+            failed.len(),
+            percentile(&failed, 100.0),
+            count(&failed, |one| one.took_ms.is_none()) + count(&dead, |one| one.took_ms.is_none()),
+            storm / steady
+        );
+    }
+    println!();
+}
+
+fn lossy(devices: &[String]) {
+    println!("### Loss of questions to upstreams\n");
+    println!("| server | lost | answered in 2 s | failed | p50, ms | p99, ms | upstream questions for one |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for (device, scene) in scenes(devices, 60, "0ms") {
+        for (place, percent) in [0, 10, 30, 50].into_iter().enumerate() {
+            scene.weather(&[loss(percent)]);
+            row(&scene, device, &format!("{percent} %"), place as u32, 10.0);
+        }
+    }
+    println!();
+}
+
+fn delayed(devices: &[String]) {
+    println!("### Upstreams that take 500 ms\n");
+    println!(
+        "| server | delay | answered in 2 s | failed | p50, ms | p99, ms | upstream questions for one |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for (device, scene) in scenes(devices, 60, "500ms") {
+        row(&scene, device, "500 ms", 0, 10.0);
+    }
+    println!();
+}
+
+/// A load of so many seconds in the weather as it is, and its line.
+fn row(scene: &Scene, device: &str, weather: &str, place: u32, seconds: f64) {
+    let asked = scene.asked();
+    let all = finish(scene.load(RATE, seconds, FRESH + place * 100_000, None));
+    let factor = (scene.asked() - asked) / all.len() as f64;
+    let in_time = count(&all, |one| is_good(one) && one.took_ms.is_some_and(|took| took <= 2_000.0));
+    println!(
+        "| {device} | {weather} | {:.2} % | {} | {:.1} | {:.1} | {factor:.2} |",
+        in_time as f64 * 100.0 / all.len() as f64,
+        count(&all, |one| one.took_ms.is_some() && one.rcode != 0),
+        percentile(&all, 50.0),
+        percentile(&all, 99.0),
+    );
+}

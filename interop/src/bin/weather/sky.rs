@@ -1,0 +1,113 @@
+//! A DNS64 server between a client and two upstreams in network namespaces, and the weather between it and them: what the
+//! packet filter of the world's namespace drops, refuses and counts.
+
+use crate::load::Exchange;
+use crate::server;
+use sixfold_interop::{Kdig, Lab, Process, address, program, wait_until};
+use std::process::{Child, Command, Stdio};
+
+/// Upstream addresses.
+pub const BOTH: [&str; 2] = [address::FIRST, address::SECOND];
+
+/// The packet filter of the world counts questions; the weather goes into `input`.
+const FILTER: &str = "table ip weather {
+    counter asked { }
+    chain count { type filter hook prerouting priority -300; udp dport 53 counter name asked; }
+    chain input { type filter hook input priority 0; }
+}";
+
+/// A place for everything, and what runs in it. What was started last ends first.
+pub struct Scene {
+    server: Option<Process>,
+    upstreams: [Option<Process>; 2],
+    lab: Lab,
+    options: [String; 2],
+}
+
+impl Scene {
+    /// Starts upstreams whose data have this TTL in seconds and whose replies have this delay, and the server. The error says
+    /// why not.
+    pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<Scene, String> {
+        let lab = Lab::new(&["nft"]).ok_or("network namespaces cannot be had here")?;
+        let ran = lab.world.filter(FILTER);
+        if !ran.success {
+            return Err(format!("nft: {}", ran.stderr));
+        }
+        let options = [format!("--ttl={ttl_secs}"), format!("--delay={delay}")];
+        let mut scene = Scene { server: None, upstreams: [None, None], lab, options };
+        scene.restart();
+        scene.server = Some(server::start(device, &scene.lab, BOTH)?);
+        Ok(scene)
+    }
+
+    /// Starts the upstreams that do not run.
+    pub fn restart(&mut self) {
+        let authority = program("sixfold-bench");
+        for (place, address) in BOTH.iter().enumerate() {
+            if self.upstreams[place].is_none() {
+                let listen = format!("{address}:53");
+                let [ttl, delay] = &self.options;
+                let argv = [&authority, "authority", "--listen", &listen, ttl, delay];
+                let log = self.lab.scratch.path().join(format!("authority{place}.log"));
+                self.upstreams[place] = Some(self.lab.world.start(&argv, &log));
+            }
+        }
+        for address in BOTH {
+            let kdig = Kdig::new(&self.lab.world, address).with("+timeout=1");
+            let answers = || !kdig.ask_all(&[("010-255-000-001.dns64perf.test", "A")]).is_empty();
+            assert!(wait_until(answers), "the authority at {address} does not answer");
+        }
+    }
+
+    /// Kills the upstreams: their ports are closed then.
+    pub fn kill(&mut self) {
+        self.upstreams.iter_mut().filter_map(Option::take).for_each(|mut process| process.kill());
+    }
+
+    /// Changes the weather: these rules for what comes in take the place of all that were.
+    pub fn weather(&self, rules: &[String]) {
+        let rules: String = rules.iter().map(|rule| format!("add rule ip weather input {rule}\n")).collect();
+        let ran = self.lab.world.filter(&format!("flush chain ip weather input\n{rules}"));
+        assert!(ran.success, "nft: {rules}: {}", ran.stderr);
+    }
+
+    /// Questions to the upstreams so far.
+    pub fn asked(&self) -> f64 {
+        let text = self.lab.world.must(&["nft", "list", "counter", "ip", "weather", "asked"]);
+        let mut words = text.split_whitespace().skip_while(|word| *word != "packets").skip(1);
+        words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no counter in {text}"))
+    }
+
+    /// Starts a load in the client's namespace; [`finish`] waits for it.
+    pub fn load(&self, rate: u32, seconds: f64, first: u32, names: Option<u32>) -> Child {
+        let own = std::env::current_exe().expect("a program knows its own file");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.lab.client.name()]).arg(own);
+        command.args(["load", &format!("[{}]:53", address::GATEWAY), &rate.to_string()]);
+        command.args([seconds.to_string(), first.to_string()]).args(names.map(|names| names.to_string()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.spawn().unwrap_or_else(|error| panic!("ip netns exec: {error}"))
+    }
+}
+
+/// What came of a load.
+pub fn finish(load: Child) -> Vec<Exchange> {
+    let output = load.wait_with_output().expect("our own child");
+    assert!(output.status.success(), "the load has failed");
+    String::from_utf8_lossy(&output.stdout).lines().filter_map(Exchange::read).collect()
+}
+
+/// Drops what goes to an upstream.
+pub fn hole(address: &str) -> String {
+    format!("ip daddr {address} udp dport 53 drop")
+}
+
+/// Refuses it: ICMP port unreachable.
+pub fn refusal(address: &str) -> String {
+    format!("ip daddr {address} udp dport 53 reject with icmp type port-unreachable")
+}
+
+/// Loses so many of a hundred questions.
+pub fn loss(percent: u32) -> String {
+    format!("udp dport 53 numgen random mod 100 < {percent} drop")
+}

@@ -1,0 +1,93 @@
+//! All upstreams fall silent, refuse or are killed, and come back: what clients get meanwhile, whatever the machine's speed.
+
+use sixfold_interop::{Answer, Authority, Configuration, Lab, Program, Sixfold, address, wait_until, zones};
+
+/// Names that are asked before the weather turns: `h0` and so on. Others are asked only then.
+const KNOWN: u32 = 20;
+
+const BOTH: [&str; 2] = [address::FIRST, address::SECOND];
+
+fn ask(lab: &Lab, numbers: std::ops::Range<u32>) -> Vec<Answer> {
+    let names: Vec<String> = numbers.map(|number| format!("h{}.lab.test", number % zones::HOSTS)).collect();
+    let questions: Vec<_> = names.iter().map(|name| (name.as_str(), "AAAA")).collect();
+    let answers = lab.kdig().with("+edns").ask_all(&questions);
+    assert_eq!(answers.len(), questions.len(), "some questions have no answer: {answers:#?}");
+    answers
+}
+
+fn is_stale(answer: &Answer) -> bool {
+    answer.status == "NOERROR" && answer.text.contains("EDE: 3 ")
+}
+
+/// The rule file of a packet filter that treats questions to both upstreams in one way.
+fn filter(verdict: &str) -> String {
+    let [first, second] = BOTH;
+    format!(
+        "table ip weather {{\n chain input {{ type filter hook input priority 0; ip daddr {{ {first}, {second} }} \
+         udp dport 53 {verdict}; }}\n}}"
+    )
+}
+
+fn all_fail_and_come_back(verdict: &str) {
+    let Some(lab) = Lab::new(&["knotd", "curl", "nft"]) else { return };
+    let places = [("first", address::FIRST), ("second", address::SECOND)];
+    let _servers = places.map(|(name, address)| {
+        let place = lab.scratch.directory(name);
+        let zones = zones::plain(&place);
+        Authority::start(Program::Knot, &lab.world, &place, address, &zones)
+    });
+    // What is known expires soon.
+    let mut configuration = Configuration::forwarding_to(&BOTH);
+    configuration.cache = "max-ttl = \"1s\"\nmax-negative-ttl = \"1s\"\n";
+    let sixfold = Sixfold::start(&lab, &configuration);
+    for answer in ask(&lab, 0..KNOWN) {
+        assert_eq!(answer.status, "NOERROR", "{}", answer.text);
+    }
+    let ran = lab.world.filter(&filter(verdict));
+    assert!(ran.success, "nft: {}", ran.stderr);
+
+    // Names that nobody knows fail, and it is said why; until all workers know that all is dead.
+    let mut next = KNOWN;
+    let noticed = wait_until(|| {
+        for answer in ask(&lab, next..next + 8) {
+            assert_eq!(answer.status, "SERVFAIL", "{}", answer.text);
+            assert!(answer.text.contains("EDE: 2"), "22 or 23: {}", answer.text);
+        }
+        next += 8;
+        !sixfold.is_ready()
+    });
+    assert!(noticed, "{}", sixfold.log());
+
+    // Names that were known are answered with what they were.
+    let stale = wait_until(|| ask(&lab, 0..KNOWN).iter().all(is_stale));
+    assert!(stale, "{:#?}", ask(&lab, 0..KNOWN));
+    for (number, answer) in ask(&lab, 0..KNOWN).iter().enumerate() {
+        let address = Lab::embedded(&zones::host_address(number as u32));
+        assert_eq!(answer.data("AAAA"), [address], "{}", answer.text);
+    }
+    assert!(sixfold.metric("sixfold_cache_hits_total{kind=\"stale\"}") >= f64::from(2 * KNOWN));
+
+    let ran = lab.world.filter("delete table ip weather");
+    assert!(ran.success, "nft: {}", ran.stderr);
+    for server in BOTH {
+        sixfold.expect_metric(&format!("sixfold_upstream_up{{upstream=\"{server}:53\"}}"), 1.0);
+    }
+    assert!(wait_until(|| sixfold.is_ready()), "{}", sixfold.log());
+    // Soon everything is answered, and nothing with what has expired.
+    let fresh = wait_until(|| {
+        next += 8;
+        let answers = [ask(&lab, 0..KNOWN), ask(&lab, next..next + 8)].concat();
+        answers.iter().all(|answer| answer.status == "NOERROR" && !is_stale(answer))
+    });
+    assert!(fresh, "{:#?}", ask(&lab, 0..KNOWN));
+}
+
+#[test]
+fn expired_data_are_given_while_all_upstreams_are_silent_and_the_rest_fails_with_a_reason() {
+    all_fail_and_come_back("drop");
+}
+
+#[test]
+fn expired_data_are_given_while_all_upstreams_refuse_and_the_rest_fails_with_a_reason() {
+    all_fail_and_come_back("reject with icmp type port-unreachable");
+}
