@@ -1,10 +1,10 @@
 //! Clients: who asks what, and in which form.
 
 use crate::chance::Chance;
-use crate::message;
+use crate::message::{self, COOKIE, QUESTION};
 use crate::truth::{A, AAAA, Bits, NameId, TXT, Truth};
-use engine::Client;
 use engine::face::Carrier;
+use engine::{Client, Hop};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Addresses that ask. The last of IPv6 is outside what a closed server allows.
@@ -15,6 +15,10 @@ pub struct Clients {
     tcp_permille: u64,
     /// Every so many names in Zipf's order; 0: all are equal.
     zipf: bool,
+    /// Questions with a cookie, of a thousand.
+    cookies: u64,
+    /// Some of them ask through a proxy.
+    proxied: bool,
 }
 
 /// A question, ready to be sent.
@@ -38,8 +42,20 @@ pub struct Question {
     pub bits: Bits,
     /// UDP size and DO.
     pub edns: Option<(u16, bool)>,
+    /// The data of its cookie option.
+    pub cookie: Option<Vec<u8>>,
     /// Over TCP.
     pub tcp: bool,
+}
+
+impl Question {
+    /// Adds a cookie to a question with an OPT record.
+    pub fn bring(&mut self, cookie: Vec<u8>) {
+        if self.edns.is_some() {
+            message::option(&mut self.bytes, QUESTION + self.question, COOKIE, &cookie);
+            self.cookie = Some(cookie);
+        }
+    }
 }
 
 impl Clients {
@@ -60,12 +76,24 @@ impl Clients {
             qps_mean: *chance.one(&[200_000, 1_000_000, 1_000_000, 5_000_000]),
             tcp_permille: *chance.one(&[0, 50, 300]),
             zipf: chance.permille(800),
+            cookies: *chance.one(&[0, 0, 400, 900]),
+            proxied: chance.permille(300),
         }
     }
 
     /// Whether a client is in the network that a closed server does not allow.
     pub fn is_outside(&self, client: u32) -> bool {
         client as usize + 1 == self.addresses.len()
+    }
+
+    /// Whether a question comes with a cookie.
+    pub fn brings_cookie(&self, chance: &mut Chance) -> bool {
+        chance.permille(self.cookies)
+    }
+
+    /// A client's address.
+    pub fn address(&self, client: u32) -> IpAddr {
+        self.addresses[client as usize]
     }
 
     /// Whether it asks over IPv4.
@@ -88,6 +116,9 @@ impl Clients {
         let port = 1024 + (token % 60_000) as u16;
         let mut face = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
         face.stream = token;
+        if self.proxied && client % 3 == 1 {
+            face.hop = Some(Hop { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
+        }
         if tcp {
             face.carrier = Carrier::Tcp;
         }
@@ -140,7 +171,7 @@ impl Clients {
         bytes.extend(letters);
         bytes.extend(rtype.to_be_bytes());
         bytes.extend([0, 1]);
-        let question = bytes.len() - message::QUESTION;
+        let question = bytes.len() - QUESTION;
         if let Some((size, dnssec_ok)) = edns {
             message::opt(&mut bytes, size, dnssec_ok, None);
         }
@@ -154,6 +185,7 @@ impl Clients {
             rtype,
             bits,
             edns,
+            cookie: None,
             tcp: chance.permille(self.tcp_permille),
         }
     }

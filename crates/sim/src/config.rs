@@ -1,7 +1,9 @@
 //! The configuration of a world, as the oracle reads it, and the same as the engine's settings.
 
 use crate::chance::Chance;
+use crate::cookie::Secret;
 use crate::truth::{MILLI, NameId, SECOND, ZONES, zone_of};
+use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
 use engine::settings::{
     Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Select, Upstream, Zone,
@@ -75,6 +77,12 @@ pub struct Config {
     pub udp_size: u16,
     /// Pending questions of one network.
     pub pending_per_client: u32,
+    /// What server cookies are made with, the one in use first; none: clients get no cookies.
+    pub secrets: Vec<Secret>,
+    /// Questions of a network in a second; 0: no limit.
+    pub queries: u32,
+    /// Answers of one kind to a network in a second; 0: no limit.
+    pub responses: u32,
     /// Octets of the cache: 0 none.
     pub cache: usize,
     /// Room for pending questions.
@@ -84,6 +92,12 @@ pub struct Config {
 /// The address of the `number`-th upstream.
 pub fn server(number: u64) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1 + number as u8).into(), 53)
+}
+
+/// Draws the secrets of a server that gives cookies, or none.
+fn secrets(chance: &mut Chance) -> Vec<Secret> {
+    let many = *chance.one(&[0, 0, 1, 2]);
+    (0..many).map(|_| (u128::from(chance.bits()) << 64 | u128::from(chance.bits())).to_be_bytes()).collect()
 }
 
 /// Draws a prefix.
@@ -140,6 +154,9 @@ impl Config {
             prefetch: chance.permille(700),
             udp_size: *chance.one(&[512, 1232, 1232, 4096]),
             pending_per_client: *chance.one(&[1000, 1000, 30]),
+            secrets: secrets(chance),
+            queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
+            responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
             cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
             pending: *chance.one(&[1024, 1024, 1024, 60]),
         };
@@ -174,12 +191,17 @@ impl Config {
         (other.cache, other.pending) = (self.cache, self.pending);
         // Often only one thing changes.
         if chance.permille(500) {
-            let servers = core::mem::take(&mut other.servers);
+            let (servers, secrets) = (core::mem::take(&mut other.servers), other.secrets.clone());
             other = self.clone();
-            if chance.permille(500) {
-                other.servers = servers;
-            } else {
-                other.prefixes = vec![prefix(chance, 5)];
+            match chance.below(4) {
+                0 => other.servers = servers,
+                // The next secret comes into use, the one before it is still known.
+                1 => {
+                    other.secrets.splice(..0, secrets);
+                    other.secrets.truncate(2);
+                }
+                2 => other.queries = *chance.one(&[0, 1, 50]),
+                _ => other.prefixes = vec![prefix(chance, 5)],
             }
         }
         other
@@ -285,10 +307,13 @@ impl Config {
             },
             udp_size: self.udp_size,
             client_subnet: Default::default(),
-            cookies: Default::default(),
+            cookies: Cookies {
+                enabled: true,
+                secrets: self.secrets.iter().copied().map(EngineSecret).collect(),
+            },
             pending_per_client: self.pending_per_client,
-            queries_per_client: 0,
-            responses_per_client: 0,
+            queries_per_client: self.queries,
+            responses_per_client: self.responses,
         }
     }
 }

@@ -23,6 +23,18 @@ pub struct Junk {
 /// Offset of the question in a message.
 pub const QUESTION: usize = 12;
 
+/// Code of the cookie option (RFC 7873 section 4).
+pub const COOKIE: u16 = 10;
+
+/// Adds an option to the OPT record that starts at `opt` and ends the message.
+pub fn option(bytes: &mut Vec<u8>, opt: usize, code: u16, data: &[u8]) {
+    bytes.extend(code.to_be_bytes());
+    bytes.extend((data.len() as u16).to_be_bytes());
+    bytes.extend(data);
+    let length = (bytes.len() - opt - 11) as u16;
+    bytes[opt + 9..opt + 11].copy_from_slice(&length.to_be_bytes());
+}
+
 /// Writes a reply behind the question section `question` (its name as it was asked). `chance` decides on compression.
 #[expect(clippy::too_many_arguments, reason = "everything that a reply consists of")]
 pub fn reply(

@@ -378,9 +378,10 @@ impl<'a> Case<'a> {
             + self.asked.question.len()
             + addresses * (NAME + 26)
             + edges * (2 * NAME + 10)
+            // Question, OPT record with its options, signature.
             + 17
             + 160
-            + 100;
+            + 160;
         !self.asked.tcp && most > self.limit
     }
 

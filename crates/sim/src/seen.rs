@@ -1,5 +1,6 @@
 //! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
 
+use crate::message::COOKIE;
 use crate::truth::{A, AAAA, CNAME, NameId, OPT, RRSIG, SOA, Truth};
 
 /// An owner or target that is no name of the world.
@@ -24,6 +25,8 @@ pub struct Seen {
     pub opt: Option<(u16, bool)>,
     /// Its extended error.
     pub ede: Option<u16>,
+    /// The data of its cookie option.
+    pub cookie: Option<Vec<u8>>,
     /// Other records of the answer section.
     pub others: usize,
 }
@@ -53,8 +56,18 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                 }
                 let dnssec_ok = bytes[start - 4] & 0x80 != 0;
                 seen.opt = Some((class, dnssec_ok));
-                if let [0, 15, _, _, high, low, ..] = data {
-                    seen.ede = Some(u16::from_be_bytes([*high, *low]));
+                let mut rest = data;
+                while !rest.is_empty() {
+                    let [high, low, long, length, value @ ..] = rest else { return Err("half an option") };
+                    let length = usize::from(u16::from_be_bytes([*long, *length]));
+                    let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
+                    match (u16::from_be_bytes([*high, *low]), value) {
+                        (15, [high, low, ..]) => seen.ede = Some(u16::from_be_bytes([*high, *low])),
+                        (COOKIE, _) if seen.cookie.is_some() => return Err("two cookies"),
+                        (COOKIE, _) => seen.cookie = Some(value.to_vec()),
+                        _ => return Err("an option that nobody asked for"),
+                    }
+                    rest = after;
                 }
                 continue;
             }
