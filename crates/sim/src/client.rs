@@ -2,7 +2,7 @@
 
 use crate::chance::Chance;
 use crate::message::{self, COOKIE, QUESTION};
-use crate::truth::{A, AAAA, Bits, NameId, TXT, Truth};
+use crate::truth::{A, AAAA, Bits, NameId, PTR, TXT, Truth};
 use engine::face::Carrier;
 use engine::{Client, Hop};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +17,8 @@ pub struct Clients {
     zipf: bool,
     /// Questions with a cookie, of a thousand.
     cookies: u64,
+    /// Questions for names under `arpa`, of a thousand.
+    arpa: u64,
     /// Some of them ask through a proxy.
     proxied: bool,
 }
@@ -77,6 +79,7 @@ impl Clients {
             tcp_permille: *chance.one(&[0, 50, 300]),
             zipf: chance.permille(800),
             cookies: *chance.one(&[0, 0, 400, 900]),
+            arpa: *chance.one(&[0, 20, 200]),
             proxied: chance.permille(300),
         }
     }
@@ -130,8 +133,13 @@ impl Clients {
         let count = truth.names.len() as u64;
         // Popular names are spread over the kinds, as ranks are mixed.
         let rank = if self.zipf { chance.rank(count) } else { chance.below(count) };
-        let name = (rank.wrapping_mul(7919) % count) as NameId;
-        let rtype = *chance.one(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);
+        let mut name = (rank.wrapping_mul(7919) % count) as NameId;
+        let mut rtype = *chance.one(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);
+        if chance.permille(self.arpa) {
+            let specials = truth.special_ids();
+            name = specials.start + chance.below(u64::from(specials.end - specials.start)) as NameId;
+            rtype = *chance.one(&[PTR, PTR, PTR, AAAA, A, TXT]);
+        }
         let edns = match chance.below(10) {
             0..4 => None,
             4 => Some(512),
@@ -165,7 +173,7 @@ impl Clients {
         bytes.extend(flags.to_be_bytes());
         bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
         let case = if chance.permille(500) { chance.bits() } else { 0 };
-        let letters = truth.names[name as usize].wire.iter().enumerate().map(|(place, &octet)| {
+        let letters = truth.name(name).wire.iter().enumerate().map(|(place, &octet)| {
             if case >> (place % 64) & 1 == 1 { octet.to_ascii_uppercase() } else { octet }
         });
         bytes.extend(letters);

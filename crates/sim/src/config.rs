@@ -2,11 +2,13 @@
 
 use crate::chance::Chance;
 use crate::cookie::Secret;
-use crate::truth::{MILLI, NameId, SECOND, ZONES, zone_of};
+use crate::own::Owned;
+use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
 use engine::settings::{
-    Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Select, Upstream, Zone,
+    Arpa, Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Reverse, Select,
+    Upstream, Zone,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -83,6 +85,10 @@ pub struct Config {
     pub queries: u32,
     /// Answers of one kind to a network in a second; 0: no limit.
     pub responses: u32,
+    /// What it says of names by itself.
+    pub own: Owned,
+    /// What is done with the reverse names of addresses under prefixes.
+    pub reverse: Reverse,
     /// Octets of the cache: 0 none.
     pub cache: usize,
     /// Room for pending questions.
@@ -101,7 +107,7 @@ fn secrets(chance: &mut Chance) -> Vec<Secret> {
 }
 
 /// Draws a prefix.
-fn prefix(chance: &mut Chance, place: u8) -> Prefix {
+pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
     let (text, length) = *chance.one(&[
         (WELL_KNOWN, 96),
         ("2001:db8:64::", 96),
@@ -157,6 +163,8 @@ impl Config {
             secrets: secrets(chance),
             queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
             responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
+            own: Owned::draw(chance),
+            reverse: *chance.one(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
             cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
             pending: *chance.one(&[1024, 1024, 1024, 60]),
         };
@@ -193,7 +201,7 @@ impl Config {
         if chance.permille(500) {
             let (servers, secrets) = (core::mem::take(&mut other.servers), other.secrets.clone());
             other = self.clone();
-            match chance.below(4) {
+            match chance.below(5) {
                 0 => other.servers = servers,
                 // The next secret comes into use, the one before it is still known.
                 1 => {
@@ -201,6 +209,7 @@ impl Config {
                     other.secrets.truncate(2);
                 }
                 2 => other.queries = *chance.one(&[0, 1, 50]),
+                3 => other.own = Owned::draw(chance),
                 _ => other.prefixes = vec![prefix(chance, 5)],
             }
         }
@@ -239,7 +248,7 @@ impl Config {
     }
 
     /// The same as settings of the engine.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self, truth: &Truth) -> Settings {
         let networks = |texts: &[(&str, u8)]| {
             let network = |&(text, length): &(&str, u8)| match text.parse::<Ipv4Addr>() {
                 Ok(v4) => Network::v4(v4, length),
@@ -280,7 +289,7 @@ impl Config {
                 tries: self.tries,
                 transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
             },
-            own: Arc::default(),
+            own: Arc::new(self.own.compiled(truth)),
             policy: Arc::default(),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
@@ -301,7 +310,7 @@ impl Config {
                 break_dnssec: self.break_dnssec,
                 recursive_only: self.recursive_only,
                 max_records: self.max_records,
-                arpa: Default::default(),
+                arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
                 // Four rules can never be too many.
                 rules: Arc::new(Rules::build(rules).unwrap_or_default()),
             },
@@ -323,6 +332,23 @@ impl Prefix {
         Pref64::new(self.address.into(), self.length as u8)
             .and_then(|prefix| prefix.with_suffix(self.suffix.into()))
             .unwrap_or(pref64::WELL_KNOWN)
+    }
+
+    /// 64:ff9b::/96.
+    pub fn well_known() -> Prefix {
+        let mut address = [0; 16];
+        address[..4].copy_from_slice(&[0, 0x64, 0xff, 0x9b]);
+        Prefix { address, length: 96, suffix: [0; 16] }
+    }
+
+    /// The IPv4 address that an address under the prefix carries.
+    pub fn extract(&self, address: &[u8; 16]) -> Option<[u8; 4]> {
+        let mut octets = address.to_vec();
+        // Octet u carries nothing.
+        if self.length < 96 {
+            octets.remove(8);
+        }
+        octets.get(self.length / 8..self.length / 8 + 4)?.try_into().ok()
     }
 
     /// Whether it is the well-known one.

@@ -9,7 +9,7 @@ use crate::oracle::Case;
 use crate::pending::Pending;
 use crate::seen::{self, Seen};
 use crate::timeline::Key;
-use crate::truth::{A, AAAA, Kind, MILLI, SECOND};
+use crate::truth::{A, AAAA, Kind, MILLI, SECOND, SPECIAL};
 use crate::weather::SERVERS;
 use crate::wires::{Answered, Asked, instant};
 use crate::world::World;
@@ -73,8 +73,9 @@ impl World {
         let mut is_referral = curbed == Some(Met::Slipped);
         if curbed.is_none() && !pending.tcp && !pending.is_proven {
             let question = Some((pending.name, pending.rtype));
-            let kind = self.truth.names[pending.name as usize].kind;
-            let may_be_cut = pending.edns.is_none_or(|edns| edns.0 < 1232)
+            let kind = self.truth.name(pending.name).kind;
+            let own_size = self.configs[pending.generation..].iter().map(|config| config.udp_size).min();
+            let may_be_cut = pending.edns.is_none_or(|edns| edns.0.min(own_size.unwrap_or(0)) < 1232)
                 || matches!(kind, Kind::Many | Kind::Alias(_) | Kind::Loose(_));
             match self.meter(pending.client, question, bytes, is_withheld, may_be_cut) {
                 Ok(is_slip) => is_referral = is_slip,
@@ -100,7 +101,7 @@ impl World {
         }
         let is_refused = curbed == Some(Met::Refused);
         if let Err((invariant, what)) = self.check(&pending, bytes, is_referral, is_refused) {
-            let kind = self.truth.names[pending.name as usize].kind;
+            let kind = self.truth.name(pending.name).kind;
             let what = format!("#{token} {kind:?} type {} {:?}: {what}", pending.rtype, pending.bits);
             self.violate(invariant, what);
         }
@@ -111,7 +112,7 @@ impl World {
     }
 
     fn patience(&self, pending: &Pending) -> u64 {
-        match self.truth.names[pending.name as usize].kind {
+        match self.truth.name(pending.name).kind {
             Kind::Alias(_) | Kind::Loose(_) | Kind::Loop(_) => DEADLINE_ALIAS,
             _ => DEADLINE,
         }
@@ -147,7 +148,10 @@ impl World {
         }
         // QR, RD, RA, CD as they must be; AA and Z clear.
         let wanted = 0x8080 | pending.flags & 0x0110;
-        if seen.flags & 0xfdd0 != wanted {
+        // RFC 8880 section 7.1 (4): here we are the authority, unless an alias led there.
+        let may_be_authority = pending.name >= SPECIAL && seen.edges.len() <= 1;
+        let authority = if may_be_authority { seen.flags & 0x0400 } else { 0 };
+        if seen.flags & 0xfdd0 != wanted | authority {
             return Err(("I2", format!("flags {:04x}, not {wanted:04x}", seen.flags)));
         }
         if seen.opt.map(|opt| opt.1) != pending.edns.map(|edns| edns.1) {
@@ -250,6 +254,7 @@ impl World {
             now: self.now,
             limit,
             is_v4: self.clients.is_v4(pending.client),
+            is_ipv4only: self.truth.name(pending.name).kind == Kind::Ipv4Only,
         };
         if case.is_allowed() {
             return Ok(());

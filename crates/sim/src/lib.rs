@@ -15,6 +15,7 @@ mod leg;
 pub mod message;
 mod meter;
 pub mod oracle;
+pub mod own;
 pub mod pending;
 pub mod rates;
 pub mod run;

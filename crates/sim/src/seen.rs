@@ -1,7 +1,7 @@
 //! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
 
 use crate::message::COOKIE;
-use crate::truth::{A, AAAA, CNAME, NameId, OPT, RRSIG, SOA, Truth};
+use crate::truth::{A, AAAA, CNAME, NameId, OPT, PTR, RRSIG, SOA, Truth};
 
 /// An owner or target that is no name of the world.
 pub const STRANGER: NameId = NameId::MAX;
@@ -17,6 +17,8 @@ pub struct Seen {
     pub v4: Vec<(NameId, u32, [u8; 4])>,
     /// AAAA records there.
     pub v6: Vec<(NameId, u32, [u8; 16])>,
+    /// PTR records there: owner, TTL, target.
+    pub pointers: Vec<(NameId, u32, NameId)>,
     /// Types that signatures of the answer section cover.
     pub signed: Vec<u16>,
     /// TTL and MINIMUM of the SOA of the authority section.
@@ -85,6 +87,12 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                 }
                 (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
                 (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
+                (0, PTR) => {
+                    if expand(bytes, start, &mut name)? != at {
+                        return Err("a target of another length");
+                    }
+                    seen.pointers.push((owner, ttl, truth.find(&name).unwrap_or(STRANGER)));
+                }
                 (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
                 (0, _) => seen.others += 1,
                 (1, SOA) => {

@@ -116,16 +116,17 @@ impl World {
     /// A world that unfolds from a seed, with so many client questions.
     pub fn new(seed: u64, queries: u64, is_traced: bool) -> World {
         let mut chance = Chance::new(seed);
-        let config = Config::draw(&mut chance);
+        let mut config = Config::draw(&mut chance);
         let count = *chance.one(&[5, 30, 200, 1000]);
         let truth = Truth::new(count, &mut chance);
+        config.prepare(&truth);
         let mut entropy = [0; 32];
         for octets in entropy.chunks_mut(8) {
             octets.copy_from_slice(&chance.bits().to_le_bytes());
         }
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.settings(), capacity, entropy),
+            engine: Engine::new(config.settings(&truth), capacity, entropy),
             wires: Wires::default(),
             now: SECOND,
             jumped: 0,
@@ -275,7 +276,7 @@ impl World {
         let Question { client, bytes, id, flags, question: length, name, rtype, bits, edns, cookie, tcp } =
             question;
         self.trace(|world| {
-            let wire = &world.truth.names[name as usize];
+            let wire = &world.truth.name(name);
             let text = String::from_utf8_lossy(&wire.wire[1..]).replace(|c: char| c.is_control(), ".");
             format!(
                 "#{token} client {client} asks {text} {:?} type {rtype} {bits:?} EDNS {edns:?} TCP {tcp}",
@@ -363,7 +364,8 @@ impl World {
                 config = before;
             }
             self.trace(|_| format!("reload {config:?}"));
-            self.engine.configure(config.settings());
+            config.prepare(&self.truth);
+            self.engine.configure(config.settings(&self.truth));
             self.configs.push(config);
             self.reloaded = self.now - self.jumped;
             self.tally.reloads += 1;
