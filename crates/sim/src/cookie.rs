@@ -16,7 +16,8 @@ pub enum Worth {
     Nothing,
     /// It is good, but the client gets a new one.
     Good,
-    /// It is good and comes back as it is: made with the secret in use, half an hour ago at most (RFC 9018 section 4.3).
+    /// It is good and comes back as it is: made with the secret in use, half an hour ago at most, or by a clock that is ahead (RFC
+    /// 9018 section 4.3).
     Fresh,
 }
 
@@ -36,7 +37,7 @@ pub fn worth(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32) -> Wort
     // Serial numbers: the year 2106 is no end.
     let age = i64::from(now.wrapping_sub(made) as i32);
     match age {
-        0..=1800 if place == 0 => Worth::Fresh,
+        -300..=1800 if place == 0 => Worth::Fresh,
         -300..=3600 => Worth::Good,
         _ => Worth::Nothing,
     }
@@ -159,8 +160,8 @@ mod tests {
         assert_eq!(hash, [0x1f, 0x81, 0x30, 0xc3, 0xee, 0xe2, 0x94, 0x80]);
         cookie.extend(hash);
         let at = |age: i32| worth(&cookie, address, &[secret], 1_559_731_985u32.wrapping_add_signed(age));
-        assert_eq!([0, 1800].map(at), [Worth::Fresh; 2]);
-        assert_eq!([-300, 1801, 3600].map(at), [Worth::Good; 3]);
+        assert_eq!([-300, 0, 1800].map(at), [Worth::Fresh; 3]);
+        assert_eq!([1801, 3600].map(at), [Worth::Good; 2]);
         assert_eq!([-301, 3601].map(at), [Worth::Nothing; 2]);
         let elsewhere = worth(&cookie, "198.51.100.101".parse().expect("one"), &[secret], 1_559_731_985);
         assert_eq!(elsewhere, Worth::Nothing);

@@ -16,7 +16,7 @@ use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
 use crate::upstream::{Arrival, fate, is_plain, key_of};
 use crate::weather::{SERVERS, Weather};
 use crate::wires::{Asked, Wires, instant};
-use engine::{Capacity, Engine, Link, Machine, Transport};
+use engine::{Capacity, Engine, Link, Machine, Span, Transport};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::rc::Rc;
@@ -156,7 +156,7 @@ impl World {
             is_traced,
             chance,
         };
-        world.engine.set_unix_time(instant(0), u64::from(world.unix_start));
+        world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
         world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
         world.schedule(world.now, Event::Ask);
         world
