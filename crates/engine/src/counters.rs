@@ -129,6 +129,8 @@ counters! {
     DroppedResponseRate = "dropped_total" {"reason": "responses_per_client"};
     /// The same question from the same port with the same ID while it is pending.
     DroppedRepeated = "dropped_total" {"reason": "repeated"};
+    /// Answers over UDP that came later than a client waits.
+    DroppedOverdue = "dropped_total" {"reason": "overdue"};
     /// Answers that the datapath could not take.
     DroppedAnswer = "dropped_total" {"reason": "answer_not_taken"};
     /// Questions to an upstream that the datapath could not take.

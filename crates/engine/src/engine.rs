@@ -175,6 +175,10 @@ impl Engine {
         write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
     ) {
         let waiter = &waiters[index];
+        // What accumulates does not go off: over TCP a client waits as long as its connection stands.
+        if waiter.client.carrier == Carrier::Udp && exit.now > waiter.useful_until {
+            return exit.counters.count(Counter::DroppedOverdue);
+        }
         let asker = waiter.asker(own_size);
         exit.counters.duration(exit.now - waiter.arrived);
         send(exit, &waiter.client, &asker, out, write);

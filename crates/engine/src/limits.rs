@@ -1,5 +1,7 @@
 //! Every bound of the engine, with the arithmetic. What is configurable has its default in `settings.rs`.
 
+use crate::time::Span;
+
 /// Links to upstreams that are open at a time, of all upstreams. A UDP link carries at most
 /// [`LINK_QUESTIONS`] questions or lives [`LINK_LIFE_SECS`]; a replaced one lingers until its last question is
 /// answered or given up (seconds). Two legs of the default 65,536 pending queries with 3 tries each, none of
@@ -33,6 +35,11 @@ pub const ATTEMPTS: usize = TRIES + 6;
 /// power of the letters). Without the bound, and with the 1,000 pending questions that a client may have, the factor would
 /// be 15,000 times as much. With a round trip of 20 ms, 8 suffice for 400 different subnets a second that ask for one name.
 pub const SUBNETS: usize = 8;
+
+/// How long a client waits for an answer over UDP: what resolvers of hosts do by default (resolv.conf(5), `timeout`). Whoever
+/// lets all tries at an upstream take longer has clients that wait as long. What comes later is for nobody, or for a victim
+/// for whom many answers were made to accumulate (DNSBomb, CVE-2024-33655).
+pub const CLIENT_WAITS: Span = Span::from_secs(5);
 
 /// Names in one CNAME or DNAME chain (Unbound and BIND stop at 11 to 16).
 pub const CHAIN: usize = 16;

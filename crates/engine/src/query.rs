@@ -8,6 +8,7 @@ use crate::engine::{Engine, Exit, send};
 use crate::face::{Carrier, Client, Outbox};
 use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
+use crate::limits::CLIENT_WAITS;
 use crate::note::Note;
 use crate::rate::Verdict;
 use crate::recall::Look;
@@ -373,6 +374,7 @@ impl Engine {
         let waiter = &mut self.waiters[index];
         waiter.client = *from;
         waiter.arrived = now;
+        waiter.useful_until = now + CLIENT_WAITS.max(self.settings.upstream.longest());
         waiter.holder = holder;
         waiter.older = older;
         waiter.newer = NONE;

@@ -249,6 +249,13 @@ pub struct Upstream {
     pub transport: Transport,
 }
 
+impl Upstream {
+    /// How long all tries of one question take at most.
+    pub fn longest(&self) -> Span {
+        Span(self.timeout.0.saturating_mul(u64::from(self.tries)))
+    }
+}
+
 /// What is done with the client subnets of queries (RFC 7871).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ClientSubnet {

@@ -71,6 +71,8 @@ pub enum Recalled {
 pub struct Waiter {
     pub client: Client,
     pub arrived: Instant,
+    /// Until when it is worth an answer over UDP.
+    pub useful_until: Instant,
     /// The flight that it waits for, and its neighbours there.
     pub flight: Index,
     pub next: Index,
@@ -130,6 +132,7 @@ impl Default for Waiter {
                 hop: None,
             },
             arrived: Instant(0),
+            useful_until: Instant(0),
             flight: NONE,
             next: NONE,
             previous: NONE,

@@ -3,7 +3,7 @@
 //! leave something behind.
 
 use crate::world::{
-    Asked, Reply, What, World, ask, client, deliver, forwarders, record, set_prefixes, settings,
+    Asked, Chance, Reply, What, World, ask, client, deliver, forwarders, record, set_prefixes, settings,
 };
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
@@ -192,7 +192,8 @@ fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
         let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
         vec![deliver(asked, Span::from_millis(990), &alias)]
     });
-    let token = world.ask(&ask("www.attacker.test.", Type::AAAA));
+    // Over TCP, as over UDP nobody waits that long.
+    let token = world.ask(&ask("www.attacker.test.", Type::AAAA).tcp(1));
     world.run(Span::from_secs(120));
     assert_eq!(world.answers_to(token).len(), 1);
     // Each of the two legs follows the chain to its bound; each question of it has three tries.
@@ -423,4 +424,34 @@ fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
     assert!(at.values().all(|&burst| burst <= 100), "{at:?}");
     world.run(longest);
     assert_eq!(world.engine.pending(), 0);
+}
+
+#[test]
+fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
+    // An alias at the end of each reply, each as slow as may be: the whole takes longer than any client waits.
+    let slow = |asked: &Asked, _: &mut Chance| {
+        let name = asked.name();
+        let hop: u32 =
+            name.trim_start_matches('h').split('.').next().unwrap_or_default().parse().unwrap_or(9);
+        let reply = match (hop, asked.qtype()) {
+            (..4, _) => Reply::answer(&[&format!("{name} 60 IN CNAME h{}.attacker.test.", hop + 1)]),
+            (_, Type::A) => Reply::answer(&[&format!("{name} 60 IN A 198.51.100.7")]),
+            _ => Reply::empty("attacker.test.", 60, 60),
+        };
+        vec![deliver(asked, Span::from_millis(900), &reply)]
+    };
+    let mut world = World::new(settings());
+    world.upstreams(slow);
+    let late: Vec<_> = (0..100)
+        .map(|number| world.ask(&ask("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
+        .collect();
+    let over_tcp = world.ask(&ask("h0.attacker.test.", Type::AAAA).tcp(1));
+    let in_time = world.ask(&ask("h5.attacker.test.", Type::AAAA).id(200));
+    world.run(Span::from_secs(20));
+    assert_eq!(world.engine.pending(), 0);
+    world.assert_conservation();
+    assert!(late.iter().all(|&token| world.answers_to(token).is_empty()));
+    assert_eq!(world.count(Counter::DroppedOverdue), 100);
+    assert_eq!(world.answers_to(in_time).len(), 1);
+    assert_eq!(world.answers_to(over_tcp).len(), 1, "who holds a connection waits");
 }

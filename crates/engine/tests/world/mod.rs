@@ -240,6 +240,7 @@ impl World {
             Counter::DroppedResponse,
             Counter::DroppedRepeated,
             Counter::DroppedAnswer,
+            Counter::DroppedOverdue,
             Counter::DroppedQueryRate,
             Counter::DroppedResponseRate,
         ]
