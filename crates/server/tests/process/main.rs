@@ -18,6 +18,7 @@ mod forgery;
 mod health;
 mod memory;
 mod metrics;
+mod overload;
 mod proxy;
 mod reload;
 mod startup;
