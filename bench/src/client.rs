@@ -5,7 +5,7 @@ use crate::limits;
 use crate::names::{self, QUERY};
 use socket2::{MsgHdr, SockRef};
 use std::io::{self, IoSlice};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 
 /// Room for the one control message: header 16, segment size 2, padding to 24.
@@ -22,7 +22,12 @@ pub struct Client {
 impl Client {
     /// A client with so many source ports.
     pub fn new(server: SocketAddr, ports: usize) -> io::Result<Client> {
-        let sockets = (0..ports.max(1)).map(|_| socket(server)).collect::<io::Result<_>>()?;
+        Client::bound(server, &vec![IpAddr::from(Ipv6Addr::LOCALHOST); ports.max(1)])
+    }
+
+    /// A client with a port of each of these addresses.
+    pub fn bound(server: SocketAddr, sources: &[IpAddr]) -> io::Result<Client> {
+        let sockets = sources.iter().map(|&source| socket(source, server)).collect::<io::Result<_>>()?;
         Ok(Client { sockets, turn: 0, control: segment_size(QUERY as u16), questions: [0; _] })
     }
 
@@ -46,14 +51,24 @@ impl Client {
         let _ = socket.sendmsg(&message, 0).or_else(|_| socket.sendmsg(&message, 0));
     }
 
+    /// The port that sends next.
+    pub fn next_port(&self) -> usize {
+        (self.turn + 1) % self.sockets.len()
+    }
+
     /// Hands over what has come, and returns how many messages that were.
     pub fn receive(&mut self, mut take: impl FnMut(&[u8])) -> usize {
+        self.receive_from(|_, message| take(message))
+    }
+
+    /// As [`Client::receive`], with the port that each message came to.
+    pub fn receive_from(&mut self, mut take: impl FnMut(usize, &[u8])) -> usize {
         let mut buffer = [0; 2048];
         let mut received = 0;
-        for socket in &self.sockets {
+        for (port, socket) in self.sockets.iter().enumerate() {
             for _ in 0..limits::DRAIN {
                 match socket.recv(&mut buffer) {
-                    Ok(length) => take(&buffer[..length]),
+                    Ok(length) => take(port, &buffer[..length]),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(_) => continue,
                 }
@@ -64,8 +79,8 @@ impl Client {
     }
 }
 
-fn socket(server: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind("[::1]:0")?;
+fn socket(source: IpAddr, server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((source, 0))?;
     socket.connect(server)?;
     socket.set_nonblocking(true)?;
     SockRef::from(&socket).set_recv_buffer_size(limits::SOCKET_BUFFER)?;

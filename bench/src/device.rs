@@ -54,6 +54,10 @@ impl Kind {
     }
 }
 
+/// Limits for a tester that is one client address: the bound per client must not be lower than that of all clients, as the others
+/// have none.
+const ONE_CLIENT: &str = "pending-per-client = 65536";
+
 /// What else a device is told.
 pub struct Setup {
     /// Workers. Only Sixfold and the reflector have more than one here.
@@ -62,13 +66,15 @@ pub struct Setup {
     pub cores: &'static str,
     /// How much of them.
     pub quota: Option<Quota>,
+    /// Lines of Sixfold's section `[limits]`.
+    pub limits: &'static str,
     /// Sixfold's cache in MiB, where it is not as large as Sixfold has it by itself.
     pub cache_mib: Option<u32>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { workers: 1, cores: "0", quota: None, cache_mib: None }
+        Setup { workers: 1, cores: "0", quota: None, limits: ONE_CLIENT, cache_mib: None }
     }
 }
 
@@ -163,8 +169,6 @@ fn configuration(
     let workers = setup.workers;
     let (prefix, port, to, folder) = (names::PREFIX, listen.port(), upstream.port(), folder.display());
     match kind {
-        // The tester is one client address, so the bound per client must not be lower than that of all clients:
-        // the others have none.
         Kind::Sixfold => (
             "sixfold.toml",
             cache(setup)
@@ -172,9 +176,9 @@ fn configuration(
                     "[server]\nlisten = [\"{listen}\"]\nworkers = {workers}\n\
                  [upstream]\nforwarders = [\"{upstream}\"]\n\
                  [dns64]\nprefixes = [\"{prefix}/96\"]\n\
-                 [limits]\npending-per-client = 65536\n\
-                 [control]\nsocket = \"{folder}/control.sock\"\n\
-                 [log]\nlevel = \"error\"\n"
+                 [limits]\n{}\n[control]\nsocket = \"{folder}/control.sock\"\n\
+                 [log]\nlevel = \"error\"\n",
+                    setup.limits
                 ),
         ),
         Kind::Reflector | Kind::Echo => (kind.name(), String::new()),

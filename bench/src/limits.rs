@@ -49,6 +49,24 @@ pub const PART_OF_PEAK: f64 = 0.6;
 /// Times the peak that is offered in the overload test.
 pub const OVERLOAD: f64 = 5.0;
 
+/// An answer under overload is useful when it comes within this time.
+pub const USEFUL: Duration = Duration::from_millis(500);
+
+/// Multiples of the peak that are offered when a network floods.
+pub const FLOODS: [f64; 3] = [2.0, 5.0, 10.0];
+
+/// The part of the peak that is offered before and after a flood.
+pub const AT_EASE: f64 = 0.5;
+
+/// How long after a flood the latency is looked at again.
+pub const RECOVERY: Duration = Duration::from_secs(1);
+
+/// What the well-behaved clients ask, as a part of the peak: under ten times the peak one question in two hundred.
+pub const OTHERS_PART: f64 = 0.05;
+
+/// Networks of well-behaved clients.
+pub const OTHERS: u16 = 20;
+
 /// CPU quota per core of the overload test: the kernel's smallest quota, 1 ms, in each 5 ms, a fifth of a core. What
 /// the rest of the machine can generate is then a multiple of what the device can carry.
 pub const QUOTA_US: u64 = 1_000;
@@ -101,7 +119,21 @@ pub const MEMORY_CACHE_MIB: u32 = 64;
 
 /// Windows in a row without any right answer after which Sixfold is taken for dead, half a minute: on a machine that has
 /// other things to do it may stand still for one.
-pub const MEMORY_SILENT: u32 = 15;
+pub const MEMORY_SILENT: u32 = 3;
 
-/// How often its memory is looked at.
-pub const MEMORY_WINDOW: Duration = Duration::from_secs(2);
+/// Connections that are open and idle when its memory is looked at: the default of `tcp-connections`.
+pub const MEMORY_CONNECTIONS: usize = 10_000;
+
+/// Networks that fill the table of pending questions: each may have 1,000 of the 65,536 by default. Each may have 100
+/// connections, so they may have all.
+pub const MEMORY_NETWORKS: u16 = 110;
+
+/// Questions pending per worker by default, and the octets that each takes at most (docs/operating.md).
+pub const MEMORY_PENDING: f64 = 65_536.0 * 1_800.0;
+
+/// Questions a second of the flood that fills this table: it is full after three seconds, the least that a question waits which
+/// nobody answers (three tries of a second at most).
+pub const MEMORY_FLOOD: f64 = 30_000.0;
+
+/// How often its memory is looked at, and how long the flood lasts.
+pub const MEMORY_WINDOW: Duration = Duration::from_secs(10);

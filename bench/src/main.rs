@@ -8,6 +8,7 @@ mod client;
 mod cost;
 mod device;
 mod echo;
+mod flood;
 mod generators;
 mod hot;
 mod limits;
@@ -15,6 +16,7 @@ mod load;
 mod loads;
 mod memory;
 mod names;
+mod namespace;
 mod overload;
 mod popularity;
 mod process;
@@ -23,6 +25,7 @@ mod reflect;
 mod report;
 mod resolve;
 mod statistics;
+mod storm;
 mod upstream;
 mod workers;
 
@@ -103,6 +106,12 @@ enum Only {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.part {
+        // Where clients of many networks are wanted; without them some figures are left out.
+        None if wants_networks(&arguments)
+            && let Some(code) = namespace::enter() =>
+        {
+            return code;
+        }
         None => benchmark(&arguments),
         Some(Part::Resolve { what, count }) => {
             println!("{}", resolve::run(*what, *count, false));
@@ -118,6 +127,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether an experiment is wanted that needs addresses of many networks.
+fn wants_networks(arguments: &Arguments) -> bool {
+    let named = |part| arguments.only.contains(&part);
+    let devices = [Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind, Only::Powerdns];
+    named(Only::Overload) || named(Only::Memory) || arguments.only.iter().all(|part| devices.contains(part))
 }
 
 fn benchmark(arguments: &Arguments) -> Result<(), String> {
@@ -147,6 +163,11 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
                 Err(reason) => left_out.push(reason),
             }
         }
+    }
+
+    if namespace::is_inside() {
+        let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS);
+        namespace::furnish(networks).map_err(|error| format!("addresses of the namespace: {error}"))?;
     }
 
     let mut programs = None;
@@ -186,7 +207,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
         && let Some(device) = sixfold
     {
         let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
-        print(memory::measure(&mut tester, device, names).map_err(|error| format!("memory: {error}"))?);
+        print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
     }
     if experiment(Only::Workers)
         && let Some(device) = sixfold

@@ -1,70 +1,148 @@
-//! Experiment 8: memory. Names that are all different fill the cache many times over, and the process must stay within what
-//! it was told: the cache's bound, and a margin for everything else.
+//! Experiment 8: memory. Names that are all different fill the cache many times over, then as many connections are open and idle
+//! as may be, then a flood fills the table of pending questions: at each stage the process must stay within what it was
+//! told, and a margin for everything else.
 
 use crate::device::{Device, Setup};
 use crate::limits;
-use crate::load::{Names, Pace, Tester};
-use crate::loads::{self, Timing};
+use crate::namespace;
 use crate::process;
 use crate::report::{Bound, Goal, Section, Table};
 use crate::statistics::Summary;
+use crate::storm::{Ask, Pace, Phase, Storm};
 use serde_json::json;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
-/// Resident memory at most, in MiB: the cache's bound and 5 % of it, and 32 MiB.
-const GOAL_MIB: f64 = limits::MEMORY_CACHE_MIB as f64 * 1.05 + 32.0;
+/// What is allowed beside what was configured: 5 % of it and 32 MiB.
+fn allowed_mib(configured_mib: f64) -> f64 {
+    configured_mib * 1.05 + 32.0
+}
 
-/// Asks Sixfold for so many names, none twice, and looks at its resident memory before and after.
-pub fn measure(tester: &mut Tester, device: &Device, names: u64) -> io::Result<Section> {
-    let setup = Setup { cache_mib: Some(limits::MEMORY_CACHE_MIB), ..Setup::default() };
-    let running = loads::start(tester, device, setup)?;
-    let resident = || process::resident_kib(running.process.id()) / 1024.0;
-    let before = resident();
-    let timing = Timing { rounds: 1, warm_up: std::time::Duration::ZERO, window: limits::MEMORY_WINDOW };
-    let load = timing.load(Pace::Closed(limits::WINDOW), Names::Fresh(running.check));
-    let (mut valid, mut failed, mut seconds) = (0, 0, 0.0);
-    let (mut most, mut silent) = (before, 0);
+/// One stage: what was done, the most memory that was resident until its end, and the most that is allowed.
+struct Stage {
+    what: String,
+    after_mib: f64,
+    most_mib: f64,
+    allowed_mib: f64,
+}
+
+/// Asks Sixfold for so many names, none twice, opens connections, floods it, and looks at its resident memory.
+pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
+    let mut storm = Storm::new()?;
+    let setup =
+        Setup { cache_mib: Some(limits::MEMORY_CACHE_MIB), limits: "tcp-idle = \"1h\"", ..Setup::default() };
+    let running = device.start(storm.upstream(), setup)?;
+    let pid = running.process.id();
+    let cache = f64::from(limits::MEMORY_CACHE_MIB);
+    let stage = |what: String, configured| Stage {
+        what,
+        after_mib: process::resident_kib(pid) / 1024.0,
+        most_mib: process::most_resident_kib(pid) / 1024.0,
+        allowed_mib: allowed_mib(configured),
+    };
+    let (crowd, networks) = sources()?;
+    let phase = |crowd, ask, length| Phase { length, crowd, ask, others: 0.0 };
+    let (mut valid, mut failed, mut silent) = (0, 0, 0);
+    let begin = Instant::now();
+    let mut stages = vec![];
     while valid < names {
-        let tally = tester.run(running.address, &load, || running.process.used())?;
-        silent = if tally.valid == 0 { silent + 1 } else { 0 };
+        let load = phase(Pace::Closed(limits::WINDOW), Ask::Misses, limits::MEMORY_WINDOW);
+        let report = storm.run(&running, &crowd, &[], &[load])?.remove(0).crowd;
+        if stages.is_empty() {
+            stages.push(stage(format!("the first {} names", report.useful), cache));
+        }
+        silent = if report.useful == 0 { silent + 1 } else { 0 };
         if silent == limits::MEMORY_SILENT {
             return Err(io::Error::other("no right answers any more"));
         }
-        valid += tally.valid;
-        failed += tally.lost + tally.invalid.iter().sum::<u64>();
-        seconds += tally.seconds;
-        most = most.max(resident());
-        eprintln!("memory: {valid} of {names} names, {:.1} MiB", resident());
+        valid += report.useful;
+        failed += report.sent - report.useful;
+        eprintln!("memory: {valid} of {names} names, {:.1} MiB", process::resident_kib(pid) / 1024.0);
     }
-    let after = resident();
-    Ok(Section {
+    let seconds = begin.elapsed().as_secs_f64();
+    stages.push(stage(format!("{valid} names"), cache));
+    let open = connect(running.address, &networks)?;
+    std::thread::sleep(Duration::from_secs(1));
+    stages.push(stage(format!("{} idle connections", open.len()), cache));
+    if !networks.is_empty() {
+        let flood = phase(Pace::Open(limits::MEMORY_FLOOD), Ask::Silent, limits::MEMORY_WINDOW);
+        storm.run(&running, &networks, &[], &[flood])?;
+        let pending = limits::MEMORY_PENDING / f64::from(1 << 20);
+        let what = format!("{} networks ask for names that nobody answers", networks.len());
+        stages.push(stage(what, cache + pending));
+    }
+    drop(open);
+    Ok(section(&stages, (valid, failed, seconds)))
+}
+
+/// Addresses of one network, and of many: none where there is no namespace for them.
+fn sources() -> io::Result<(Vec<IpAddr>, Vec<IpAddr>)> {
+    if !namespace::is_inside() {
+        return Ok((vec![Ipv6Addr::LOCALHOST.into(); limits::PORTS], vec![]));
+    }
+    Ok((namespace::crowd(), namespace::others(limits::MEMORY_NETWORKS)))
+}
+
+/// Opens as many connections as there may be, an equal number from each network.
+fn connect(server: SocketAddr, networks: &[IpAddr]) -> io::Result<Vec<Socket>> {
+    let mut open = vec![];
+    if networks.is_empty() {
+        return Ok(open);
+    }
+    for number in 0..limits::MEMORY_CONNECTIONS {
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP))?;
+        socket.bind(&SocketAddr::new(networks[number % networks.len()], 0).into())?;
+        socket.connect(&server.into()).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("connection {number} (is `ulimit -n` above 10,100?): {error}"),
+            )
+        })?;
+        open.push(socket);
+    }
+    Ok(open)
+}
+
+fn section(stages: &[Stage], (valid, failed, seconds): (u64, u64, f64)) -> Section {
+    let row = |stage: &Stage| {
+        let figure = |mib: f64| format!("{mib:.1}");
+        vec![stage.what.clone(), figure(stage.after_mib), figure(stage.most_mib), figure(stage.allowed_mib)]
+    };
+    Section {
         key: "memory",
         title: "Memory",
-        notes: vec![format!(
-            "`sixfold serve` with one worker and `cache.size = {}MiB`, everything else as it is by default; VmRSS in /proc, in \
-             MiB. {valid} names, none twice, resolved in {seconds:.0} s (closed loop of {}).",
-            limits::MEMORY_CACHE_MIB,
-            limits::WINDOW
-        )],
+        notes: vec![
+            format!(
+                "`sixfold serve` with one worker, `cache.size = {}MiB` and `tcp-idle = 1h`, everything else as it is by default; VmRSS \
+                 and VmHWM in /proc, in MiB. {valid} names, none twice, resolved in {seconds:.0} s (closed loop of {}), {failed} \
+                 lost or wrong. Each stage is added to those before.",
+                limits::MEMORY_CACHE_MIB,
+                limits::WINDOW
+            ),
+            "Allowed: what is configured, 5 % of it, and 32 MiB. Configured are the cache and, under the flood, 65,536 pending \
+             questions of 1,800 octets. Without root there is no namespace with many networks, and the last two stages are left out."
+                .to_owned(),
+        ],
         tables: vec![Table {
             title: format!("resident, {} MiB for the cache", limits::MEMORY_CACHE_MIB),
-            columns: vec!["", "at start", "after", "most", "lost or wrong"],
-            rows: vec![vec![
-                "sixfold".to_owned(),
-                format!("{before:.1}"),
-                format!("{after:.1}"),
-                format!("{most:.1}"),
-                failed.to_string(),
-            ]],
+            columns: vec!["after", "MiB", "most so far", "allowed"],
+            rows: stages.iter().map(row).collect(),
         }],
-        goals: vec![Goal {
-            ratio: "most resident memory, MiB".to_owned(),
-            bound: Bound::AtMost(GOAL_MIB),
-            measured: Summary::of(&[most]),
-        }],
+        goals: stages
+            .iter()
+            .map(|stage| Goal {
+                ratio: format!("{}: most resident memory, MiB", stage.what),
+                bound: Bound::AtMost(stage.allowed_mib),
+                measured: Summary::of(&[stage.most_mib]),
+            })
+            .collect(),
         data: json!({
             "names": valid, "seconds": seconds, "lost_or_wrong": failed,
-            "resident_mib": {"start": before, "after": after, "most": most},
+            "stages": stages.iter().map(|stage| json!({
+                "what": stage.what, "resident_mib": stage.after_mib, "most_mib": stage.most_mib, "allowed_mib": stage.allowed_mib,
+            })).collect::<Vec<_>>(),
         }),
-    })
+    }
 }

@@ -151,8 +151,17 @@ pub fn threads(pid: u32) -> Vec<(String, Used)> {
 
 /// Resident memory of a process in KiB; 0 when there is no such process.
 pub fn resident_kib(pid: u32) -> f64 {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most that it was so far.
+pub fn most_resident_kib(pid: u32) -> f64 {
+    status_kib(pid, "VmHWM:")
+}
+
+fn status_kib(pid: u32, key: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0.0)
 }
 

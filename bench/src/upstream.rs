@@ -7,10 +7,15 @@ use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
+/// The first of the names that it never answers, in the order of addresses: those of 111.0.0.0/8.
+pub const SILENT: u64 = 110 << 24;
+const SILENT_LABEL: &[u8] = b"\x0f111-";
+
 /// What a UDP answer may have at most; the answers here have about a hundred octets.
 const SIZE: usize = 1232;
 
-/// The zone `dns64perf.test` at a port of the loopback interface: every name has one A record and no AAAA.
+/// The zone `dns64perf.test` at a port of the loopback interface: every name has one A record and no AAAA, but for some that are
+/// never answered.
 pub struct Upstream {
     socket: UdpSocket,
     address: SocketAddr,
@@ -45,6 +50,9 @@ impl Upstream {
         for served in 0..limits::DRAIN {
             // Nothing there, or an ICMP error of a device that has ended.
             let Ok((length, from)) = self.socket.recv_from(&mut query) else { return served };
+            if query[..length].get(12..).is_some_and(|name| name.starts_with(SILENT_LABEL)) {
+                continue;
+            }
             if let Some(length) = self.zone.answer(&query[..length], SIZE, &mut answer) {
                 // An answer that does not fit the buffer of the device is lost, as on any network.
                 let _ = self.socket.send_to(&answer[..length], from);

@@ -1,0 +1,246 @@
+//! Experiment 3, second part: one network asks several times what Sixfold can answer. How much is answered then, what others notice,
+//! and how soon it is over.
+
+use crate::device::{Device, Running, Setup};
+use crate::limits;
+use crate::loads::Timing;
+use crate::namespace;
+use crate::quota::Quota;
+use crate::report::{Bound, Goal, Table, cell};
+use crate::statistics::Summary;
+use crate::storm::{Ask, Pace, Phase, Report, Storm};
+use serde_json::{Value, json};
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Right answers in time under overload, at least, as a part of those at the peak.
+const GOODPUT: f64 = 0.95;
+
+/// The 99th percentile of the latency a second after a flood, at most, as a multiple of that before.
+const LATENCY: f64 = 1.2;
+
+/// The part of the well-behaved clients' questions that is answered rightly and in time, at least.
+const KEPT: f64 = 0.999;
+
+/// A rate counts as offered when the sender reached this part of it.
+const OFFERED: f64 = 0.95;
+
+/// Parts of the closed-loop rate at which the peak is looked for.
+const STEPS: [f64; 3] = [0.9, 1.0, 1.1];
+
+/// What is asked for, and what the tables call it.
+const ASKS: [(Ask, &str); 2] = [(Ask::Cached, "cached"), (Ask::HalfMisses, "50 % misses")];
+
+/// One round with one kind of question.
+struct Round {
+    peak: f64,
+    before: Report,
+    /// For each of [`limits::FLOODS`]: the flood, and the time from [`limits::RECOVERY`] after it on.
+    floods: Vec<(Report, Report)>,
+    /// A flood of names that nobody answers, as large as the largest.
+    silent: Report,
+}
+
+/// What was measured: tables, goals, everything.
+pub struct Measured {
+    /// One table for each kind of question.
+    pub tables: Vec<Table>,
+    /// Asked beside measured.
+    pub goals: Vec<Goal>,
+    /// Every measurement.
+    pub data: Value,
+}
+
+/// How it was measured, in words.
+pub fn note() -> String {
+    format!(
+        "One network (a /64, {} addresses, a port each) asks so many times the peak; {} others, each a /64 of its own, ask {} of \
+         the peak together, always. Sixfold has its default limits, the quota above, and listens on the loopback interface of a network \
+         namespace. An answer counts when it is right and comes within {} ms. Peak: the best of a closed loop of {} and of open loops at \
+         {STEPS:?} of its rate. Latency before and after at {} of the peak, after from {} s after the flood's end on. `kept`: the part of the \
+         others' questions that was answered rightly and in time. `silent`: all of the flood's names are new and nobody answers them; its \
+         answers are refusals and failures.",
+        limits::PORTS,
+        limits::OTHERS,
+        limits::OTHERS_PART,
+        limits::USEFUL.as_millis(),
+        limits::WINDOW,
+        limits::AT_EASE,
+        limits::RECOVERY.as_secs(),
+    )
+}
+
+/// Floods Sixfold, round after round, started anew for each kind of question.
+pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
+    let (crowd, others) = (namespace::crowd(), namespace::others(limits::OTHERS));
+    let mut storm = Storm::new()?;
+    let mut all: Vec<Vec<Round>> = ASKS.iter().map(|_| Vec::new()).collect();
+    for number in 1..=timing.rounds {
+        for ((ask, name), rounds) in ASKS.iter().zip(&mut all) {
+            eprintln!("overload: round {number} of {}, one network floods, {name}", timing.rounds);
+            rounds.push(round(&mut storm, device, *ask, timing, (&crowd, &others))?);
+        }
+    }
+    let named = || ASKS.iter().map(|(_, name)| *name).zip(&all);
+    Ok(Measured {
+        tables: named().map(|(name, rounds)| table(name, rounds)).collect(),
+        goals: named().flat_map(|(name, rounds)| goals(name, rounds)).collect(),
+        data: named().map(|(name, rounds)| (name, rounds.iter().map(json).collect::<Value>())).collect(),
+    })
+}
+
+fn round(
+    storm: &mut Storm,
+    device: &Device,
+    ask: Ask,
+    timing: Timing,
+    (crowd, others): (&[IpAddr], &[IpAddr]),
+) -> io::Result<Round> {
+    let setup = Setup { quota: Some(Quota::new(1)?), limits: "", ..Setup::default() };
+    let running = device.start(storm.upstream(), setup)?;
+    let mut play = |phases: &[Phase]| storm.run(&running, crowd, others, phases);
+    fill(&mut play, &running)?;
+    let of = |crowd, length, peak: f64| Phase { length, crowd, ask, others: limits::OTHERS_PART * peak };
+    let short = timing.window / 2;
+    let closed = play(&[of(Pace::Closed(limits::WINDOW), short, 0.0)])?[0].goodput();
+    let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
+    let peak = play(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
+    let at_ease = |length| of(Pace::Open(limits::AT_EASE * peak), length, peak);
+    let flood = |times: f64| of(Pace::Open((times - limits::OTHERS_PART) * peak), timing.window, peak);
+    let mut phases = vec![at_ease(timing.warm_up), at_ease(timing.window)];
+    for times in limits::FLOODS {
+        phases.extend([flood(times), at_ease(limits::RECOVERY), at_ease(timing.window)]);
+    }
+    let most = limits::FLOODS.into_iter().fold(0.0, f64::max);
+    phases.push(Phase { ask: Ask::Silent, ..flood(most) });
+    let mut reports = play(&phases)?.into_iter().skip(1);
+    let mut next = || reports.next().unwrap_or_default();
+    let before = next();
+    let floods = limits::FLOODS.map(|_| {
+        let (flood, _, after) = (next(), next(), next());
+        (flood, after)
+    });
+    Ok(Round { peak, before, floods: floods.into(), silent: next() })
+}
+
+/// Asks for what is in the cache then until it is answered.
+fn fill(play: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>, running: &Running) -> io::Result<()> {
+    let gentle = Phase {
+        length: limits::CACHED_FILL,
+        crowd: Pace::Open(limits::COMMON_RATE),
+        ask: Ask::Cached,
+        others: 0.0,
+    };
+    let start = Instant::now();
+    loop {
+        // The device may still be starting.
+        let tried = play(&[Phase { length: Duration::from_millis(100), ..gentle }])?;
+        if tried[0].crowd.useful > 0 {
+            break;
+        }
+        if start.elapsed() > limits::READY {
+            return Err(io::Error::other(format!("no right answer from {}", running.address)));
+        }
+    }
+    play(&[gentle]).map(|_| ())
+}
+
+fn each(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Vec<f64> {
+    rounds.iter().map(figure).collect()
+}
+
+fn table(name: &str, rounds: &[Round]) -> Table {
+    let row = |what: String, report: &dyn Fn(&Round) -> &Report, after: Option<usize>| {
+        vec![
+            what,
+            cell(&each(rounds, |round| report(round).offered() / round.peak), 2),
+            cell(&each(rounds, |round| report(round).goodput() / round.peak * 100.0), 1),
+            cell(&each(rounds, |round| report(round).others.kept() * 100.0), 2),
+            cell(&each(rounds, |round| report(round).others.p99_ms()), 1),
+            cell(&each(rounds, |round| report(round).crowd.p99_ms()), 1),
+            after.map_or_else(|| "-".to_owned(), |at| cell(&each(rounds, |round| slower(round, at)), 2)),
+            cell(&each(rounds, |round| report(round).cost_us()), 1),
+            rounds
+                .iter()
+                .map(|round| report(round).crowd.late + report(round).others.late)
+                .sum::<u64>()
+                .to_string(),
+        ]
+    };
+    let mut rows = vec![row("before".to_owned(), &|round| &round.before, None)];
+    for (at, times) in limits::FLOODS.iter().enumerate() {
+        rows.push(row(format!("{times} x"), &|round| &round.floods[at].0, Some(at)));
+    }
+    rows.push(row("silent".to_owned(), &|round| &round.silent, None));
+    let peak = cell(&each(rounds, |round| round.peak), 0);
+    Table {
+        title: format!("one network floods, {name}: peak {peak} answers/s"),
+        columns: vec![
+            "flood",
+            "offered/peak",
+            "% of peak",
+            "others kept %",
+            "others p99 ms",
+            "crowd p99 ms",
+            "p99 after/before",
+            "CPU us/answer",
+            "late",
+        ],
+        rows,
+    }
+}
+
+/// The latency after a flood as a multiple of that before, of all clients.
+fn slower(round: &Round, at: usize) -> f64 {
+    let p99 = |report: &Report| {
+        let mut whole = report.crowd.clone();
+        whole.delays_us.extend_from_slice(&report.others.delays_us);
+        whole.p99_ms()
+    };
+    p99(&round.floods[at].1) / p99(&round.before)
+}
+
+fn goals(name: &str, rounds: &[Round]) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for (at, times) in limits::FLOODS.iter().enumerate() {
+        let offered = Summary::of(&each(rounds, |round| round.floods[at].0.offered() / round.peak));
+        // Less than that, and the tester was the limit.
+        let enough = offered.is_some_and(|offered| offered.median >= OFFERED * times);
+        let measured = |figure: &dyn Fn(&Round) -> f64| Summary::of(&each(rounds, figure)).filter(|_| enough);
+        goals.push(Goal {
+            ratio: format!("{name}, {times} x the peak: goodput / peak"),
+            bound: Bound::AtLeast(GOODPUT),
+            measured: measured(&|round| round.floods[at].0.goodput() / round.peak),
+        });
+        goals.push(Goal {
+            ratio: format!("{name}, {times} x the peak: p99 one second after / before"),
+            bound: Bound::AtMost(LATENCY),
+            measured: measured(&|round| slower(round, at)),
+        });
+        goals.push(Goal {
+            ratio: format!("{name}, {times} x the peak: well-behaved clients keep"),
+            bound: Bound::AtLeast(KEPT),
+            measured: measured(&|round| round.floods[at].0.others.kept()),
+        });
+    }
+    goals.push(Goal {
+        ratio: format!("{name}, names that nobody answers: well-behaved clients keep"),
+        bound: Bound::AtLeast(KEPT),
+        measured: Summary::of(&each(rounds, |round| round.silent.others.kept())),
+    });
+    goals
+}
+
+fn json(round: &Round) -> Value {
+    let side = |tally: &crate::storm::Tally| json!({"sent": tally.sent, "useful": tally.useful, "came": tally.came, "late": tally.late, "wrong": tally.wrong, "p99_ms": tally.p99_ms()});
+    let report = |report: &Report| json!({"seconds": report.seconds, "cpu_seconds": report.cpu, "crowd": side(&report.crowd), "others": side(&report.others)});
+    let floods: Value = limits::FLOODS
+        .iter()
+        .zip(&round.floods)
+        .map(
+            |(times, (flood, after))| json!({"times": times, "flood": report(flood), "after": report(after)}),
+        )
+        .collect();
+    json!({"peak_answers_per_second": round.peak, "before": report(&round.before), "floods": floods, "silent": report(&round.silent)})
+}

@@ -1,0 +1,400 @@
+//! A load of two kinds of clients at once, in phases without a gap: the crowd, one network that asks as fast as it is told
+//! to, and others, each a network of its own, that ask now and then. An answer counts for the phase in which it came; what
+//! became of a question, for the phase in which it was asked.
+//!
+//! The loop is that of [`Tester`](crate::load::Tester): client and authoritative server in one thread. A question is
+//! found again by its source port and its ID, so the last million questions can be told apart, whatever they ask for.
+
+use crate::client::Client;
+use crate::device::Running;
+use crate::limits;
+use crate::names::{self, QUERY};
+use crate::upstream::{SILENT, Upstream};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// IDs of one port.
+const IDS: usize = 1 << 16;
+
+/// The first of the names that are asked for again and again, in the order of addresses: 102.0.0.0.
+const POPULAR: u64 = 101 << 24;
+
+/// The first of the names that are asked for once, by the crowd and by others.
+const FRESH: u64 = 60 << 24;
+const FRESH_OTHERS: u64 = 80 << 24;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A few names again and again: the answers come out of the cache.
+    Cached,
+    /// Every second question is for a name that nobody has asked for.
+    HalfMisses,
+    /// Names that nobody has asked for.
+    Misses,
+    /// The same, and nobody answers them.
+    Silent,
+}
+
+impl Ask {
+    /// The name of a question.
+    fn name(self, number: u64, fresh: u64) -> u64 {
+        match self {
+            Ask::Silent => SILENT + number % (1 << 24),
+            Ask::Misses => fresh + number,
+            Ask::HalfMisses if number % 2 == 1 => fresh + number,
+            // Fibonacci hashing: neighbours ask for different names.
+            _ => {
+                POPULAR + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(limits::CACHED_NAMES)
+            }
+        }
+    }
+}
+
+/// How fast the crowd asks.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// So many questions a second, whatever comes back.
+    Open(f64),
+    /// So many outstanding.
+    Closed(u64),
+}
+
+/// A part of a storm.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    /// How long it lasts.
+    pub length: Duration,
+    /// How fast the crowd asks.
+    pub crowd: Pace,
+    /// What the crowd asks for.
+    pub ask: Ask,
+    /// Questions a second of all others together; every second one is for a name that nobody has asked for, unless the
+    /// crowd asks for what is in the cache only.
+    pub others: f64,
+}
+
+/// What happened to one kind of client in one phase.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Questions of the phase.
+    pub sent: u64,
+    /// How many of them were answered rightly and in time.
+    pub useful: u64,
+    /// Right answers in time that came in the phase.
+    pub came: u64,
+    /// Right answers that came too late.
+    pub late: u64,
+    /// Other answers: REFUSED, SERVFAIL and the like.
+    pub wrong: u64,
+    /// How long the useful answers to questions of the phase took, in microseconds.
+    pub delays_us: Vec<u32>,
+}
+
+impl Tally {
+    /// The part of the questions that was answered rightly and in time.
+    pub fn kept(&self) -> f64 {
+        self.useful as f64 / self.sent as f64
+    }
+
+    /// The 99th percentile of the delays, in milliseconds.
+    pub fn p99_ms(&self) -> f64 {
+        let mut sorted = self.delays_us.clone();
+        sorted.sort_unstable();
+        let last = sorted.len().saturating_sub(1);
+        sorted.get(last * 99 / 100).map_or(f64::NAN, |&delay| f64::from(delay) / 1e3)
+    }
+}
+
+/// One phase as it was.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Its length.
+    pub seconds: f64,
+    /// CPU time that the device took, in seconds.
+    pub cpu: f64,
+    /// The one network.
+    pub crowd: Tally,
+    /// All other clients.
+    pub others: Tally,
+}
+
+impl Report {
+    /// Right answers in time, a second.
+    pub fn goodput(&self) -> f64 {
+        (self.crowd.came + self.others.came) as f64 / self.seconds
+    }
+
+    /// CPU time per right answer in time, in microseconds.
+    pub fn cost_us(&self) -> f64 {
+        self.cpu * 1e6 / (self.crowd.came + self.others.came) as f64
+    }
+
+    /// Questions a second.
+    pub fn offered(&self) -> f64 {
+        (self.crowd.sent + self.others.sent) as f64 / self.seconds
+    }
+
+    fn crowd(&mut self) -> &mut Tally {
+        &mut self.crowd
+    }
+
+    fn others(&mut self) -> &mut Tally {
+        &mut self.others
+    }
+}
+
+/// A question on its way.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    /// When it was sent, in nanoseconds; 0: answered, or there is none.
+    sent: u64,
+    name: u32,
+    phase: u32,
+}
+
+/// One kind of client.
+struct Side {
+    client: Client,
+    tally: fn(&mut Report) -> &mut Tally,
+    /// Questions that each port has sent, and the latest of them by their IDs.
+    counts: Vec<u64>,
+    open: Vec<Open>,
+    /// Where its names that are asked for once begin.
+    fresh: u64,
+    issued: u64,
+    /// Messages that came. As many questions of earlier runs are over.
+    received: u64,
+}
+
+impl Side {
+    fn new(
+        server: SocketAddr,
+        sources: &[IpAddr],
+        (fresh, asked): (u64, u64),
+        tally: fn(&mut Report) -> &mut Tally,
+    ) -> io::Result<Side> {
+        Ok(Side {
+            client: Client::bound(server, sources)?,
+            tally,
+            counts: vec![0; sources.len()],
+            open: vec![Open::default(); sources.len() * IDS],
+            fresh,
+            issued: asked,
+            received: asked,
+        })
+    }
+
+    /// Sends so many questions, `group` at a time from one port.
+    fn send(&mut self, due: u64, group: u64, ask: Ask, (now, phase): (u64, usize), reports: &mut [Report]) {
+        let Side { client, counts, open, fresh, issued, .. } = self;
+        let end = *issued + due;
+        while *issued < end {
+            let next = end.min(*issued + group);
+            let port = client.next_port();
+            // A datagram that could not be sent stays unanswered and counts as lost.
+            let count = std::cell::Cell::new(counts[port]);
+            let open = std::cell::RefCell::new(&mut *open);
+            client.send_written(*issued..next, |number, question| {
+                let name = ask.name(number, *fresh);
+                names::write_query(name, question);
+                let id = count.replace(count.get() + 1) as u16;
+                question[..2].copy_from_slice(&id.to_be_bytes());
+                open.borrow_mut()[port * IDS + usize::from(id)] =
+                    Open { sent: now, name: name as u32, phase: phase as u32 };
+            });
+            counts[port] = count.get();
+            *issued = next;
+        }
+        (self.tally)(&mut reports[phase]).sent += due;
+    }
+
+    /// Takes what has come, and returns how many messages that were.
+    fn receive(&mut self, now: u64, phase: usize, reports: &mut [Report]) -> usize {
+        let Side { client, tally, open, .. } = self;
+        let received = client.receive_from(|port, message| {
+            let Some((sent, asked_in)) = recognize(&mut open[port * IDS..][..IDS], message) else {
+                return tally(&mut reports[phase]).wrong += 1;
+            };
+            let delay = now.saturating_sub(sent);
+            if delay > limits::USEFUL.as_nanos() as u64 {
+                return tally(&mut reports[phase]).late += 1;
+            }
+            tally(&mut reports[phase]).came += 1;
+            let asked_in = tally(&mut reports[asked_in]);
+            asked_in.useful += 1;
+            asked_in.delays_us.push((delay / 1000) as u32);
+        });
+        self.received += received as u64;
+        received
+    }
+}
+
+/// When the question of a right answer was sent, and in which phase. An answer counts once.
+fn recognize(open: &mut [Open], message: &[u8]) -> Option<(u64, usize)> {
+    let id = u16::from_be_bytes([*message.first()?, *message.get(1)?]);
+    let entry = &mut open[usize::from(id)];
+    let sent = std::mem::take(&mut entry.sent);
+    let mut asked = [0; QUERY];
+    names::write_query(u64::from(entry.name), &mut asked);
+    let is_right = sent != 0
+        && message.len() >= QUERY
+        && message[2] & 0x80 != 0
+        && message[12..QUERY] == asked[12..]
+        && names::check_answer(message, u64::from(entry.name)).is_ok();
+    is_right.then_some((sent, entry.phase as usize))
+}
+
+/// Clients and authoritative server.
+pub struct Storm {
+    upstream: Upstream,
+    origin: Instant,
+    /// Questions of the crowd and of the others so far: a name that is asked for once never comes again.
+    asked: (u64, u64),
+}
+
+impl Storm {
+    /// A storm whose authoritative server listens on a free port of the loopback interface.
+    pub fn new() -> io::Result<Storm> {
+        Ok(Storm { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0) })
+    }
+
+    /// Where the authoritative server listens.
+    pub fn upstream(&self) -> SocketAddr {
+        self.upstream.address()
+    }
+
+    /// Plays the phases, one after the other. The crowd asks from a port of each of its addresses, and so do the others.
+    pub fn run(
+        &mut self,
+        running: &Running,
+        crowd: &[IpAddr],
+        others: &[IpAddr],
+        phases: &[Phase],
+    ) -> io::Result<Vec<Report>> {
+        let server = running.address;
+        let mut crowd = Side::new(server, crowd, (FRESH, self.asked.0), Report::crowd)?;
+        let mut others = Side::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
+        let mut reports = vec![Report::default(); phases.len()];
+        for (number, phase) in phases.iter().enumerate() {
+            let before = running.process.used().cpu;
+            self.play(number, phase, &mut crowd, &mut others, &mut reports);
+            reports[number].cpu = running.process.used().cpu.saturating_sub(before).as_secs_f64();
+        }
+        // What is still on its way belongs to the question's phase, if it comes in time.
+        let (last, end) = (phases.len() - 1, Instant::now() + limits::USEFUL);
+        let goodput = (reports[last].crowd.came, reports[last].others.came);
+        while Instant::now() < end {
+            self.turn(last, &mut crowd, &mut others, &mut reports);
+        }
+        (reports[last].crowd.came, reports[last].others.came) = goodput;
+        self.asked = (crowd.issued, others.issued);
+        Ok(reports)
+    }
+
+    fn play(
+        &mut self,
+        number: usize,
+        phase: &Phase,
+        crowd: &mut Side,
+        others: &mut Side,
+        reports: &mut [Report],
+    ) {
+        let start = Instant::now();
+        let (mut by_crowd, mut by_others) = (0u64, 0u64);
+        // Of a closed loop: what came by when, and the questions that are given up.
+        let (mut latest, mut progress, mut given_up) =
+            (crowd.received, start, crowd.issued - crowd.received.min(crowd.issued));
+        loop {
+            let elapsed = start.elapsed();
+            if elapsed >= phase.length {
+                reports[number].seconds = elapsed.as_secs_f64();
+                return;
+            }
+            let due = match phase.crowd {
+                Pace::Open(rate) => ((elapsed.as_secs_f64() * rate) as u64).saturating_sub(by_crowd),
+                Pace::Closed(window) => {
+                    if crowd.received != latest {
+                        (latest, progress) = (crowd.received, Instant::now());
+                    } else if progress.elapsed() > limits::STALL {
+                        (given_up, progress) =
+                            (crowd.issued - crowd.received.min(crowd.issued), Instant::now());
+                    }
+                    (crowd.received + given_up + window).saturating_sub(crowd.issued)
+                }
+            };
+            let due = due.min(limits::BURST);
+            let due_of_others =
+                ((elapsed.as_secs_f64() * phase.others) as u64).saturating_sub(by_others).min(limits::BURST);
+            let at = (self.now(), number);
+            crowd.send(due, limits::SEGMENTS as u64, phase.ask, at, reports);
+            let ask = if phase.ask == Ask::Cached { Ask::Cached } else { Ask::HalfMisses };
+            others.send(due_of_others, 1, ask, at, reports);
+            by_crowd += due;
+            by_others += due_of_others;
+            if !self.turn(number, crowd, others, reports) && due + due_of_others == 0 {
+                std::thread::sleep(limits::NAP);
+            }
+        }
+    }
+
+    /// Answers what the device asks, and takes its answers. Whether there was anything.
+    fn turn(&mut self, phase: usize, crowd: &mut Side, others: &mut Side, reports: &mut [Report]) -> bool {
+        let served = self.upstream.serve();
+        let received = crowd.receive(self.now(), phase, reports) + others.receive(self.now(), phase, reports);
+        served + received > 0
+    }
+
+    /// Nanoseconds since this storm was made, never 0.
+    fn now(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64 + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(id: u16, name: u64) -> Vec<u8> {
+        let mut message = vec![0; QUERY];
+        names::write_query(name, &mut message);
+        message[..2].copy_from_slice(&id.to_be_bytes());
+        message[2] = 0x81;
+        message[7] = 1;
+        message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
+        let address = u128::from(names::PREFIX) | u128::from(u32::from(names::address(name)));
+        message.extend(address.to_be_bytes());
+        message
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_for_its_own_question_only() {
+        let mut open = vec![Open::default(); IDS];
+        open[7] = Open { sent: 55, name: FRESH as u32, phase: 3 };
+        open[8] = Open { sent: 56, name: FRESH as u32 + 1, phase: 3 };
+        assert_eq!(recognize(&mut open, &answer(7, FRESH)), Some((55, 3)));
+        assert_eq!(recognize(&mut open, &answer(7, FRESH)), None);
+        assert_eq!(recognize(&mut open, &answer(8, FRESH)), None);
+        assert_eq!(recognize(&mut open, &[]), None);
+    }
+
+    #[test]
+    fn half_of_the_questions_are_for_new_names_and_silent_ones_are_never_repeated() {
+        let names: Vec<u64> = (0..1000).map(|number| Ask::HalfMisses.name(number, FRESH)).collect();
+        let fresh = names.iter().filter(|&&name| name < POPULAR).count();
+        assert_eq!(fresh, 500);
+        assert!(names.iter().all(|&name| name < POPULAR + u64::from(limits::CACHED_NAMES)));
+        let silent: std::collections::HashSet<u64> =
+            (0..1000).map(|number| Ask::Silent.name(number, FRESH)).collect();
+        assert_eq!(silent.len(), 1000);
+    }
+
+    #[test]
+    fn the_99th_percentile_is_that_of_the_useful_answers() {
+        let tally =
+            Tally { delays_us: (1..=1000).rev().map(|delay| delay * 10).collect(), ..Tally::default() };
+        assert_eq!(tally.p99_ms(), 9.9);
+        assert!(Tally::default().p99_ms().is_nan());
+    }
+}
