@@ -9,9 +9,6 @@ use std::path::PathBuf;
 /// What is captured: DNS, over both transports.
 const FILTER: &str = "port 53";
 
-/// The name that is asked for when a capture ends.
-const MARK: &str = "end-of-the-capture.lab.test";
-
 /// What is read of each packet.
 const FIELDS: [&str; 9] = [
     "ip.src",
@@ -63,11 +60,11 @@ impl Capture {
 
     /// Ends it when everything so far is in it: a last question of the lab's client marks the end.
     pub fn finish(mut self, lab: &Lab) -> Finished {
-        let (label, _) = MARK.split_once('.').expect("it has more labels than one");
+        let mark = b"end-of-the-capture";
         let marked = wait_until(|| {
-            lab.kdig().ask_all(&[(MARK, "A")]);
+            lab.kdig().ask_all(&[("end-of-the-capture.lab.test", "A")]);
             let bytes = std::fs::read(&self.file).unwrap_or_default();
-            bytes.windows(label.len()).any(|window| window == label.as_bytes())
+            bytes.windows(mark.len()).any(|window| window == mark)
         });
         assert!(marked, "the last question is not in the capture: {}", self.process.log());
         let status = self.process.stop("INT");
@@ -88,12 +85,11 @@ impl Finished {
         self.tshark(&["-Y", "_ws.malformed || _ws.expert.group == \"Malformed\""])
     }
 
-    /// All DNS messages over UDP but those of the mark, of which the last may be missing.
+    /// All DNS messages over UDP.
     pub fn packets(&self) -> Vec<Packet> {
         let mut arguments = vec!["-Y", "dns && udp", "-T", "fields", "-E", "occurrence=f"];
         FIELDS.iter().for_each(|field| arguments.extend(["-e", field]));
-        let packets = self.tshark(&arguments).lines().filter_map(read).collect::<Vec<_>>();
-        packets.into_iter().filter(|packet| !packet.name.eq_ignore_ascii_case(MARK)).collect()
+        self.tshark(&arguments).lines().filter_map(read).collect()
     }
 
     /// Ports that questions to `server` came from.

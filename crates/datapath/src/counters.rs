@@ -57,6 +57,8 @@ counters! {
     LinksOpened = "links_opened",
     /// Drop: a listening socket's queue in the kernel was full.
     ReceiveQueueOverflow = "receive_queue_overflow",
+    /// Drop: the worker had more than it could read, and the client's network sent more than its share.
+    FloodingNetwork = "flooding_network",
     /// Drop: a link's queue in the kernel was full.
     UpstreamQueueOverflow = "upstream_queue_overflow",
     /// Drop: a datagram of a proxy without a PROXY header.

@@ -1,6 +1,7 @@
 //! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
 //! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
 
+use crate::gate::Queue;
 use engine::{Instant, Span};
 use std::io;
 use std::mem::size_of;
@@ -70,8 +71,13 @@ pub(crate) fn receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
     false
 }
 
-/// Datagrams that the kernel dropped because the socket's receive queue was full (wraps around).
+/// Datagrams that the kernel dropped because the socket's receive queue was full, or because its filter said so (wraps around).
 pub(crate) fn receive_drops(socket: RawFd) -> u32 {
+    receive_queue(socket).drops
+}
+
+/// How full a socket's receive queue is.
+pub(crate) fn receive_queue(socket: RawFd) -> Queue {
     const FIELDS: usize = 16;
     let mut info = [0u32; FIELDS];
     let mut length = (FIELDS * size_of::<u32>()) as libc::socklen_t;
@@ -79,7 +85,11 @@ pub(crate) fn receive_drops(socket: RawFd) -> u32 {
     unsafe {
         libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, info.as_mut_ptr().cast(), &mut length)
     };
-    info[libc::SK_MEMINFO_DROPS as usize]
+    Queue {
+        used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
+        size: info[libc::SK_MEMINFO_RCVBUF as usize],
+        drops: info[libc::SK_MEMINFO_DROPS as usize],
+    }
 }
 
 /// Takes the error that waits on a socket (SO_ERROR), if there is one.

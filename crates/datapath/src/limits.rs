@@ -55,6 +55,45 @@ pub(crate) const FAILURE_ROUNDS: usize = 4;
 /// 4 MiB / 768 / 64 = 86.
 pub(crate) const LAST_BATCHES: usize = 256;
 
+// The gate in front of a listening socket.
+
+/// How long a question shall wait in a queue at most when more comes than the worker can read. Shorter than what a client
+/// notices; long enough that the worker always finds something, although it looks every [`GATE_INTERVAL`] only.
+pub(crate) const QUEUE_TARGET: Span = Span::from_millis(20);
+
+/// Within what time the queue is brought to its target.
+pub(crate) const GATE_DRAIN: Span = Span::from_millis(50);
+
+/// Octets that the kernel counts for a small datagram in a queue (512 of data with their overhead, 256 of its description).
+pub(crate) const QUEUED_OCTETS: f64 = 768.0;
+
+/// Datagrams whose networks are remembered, 8 KiB per socket: of the last of them at most [`GATE_BIG`] networks send a part
+/// that is worth counting.
+pub(crate) const GATE_SAMPLE: usize = 1024;
+
+/// A network that sends less than the 32nd part of what comes is never gated: in the smallest sample that are 4 datagrams of
+/// 128, less than which says nothing.
+pub(crate) const GATE_BIG: usize = 32;
+
+/// Networks that are gated at a time, the largest: 7 instructions each, of 4,096 that a filter may have.
+pub(crate) const GATED: usize = 16;
+
+/// Datagrams between two looks at the queue, two batches: a look costs a system call, half a microsecond.
+pub(crate) const GATE_DATAGRAMS: u64 = 2 * BATCH as u64;
+
+/// Time between two looks while everybody passes. Two alarms in a row close the gate: at 150,000 datagrams a second after
+/// some 2 ms, in which a million a second fill less than half of [`RECEIVE_BUFFER`].
+pub(crate) const GATE_OPEN_INTERVAL: Span = Span::from_millis(1);
+
+/// Time between two looks while the gate is closed.
+pub(crate) const GATE_INTERVAL: Span = Span::from_millis(10);
+
+/// The longest time between two looks while the gate is closed and datagrams come.
+pub(crate) const GATE_CALM: Span = Span::from_millis(50);
+
+/// The smallest part of a network that passes, so that its end is noticed.
+pub(crate) const GATE_SMALLEST_PART: f64 = 1.0 / 1024.0;
+
 // The mailbox.
 
 /// Octets of a message that a letter carries inline; questions are hardly ever longer.

@@ -11,8 +11,10 @@
 use crate::answers::Answers;
 use crate::batch::Inbound;
 use crate::counters::{Counter, Counters};
+use crate::filter;
+use crate::gate::{Gate, network_of};
 use crate::group::Shared;
-use crate::kernel::{Poll, now, receive_drops};
+use crate::kernel::{Poll, now, receive_queue};
 use crate::limits::{
     BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, PROXY_HEADER,
     STREAM_READ_OCTETS, TICK, WAIT_MS,
@@ -50,6 +52,8 @@ pub struct Worker<M> {
     ready: Vec<bool>,
     /// Drops of each listening socket that are already counted.
     drops: Vec<u32>,
+    /// Who is let into each listening socket's queue.
+    gates: Vec<Gate>,
     udp_size: usize,
     tcp_fast_open: bool,
 }
@@ -80,6 +84,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             chunk: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
             ready: vec![false; listeners.len()],
             drops: vec![0; listeners.len()],
+            gates: listeners.iter().map(|_| Gate::new()).collect(),
             listeners,
             udp_size,
             tcp_fast_open,
@@ -203,6 +208,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
             self.worker.counters.add(Counter::Turns, 1);
             if self.now >= tick {
                 tick = self.now + TICK;
+                for listener in 0..self.worker.gates.len() {
+                    if self.worker.gates[listener].is_closed() {
+                        self.mind_gate(listener);
+                    }
+                }
                 self.count_drops();
                 hook(&mut self.machine, self.now);
             }
@@ -384,6 +394,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
                         continue;
                     }
                 }
+            } else {
+                worker.gates[listener].saw(network_of(client.address));
             }
             octets += message.len();
             if crosses
@@ -397,7 +409,37 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
             self.machine.query(self.now, &client, message, &mut self.out);
         }
         counters.add(Counter::ClientOctetsIn, octets as u64);
+        // A gate that is closed too far shows in batches that are not full.
+        if count < BATCH {
+            self.worker.gates[listener].keeps_up();
+        }
+        if count == BATCH || self.worker.gates[listener].is_closed() {
+            self.mind_gate(listener);
+        }
         count == BATCH
+    }
+
+    /// Lets less of those in who send more than their share, or more again.
+    fn mind_gate(&mut self, listener: usize) {
+        let worker = &mut self.worker;
+        let gate = &mut worker.gates[listener];
+        if !gate.is_due(self.now) {
+            return;
+        }
+        let (socket, was_closed) = (&worker.listeners[listener], gate.is_closed());
+        let raw = socket.socket().as_raw_fd();
+        let queue = receive_queue(raw);
+        // While the gate is closed drops are its own, unless the queue is full all the same.
+        let reason = match was_closed && queue.used <= queue.size / 2 {
+            true => Counter::FloodingNetwork,
+            false => Counter::ReceiveQueueOverflow,
+        };
+        let new = queue.drops.wrapping_sub(std::mem::replace(&mut worker.drops[listener], queue.drops));
+        worker.counters.add(reason, u64::from(new));
+        if let Some(gated) = gate.look(self.now, queue) {
+            // Where the kernel has no room for a filter, everybody stays let in.
+            let _ = filter::attach(raw, gated, socket.address().is_ipv6());
+        }
     }
 
     /// The worker is to stop: takes what already waits at the listeners, and nothing that comes later.
@@ -429,10 +471,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
 
     fn count_drops(&mut self) {
         let worker = &mut self.worker;
-        for (listener, counted) in worker.listeners.iter().zip(&mut worker.drops) {
-            let drops = receive_drops(listener.socket().as_raw_fd());
-            let new = drops.wrapping_sub(std::mem::replace(counted, drops));
-            worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
+        let listeners = worker.listeners.iter().zip(&worker.gates);
+        for ((listener, gate), counted) in listeners.zip(&mut worker.drops) {
+            // A closed gate counts by itself.
+            if !gate.is_closed() {
+                let drops = receive_queue(listener.socket().as_raw_fd()).drops;
+                let new = drops.wrapping_sub(std::mem::replace(counted, drops));
+                worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
+            }
         }
         self.out.links.count_drops(&worker.counters);
     }

@@ -1,0 +1,94 @@
+//! A worker that cannot keep up with what one network sends, over real sockets: who asks little is served.
+
+use engine::{Client, Instant, Link, Machine, Outbox};
+use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a question takes this machine: however slow the flooder is, he sends faster than 2,000 a second.
+const WORK: Duration = Duration::from_micros(500);
+
+/// Answers each question with itself, slowly.
+struct Slow;
+
+impl Machine for Slow {
+    fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
+        std::thread::sleep(WORK);
+        out.answer(from, message.len(), |frame| {
+            frame[..message.len()].copy_from_slice(message);
+            message.len()
+        });
+    }
+
+    fn reply(&mut self, _: Instant, _: Link, _: &[u8], _: &mut impl Outbox) {}
+
+    fn unreachable(&mut self, _: Instant, _: Link, _: &mut impl Outbox) {}
+
+    fn idle(&self) -> bool {
+        true
+    }
+
+    fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
+        None
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
+    let options = Options {
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        workers: 1,
+        steer: Steer::Name,
+        udp_size: 1232,
+        tcp_fast_open: false,
+        proxies: Default::default(),
+    };
+    let (mut workers, shared) = build(&options).unwrap();
+    let server = shared.addresses()[0];
+    let worker = workers.remove(0).start(Slow, NoStreams, Box::new(|_, _| ())).unwrap();
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let flooder = std::thread::spawn(move || {
+        let socket = UdpSocket::bind("127.0.0.2:0").unwrap();
+        while !stopped.load(Ordering::Relaxed) {
+            for _ in 0..32 {
+                let _ = socket.send_to(&[0; 40], server);
+            }
+            // Tens of thousands a second, and no more of the processor than that.
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    });
+
+    let polite = UdpSocket::bind("127.0.0.3:0").unwrap();
+    polite.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let end = std::time::Instant::now() + PATIENCE;
+    let (mut number, mut in_a_row) = (0u32, 0);
+    // By arrival hardly one in ten would come through: thirty in a row never do.
+    while in_a_row < 30 && std::time::Instant::now() < end {
+        number += 1;
+        let question = [&number.to_be_bytes()[..], &[0; 36]].concat();
+        polite.send_to(&question, server).unwrap();
+        let mut answer = [0; 64];
+        let is_answered = loop {
+            match polite.recv(&mut answer) {
+                Ok(_) if answer[..4] == question[..4] => break true,
+                Ok(_) => {}
+                Err(_) => break false,
+            }
+        };
+        let counted = shared.counters(0);
+        let is_flooded = counted.get(Counter::FloodingNetwork) > 0;
+        in_a_row = if is_answered && is_flooded { in_a_row + 1 } else { 0 };
+    }
+    stop.store(true, Ordering::Relaxed);
+    flooder.join().unwrap();
+    assert_eq!(in_a_row, 30, "after {number} questions");
+    shared.stop(Duration::ZERO);
+    worker.join().unwrap();
+}
