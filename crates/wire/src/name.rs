@@ -76,7 +76,7 @@ impl<'a> Name<'a> {
     /// Whether the name stands in one piece as `wire`: equal octets up to a root octet are equal names. False says
     /// nothing about names that are compressed further on.
     #[inline]
-    pub(crate) fn stands_as(&self, wire: &[u8]) -> bool {
+    pub fn stands_as(&self, wire: &[u8]) -> bool {
         let at = self.offset();
         self.message.get(at..at + wire.len()).is_some_and(|ours| eq_ignore_case(ours, wire))
     }
