@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// What is captured: DNS, over both transports.
 const FILTER: &str = "port 53";
 
+/// The name that is asked for when a capture ends.
+const MARK: &str = "end-of-the-capture.lab.test";
+
 /// What is read of each packet.
 const FIELDS: [&str; 9] = [
     "ip.src",
@@ -60,11 +63,11 @@ impl Capture {
 
     /// Ends it when everything so far is in it: a last question of the lab's client marks the end.
     pub fn finish(mut self, lab: &Lab) -> Finished {
-        let mark = b"end-of-the-capture";
+        let (label, _) = MARK.split_once('.').expect("it has more labels than one");
         let marked = wait_until(|| {
-            lab.kdig().ask_all(&[("end-of-the-capture.lab.test", "A")]);
+            lab.kdig().ask_all(&[(MARK, "A")]);
             let bytes = std::fs::read(&self.file).unwrap_or_default();
-            bytes.windows(mark.len()).any(|window| window == mark)
+            bytes.windows(label.len()).any(|window| window == label.as_bytes())
         });
         assert!(marked, "the last question is not in the capture: {}", self.process.log());
         let status = self.process.stop("INT");
@@ -85,11 +88,12 @@ impl Finished {
         self.tshark(&["-Y", "_ws.malformed || _ws.expert.group == \"Malformed\""])
     }
 
-    /// All DNS messages over UDP.
+    /// All DNS messages over UDP but those of the mark, of which the last may be missing.
     pub fn packets(&self) -> Vec<Packet> {
         let mut arguments = vec!["-Y", "dns && udp", "-T", "fields", "-E", "occurrence=f"];
         FIELDS.iter().for_each(|field| arguments.extend(["-e", field]));
-        self.tshark(&arguments).lines().filter_map(read).collect()
+        let packets = self.tshark(&arguments).lines().filter_map(read).collect::<Vec<_>>();
+        packets.into_iter().filter(|packet| !packet.name.eq_ignore_ascii_case(MARK)).collect()
     }
 
     /// Ports that questions to `server` came from.

@@ -432,7 +432,7 @@ impl<'b, 'm> Page<'b, 'm> {
     }
 
     /// Ends the answer.
-    pub fn finish(mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    pub fn finish(&mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
         //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));

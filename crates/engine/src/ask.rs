@@ -67,12 +67,12 @@ impl Engine {
         flight.tries = flight.tries.saturating_add(1);
         let flight = &self.flights.slab[index];
         // There is nothing to wait for but the replies to earlier tries.
-        let hopeless = flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
+        let is_hopeless = || flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.settings.upstream.timeout;
         let last = flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE);
         // No server lives: more than one question is no use, and would be a storm at the moment of their return.
         let is_given_up = self.servers.list[server as usize].dead && self.servers.is_dead(flight.name());
-        let at_once = !sent && if last { hopeless } else { self.has_untried(index) };
+        let at_once = !sent && if last { is_hopeless() } else { self.has_untried(index) };
         let wait = match transport {
             _ if at_once => Span::ZERO,
             _ if flight.wishes.has(Wishes::PROBE) => self.servers.list[server as usize].probe_wait(ceiling),

@@ -12,11 +12,11 @@
 //!
 //! A probe is a flight of its own that asks for the root, half a second apart, until the ceiling of a try is over; the next
 //! one begins after that. So there is one at a time, and a server that has become slow is heard, too. Between probes of a
-//! server that others stand in for the pause doubles up to [`LONGEST_PAUSE`]; where all servers of a group are dead there is
+//! server that others stand in for the pause doubles up to `LONGEST_PAUSE`; where all servers of a group are dead there is
 //! none. All pauses have jitter, as the workers of a server that came back would meet otherwise.
 //!
 //! A server that nobody has asked for a while says nothing of itself. So the first question that another one of its group is
-//! silent about makes such servers prove that they live ([`Servers::muster`]): the tries of a question are few, and must not
+//! silent about makes such servers prove that they live (`Servers::muster`): the tries of a question are few, and must not
 //! go to one dead server after another.
 
 use crate::servers::{Server, Servers};

@@ -79,7 +79,7 @@ pub fn decide<'d, 'a>(
     mut each: impl FnMut(&Decision<'d, 'a>) -> ControlFlow<()>,
 ) -> Tally {
     let mut tally = Tally::default();
-    let mut seen = Seen { addresses: [[0; 4]; DISTINCT], len: 0 };
+    let mut seen = Seen { first: None, others: None, len: 0 };
     for record in message.records(Section::Answer) {
         if !chain.ends_in(&record, Type::A) {
             continue;
@@ -115,9 +115,11 @@ fn prefixes<'d>(dns64: &'d Dns64, rule: Option<&'d Rule>) -> &'d [Pref64] {
     rule.map_or(&dns64.prefixes, |rule| &rule.prefixes)
 }
 
-/// The first addresses of an answer.
+/// The first addresses of an answer. Most have one.
 struct Seen {
-    addresses: [[u8; 4]; DISTINCT],
+    first: Option<[u8; 4]>,
+    others: Option<[[u8; 4]; DISTINCT - 1]>,
+    /// How many others.
     len: usize,
 }
 
@@ -125,10 +127,15 @@ impl Seen {
     /// Whether an address has not been seen yet; from now on it has, if there is room.
     #[inline]
     fn is_new(&mut self, address: [u8; 4]) -> bool {
-        if self.addresses[..self.len].contains(&address) {
+        let Some(first) = self.first else {
+            self.first = Some(address);
+            return true;
+        };
+        let others = self.others.get_or_insert([[0; 4]; DISTINCT - 1]);
+        if first == address || others[..self.len].contains(&address) {
             return false;
         }
-        if let Some(room) = self.addresses.get_mut(self.len) {
+        if let Some(room) = others.get_mut(self.len) {
             *room = address;
             self.len += 1;
         }

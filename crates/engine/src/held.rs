@@ -17,6 +17,7 @@ const SPARE: usize = 1024;
 pub struct Held {
     replies: Vec<Vec<u8>>,
     free: Vec<Index>,
+    /// Octets of all buffers, in use or spare: a short reply in the buffer of a long one takes what that took.
     octets: usize,
 }
 
@@ -28,17 +29,19 @@ impl Held {
 
     /// Keeps a reply; [`LOST`] when there is no room.
     pub fn keep(&mut self, bytes: &[u8]) -> Index {
-        if self.octets + bytes.len() > HELD_OCTETS {
+        let spare = self.free.last().map_or(0, |&index| self.replies[index as usize].capacity());
+        if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
             return LOST;
         }
-        self.octets += bytes.len();
         let index = self.free.pop().unwrap_or_else(|| {
             self.replies.push(Vec::new());
             self.replies.len() as Index - 1
         });
         let reply = &mut self.replies[index as usize];
         reply.clear();
+        reply.reserve_exact(bytes.len());
         reply.extend_from_slice(bytes);
+        self.octets += reply.capacity() - spare;
         index
     }
 
@@ -58,8 +61,8 @@ impl Held {
             return;
         }
         let reply = &mut self.replies[index as usize];
-        self.octets -= reply.len();
         if reply.capacity() > SMALL || self.free.len() >= SPARE {
+            self.octets -= reply.capacity();
             *reply = Vec::new();
         }
         self.free.push(index);
@@ -82,5 +85,20 @@ mod tests {
         assert_ne!(held.keep(&reply), LOST);
         assert_eq!(held.keep(&reply), LOST);
         assert_ne!(held.keep(&[1; 100]), LOST);
+    }
+
+    #[test]
+    fn short_replies_in_the_buffers_of_long_ones_take_what_those_take() {
+        let mut held = Held::new();
+        let (long, short) = ([7; SMALL], [7; 40]);
+        for _ in 0..20 {
+            let all: Vec<_> = (0..SPARE).map(|_| held.keep(&long)).collect();
+            all.into_iter().for_each(|index| held.forget(index));
+            for _ in 0..SPARE {
+                held.keep(&short);
+            }
+            let taken: usize = held.replies.iter().map(Vec::capacity).sum();
+            assert!(taken <= HELD_OCTETS, "{taken} octets");
+        }
     }
 }

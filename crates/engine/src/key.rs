@@ -47,11 +47,11 @@ fn fold_multiply(a: u64, b: u64) -> u64 {
 #[inline]
 fn letters(word: u64) -> u64 {
     // With bit 7 cleared, adding 0x1f to an octet that has bit 5 set carries into bit 7 from 'a' (0x61) on,
-    // adding 0x05 from '{' (0x7b) on: the letters lie between. Octets with bit 7 set are none.
+    // adding 0x05 from '{' (0x7b) on, which comes after 'a': the letters lie between. Octets with bit 7 set are none.
     let lower = (word | LOWER) & !HIGH;
     let from_a = lower + ONES * 0x1f;
     let beyond_z = lower + ONES * 0x05;
-    ((from_a & !beyond_z & !word) & HIGH) >> 2
+    ((from_a ^ beyond_z) & !word & HIGH) >> 2
 }
 
 #[inline]
@@ -67,15 +67,16 @@ pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
     let out = &mut out[..name.len()];
     let (words, rest) = name.as_chunks::<8>();
     for (from, to) in words.iter().zip(out.as_chunks_mut::<8>().0) {
-        *to = mix_word(u64::from_le_bytes(*from), bits as u8).to_le_bytes();
-        bits = bits.rotate_right(8);
+        *to = mix_word(u64::from_le_bytes(*from), bits).to_le_bytes();
+        // Every octet of a word takes the bit in the place of 0x20; eight turns bring each of the 64 there once.
+        bits = bits.rotate_right(1);
     }
     if rest.is_empty() {
         return;
     }
     // The last eight octets, some of them once more with other bits.
     if let (Some(from), Some(to)) = (name.last_chunk(), out.last_chunk_mut()) {
-        *to = mix_word(u64::from_le_bytes(*from), bits as u8).to_le_bytes();
+        *to = mix_word(u64::from_le_bytes(*from), bits).to_le_bytes();
         return;
     }
     for (place, (from, to)) in name.iter().zip(out).enumerate() {
@@ -85,12 +86,8 @@ pub fn mix_case(name: &[u8], bits: u64, out: &mut [u8]) {
 }
 
 #[inline]
-fn mix_word(word: u64, bits: u8) -> u64 {
-    let letters = letters(word);
-    // One bit into each octet, then to the position of 0x20.
-    let spread = (u64::from(bits) * ONES) & 0x8040_2010_0804_0201;
-    let chosen = (((spread + 0x7f7f_7f7f_7f7f_7f7f) | spread) & HIGH) >> 2;
-    (word & !letters) | (letters & chosen)
+fn mix_word(word: u64, bits: u64) -> u64 {
+    word ^ (letters(word) & (word ^ bits))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Clients: who asks what, and in which form.
 
 use crate::chance::Chance;
-use crate::message;
-use crate::truth::{A, AAAA, Bits, NameId, TXT, Truth};
-use engine::Client;
+use crate::message::{self, COOKIE, QUESTION};
+use crate::truth::{A, AAAA, Bits, NameId, PTR, TXT, Truth};
 use engine::face::Carrier;
+use engine::{Client, Hop};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Addresses that ask. The last of IPv6 is outside what a closed server allows.
@@ -15,6 +15,12 @@ pub struct Clients {
     tcp_permille: u64,
     /// Every so many names in Zipf's order; 0: all are equal.
     zipf: bool,
+    /// Questions with a cookie, of a thousand.
+    cookies: u64,
+    /// Questions for names under `arpa`, of a thousand.
+    arpa: u64,
+    /// Some of them ask through a proxy.
+    proxied: bool,
 }
 
 /// A question, ready to be sent.
@@ -38,8 +44,20 @@ pub struct Question {
     pub bits: Bits,
     /// UDP size and DO.
     pub edns: Option<(u16, bool)>,
+    /// The data of its cookie option.
+    pub cookie: Option<Vec<u8>>,
     /// Over TCP.
     pub tcp: bool,
+}
+
+impl Question {
+    /// Adds a cookie to a question with an OPT record.
+    pub fn bring(&mut self, cookie: Vec<u8>) {
+        if self.edns.is_some() {
+            message::option(&mut self.bytes, QUESTION + self.question, COOKIE, &cookie);
+            self.cookie = Some(cookie);
+        }
+    }
 }
 
 impl Clients {
@@ -60,12 +78,25 @@ impl Clients {
             qps_mean: *chance.one(&[200_000, 1_000_000, 1_000_000, 5_000_000]),
             tcp_permille: *chance.one(&[0, 50, 300]),
             zipf: chance.permille(800),
+            cookies: *chance.one(&[0, 0, 400, 900]),
+            arpa: *chance.one(&[0, 20, 200]),
+            proxied: chance.permille(300),
         }
     }
 
     /// Whether a client is in the network that a closed server does not allow.
     pub fn is_outside(&self, client: u32) -> bool {
         client as usize + 1 == self.addresses.len()
+    }
+
+    /// Whether a question comes with a cookie.
+    pub fn brings_cookie(&self, chance: &mut Chance) -> bool {
+        chance.permille(self.cookies)
+    }
+
+    /// A client's address.
+    pub fn address(&self, client: u32) -> IpAddr {
+        self.addresses[client as usize]
     }
 
     /// Whether it asks over IPv4.
@@ -88,6 +119,9 @@ impl Clients {
         let port = 1024 + (token % 60_000) as u16;
         let mut face = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
         face.stream = token;
+        if self.proxied && client % 3 == 1 {
+            face.hop = Some(Hop { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
+        }
         if tcp {
             face.carrier = Carrier::Tcp;
         }
@@ -99,8 +133,13 @@ impl Clients {
         let count = truth.names.len() as u64;
         // Popular names are spread over the kinds, as ranks are mixed.
         let rank = if self.zipf { chance.rank(count) } else { chance.below(count) };
-        let name = (rank.wrapping_mul(7919) % count) as NameId;
-        let rtype = *chance.one(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);
+        let mut name = (rank.wrapping_mul(7919) % count) as NameId;
+        let mut rtype = *chance.one(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);
+        if chance.permille(self.arpa) {
+            let specials = truth.special_ids();
+            name = specials.start + chance.below(u64::from(specials.end - specials.start)) as NameId;
+            rtype = *chance.one(&[PTR, PTR, PTR, AAAA, A, TXT]);
+        }
         let edns = match chance.below(10) {
             0..4 => None,
             4 => Some(512),
@@ -134,13 +173,13 @@ impl Clients {
         bytes.extend(flags.to_be_bytes());
         bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
         let case = if chance.permille(500) { chance.bits() } else { 0 };
-        let letters = truth.names[name as usize].wire.iter().enumerate().map(|(place, &octet)| {
+        let letters = truth.name(name).wire.iter().enumerate().map(|(place, &octet)| {
             if case >> (place % 64) & 1 == 1 { octet.to_ascii_uppercase() } else { octet }
         });
         bytes.extend(letters);
         bytes.extend(rtype.to_be_bytes());
         bytes.extend([0, 1]);
-        let question = bytes.len() - message::QUESTION;
+        let question = bytes.len() - QUESTION;
         if let Some((size, dnssec_ok)) = edns {
             message::opt(&mut bytes, size, dnssec_ok, None);
         }
@@ -154,6 +193,7 @@ impl Clients {
             rtype,
             bits,
             edns,
+            cookie: None,
             tcp: chance.permille(self.tcp_permille),
         }
     }

@@ -1,10 +1,14 @@
 //! The configuration of a world, as the oracle reads it, and the same as the engine's settings.
 
 use crate::chance::Chance;
-use crate::truth::{MILLI, NameId, SECOND, ZONES, zone_of};
+use crate::cookie::Secret;
+use crate::own::Owned;
+use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
+use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
 use engine::settings::{
-    Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Select, Upstream, Zone,
+    Arpa, Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Reverse, Select,
+    Upstream, Zone,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -75,6 +79,16 @@ pub struct Config {
     pub udp_size: u16,
     /// Pending questions of one network.
     pub pending_per_client: u32,
+    /// What server cookies are made with, the one in use first; none: clients get no cookies.
+    pub secrets: Vec<Secret>,
+    /// Questions of a network in a second; 0: no limit.
+    pub queries: u32,
+    /// Answers of one kind to a network in a second; 0: no limit.
+    pub responses: u32,
+    /// What it says of names by itself.
+    pub own: Owned,
+    /// What is done with the reverse names of addresses under prefixes.
+    pub reverse: Reverse,
     /// Octets of the cache: 0 none.
     pub cache: usize,
     /// Room for pending questions.
@@ -86,8 +100,14 @@ pub fn server(number: u64) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1 + number as u8).into(), 53)
 }
 
+/// Draws the secrets of a server that gives cookies, or none.
+fn secrets(chance: &mut Chance) -> Vec<Secret> {
+    let many = *chance.one(&[0, 0, 1, 2]);
+    (0..many).map(|_| (u128::from(chance.bits()) << 64 | u128::from(chance.bits())).to_be_bytes()).collect()
+}
+
 /// Draws a prefix.
-fn prefix(chance: &mut Chance, place: u8) -> Prefix {
+pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
     let (text, length) = *chance.one(&[
         (WELL_KNOWN, 96),
         ("2001:db8:64::", 96),
@@ -140,6 +160,11 @@ impl Config {
             prefetch: chance.permille(700),
             udp_size: *chance.one(&[512, 1232, 1232, 4096]),
             pending_per_client: *chance.one(&[1000, 1000, 30]),
+            secrets: secrets(chance),
+            queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
+            responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
+            own: Owned::draw(chance),
+            reverse: *chance.one(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
             cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
             pending: *chance.one(&[1024, 1024, 1024, 60]),
         };
@@ -174,12 +199,18 @@ impl Config {
         (other.cache, other.pending) = (self.cache, self.pending);
         // Often only one thing changes.
         if chance.permille(500) {
-            let servers = core::mem::take(&mut other.servers);
+            let (servers, secrets) = (core::mem::take(&mut other.servers), other.secrets.clone());
             other = self.clone();
-            if chance.permille(500) {
-                other.servers = servers;
-            } else {
-                other.prefixes = vec![prefix(chance, 5)];
+            match chance.below(5) {
+                0 => other.servers = servers,
+                // The next secret comes into use, the one before it is still known.
+                1 => {
+                    other.secrets.splice(..0, secrets);
+                    other.secrets.truncate(2);
+                }
+                2 => other.queries = *chance.one(&[0, 1, 50]),
+                3 => other.own = Owned::draw(chance),
+                _ => other.prefixes = vec![prefix(chance, 5)],
             }
         }
         other
@@ -217,7 +248,7 @@ impl Config {
     }
 
     /// The same as settings of the engine.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self, truth: &Truth) -> Settings {
         let networks = |texts: &[(&str, u8)]| {
             let network = |&(text, length): &(&str, u8)| match text.parse::<Ipv4Addr>() {
                 Ok(v4) => Network::v4(v4, length),
@@ -258,7 +289,7 @@ impl Config {
                 tries: self.tries,
                 transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
             },
-            own: Arc::default(),
+            own: Arc::new(self.own.compiled(truth)),
             policy: Arc::default(),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
@@ -279,16 +310,19 @@ impl Config {
                 break_dnssec: self.break_dnssec,
                 recursive_only: self.recursive_only,
                 max_records: self.max_records,
-                arpa: Default::default(),
+                arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
                 // Four rules can never be too many.
                 rules: Arc::new(Rules::build(rules).unwrap_or_default()),
             },
             udp_size: self.udp_size,
             client_subnet: Default::default(),
-            cookies: Default::default(),
+            cookies: Cookies {
+                enabled: true,
+                secrets: self.secrets.iter().copied().map(EngineSecret).collect(),
+            },
             pending_per_client: self.pending_per_client,
-            queries_per_client: 0,
-            responses_per_client: 0,
+            queries_per_client: self.queries,
+            responses_per_client: self.responses,
         }
     }
 }
@@ -298,6 +332,23 @@ impl Prefix {
         Pref64::new(self.address.into(), self.length as u8)
             .and_then(|prefix| prefix.with_suffix(self.suffix.into()))
             .unwrap_or(pref64::WELL_KNOWN)
+    }
+
+    /// 64:ff9b::/96.
+    pub fn well_known() -> Prefix {
+        let mut address = [0; 16];
+        address[..4].copy_from_slice(&[0, 0x64, 0xff, 0x9b]);
+        Prefix { address, length: 96, suffix: [0; 16] }
+    }
+
+    /// The IPv4 address that an address under the prefix carries.
+    pub fn extract(&self, address: &[u8; 16]) -> Option<[u8; 4]> {
+        let mut octets = address.to_vec();
+        // Octet u carries nothing.
+        if self.length < 96 {
+            octets.remove(8);
+        }
+        octets.get(self.length / 8..self.length / 8 + 4)?.try_into().ok()
     }
 
     /// Whether it is the well-known one.

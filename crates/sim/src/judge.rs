@@ -1,14 +1,17 @@
 //! The judgement: what must hold of every answer, of every question upstream, at every step and at the end. The numbers of the
 //! invariants are those of `docs/simulation.md`.
 
+use crate::config::Config;
+use crate::cookie::{Worth, is_right, worth};
 use crate::message::{MARK4, MARK6, QUESTION};
+use crate::meter::{Met, NOBODY};
 use crate::oracle::Case;
 use crate::pending::Pending;
 use crate::seen::{self, Seen};
 use crate::timeline::Key;
-use crate::truth::{A, AAAA, Kind, MILLI, SECOND};
+use crate::truth::{A, AAAA, Kind, MILLI, SECOND, SPECIAL};
 use crate::weather::SERVERS;
-use crate::wires::{Asked, instant};
+use crate::wires::{Answered, Asked, instant};
 use crate::world::World;
 use engine::Counter;
 
@@ -17,6 +20,9 @@ use engine::Counter;
 pub(crate) const DEADLINE: u64 = 12 * SECOND;
 /// The same for names that lead to others, each of which is asked for.
 const DEADLINE_ALIAS: u64 = 9 * DEADLINE;
+
+/// Cookies that are remembered.
+const JAR: usize = 64;
 
 impl World {
     /// I8: a question is not asked under two identities at a time. All tries of one have the same letters.
@@ -45,9 +51,15 @@ impl World {
     }
 
     /// An answer reaches a client.
-    pub(crate) fn judge(&mut self, token: u64, bytes: &[u8]) {
-        if token == u64::MAX {
-            self.unanswered -= 1;
+    pub(crate) fn judge(&mut self, answered: &Answered) {
+        let Answered { to, bytes, is_withheld } = answered;
+        let (token, is_withheld) = (to.stream, *is_withheld);
+        let curbed = self.curbed.filter(|curbed| curbed.0 == token).map(|curbed| curbed.1);
+        if token == NOBODY {
+            if let Err((invariant, what)) = self.meter(0, None, bytes, is_withheld, false) {
+                self.violate(invariant, what);
+            }
+            self.unanswered -= u64::from(!is_withheld);
             return;
         }
         let is_first = self.pending.contains_key(&token);
@@ -55,6 +67,27 @@ impl World {
             return self.violate("I1", format!("#{token} has too many answers"));
         };
         pending.answered += 1;
+        if *to != self.clients.face(pending.client, token, pending.tcp) {
+            self.violate("I2", format!("#{token} is answered to {to:?}"));
+        }
+        let mut is_referral = curbed == Some(Met::Slipped);
+        if curbed.is_none() && !pending.tcp && !pending.is_proven {
+            let question = Some((pending.name, pending.rtype));
+            let kind = self.truth.name(pending.name).kind;
+            let own_size = self.configs[pending.generation..].iter().map(|config| config.udp_size).min();
+            let may_be_cut = pending.edns.is_none_or(|edns| edns.0.min(own_size.unwrap_or(0)) < 1232)
+                || matches!(kind, Kind::Many | Kind::Alias(_) | Kind::Loose(_));
+            match self.meter(pending.client, question, bytes, is_withheld, may_be_cut) {
+                Ok(is_slip) => is_referral = is_slip,
+                Err((invariant, what)) => self.violate(invariant, what),
+            }
+        }
+        if is_withheld {
+            if pending.sent > 1 {
+                self.over.insert(token, pending);
+            }
+            return;
+        }
         self.unanswered = self.unanswered.wrapping_sub(1);
         if pending.answered > pending.sent {
             return self.violate(
@@ -66,8 +99,9 @@ impl World {
         if is_first && waited > self.patience(&pending) {
             self.violate("I1", format!("#{token} waited {} ms", waited / MILLI));
         }
-        if let Err((invariant, what)) = self.check(&pending, bytes) {
-            let kind = self.truth.names[pending.name as usize].kind;
+        let is_refused = curbed == Some(Met::Refused);
+        if let Err((invariant, what)) = self.check(&pending, bytes, is_referral, is_refused) {
+            let kind = self.truth.name(pending.name).kind;
             let what = format!("#{token} {kind:?} type {} {:?}: {what}", pending.rtype, pending.bits);
             self.violate(invariant, what);
         }
@@ -78,13 +112,20 @@ impl World {
     }
 
     fn patience(&self, pending: &Pending) -> u64 {
-        match self.truth.names[pending.name as usize].kind {
+        match self.truth.name(pending.name).kind {
             Kind::Alias(_) | Kind::Loose(_) | Kind::Loop(_) => DEADLINE_ALIAS,
             _ => DEADLINE,
         }
     }
 
-    fn check(&mut self, pending: &Pending, bytes: &[u8]) -> Result<(), (&'static str, String)> {
+    /// `is_referral`, `is_refused`: the client has asked too often, and gets nothing but TC or REFUSED.
+    fn check(
+        &mut self,
+        pending: &Pending,
+        bytes: &[u8],
+        is_referral: bool,
+        is_refused: bool,
+    ) -> Result<(), (&'static str, String)> {
         let question = QUESTION..QUESTION + pending.question.len();
         if bytes.get(..2) != Some(&pending.id.to_be_bytes())
             || bytes.get(question) != Some(&pending.question[..])
@@ -107,11 +148,32 @@ impl World {
         }
         // QR, RD, RA, CD as they must be; AA and Z clear.
         let wanted = 0x8080 | pending.flags & 0x0110;
-        if seen.flags & 0xfdd0 != wanted {
+        // RFC 8880 section 7.1 (4): here we are the authority, unless an alias led there.
+        let may_be_authority = pending.name >= SPECIAL && seen.edges.len() <= 1;
+        let authority = if may_be_authority { seen.flags & 0x0400 } else { 0 };
+        if seen.flags & 0xfdd0 != wanted | authority {
             return Err(("I2", format!("flags {:04x}, not {wanted:04x}", seen.flags)));
         }
         if seen.opt.map(|opt| opt.1) != pending.edns.map(|edns| edns.1) {
             return Err(("I2", format!("OPT {:?} to {:?}", seen.opt, pending.edns)));
+        }
+        let got = seen.cookie.clone();
+        if !self.has_right_cookie(pending, &seen) {
+            return Err(("I14", format!("cookie {got:02x?} to {:02x?}", pending.cookie)));
+        }
+        if let Some(cookie) = got {
+            self.jar.push((pending.client, cookie));
+            if self.jar.len() > JAR {
+                self.jar.remove(0);
+            }
+        }
+        let is_empty = bytes[6..10] == [0; 4];
+        if is_referral || is_refused {
+            let wanted = if is_referral { (true, 0) } else { (false, 5) };
+            return match is_empty && (seen.is_cut(), seen.rcode()) == wanted {
+                true => Ok(()),
+                false => Err(("I13", format!("{seen:?} to who asks too often"))),
+            };
         }
         let own = |owner: u32| owner != seen::STRANGER;
         let marked = seen.v4.iter().any(|record| record.2[..3] == MARK4)
@@ -133,6 +195,27 @@ impl World {
         self.compare(pending, &seen, least)
     }
 
+    /// Whether the cookie of an answer is what the question's asks for.
+    fn has_right_cookie(&self, pending: &Pending, seen: &Seen) -> bool {
+        let address = self.clients.address(pending.client);
+        let (asked, now) = (self.unix(pending.at), self.unix(self.now));
+        let fits = |config: &Config| match &pending.cookie {
+            Some(brought) if !config.secrets.is_empty() => match &seen.cookie {
+                // Nothing else is answered then.
+                None => worth(brought, address, &config.secrets, now) == Worth::Malformed,
+                Some(got) => is_right(brought, got, address, &config.secrets, asked, now),
+            },
+            _ => seen.cookie.is_none(),
+        };
+        self.met_by(pending).iter().any(fits)
+    }
+
+    /// The configurations that may have met a question.
+    fn met_by(&self, pending: &Pending) -> &[Config] {
+        let configs = &self.configs[pending.generation..];
+        if pending.sent > 1 { configs } else { &configs[..1] }
+    }
+
     /// The oracle's word.
     fn compare(&self, pending: &Pending, seen: &Seen, limit: usize) -> Result<(), (&'static str, String)> {
         let configs = &self.configs[pending.generation..];
@@ -147,6 +230,19 @@ impl World {
                 Err(("I4", format!("a client that is not allowed got {seen:?}")))
             };
         }
+        // RFC 7873 section 5.2.2.
+        let is_malformed = |config: &Config| {
+            let worth_of = |data: &Vec<u8>| {
+                worth(data, self.clients.address(pending.client), &config.secrets, 0) == Worth::Malformed
+            };
+            !config.secrets.is_empty() && pending.cookie.as_ref().is_some_and(worth_of)
+        };
+        if seen.rcode() == 1 && empty && self.met_by(pending).iter().any(is_malformed) {
+            return Ok(());
+        }
+        if self.met_by(pending).iter().all(is_malformed) {
+            return Err(("I14", format!("a malformed cookie is answered {seen:?}")));
+        }
         if seen.rcode() == 5 && empty && self.refused() > pending.refused {
             return Ok(());
         }
@@ -158,6 +254,7 @@ impl World {
             now: self.now,
             limit,
             is_v4: self.clients.is_v4(pending.client),
+            is_ipv4only: self.truth.name(pending.name).kind == Kind::Ipv4Only,
         };
         if case.is_allowed() {
             return Ok(());
@@ -213,6 +310,8 @@ impl World {
             Counter::DroppedResponse,
             Counter::DroppedRepeated,
             Counter::DroppedOverdue,
+            Counter::DroppedQueryRate,
+            Counter::DroppedResponseRate,
         ]
         .map(|counter| counters.get(counter))
         .iter()

@@ -29,6 +29,8 @@ pub(crate) struct Leg<'a> {
     pub(crate) most: Option<u32>,
     /// It came while the client waited, and may be passed on as it came.
     pub(crate) is_new: bool,
+    /// The configuration says it.
+    pub(crate) is_own: bool,
     /// Perhaps it was not kept, and its TTLs are as they came.
     pub(crate) is_raw: bool,
 }
@@ -65,6 +67,30 @@ impl<'a> Case<'a> {
     pub(crate) fn legs(&self, key: Key) -> Vec<Leg<'a>> {
         let since = self.asked.at;
         let mut legs = vec![];
+        let (mut is_asked, mut own) = (false, vec![]);
+        for config in self.configs {
+            let said = config
+                .own
+                .say(key.name, key.rtype)
+                .filter(|_| !(self.is_ipv4only && self.is_v4 && config.v6_only));
+            is_asked |= said.is_none();
+            own.extend(said);
+        }
+        for said in own {
+            let age = Age::Seconds(0, 0);
+            legs.push(Leg {
+                said: Some(said),
+                age,
+                range: None,
+                most: None,
+                is_new: true,
+                is_own: true,
+                is_raw: false,
+            });
+        }
+        if !is_asked {
+            return legs;
+        }
         let troubled = self.timeline.was_troubled(since);
         let heard = self.timeline.get(key).map_or(&[][..], |track| &track.heard);
         // What is newer takes the place of what is older, and of what was made of it.
@@ -74,7 +100,15 @@ impl<'a> Case<'a> {
         }
         if self.timeline.may_have_failed(key, since) {
             let age = Age::Seconds(0, 0);
-            legs.push(Leg { said: None, age, range: None, most: None, is_new: true, is_raw: false });
+            legs.push(Leg {
+                said: None,
+                age,
+                range: None,
+                most: None,
+                is_new: true,
+                is_own: false,
+                is_raw: false,
+            });
         }
         legs
     }
@@ -91,6 +125,7 @@ impl<'a> Case<'a> {
             range: heard.range,
             most: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
             is_new: heard.at >= since,
+            is_own: false,
             is_raw: heard.is_raw,
         };
         if heard.at >= since {

@@ -8,12 +8,16 @@
 pub mod chance;
 pub mod client;
 pub mod config;
+pub mod cookie;
 pub mod forger;
 mod judge;
 mod leg;
 pub mod message;
+mod meter;
 pub mod oracle;
+pub mod own;
 pub mod pending;
+pub mod rates;
 pub mod run;
 pub mod seen;
 pub mod siege;

@@ -2,7 +2,7 @@
 //! without the engine's code, so that both do not share a mistake.
 
 use crate::chance::Chance;
-use crate::truth::{A, AAAA, CNAME, NS, OPT, RRSIG, SOA, Said, Truth, ZONES, zone_of};
+use crate::truth::{A, AAAA, CNAME, NS, OPT, PTR, RRSIG, SOA, Said, Truth};
 
 /// First three octets of every IPv4 address that only a forger or a liar says.
 pub const MARK4: [u8; 3] = [66, 6, 6];
@@ -22,6 +22,18 @@ pub struct Junk {
 
 /// Offset of the question in a message.
 pub const QUESTION: usize = 12;
+
+/// Code of the cookie option (RFC 7873 section 4).
+pub const COOKIE: u16 = 10;
+
+/// Adds an option to the OPT record that starts at `opt` and ends the message.
+pub fn option(bytes: &mut Vec<u8>, opt: usize, code: u16, data: &[u8]) {
+    bytes.extend(code.to_be_bytes());
+    bytes.extend((data.len() as u16).to_be_bytes());
+    bytes.extend(data);
+    let length = (bytes.len() - opt - 11) as u16;
+    bytes[opt + 9..opt + 11].copy_from_slice(&length.to_be_bytes());
+}
 
 /// Writes a reply behind the question section `question` (its name as it was asked). `chance` decides on compression.
 #[expect(clippy::too_many_arguments, reason = "everything that a reply consists of")]
@@ -52,7 +64,7 @@ pub fn reply(
     for &&(owner, target, ttl) in &edges {
         page.owner(owner);
         page.fixed(0, CNAME, ttl);
-        let target = &truth.names[target as usize].wire;
+        let target = &truth.name(target).wire;
         page.data(target);
     }
     let end = match said.edges.last() {
@@ -88,13 +100,19 @@ pub fn reply(
         page.fixed(0, AAAA, said.ttl);
         page.data(address);
     }
+    if let Some(target) = said.pointer {
+        page.owner(end);
+        page.fixed(0, PTR, said.ttl);
+        let target = &truth.name(target).wire;
+        page.data(target);
+    }
     if said.signed {
         page.owner(end);
         page.fixed(0, RRSIG, said.ttl);
         page.data(&signature(rtype));
     }
     if let Some((ttl, minimum)) = said.soa {
-        page.out.extend(ZONES[zone_of(end)]);
+        page.out.extend(Truth::zone(end));
         page.fixed(1, SOA, ttl);
         let mut data = b"\x02ns\x04test\x00\x04host\x04test\x00".to_vec();
         for number in [1, 2, 3, 4, minimum] {
@@ -102,7 +120,7 @@ pub fn reply(
         }
         page.data(&data);
     } else if said.lame {
-        page.out.extend(ZONES[zone_of(end)]);
+        page.out.extend(Truth::zone(end));
         page.fixed(1, NS, 60);
         page.data(b"\x02ns\x04test\x00");
     }
@@ -181,7 +199,7 @@ struct Page<'t> {
 
 impl Page<'_> {
     fn owner(&mut self, name: u32) {
-        let wire = &self.truth.names[name as usize].wire;
+        let wire = &self.truth.name(name).wire;
         if self.compress && wire.eq_ignore_ascii_case(self.asked) {
             self.out.extend([0xc0, QUESTION as u8]);
         } else {

@@ -32,6 +32,8 @@ pub struct Case<'a> {
     pub limit: usize,
     /// Client without DNS64 where IPv4 has none.
     pub is_v4: bool,
+    /// The name asked is `ipv4only.arpa`.
+    pub is_ipv4only: bool,
 }
 
 impl<'a> Case<'a> {
@@ -40,6 +42,8 @@ impl<'a> Case<'a> {
         let asked = self.asked;
         let direct = |config: &Config| {
             asked.rtype != AAAA
+                // RFC 7050 section 3: the prefixes are told by addresses that are never synthesized from others.
+                || self.is_ipv4only
                 || self.is_v4 && config.v6_only
                 || asked.bits.dnssec_ok && asked.bits.cd && !config.break_dnssec
                 || config.recursive_only && !asked.bits.rd
@@ -62,9 +66,21 @@ impl<'a> Case<'a> {
 
     /// The answer is the leg for this very question.
     fn passes(&self, name: NameId, rtype: u16, config: &Config) -> bool {
-        self.legs(self.key(name, rtype)).iter().any(|leg| match leg.said {
-            Some(_) => self.is_passed(&[*leg], false, true, config),
-            None => self.is_failed(),
+        self.passes_behind(name, rtype, &mut vec![], config)
+    }
+
+    fn passes_behind(&self, name: NameId, rtype: u16, before: &mut Vec<Leg<'a>>, config: &Config) -> bool {
+        self.legs(self.key(name, rtype)).into_iter().any(|leg| {
+            let Some(said) = leg.said else { return self.is_failed() };
+            // An upstream follows aliases itself; those that are configured are followed here.
+            let is_followed = leg.is_own && said.is_unfinished() && self.follows(name, before, said);
+            before.push(leg);
+            let is_allowed = match is_followed {
+                true => self.passes_behind(said.end(name), rtype, before, config),
+                false => self.is_passed(before, false, true, config),
+            };
+            before.pop();
+            is_allowed
         })
     }
 
@@ -330,7 +346,10 @@ impl<'a> Case<'a> {
             && is_proved
             && !is_filtered
             && before.iter().all(Leg::is_secure);
-        seen.v4.iter().map(|record| &record.2).eq(&said.v4)
+        let is_pointed = seen.pointers.iter().map(|record| record.2).eq(said.pointer)
+            && seen.pointers.iter().all(|&(owner, ttl, _)| fits(owner, ttl));
+        is_pointed
+            && seen.v4.iter().map(|record| &record.2).eq(&said.v4)
             && seen.v6.iter().map(|record| &record.2).eq(v6)
             && seen.v4.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
             && seen.v6.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
@@ -378,9 +397,10 @@ impl<'a> Case<'a> {
             + self.asked.question.len()
             + addresses * (NAME + 26)
             + edges * (2 * NAME + 10)
+            // Question, OPT record with its options, signature.
             + 17
             + 160
-            + 100;
+            + 160;
         !self.asked.tcp && most > self.limit
     }
 

@@ -15,6 +15,8 @@ pub struct Pending {
     pub id: u16,
     /// Flags.
     pub flags: u16,
+    /// The message as sent.
+    pub bytes: Vec<u8>,
     /// Question section as sent.
     pub question: Vec<u8>,
     /// Name.
@@ -25,6 +27,8 @@ pub struct Pending {
     pub bits: Bits,
     /// UDP size and DO.
     pub edns: Option<(u16, bool)>,
+    /// The data of its cookie option.
+    pub cookie: Option<Vec<u8>>,
     /// Over TCP.
     pub tcp: bool,
     /// Number of the configuration then.
@@ -35,4 +39,6 @@ pub struct Pending {
     pub sent: u32,
     /// Answers got.
     pub answered: u32,
+    /// Its cookie is one of ours.
+    pub is_proven: bool,
 }

@@ -1,6 +1,7 @@
 //! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
 
-use crate::truth::{A, AAAA, CNAME, NameId, OPT, RRSIG, SOA, Truth};
+use crate::message::COOKIE;
+use crate::truth::{A, AAAA, CNAME, NameId, OPT, PTR, RRSIG, SOA, Truth};
 
 /// An owner or target that is no name of the world.
 pub const STRANGER: NameId = NameId::MAX;
@@ -16,6 +17,8 @@ pub struct Seen {
     pub v4: Vec<(NameId, u32, [u8; 4])>,
     /// AAAA records there.
     pub v6: Vec<(NameId, u32, [u8; 16])>,
+    /// PTR records there: owner, TTL, target.
+    pub pointers: Vec<(NameId, u32, NameId)>,
     /// Types that signatures of the answer section cover.
     pub signed: Vec<u16>,
     /// TTL and MINIMUM of the SOA of the authority section.
@@ -24,6 +27,8 @@ pub struct Seen {
     pub opt: Option<(u16, bool)>,
     /// Its extended error.
     pub ede: Option<u16>,
+    /// The data of its cookie option.
+    pub cookie: Option<Vec<u8>>,
     /// Other records of the answer section.
     pub others: usize,
 }
@@ -53,8 +58,18 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                 }
                 let dnssec_ok = bytes[start - 4] & 0x80 != 0;
                 seen.opt = Some((class, dnssec_ok));
-                if let [0, 15, _, _, high, low, ..] = data {
-                    seen.ede = Some(u16::from_be_bytes([*high, *low]));
+                let mut rest = data;
+                while !rest.is_empty() {
+                    let [high, low, long, length, value @ ..] = rest else { return Err("half an option") };
+                    let length = usize::from(u16::from_be_bytes([*long, *length]));
+                    let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
+                    match (u16::from_be_bytes([*high, *low]), value) {
+                        (15, [high, low, ..]) => seen.ede = Some(u16::from_be_bytes([*high, *low])),
+                        (COOKIE, _) if seen.cookie.is_some() => return Err("two cookies"),
+                        (COOKIE, _) => seen.cookie = Some(value.to_vec()),
+                        _ => return Err("an option that nobody asked for"),
+                    }
+                    rest = after;
                 }
                 continue;
             }
@@ -72,6 +87,12 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                 }
                 (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
                 (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
+                (0, PTR) => {
+                    if expand(bytes, start, &mut name)? != at {
+                        return Err("a target of another length");
+                    }
+                    seen.pointers.push((owner, ttl, truth.find(&name).unwrap_or(STRANGER)));
+                }
                 (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
                 (0, _) => seen.others += 1,
                 (1, SOA) => {

@@ -8,9 +8,9 @@
 use crate::chance::Chance;
 use crate::config::server;
 use crate::forger::question;
-use crate::message::{self, MARK4, MARK6, QUESTION};
+use crate::message::{self, COOKIE, MARK4, MARK6, QUESTION};
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
-use crate::wires::{Asked, Wires, instant};
+use crate::wires::{Answered, Asked, Wires, instant};
 use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
 use engine::settings::{Select, Upstream};
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
@@ -91,8 +91,6 @@ const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
 const ZONE: &[u8] = b"\x06victim\x04test\x00";
 /// The server cookie of the upstream.
 const SERVER_COOKIE: &[u8; 8] = b"honestly";
-/// RFC 7873 section 4.
-const COOKIE: u16 = 10;
 
 /// Lets somebody who knows that much send so many replies.
 pub fn besiege(knows: Knows, replies: u64, seed: u64) -> Score {
@@ -315,7 +313,7 @@ impl Siege {
     /// Reads the answers. Returns how many were right.
     fn look(&mut self) -> u64 {
         let mut right = 0;
-        for (_, bytes) in core::mem::take(&mut self.wires.answered) {
+        for Answered { bytes, .. } in core::mem::take(&mut self.wires.answered) {
             if is_marked(&bytes) {
                 self.score.accepted += 1;
             }
@@ -385,12 +383,8 @@ fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) 
 
 /// Adds a cookie to the OPT record that a message ends with, which has no option yet.
 fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
-    let length = bytes.len() - 2;
-    bytes[length..].copy_from_slice(&20u16.to_be_bytes());
-    bytes.extend(COOKIE.to_be_bytes());
-    bytes.extend(16u16.to_be_bytes());
-    bytes.extend(client);
-    bytes.extend(server);
+    let opt = bytes.len() - 11;
+    message::option(bytes, opt, COOKIE, [*client, *server].as_flattened());
 }
 
 /// The client cookie of a question of the engine: the first option of its OPT record.

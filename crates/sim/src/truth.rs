@@ -3,6 +3,8 @@
 //! is recognised.
 
 use crate::chance::{Chance, mix};
+use crate::config::{Prefix, prefix};
+use crate::own::{in_addr, ip6};
 
 /// A name by its number.
 pub type NameId = u32;
@@ -20,6 +22,8 @@ pub const NS: u16 = 2;
 pub const CNAME: u16 = 5;
 /// RR type SOA.
 pub const SOA: u16 = 6;
+/// RR type PTR.
+pub const PTR: u16 = 12;
 /// RR type TXT.
 pub const TXT: u16 = 16;
 /// RR type AAAA.
@@ -63,6 +67,12 @@ pub enum Kind {
     },
     /// IPv4 addresses that are not global.
     Private,
+    /// The reverse name of an IPv6 address that may be under a prefix.
+    Reverse([u8; 16]),
+    /// The reverse name of an IPv4 address.
+    InAddr([u8; 4]),
+    /// `ipv4only.arpa` (RFC 7050).
+    Ipv4Only,
     /// IPv4 addresses that are never embedded, beside one that is, or alone.
     Never {
         /// Whether there is no other.
@@ -92,7 +102,12 @@ pub struct Name {
 pub struct Truth {
     /// The names by number.
     pub names: Vec<Name>,
+    /// Names under `arpa`, whose numbers begin at [`SPECIAL`].
+    specials: Vec<Name>,
 }
+
+/// The first number of names that are none of the many.
+pub const SPECIAL: NameId = 1 << 20;
 
 /// What is said to a question: the content of a reply, as long as it is well-formed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,6 +122,8 @@ pub struct Said {
     pub v4: Vec<[u8; 4]>,
     /// AAAA records at the end.
     pub v6: Vec<[u8; 16]>,
+    /// The name that a reverse name points to.
+    pub pointer: Option<NameId>,
     /// TTL of these.
     pub ttl: u32,
     /// TTL and MINIMUM of the SOA in the authority section, and the name in whose zone it is.
@@ -139,12 +156,13 @@ impl Said {
             && !self.is_loop
             && self.v4.is_empty()
             && self.v6.is_empty()
+            && self.pointer.is_none()
             && self.soa.is_none()
     }
 
     /// Whether it has what was asked for.
     pub fn is_answer(&self, rtype: u16) -> bool {
-        rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty()
+        rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty() || self.pointer.is_some()
     }
 
     /// What it comes to, over UDP or not: a referral to who asked for recursion (`rd`), and a message that is cut over TCP,
@@ -169,6 +187,7 @@ pub const ZONES: [&[u8]; 4] =
 /// Which zone a name is in.
 pub fn zone_of(name: NameId) -> usize {
     match name % 16 {
+        _ if name >= SPECIAL => 0,
         0 => 1,
         5 => 2,
         10 => 3,
@@ -188,11 +207,47 @@ impl Truth {
                 names[number - 1].kind = Kind::Loop(number as u32);
             }
         }
-        Truth { names }
+        let mut specials = vec![special(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
+        for number in 0..6 {
+            let prefix = prefix(chance, number % 3);
+            let address = prefix.embed([44, number, chance.bits() as u8, chance.bits() as u8]);
+            specials.push(special(ip6(address), Kind::Reverse(address)));
+            // Whichever prefix it will be under.
+            for length in [32, 40, 48, 56, 64, 96] {
+                if let Some(v4) = (Prefix { length, ..prefix }).extract(&address) {
+                    specials.push(special(in_addr(v4), Kind::InAddr(v4)));
+                }
+            }
+        }
+        let mut known = std::collections::HashSet::new();
+        specials.retain(|name| known.insert(name.wire.clone()));
+        Truth { names, specials }
+    }
+
+    /// A name by its number.
+    pub fn name(&self, number: NameId) -> &Name {
+        match number.checked_sub(SPECIAL) {
+            Some(place) => &self.specials[place as usize],
+            None => &self.names[number as usize],
+        }
+    }
+
+    /// The numbers of the names under `arpa`.
+    pub fn special_ids(&self) -> core::ops::Range<NameId> {
+        SPECIAL..SPECIAL + self.specials.len() as NameId
+    }
+
+    /// The zone of a name in wire form.
+    pub fn zone(number: NameId) -> &'static [u8] {
+        if number >= SPECIAL { b"\x04arpa\x00" } else { ZONES[zone_of(number)] }
     }
 
     /// The number of a name in wire form, lower case.
     pub fn find(&self, wire: &[u8]) -> Option<NameId> {
+        if wire.ends_with(b"\x04arpa\x00") {
+            let place = self.specials.iter().position(|name| name.wire == wire)?;
+            return Some(SPECIAL + place as NameId);
+        }
         let digits = wire.get(2..7)?;
         let number = digits.iter().try_fold(0u32, |number, &digit| {
             digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
@@ -206,7 +261,7 @@ impl Truth {
         let mut end = asked;
         let mut secure = true;
         loop {
-            let name = &self.names[end as usize];
+            let name = self.name(end);
             secure &= name.signed;
             match name.kind {
                 Kind::Alias(target) | Kind::Loose(target) | Kind::Loop(target) if rtype != CNAME => {
@@ -227,20 +282,28 @@ impl Truth {
                 _ => break,
             }
         }
-        let name = &self.names[end as usize];
+        let name = self.name(end);
         if let Kind::Bogus { told } = name.kind
             && !bits.cd
         {
             return Said { rcode: 2, ede: told.then_some(6), ..Said::default() };
         }
-        said.rcode = if name.kind == Kind::Missing { 3 } else { 0 };
+        let is_missing = match name.kind {
+            Kind::Missing | Kind::Reverse(_) => true,
+            Kind::InAddr(v4) => v4[3] % 2 == 0,
+            _ => false,
+        };
+        said.rcode = if is_missing { 3 } else { 0 };
         said.ttl = name.ttl;
         match rtype {
             A => said.v4 = self.v4(end, at),
             AAAA => said.v6 = self.v6(end, at),
+            PTR if !is_missing && matches!(name.kind, Kind::InAddr(_)) => {
+                said.pointer = Some(NameId::from(name.wire[1]) % self.names.len() as NameId);
+            }
             _ => {}
         }
-        let is_empty = said.v4.is_empty() && said.v6.is_empty();
+        let is_empty = said.v4.is_empty() && said.v6.is_empty() && said.pointer.is_none();
         if is_empty {
             said.soa = name.soa;
         }
@@ -250,7 +313,7 @@ impl Truth {
     }
 
     fn version(&self, number: NameId, at: u64) -> u64 {
-        let period = self.names[number as usize].period;
+        let period = self.name(number).period;
         // Names do not change all at once.
         let shift = mix(u64::from(number)).checked_rem(period).unwrap_or(0);
         (at + shift).checked_div(period).unwrap_or(0)
@@ -259,7 +322,8 @@ impl Truth {
     fn v4(&self, number: NameId, at: u64) -> Vec<[u8; 4]> {
         let version = self.version(number, at) as u8;
         let of = |first: u8| [first, (number >> 8) as u8, number as u8, version];
-        match self.names[number as usize].kind {
+        match self.name(number).kind {
+            Kind::Ipv4Only => vec![[192, 0, 0, 170], [192, 0, 0, 171]],
             Kind::V4 | Kind::Excluded | Kind::Mixed | Kind::Flip | Kind::Bogus { .. } => {
                 (0..1 + number as u8 % 3).map(|place| of(44 + place)).collect()
             }
@@ -304,7 +368,7 @@ impl Truth {
             address[12..].copy_from_slice(&[44, (number >> 8) as u8, number as u8, version as u8]);
             address
         };
-        match self.names[number as usize].kind {
+        match self.name(number).kind {
             Kind::V6 | Kind::Both => (0..1 + number as u8 % 2).map(of).collect(),
             Kind::Flip if version % 2 == 1 => vec![of(0)],
             Kind::Excluded => vec![mapped],
@@ -335,6 +399,10 @@ impl Bits {
             | u64::from(self.ad) << 2
             | u64::from(self.dnssec_ok) << 3
     }
+}
+
+fn special(wire: Vec<u8>, kind: Kind) -> Name {
+    Name { wire, kind, ttl: 30, soa: Some((60, 20)), period: 0, signed: false }
 }
 
 fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {

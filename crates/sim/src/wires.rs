@@ -49,6 +49,17 @@ fn digest(message: &[u8]) -> u64 {
     question(message).iter().fold(0, |sum, &octet| mix(sum ^ u64::from(octet)))
 }
 
+/// An answer that left, or was withheld.
+#[derive(Debug)]
+pub struct Answered {
+    /// To whom.
+    pub to: Client,
+    /// Message; one that was withheld as it had been written.
+    pub bytes: Vec<u8>,
+    /// It did not leave after all.
+    pub is_withheld: bool,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Wires {
@@ -58,8 +69,8 @@ pub struct Wires {
     pub links: HashMap<Link, Opened>,
     /// Questions that left.
     pub asked: Vec<Asked>,
-    /// Answers that left.
-    pub answered: Vec<(Client, Vec<u8>)>,
+    /// Answers that left, in order.
+    pub answered: Vec<Answered>,
     /// Servers without a route.
     pub no_route: Vec<SocketAddr>,
     /// A link could not be opened.
@@ -104,11 +115,15 @@ impl Outbox for Wires {
         // What was in a frame before must not show through.
         let mut frame = vec![0xa5; size];
         let length = fill(&mut frame);
+        if length == 0 {
+            self.answered.push(Answered { to: *to, bytes: frame, is_withheld: true });
+            return true;
+        }
         if length < 12 || length > size {
             self.fault(format!("an answer of {length} octets in a frame of {size}"));
         }
         frame.truncate(length);
-        self.answered.push((*to, frame));
+        self.answered.push(Answered { to: *to, bytes: frame, is_withheld: false });
         true
     }
 

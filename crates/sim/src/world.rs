@@ -7,14 +7,16 @@ use crate::forger::Forger;
 use crate::judge::DEADLINE;
 use crate::leg::life;
 use crate::message::QUESTION;
+use crate::meter::{Met, NOBODY};
 use crate::pending::Pending;
+use crate::rates::Buckets;
 use crate::siege::unbelieved;
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
 use crate::upstream::{Arrival, fate, is_plain, key_of};
 use crate::weather::{SERVERS, Weather};
 use crate::wires::{Asked, Wires, instant};
-use engine::{Capacity, Engine, Link, Machine, Transport};
+use engine::{Capacity, Engine, Link, Machine, Span, Transport};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::rc::Rc;
@@ -95,6 +97,13 @@ pub struct World {
     pub(crate) over: HashMap<u64, Pending>,
     /// When the settings changed last, without the jumps of the clock.
     pub(crate) reloaded: u64,
+    /// Unix time when the clock stood at 0.
+    pub(crate) unix_start: u32,
+    /// Cookies that clients got, with their numbers, oldest first.
+    pub(crate) jar: Vec<(u32, Vec<u8>)>,
+    pub(crate) buckets: Buckets,
+    /// The question that is answered now was too many for its network.
+    pub(crate) curbed: Option<(u64, Met)>,
     pub(crate) unanswered: u64,
     pub(crate) token: u64,
     pub(crate) queries_left: u64,
@@ -107,16 +116,17 @@ impl World {
     /// A world that unfolds from a seed, with so many client questions.
     pub fn new(seed: u64, queries: u64, is_traced: bool) -> World {
         let mut chance = Chance::new(seed);
-        let config = Config::draw(&mut chance);
+        let mut config = Config::draw(&mut chance);
         let count = *chance.one(&[5, 30, 200, 1000]);
         let truth = Truth::new(count, &mut chance);
+        config.prepare(&truth);
         let mut entropy = [0; 32];
         for octets in entropy.chunks_mut(8) {
             octets.copy_from_slice(&chance.bits().to_le_bytes());
         }
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.settings(), capacity, entropy),
+            engine: Engine::new(config.settings(&truth), capacity, entropy),
             wires: Wires::default(),
             now: SECOND,
             jumped: 0,
@@ -133,6 +143,11 @@ impl World {
             pending: BTreeMap::new(),
             over: HashMap::new(),
             reloaded: 0,
+            // The second one is soon 0 again.
+            unix_start: *chance.one(&[1_700_000_000, 0u32.wrapping_sub(60)]),
+            jar: vec![],
+            buckets: Buckets::default(),
+            curbed: None,
             unanswered: 0,
             token: 0,
             queries_left: queries,
@@ -141,6 +156,7 @@ impl World {
             is_traced,
             chance,
         };
+        world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
         world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
         world.schedule(world.now, Event::Ask);
         world
@@ -221,20 +237,11 @@ impl World {
                 if let Some(pending) = self.pending.get_mut(&token) {
                     pending.sent += 1;
                     let (client, tcp) = (pending.client, pending.tcp);
-                    let bytes = [
-                        &pending.id.to_be_bytes()[..],
-                        &pending.flags.to_be_bytes(),
-                        &[0, 1, 0, 0, 0, 0, 0, 0],
-                    ];
-                    let mut bytes = bytes.concat();
-                    bytes.extend(&pending.question);
-                    if let Some((size, dnssec_ok)) = pending.edns {
-                        crate::message::opt(&mut bytes, size, dnssec_ok, None);
-                    }
+                    let (bytes, cookie) = (pending.bytes.clone(), pending.cookie.clone());
                     self.unanswered += 1;
                     self.tally.queries += 1;
-                    let face = self.clients.face(client, token, tcp);
-                    self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+                    let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
+                    self.curbed = Some((token, met)).filter(|_| met != Met::Taken);
                     self.look();
                 }
             }
@@ -252,7 +259,10 @@ impl World {
         if self.chance.permille(3) {
             self.ask_nonsense();
         }
-        let question = self.clients.ask(&self.truth, &mut self.chance);
+        let mut question = self.clients.ask(&self.truth, &mut self.chance);
+        if self.clients.brings_cookie(&mut self.chance) {
+            question.bring(crate::cookie::brought(question.client, &self.jar, &mut self.chance));
+        }
         self.send(question);
         if self.queries_left > 0 {
             let at = self.now + self.clients.pause(&mut self.chance);
@@ -263,9 +273,10 @@ impl World {
     fn send(&mut self, question: Question) {
         self.token += 1;
         let token = self.token;
-        let Question { client, bytes, id, flags, question: length, name, rtype, bits, edns, tcp } = question;
+        let Question { client, bytes, id, flags, question: length, name, rtype, bits, edns, cookie, tcp } =
+            question;
         self.trace(|world| {
-            let wire = &world.truth.names[name as usize];
+            let wire = &world.truth.name(name);
             let text = String::from_utf8_lossy(&wire.wire[1..]).replace(|c: char| c.is_control(), ".");
             format!(
                 "#{token} client {client} asks {text} {:?} type {rtype} {bits:?} EDNS {edns:?} TCP {tcp}",
@@ -279,6 +290,9 @@ impl World {
             id,
             flags,
             question: bytes[QUESTION..QUESTION + length].to_vec(),
+            bytes,
+            is_proven: self.is_good(client, cookie.as_deref()),
+            cookie,
             name,
             rtype,
             bits,
@@ -289,12 +303,19 @@ impl World {
             sent: 1,
             answered: 0,
         };
+        let (bytes, cookie) = (pending.bytes.clone(), pending.cookie.clone());
         self.pending.insert(token, pending);
         self.unanswered += 1;
         self.tally.queries += 1;
         let asked = self.wires.asked.len();
-        let face = self.clients.face(client, token, tcp);
-        self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+        let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
+        match met {
+            Met::Taken => {}
+            Met::Dropped => {
+                self.pending.remove(&token);
+            }
+            Met::Slipped | Met::Refused => self.curbed = Some((token, met)),
+        }
         if self.wires.asked.len() == asked && !self.wires.answered.is_empty() {
             self.tally.hits += 1;
         }
@@ -324,8 +345,7 @@ impl World {
         self.tally.queries += 1;
         let answered = self.wires.answered.len();
         // Nobody's question.
-        let face = self.clients.face(0, u64::MAX, false);
-        self.engine.query(instant(self.now), &face, &bytes, &mut self.wires);
+        self.submit(0, NOBODY, false, &bytes, None);
         let is_answered = self.wires.answered.len() > answered;
         if is_answered && (bytes.len() < 12 || bytes[2] & 0x80 != 0) {
             self.violate("I1", format!("an answer to what is no question: {bytes:02x?}"));
@@ -344,7 +364,8 @@ impl World {
                 config = before;
             }
             self.trace(|_| format!("reload {config:?}"));
-            self.engine.configure(config.settings());
+            config.prepare(&self.truth);
+            self.engine.configure(config.settings(&self.truth));
             self.configs.push(config);
             self.reloaded = self.now - self.jumped;
             self.tally.reloads += 1;
@@ -446,9 +467,10 @@ impl World {
         for asked in core::mem::take(&mut self.wires.asked) {
             self.carry(&asked);
         }
-        for (to, bytes) in core::mem::take(&mut self.wires.answered) {
-            self.judge(to.stream, &bytes);
+        for answered in core::mem::take(&mut self.wires.answered) {
+            self.judge(&answered);
         }
+        self.curbed = None;
         self.judge_the_figures();
     }
 

@@ -214,7 +214,7 @@ impl<'b> Builder<'b> {
 
     /// Writes the counts and returns the length of the message.
     #[inline]
-    pub fn finish(self) -> usize {
+    pub fn finish(&mut self) -> usize {
         let [answer, authority, additional] = self.counts;
         header::set_ancount(self.buf, answer);
         header::set_nscount(self.buf, authority);

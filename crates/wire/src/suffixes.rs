@@ -29,22 +29,21 @@ pub(crate) struct Found {
 
 /// The labels of a message under construction.
 pub(crate) struct Suffixes {
-    slots: [Slot; SLOTS],
-    /// Whether the question's name was learned.
-    seeded: bool,
+    /// Nothing until the question's name is learned: most answers need none.
+    slots: Option<[Slot; SLOTS]>,
 }
 
 impl Suffixes {
     #[inline]
     pub fn new() -> Suffixes {
-        Suffixes { slots: [Slot { at: 0, rest: 0 }; SLOTS], seeded: false }
+        Suffixes { slots: None }
     }
 
     /// Learns the question's name before the first search. Many answers never search.
     #[inline]
     pub fn seed(&mut self, qname: Name<'_>, at: usize) {
-        if !self.seeded {
-            self.seeded = true;
+        if self.slots.is_none() {
+            self.slots = Some([Slot { at: 0, rest: 0 }; SLOTS]);
             let qname = qname.expand();
             let whole = Found { distance: qname.wire().len() - 1, labels: qname.starts().len(), at: 0 };
             self.learn(&qname, whole, at);
@@ -66,6 +65,7 @@ impl Suffixes {
 
     /// Learns a name that was written at `start`: its labels before the suffix that was `found`.
     pub fn learn(&mut self, name: &Expanded, found: Found, start: usize) {
+        let Some(slots) = &mut self.slots else { return };
         let (mut end, mut rest) = (found.distance, found.at);
         for &distance in name.starts()[..found.labels].iter().rev() {
             let distance = usize::from(distance);
@@ -75,8 +75,8 @@ impl Suffixes {
                 return;
             }
             let label = &name.wire()[distance..end];
-            if let Some(free) = places(label, rest).find(|&place| self.slots[place].at == 0) {
-                self.slots[free] = Slot { at: at as u16, rest: rest as u16 };
+            if let Some(free) = places(label, rest).find(|&place| slots[place].at == 0) {
+                slots[free] = Slot { at: at as u16, rest: rest as u16 };
             }
             (end, rest) = (distance, at);
         }
@@ -84,7 +84,7 @@ impl Suffixes {
 
     /// Forgets all labels from `end` on.
     pub fn forget_from(&mut self, end: usize) {
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut().flatten() {
             if usize::from(slot.at) >= end {
                 slot.at = 0;
             }
@@ -93,7 +93,8 @@ impl Suffixes {
 
     /// Where a label with its length octet stands before this rest.
     fn label(&self, message: &[u8], label: &[u8], rest: usize) -> Option<usize> {
-        places(label, rest).map(|place| self.slots[place]).find_map(|slot| {
+        let slots = self.slots.as_ref()?;
+        places(label, rest).map(|place| slots[place]).find_map(|slot| {
             let at = usize::from(slot.at);
             let same = at != 0
                 && usize::from(slot.rest) == rest

@@ -116,8 +116,9 @@ fn a_small_cache_never_finds_anything_but_what_was_put_last() {
         let name = name(number);
         if let Some(place) = cache.find(&key(&name)) {
             found += 1;
-            assert_eq!(Some(cache.entry(place).message().len()), last.get(&number).copied());
-            assert_eq!(cache.entry(place).name(), name);
+            let length = last.get(&number).copied().expect("it was put");
+            assert_eq!(cache.entry(place).message(), message(&name, length), "not an octet of another one");
+            assert_eq!((cache.entry(place).name(), cache.entry(place).ttls().next()), (&name[..], Some(30)));
             ask(&mut cache, number);
         } else {
             let length = 40 + random.below(600) as usize;

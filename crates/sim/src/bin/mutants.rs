@@ -1,7 +1,7 @@
 //! Tests of the tests: plants the bugs of `crates/sim/mutants.txt` one at a time in a copy of the workspace, builds it, and
 //! sees whether the simulator finds it, or else the engine's own tests. Writes what was measured to `docs/mutants.md`.
 //!
-//! `cargo run -p sixfold-sim --bin mutants -- [--folder DIR] [--only WORD] [--share N/M] [--resume] [--report]`
+//! `cargo run -p sixfold-sim --bin mutants -- [--folder DIR] [--only WORD,WORD] [--share N/M] [--resume] [--report]`
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -71,7 +71,8 @@ fn work(words: &[String]) -> Result<(), String> {
             );
         }
         for (place, mutant) in mutants.iter().enumerate() {
-            let is_wanted = option("--only").is_none_or(|word| mutant.name.contains(word.as_str()));
+            let is_wanted =
+                option("--only").is_none_or(|words| words.split(',').any(|word| mutant.name.contains(word)));
             let is_done =
                 words.iter().any(|word| word == "--resume") && yard.results.join(&mutant.name).exists();
             if is_wanted && !is_done && place % of == share {

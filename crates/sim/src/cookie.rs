@@ -1,0 +1,169 @@
+//! Server cookies as RFC 9018 section 4 has them, made and read without the engine's code: what clients bring, and what must come
+//! back.
+
+use crate::chance::Chance;
+use std::net::IpAddr;
+
+/// A server's secret.
+pub type Secret = [u8; 16];
+
+/// What somebody's cookie is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worth {
+    /// The option has a length that is not allowed (RFC 7873 section 4).
+    Malformed,
+    /// There is no server cookie in it, or a wrong, foreign or old one.
+    Nothing,
+    /// It is good, but the client gets a new one.
+    Good,
+    /// It is good and comes back as it is: made with the secret in use, half an hour ago at most, or by a clock that is ahead (RFC
+    /// 9018 section 4.3).
+    Fresh,
+}
+
+/// What a cookie is worth that comes from `address` at `now`, Unix time.
+pub fn worth(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32) -> Worth {
+    if !matches!(data.len(), 8 | 16..=40) {
+        return Worth::Malformed;
+    }
+    if data.len() != 24 || data[8] != 1 {
+        return Worth::Nothing;
+    }
+    let Some(place) = secrets.iter().position(|secret| data[16..] == hash(secret, &data[..16], address))
+    else {
+        return Worth::Nothing;
+    };
+    let made = u32::from_be_bytes([data[12], data[13], data[14], data[15]]);
+    // Serial numbers: the year 2106 is no end.
+    let age = i64::from(now.wrapping_sub(made) as i32);
+    match age {
+        -300..=1800 if place == 0 => Worth::Fresh,
+        -300..=3600 => Worth::Good,
+        _ => Worth::Nothing,
+    }
+}
+
+/// Whether an answer between two times has the cookie that it must have. `brought`: the option of the question.
+pub fn is_right(
+    brought: &[u8],
+    got: &[u8],
+    address: IpAddr,
+    secrets: &[Secret],
+    asked: u32,
+    now: u32,
+) -> bool {
+    let waited = now.wrapping_sub(asked);
+    (0..=waited).any(|later| {
+        let at = asked.wrapping_add(later);
+        match worth(brought, address, secrets, at) {
+            Worth::Malformed => false,
+            Worth::Fresh => got == brought,
+            Worth::Nothing | Worth::Good => {
+                got.len() == 24
+                    && got[..8] == brought[..8]
+                    && got[8..12] == [1, 0, 0, 0]
+                    && got[12..16] == at.to_be_bytes()
+                    && got[16..] == hash(&secrets[0], &got[..16], address)
+            }
+        }
+    })
+}
+
+/// What a client brings: the cookie that it got last, and now and then one of every other kind. `jar`: the cookies that clients
+/// got, oldest first.
+pub fn brought(client: u32, jar: &[(u32, Vec<u8>)], chance: &mut Chance) -> Vec<u8> {
+    let first = crate::chance::mix(u64::from(client)).to_be_bytes().to_vec();
+    let own = |jar: &[(u32, Vec<u8>)]| {
+        jar.iter().rev().find(|cookie| cookie.0 == client).map(|cookie| cookie.1.clone())
+    };
+    match chance.below(20) {
+        0..4 => first,
+        4 => jar.get(chance.below(jar.len().max(1) as u64) as usize).map_or(first, |cookie| cookie.1.clone()),
+        5 => own(&jar[..jar.len() / 2]).unwrap_or(first),
+        6 => {
+            let mut damaged = own(jar).unwrap_or(first);
+            let place = chance.below(damaged.len() as u64) as usize;
+            damaged[place] ^= 1 << chance.below(8);
+            damaged
+        }
+        7 => vec![7; *chance.one(&[0, 7, 9, 15, 20, 41])],
+        _ => own(jar).unwrap_or(first),
+    }
+}
+
+/// RFC 9018 section 4.4: a hash of client cookie, version, reserved octets, time and address.
+fn hash(secret: &Secret, head: &[u8], address: IpAddr) -> [u8; 8] {
+    let mut text = head.to_vec();
+    match address {
+        IpAddr::V4(v4) => text.extend(v4.octets()),
+        IpAddr::V6(v6) => text.extend(v6.octets()),
+    }
+    siphash(secret, &text).to_le_bytes()
+}
+
+/// SipHash-2-4, step by step as its paper writes it down.
+fn siphash(key: &Secret, text: &[u8]) -> u64 {
+    let number = |octets: &[u8]| octets.iter().rev().fold(0u64, |sum, &octet| sum << 8 | u64::from(octet));
+    let (k0, k1) = (number(&key[..8]), number(&key[8..]));
+    let mut v0 = k0 ^ number(b"uespemos");
+    let mut v1 = k1 ^ number(b"modnarod");
+    let mut v2 = k0 ^ number(b"arenegyl");
+    let mut v3 = k1 ^ number(b"setybdet");
+    let mut padded = text.to_vec();
+    while padded.len() % 8 != 7 {
+        padded.push(0);
+    }
+    padded.push(text.len() as u8);
+    let mut rounds = |times: usize, before: u64, after: u64| {
+        v3 ^= before;
+        v2 ^= after;
+        for _ in 0..times {
+            v0 = v0.wrapping_add(v1);
+            v1 = v1.rotate_left(13) ^ v0;
+            v0 = v0.rotate_left(32);
+            v2 = v2.wrapping_add(v3);
+            v3 = v3.rotate_left(16) ^ v2;
+            v0 = v0.wrapping_add(v3);
+            v3 = v3.rotate_left(21) ^ v0;
+            v2 = v2.wrapping_add(v1);
+            v1 = v1.rotate_left(17) ^ v2;
+            v2 = v2.rotate_left(32);
+        }
+        v0 ^= before;
+        v0 ^ v1 ^ v2 ^ v3
+    };
+    for word in padded.chunks(8) {
+        rounds(2, number(word), 0);
+    }
+    rounds(4, 0, 0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_papers_vector() {
+        let key: Secret = core::array::from_fn(|place| place as u8);
+        let text: Vec<u8> = (0..15).collect();
+        assert_eq!(siphash(&key, &text), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn a_cookie_is_good_for_an_hour_and_at_its_own_address() {
+        // RFC 9018 appendix A.1.
+        let secret = 0xe5e9_73e5_a6b2_a43f_48e7_dc84_9e37_bfcf_u128.to_be_bytes();
+        let address = "198.51.100.100".parse().expect("an address");
+        let mut cookie = vec![0x24, 0x64, 0xc4, 0xab, 0xcf, 0x10, 0xc9, 0x57, 1, 0, 0, 0];
+        cookie.extend(1_559_731_985u32.to_be_bytes());
+        let hash = hash(&secret, &cookie, address);
+        assert_eq!(hash, [0x1f, 0x81, 0x30, 0xc3, 0xee, 0xe2, 0x94, 0x80]);
+        cookie.extend(hash);
+        let at = |age: i32| worth(&cookie, address, &[secret], 1_559_731_985u32.wrapping_add_signed(age));
+        assert_eq!([-300, 0, 1800].map(at), [Worth::Fresh; 3]);
+        assert_eq!([1801, 3600].map(at), [Worth::Good; 2]);
+        assert_eq!([-301, 3601].map(at), [Worth::Nothing; 2]);
+        let elsewhere = worth(&cookie, "198.51.100.101".parse().expect("one"), &[secret], 1_559_731_985);
+        assert_eq!(elsewhere, Worth::Nothing);
+    }
+}
