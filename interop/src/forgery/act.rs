@@ -24,7 +24,7 @@ pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let (done, took, told) = thread::scope(|scope| {
         let client = scope.spawn(|| asker::ask(&stop));
         // The first questions are answered in peace: that is how Sixfold learns that an upstream has cookies.
-        thread::sleep(2 * DELAY);
+        thread::sleep(4 * DELAY);
         let done = raw::forge(knowledge, replies, DELAY, &seen);
         let took = begun.elapsed();
         stop.store(true, Ordering::Relaxed);
