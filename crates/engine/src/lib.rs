@@ -8,7 +8,7 @@ mod answer;
 mod arpa;
 mod ask;
 pub mod breaker;
-mod cache;
+pub mod cache;
 mod chain;
 pub mod cookie;
 pub mod counters;

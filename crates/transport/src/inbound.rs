@@ -9,11 +9,11 @@ const HEADER: usize = 12;
 
 /// A message was shorter than a header. What follows on the stream cannot be trusted.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooShort;
+pub struct TooShort;
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// Taken; the next one, please.
     Next,
     /// Taken, but it was the last for now.
@@ -24,7 +24,7 @@ pub(crate) enum Taken {
 
 /// The reading side of a connection.
 #[derive(Default)]
-pub(crate) struct Inbound(Option<Box<Kept>>);
+pub struct Inbound(Option<Box<Kept>>);
 
 #[derive(Default)]
 struct Kept {
@@ -40,7 +40,7 @@ struct Kept {
 
 impl Inbound {
     /// Offers the whole messages of what was read. Must not be called while something [`Inbound::waits`].
-    pub(crate) fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
+    pub fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
         debug_assert!(!self.waits());
         let mut kept = self.unbox();
         let mut rest = input;
@@ -51,7 +51,7 @@ impl Inbound {
     }
 
     /// Offers the whole messages that were kept.
-    pub(crate) fn resume(&mut self, take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
+    pub fn resume(&mut self, take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
         let mut kept = self.unbox();
         let ahead = std::mem::take(&mut kept.ahead);
         let mut rest = &ahead[kept.at..];
@@ -67,18 +67,18 @@ impl Inbound {
     }
 
     /// Whether octets wait that may contain whole messages.
-    pub(crate) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.0.as_ref().is_some_and(|kept| !kept.ahead.is_empty())
     }
 
     /// Whether nothing is kept.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
     /// Keeps the time for a message that has come in part. The clock starts with the message, not with its latest
     /// octet, and stands while it is we who do not read.
-    pub(crate) fn keep_time(&mut self, now: Instant, reading: bool) {
+    pub fn keep_time(&mut self, now: Instant, reading: bool) {
         if let Some(kept) = &mut self.0 {
             let arriving = kept.partial > 0 && reading;
             kept.since = arriving.then(|| kept.since.unwrap_or(now));
@@ -86,12 +86,12 @@ impl Inbound {
     }
 
     /// Since when a message has been arriving.
-    pub(crate) fn arriving_since(&self) -> Option<Instant> {
+    pub fn arriving_since(&self) -> Option<Instant> {
         self.0.as_ref()?.since
     }
 
     /// Octets of buffers, at most: the decoder's grows by doubling.
-    pub(crate) fn octets(&self) -> usize {
+    pub fn octets(&self) -> usize {
         self.0.as_ref().map_or(0, |kept| kept.ahead.capacity() + 2 * kept.partial)
     }
 

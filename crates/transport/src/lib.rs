@@ -17,7 +17,7 @@ mod admission;
 mod connection;
 pub mod counters;
 mod desk;
-mod inbound;
+pub mod inbound;
 pub mod limits;
 mod listen;
 mod outbound;

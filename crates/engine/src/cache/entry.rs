@@ -82,7 +82,7 @@ pub struct Facts {
     pub failures: u8,
 }
 
-/// Octets that an entry takes, a multiple of [`super::ring::UNIT`].
+/// Octets that an entry takes, a multiple of the unit of `ring.rs`.
 pub fn octets(ttls: usize, message: usize) -> usize {
     (HEAD + 2 * ttls + message).next_multiple_of(super::ring::UNIT)
 }
@@ -105,6 +105,7 @@ impl<'a> Body<'a> {
 
     /// Octets of the message.
     #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "a message with its header is never empty")]
     pub fn len(&self) -> usize {
         wire::HEADER + self.rest.len()
     }

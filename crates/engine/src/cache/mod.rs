@@ -90,6 +90,11 @@ impl Cache {
         self.index.len()
     }
 
+    /// Whether nothing can be found.
+    pub fn is_empty(&self) -> bool {
+        self.index.len() == 0
+    }
+
     /// Finds an entry. It is read with [`Cache::entry`]; the place holds until the next call that changes the cache.
     #[inline]
     pub fn find(&self, key: &Key<'_>) -> Option<Place> {

@@ -155,19 +155,22 @@ pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
     }
 }
 
-/// Reads a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its first.
-/// Lines that say nothing are told as warnings.
+/// Reads a hosts file.
 pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
-    let text = super::file::read(file, limits::FILE_OCTETS);
-    let text = match text {
-        Ok(text) => text,
+    match super::file::read(file, limits::FILE_OCTETS) {
+        Ok(text) => hosts_text(file, &text, warnings),
         Err(error) => {
             let what = format!("{}: {error}", file.display());
             problems
                 .add(place, Fault::new(what, "name a hosts file that can be read, or delete `hosts-file`"));
-            return Vec::new();
+            Vec::new()
         }
-    };
+    }
+}
+
+/// Reads the text of a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its
+/// first. Lines that say nothing are told as warnings, in which `file` stands for it.
+pub fn hosts_text(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record> {
     let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut left_out = 0;
     let mut skip = |number: usize, word: &str, why: &str| {
@@ -176,7 +179,7 @@ pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec
             warnings.push(format!("{}:{number}: left out: {} {why}", file.display(), quoted(word)));
         }
     };
-    for (number, line) in (1..).zip(String::from_utf8_lossy(&text).lines()) {
+    for (number, line) in (1..).zip(String::from_utf8_lossy(text).lines()) {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let Some(address) = words.next() else { continue };
         let Ok(address) = address.parse::<IpAddr>() else {

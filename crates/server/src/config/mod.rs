@@ -26,11 +26,12 @@ mod table;
 mod tests;
 
 pub use address::{Network, endpoint, prefix};
-pub use load::{Failure, Loaded, Overrides, control_socket, load};
-pub use local::LocalRecord;
+pub use load::{Failure, Loaded, Overrides, control_socket, load, parse};
+pub use local::{LocalRecord, hosts_text};
 pub use name::Name;
 pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
+pub use rpz::zone as policy_zone;
 
 use engine::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};

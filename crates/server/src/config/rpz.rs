@@ -46,8 +46,8 @@ pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Po
 }
 
 /// Reads one zone. Names without a dot at their end are below the last `$ORIGIN`, and below the root where there was none:
-/// zones are handed out without the name that somebody else has given to them.
-fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
+/// zones are handed out without the name that somebody else has given to them. `path` stands for the file in faults.
+pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
     let mut reader = Zonefile::new();
     reader.set_origin(domain::base::Name::root_bytes());
     reader.set_default_class(iana::Class::IN);
