@@ -1,0 +1,149 @@
+//! The memory of the cache, beside a table that forgets nothing: what is found is what was put last under its key, and all
+//! of it fits.
+
+use crate::script::Script;
+use engine::cache::Cache;
+use engine::cache::entry::{self, Body, Facts, Kind};
+use engine::{Instant, Span};
+use std::collections::HashMap;
+use wire::{Class, Type};
+
+/// Octets of the caches that are tried; the first one is off.
+const SIZES: [usize; 6] = [0, 600, 4 << 10, 12 << 10, 40 << 10, 128 << 10];
+
+/// Names that there are.
+const NAMES: u64 = 96;
+
+/// What makes two entries the same, as numbers.
+type Number = (u64, u8);
+
+/// A key as the engine makes one: the lower half of the hash belongs to the name alone.
+fn hash((name, rest): Number, collides: bool) -> u64 {
+    if collides {
+        // The worst key: names share hashes.
+        return u64::from(rest & 1) << 32 | name & 3;
+    }
+    let mix = |number: u64| number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mix(name) >> 32 | mix(name << 8 | u64::from(rest)) & !0xffff_ffff
+}
+
+/// The wire form of a name.
+fn name(number: u64) -> Vec<u8> {
+    let label = format!("host{number}");
+    [&[label.len() as u8], label.as_bytes(), b"\x07example\0"].concat()
+}
+
+fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::Key<'n> {
+    let (_, rest) = number;
+    entry::Key {
+        hash: hash(number, collides),
+        name,
+        qtype: [Type::A, Type::AAAA][usize::from(rest & 1)],
+        class: Class::IN,
+        wishes: rest >> 1 & 3,
+        kind: if rest & 8 == 0 { Kind::Leg } else { Kind::Answer },
+        group: u32::from(rest >> 4 & 3),
+    }
+}
+
+/// A message of at least this length, in which every octet depends on the time of its making.
+fn message(name: &[u8], length: usize, stamp: u64) -> Vec<u8> {
+    let mut message = vec![0; wire::HEADER];
+    message.extend_from_slice(name);
+    message.extend([0, 1, 0, 1]);
+    message.resize(message.len().max(length), (stamp % 251) as u8);
+    message
+}
+
+/// Tries one row of changes and questions.
+pub fn run(input: &[u8]) {
+    let mut script = Script::new(input);
+    let (size, collides) = (*script.one(&SIZES), script.octet() & 1 != 0);
+    let mut cache = Cache::new(size);
+    let mut last: HashMap<Number, Vec<u8>> = HashMap::new();
+    let mut now = Instant(1);
+    while !script.is_over() {
+        now += Span(1);
+        let action = script.octet();
+        let number = (u64::from(script.octet()) % NAMES, script.octet() & 0x3f);
+        let name = name(number.0);
+        let key = key(number, &name, collides);
+        let before = cache.find(&key).is_some();
+        match action % 16 {
+            0..8 => {
+                let (length, ttls) = (usize::from(script.number()) % 3000, script.below(5));
+                let message = message(&name, length, now.0);
+                let facts = facts(now, script.octet());
+                let body = Body::of(&message).expect("a header");
+                assert_eq!(cache.put(now, &key, &facts, &[30, 40, 50, 60][..ttls], body), before);
+                last.insert(number, message);
+            }
+            8 => {
+                assert_eq!(cache.remove(&key), before);
+                last.remove(&number);
+            }
+            9 => {
+                let bucket = cache.bucket_of(key.hash);
+                let removed = cache.remove_in(bucket, |entry| entry.name() == name);
+                let mine: Vec<Number> = last.keys().filter(|(of, _)| *of == number.0).copied().collect();
+                assert!(removed <= mine.len() && (!before || removed > 0));
+                mine.iter().for_each(|number| drop(last.remove(number)));
+            }
+            10 => {
+                cache.clear();
+                last.clear();
+                assert_eq!((cache.len(), cache.octets()), (0, 0));
+            }
+            11 => cache.keep_stale(Span::from_secs(u64::from(script.octet()))),
+            12 => now += Span::from_secs(u64::from(script.octet())),
+            _ => {
+                if let Some(place) = cache.find(&key) {
+                    entry::visit(cache.entry_mut(place));
+                    if action & 0x80 != 0 {
+                        entry::put_off(cache.entry_mut(place), now);
+                        entry::approve(cache.entry_mut(place), 3, Some(7));
+                    }
+                }
+            }
+        }
+        if let Some(place) = cache.find(&key) {
+            let found = cache.entry(place);
+            assert_eq!(Some(found.message()), last.get(&number).map(Vec::as_slice));
+            assert!(wire::eq_ignore_case(found.name(), &name));
+            assert!(found.ttls().all(|at| (30..=60).contains(&at)));
+        }
+        assert!(cache.octets() <= size && cache.len() <= last.len());
+    }
+    check(&cache, &last, collides);
+}
+
+/// All that is there, at the end.
+fn check(cache: &Cache, last: &HashMap<Number, Vec<u8>>, collides: bool) {
+    let entries: Vec<_> = (0..cache.buckets()).flat_map(|bucket| cache.entries(bucket)).collect();
+    assert_eq!((entries.len(), entries.is_empty()), (cache.len(), cache.is_empty()));
+    let octets: usize = entries.iter().map(|entry| entry.length()).sum();
+    assert!(octets <= cache.octets());
+    let mut found = 0;
+    for (&number, message) in last {
+        let name = name(number.0);
+        if let Some(place) = cache.find(&key(number, &name, collides)) {
+            assert_eq!(cache.entry(place).message(), &message[..]);
+            found += 1;
+        }
+    }
+    assert_eq!(found, cache.len(), "an entry that nobody put");
+}
+
+fn facts(now: Instant, bits: u8) -> Facts {
+    Facts {
+        stored: now,
+        expires: now + Span::from_secs(u64::from(bits >> 2)),
+        born: now,
+        marks: if bits & 1 == 0 { 0 } else { entry::NEGATIVE },
+        approved: u32::from(bits & 2),
+        approved64: 0,
+        ede: (bits & 4 != 0).then_some(29),
+        reason: bits,
+        failures: 0,
+    }
+}

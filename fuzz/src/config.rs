@@ -1,0 +1,54 @@
+//! Configuration text: what is accepted can be printed, read again and given to an engine; what is not has a report
+//! that can be shown. Files that a text names are not read.
+
+use sixfold::config::{self, Overrides, Place};
+use std::path::Path;
+use toml::de::{DeTable, DeValue};
+
+/// What `"system"` stands for: a file that is not there.
+const NO_FILE: &str = "/nonexistent/resolv.conf";
+
+/// Tries one text.
+pub fn run(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if names_files(text) {
+        return;
+    }
+    match config::parse("input", text, &Overrides::default(), Path::new(NO_FILE)) {
+        Ok((config, warnings)) => {
+            assert!(warnings.iter().all(|warning| !warning.is_empty()));
+            let printed = config.to_toml();
+            let again = config::parse("printed", &printed, &Overrides::default(), Path::new(NO_FILE));
+            let (mut again, _) = again.unwrap_or_else(|report| panic!("{report}\n{printed}"));
+            // Secrets are not printed.
+            assert!(again.cookies.secrets.is_empty() && again.cookies.enabled == config.cookies.enabled);
+            again.cookies.secrets.clone_from(&config.cookies.secrets);
+            assert_eq!(again, config, "{printed}");
+            let settings = config.settings();
+            assert!(!settings.upstream.forwarders.is_empty() && !settings.dns64.prefixes.is_empty());
+            assert!((1..=engine::limits::TRIES).contains(&usize::from(settings.upstream.tries)));
+            assert!((512..=engine::limits::UDP_SIZE).contains(&usize::from(settings.udp_size)));
+        }
+        Err(report) => {
+            assert!(!report.problems.is_empty(), "{text:?}");
+            for problem in &report.problems {
+                assert!(!problem.fault.what.is_empty() && !problem.fault.help.is_empty(), "{problem:?}");
+                if let Place::File(span) = &problem.place {
+                    assert!(span.start <= span.end && span.end <= text.len(), "{problem:?} in {text:?}");
+                }
+            }
+            let shown = report.to_string();
+            assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+        }
+    }
+}
+
+/// Whether a text names files to be read: no test reads what an input names.
+fn names_files(text: &str) -> bool {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let has = |table: &str, key: &str| {
+        let table = document.get_ref().get(table).map(|value| value.get_ref());
+        matches!(table, Some(DeValue::Table(table)) if table.contains_key(key))
+    };
+    has("local", "hosts-file") || has("filter", "rpz")
+}

@@ -1,0 +1,101 @@
+//! Messages: what any peer sends. Read by this project, by a plain reader with the same rules, by `domain` and by
+//! `hickory-proto`; then written anew and read again.
+
+use crate::model::{self, OURS};
+use crate::readers;
+use crate::view::View;
+use datapath::Seed;
+use wire::{Builder, Message, Type};
+
+/// Steps of the walk for each octet of a message, besides a constant.
+const STEPS_PER_OCTET: u64 = 4;
+
+/// Tries one message.
+pub fn run(input: &[u8]) {
+    let (result, steps) = Message::parse_counted(input);
+    let bound = STEPS_PER_OCTET * input.len() as u64 + Message::WALK_CONSTANT;
+    assert!(steps <= bound, "{steps} steps for {} octets: {input:02x?}", input.len());
+    let said = agree(input);
+    assert_eq!(result.is_ok(), said.is_some());
+    steer(input);
+    if let (Ok(message), Some(said)) = (result, said) {
+        rebuild(&message, said);
+        assert!(wire::sole_opt(input).is_none(), "a question and none: {input:02x?}");
+    }
+}
+
+/// Reads a message with everything. Whether a library accepts it depends on rules that are not ours; what those that
+/// accept it read must be the same. Returns what the message says if we accept it.
+fn agree(bytes: &[u8]) -> Option<View> {
+    let ours = readers::ours(bytes);
+    let model = model::read(bytes, &OURS);
+    match (&ours, &model) {
+        (Ok(ours), Some(model)) => assert!(ours.agrees(model), "{bytes:02x?}\n{ours:?}\n{model:?}"),
+        (Err(_), None) => return None,
+        _ => panic!("the model says {}, we say {ours:?}: {bytes:02x?}", model.is_some()),
+    }
+    let model = model?;
+    if let Some(domain) = readers::domain(bytes) {
+        assert!(domain.agrees(&model), "domain: {bytes:02x?}\n{domain:?}\n{model:?}");
+    }
+    if let Some(hickory) = readers::hickory(bytes) {
+        let mut model = model.clone();
+        // It tells UDP sizes below 512 as 512.
+        model.edns.iter_mut().for_each(|edns| edns.udp_size = edns.udp_size.max(512));
+        assert!(hickory.agrees(&model), "hickory: {bytes:02x?}\n{hickory:?}\n{model:?}");
+    }
+    Some(model)
+}
+
+/// Writes what a message says anew, with all room and with little, and reads that.
+fn rebuild(message: &Message<'_>, mut said: View) {
+    let mut buf = vec![0xa5; 65_535];
+    // Options are not copied, but for the code of the first extended error.
+    let ede = message.opt().and_then(|opt| opt.ede().next()).map(|(code, _)| code);
+    if let Some(edns) = &mut said.edns {
+        edns.options = ede.iter().map(|code| (15, code.to_be_bytes().to_vec())).collect();
+    }
+    for limit in [65_535, 12 + message.bytes().len() / 2] {
+        let new = Builder::new(&mut buf, limit, message.id(), message.flags(), message.question());
+        let Some(mut builder) = new else {
+            assert!(limit < 12 + message.question().len());
+            continue;
+        };
+        let mut is_full = false;
+        for section in readers::SECTIONS {
+            for record in message.records(section).filter(|record| record.rtype != Type::OPT) {
+                is_full |= builder.copy(section, &record).is_err();
+            }
+        }
+        if let Some(opt) = message.opt() {
+            let (size, rcode, version) = (opt.udp_size(), opt.extended_rcode(), opt.version());
+            is_full |= builder.opt(size, rcode, version, opt.dnssec_ok(), ede).is_err();
+        }
+        let length = builder.finish();
+        assert!(length <= limit);
+        let Some(again) = agree(&buf[..length]) else {
+            panic!("we refuse what we wrote: {:02x?}", &buf[..length])
+        };
+        // With RDATA that is expanded, a message of 2,048 octets has far less than 65,535.
+        assert!(!is_full || limit < 65_535, "there was room");
+        if !is_full {
+            let (again, said) = (again.folded(model::has_names), said.clone().folded(model::has_names));
+            assert_eq!(again, said, "rebuilt as {:02x?}", &buf[..length]);
+        }
+    }
+}
+
+/// Every message has one owner among the workers, whatever the case of its letters.
+fn steer(input: &[u8]) {
+    let seed = Seed::from(0x9e37_79b9_85eb_ca6b);
+    let owner = datapath::owner(input, seed, 7);
+    assert!(owner < 7);
+    if let Ok(message) = Message::parse(input) {
+        let name = 12..12 + message.qname().len();
+        let mut other = input.to_vec();
+        other[name.clone()].make_ascii_uppercase();
+        assert_eq!(datapath::owner(&other, seed, 7), owner, "{input:02x?}");
+        other[name].make_ascii_lowercase();
+        assert_eq!(datapath::owner(&other, seed, 7), owner, "{input:02x?}");
+    }
+}

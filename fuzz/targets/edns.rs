@@ -1,0 +1,4 @@
+//! The target `edns` for libFuzzer, whose entry points the macro writes.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| sixfold_fuzz::edns::run(input));
