@@ -81,7 +81,7 @@ impl World {
             Capacity { pending: PENDING[usize::from(sizes >> 2 & 3)], cache: CACHES[usize::from(sizes & 3)] };
         let mut engine = Engine::new(settings(first), capacity, [sizes; 32]);
         let now = Instant(1_000_000_000);
-        engine.set_unix_time(now, UNIX_SECS);
+        engine.set_unix_time(now, Span::from_secs(UNIX_SECS));
         World {
             engine,
             outbox: Ways::default(),
@@ -166,7 +166,7 @@ impl World {
     pub fn reload(&mut self, script: &mut Script<'_>) {
         let number = script.octet();
         if number == 0x7f {
-            return self.engine.set_unix_time(self.now, u64::from(script.long()));
+            return self.engine.set_unix_time(self.now, Span::from_secs(u64::from(script.long())));
         }
         self.engine.configure(settings(number));
     }
