@@ -1,5 +1,6 @@
 //! The tables `[local]` and `[filter]`: what is answered before anything is asked upstream.
 
+use super::nesting::Nesting;
 use super::read::path;
 use super::report::{Fault, Item, Place, Problems, quoted};
 use super::table::Table;
@@ -60,6 +61,9 @@ fn record(text: &str) -> Result<LocalRecord, Fault> {
         let what = format!("{} is not a record: {why}", quoted(text));
         Fault::new(what, "write name, TTL, IN, type and data, like \"nas.home. 60 IN A 192.168.1.5\"")
     };
+    if Nesting::at_end_of(text.as_bytes()).is_open() {
+        return Err(refuse("a parenthesis is not closed"));
+    }
     let mut reader = Zonefile::from(format!("{text}\n").as_bytes());
     reader.set_origin(domain::base::Name::root_bytes());
     reader.set_default_class(iana::Class::IN);

@@ -16,6 +16,7 @@ pub mod limits;
 mod load;
 mod local;
 mod name;
+mod nesting;
 mod print;
 mod read;
 mod report;

@@ -3,6 +3,7 @@
 
 use super::limits;
 use super::local::plain_record;
+use super::nesting::Nesting;
 use super::report::{Fault, Item, Problems, quoted};
 use domain::base::iana;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
@@ -52,7 +53,15 @@ pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
     reader.set_origin(domain::base::Name::root_bytes());
     reader.set_default_class(iana::Class::IN);
     let (mut reading, mut faults): (Option<Reading>, Vec<Fault>) = (None, Vec::new());
-    for Chunk { line, text } in (Chunks { line: 1, rest: text }) {
+    for Chunk { line, text, is_open } in (Chunks { line: 1, rest: text }) {
+        if is_open {
+            let (column, word) = word(text, true);
+            let place = format!("{}:{line}:{column}", path.display());
+            let what =
+                format!("{place}: {} begins a record with a parenthesis that is not closed", quoted(&word));
+            faults.push(Fault::new(what, "close the parenthesis, or delete it"));
+            return Err(faults);
+        }
         reader.extend_from_slice(text);
         if !text.ends_with(b"\n") {
             reader.extend_from_slice(b"\n");
@@ -156,6 +165,8 @@ struct Chunk<'t> {
     /// Its first line, from 1.
     line: usize,
     text: &'t [u8],
+    /// The file ends before a parenthesis is closed.
+    is_open: bool,
 }
 
 /// Cuts a master file into lines, but not where a parenthesis is open, so that each record has its line.
@@ -171,31 +182,20 @@ impl<'t> Iterator for Chunks<'t> {
         if self.rest.is_empty() {
             return None;
         }
-        let (mut depth, mut quoted, mut comment, mut escaped) = (0usize, false, false, false);
+        let mut nesting = Nesting::default();
         let (mut lines, mut end) = (0, self.rest.len());
         for (at, &octet) in self.rest.iter().enumerate() {
+            nesting.take(octet);
             if octet == b'\n' {
                 lines += 1;
-                // Words end with their line.
-                (comment, escaped, quoted) = (false, false, false);
-                if depth == 0 {
+                if !nesting.is_open() {
                     end = at + 1;
                     break;
                 }
-            } else if comment || std::mem::take(&mut escaped) {
-                continue;
-            }
-            match octet {
-                b'\\' => escaped = true,
-                b'"' => quoted = !quoted,
-                b';' if !quoted => comment = true,
-                b'(' if !quoted => depth += 1,
-                b')' if !quoted => depth = depth.saturating_sub(1),
-                _ => {}
             }
         }
         let (text, rest) = self.rest.split_at(end);
-        let chunk = Chunk { line: self.line, text };
+        let chunk = Chunk { line: self.line, text, is_open: nesting.is_open() };
         self.line += lines;
         self.rest = rest;
         Some(chunk)

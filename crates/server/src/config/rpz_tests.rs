@@ -79,7 +79,8 @@ fn a_line_that_is_wrong_is_told_with_its_place_and_a_remedy() {
         ("a..example CNAME .", "p.rpz:3:", "a label is empty"),
         ("a.example CH CNAME .", "p.rpz:3:", "different class"),
         ("$INCLUDE other.rpz", "p.rpz:3:1: `$INCLUDE`", "put the records themselves"),
-        ("a.example CNAME ( .", "p.rpz:", "in `a.example CNAME ( .`"),
+        ("a.example CNAME ( .", "p.rpz:3:1: `a.example`", "a parenthesis that is not closed"),
+        ("a.example TXT ( x", "p.rpz:3:1: `a.example`", "a parenthesis that is not closed"),
         ("\u{fc}.example CNAME .", "p.rpz:3:", "in "),
     ] {
         let text = format!("$ORIGIN policy.test.\n{SOA}{line}\nok.example CNAME .\n");

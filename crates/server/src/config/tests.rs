@@ -343,6 +343,7 @@ fn records_that_cannot_be_answered_are_refused() {
     for (records, words) in [
         ("\"\"", "there is none"),
         ("\"nas.home. 60 IN A\"", "is not a record"),
+        ("\"nas.home. 60 IN TXT ( a\"", "a parenthesis is not closed"),
         ("\"nas.home. 60 IN A 192.168.1\"", "is not a record"),
         ("\"nas.home. 60 CH TXT x\"", "different class: CH"),
         ("\"nas.home. 60 IN SOA a. b. 1 2 3 4 5\"", "speaks of a zone"),
