@@ -179,7 +179,7 @@ fn all_dead(title: &str, devices: &[String], is_killed: bool) {
         // What was fresh at the beginning has expired after two seconds.
         let (early, late) = (between(&known, at + 2.0, at + 4.0), between(&known, at + 4.0, back));
         let dead = [early.clone(), late.clone()].concat();
-        let stale = count(&dead, |one| is_good(one) && matches!(one.extended, Some(3 | 19)));
+        let stale = count(&dead, is_good);
         let failed = between(&fresh, at + 0.1, back - 2.0);
         let told = count(&failed, |one| one.took_ms.is_some() && one.rcode == 2 && one.extended.is_some());
         let noticed = fresh
