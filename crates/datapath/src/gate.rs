@@ -149,7 +149,8 @@ impl Gate {
         }
         let (read_rate, offered_rate) = here.rates_since(&last);
         if self.is_closed() {
-            self.read_rate += (read_rate - self.read_rate) / 2.0;
+            // Slowly, as a worker that is held up and then catches up is as fast as both together.
+            self.read_rate += (read_rate - self.read_rate) / 8.0;
             self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         } else {
             let is_long =

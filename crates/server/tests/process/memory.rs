@@ -62,7 +62,8 @@ fn a_worker_whose_tables_are_full_stays_under_the_documented_bound() {
     const PENDING: u32 = 65_536;
     // What a socket takes that has the kernel's usual buffer.
     const AT_A_TIME: u32 = 200;
-    let upstream = Upstream::start(|_| Conduct::Ignore);
+    // It lives, as it says when it is probed, and answers nothing else.
+    let upstream = Upstream::start(|name| if name.is_empty() { Conduct::Answer } else { Conduct::Ignore });
     let server = Setup::new(upstream.address)
         .line("upstream.timeout = \"30s\"")
         .line("upstream.tries = 8")
@@ -77,6 +78,7 @@ fn a_worker_whose_tables_are_full_stays_under_the_documented_bound() {
         let series = "queries_total{transport=\"udp\",family=\"ipv6\"}";
         until("they have arrived", || server.stat(series) == f64::from(last));
     }
+    assert_eq!(server.stat("pending"), f64::from(PENDING), "the table is full");
     let (peak, allowed) = (resident(&server, "VmHWM"), bound(1, 65_536));
     println!(
         "1 worker, {} questions pending: {}, bound {}",
