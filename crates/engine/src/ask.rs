@@ -76,8 +76,12 @@ impl Engine {
         let wait = match transport {
             _ if at_once => Span::ZERO,
             _ if flight.wishes.has(Wishes::PROBE) => self.servers.list[server as usize].probe_wait(ceiling),
-            _ if is_given_up => self.servers.list[server as usize].wait(1, ceiling),
-            Transport::Udp if last && flight.held_back => Span(ceiling.0 / 2),
+            _ if is_given_up => self.servers.list[server as usize].last_wait(ceiling),
+            // One and a half times the ceiling since the first try.
+            Transport::Udp if last && flight.held_back => {
+                let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
+                Span((ceiling.0 / 2 * 3).saturating_sub(since_first.0).clamp(ceiling.0 / 2, ceiling.0))
+            }
             // The last try gets the whole ceiling; over TCP the kernel repeats what is lost.
             Transport::Udp if !last => {
                 self.servers.list[server as usize].wait(u32::from(flight.tries - 1), ceiling)
@@ -303,14 +307,18 @@ impl Engine {
     }
 
     /// Nobody is left to be asked. What was asked may still be answered until its time is over: whoever forges ICMP errors
-    /// must not end a question.
+    /// must not end a question, nor must servers that have become slow and so look dead.
     fn give_up(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &self.flights.slab[index];
+        let flight = &mut self.flights.slab[index];
+        let ceiling = self.settings.upstream.timeout;
+        let Some(&attempt) = flight.attempts().last() else { return self.finish(index, None, now, out) };
+        let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
         if flight.deadline > now {
-            let ceiling = self.settings.upstream.timeout;
-            let wait = |attempt: &Attempt| self.servers.list[usize::from(attempt.server)].wait(1, ceiling);
-            let wait = flight.attempts().last().map_or(Span::ZERO, wait);
-            self.set_deadline(index, flight.deadline.min(now + wait));
+            let deadline = flight.deadline.min(now + wait);
+            self.set_deadline(index, deadline);
+        } else if attempt.sent + wait > now && !flight.unsent && !flight.waits_on {
+            flight.waits_on = true;
+            self.set_deadline(index, attempt.sent + wait);
         } else {
             self.finish(index, None, now, out);
         }

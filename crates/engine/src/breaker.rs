@@ -235,6 +235,12 @@ impl Server {
         ceiling.min(PROBE_INTERVAL)
     }
 
+    /// How long the only question to a dead server waits, where all are dead. Slow looks the same as dead until a probe has
+    /// waited for the whole ceiling.
+    pub(crate) fn last_wait(&self, ceiling: Span) -> Span {
+        if self.breaker.in_vain == 0 { ceiling } else { self.wait(1, ceiling) }
+    }
+
     /// Whether a probe is due; it has then to be sent.
     pub fn probe_due(&mut self, now: Instant) -> bool {
         let due = self.next_probe().is_some_and(|at| now >= at);

@@ -180,3 +180,25 @@ fn replies_after_the_ceiling_are_used_and_measured() {
     assert_eq!(first.round_trip.map(|span| span.0 / 10_000_000), Some(120));
     assert!(!first.dead);
 }
+
+#[test]
+fn upstreams_that_become_slow_together_look_dead_and_are_waited_for_all_the_same() {
+    // From one moment to the next, or from the first question on; in a burst, or one after the other.
+    for (is_cold, rate) in [(true, 1_000), (true, 100), (false, 1_000), (false, 100)] {
+        for delay_ms in [450, 600, 800, 950] {
+            let (mut world, sky) = two(3, 65_536);
+            let mut traffic = traffic();
+            if !is_cold {
+                traffic.run(&mut world, 500, Span::from_secs(2));
+            }
+            sky.set([(Span::from_millis(delay_ms), 0); 2]);
+            let slow = traffic.run(&mut world, rate, Span::from_secs(2));
+            world.run(Span::from_secs(5));
+            assert_eq!(
+                traffic.answered(&world, slow.clone()),
+                slow.len(),
+                "{delay_ms} ms, {rate} a second, cold: {is_cold}"
+            );
+        }
+    }
+}
