@@ -144,7 +144,7 @@ fn all_memory_together_is_what_was_asked_for() {
 fn a_cache_of_no_size_keeps_nothing() {
     for size in [0, 1, 100, 1000] {
         let mut cache = Cache::new(size);
-        assert!(!put(&mut cache, 1, 40) && !ask(&mut cache, 1) && cache.len() == 0, "{size}");
+        assert!(!put(&mut cache, 1, 40) && !ask(&mut cache, 1) && cache.is_empty(), "{size}");
         assert_eq!(cache.is_off(), size == 0);
     }
 }
