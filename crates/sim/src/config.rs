@@ -3,6 +3,7 @@
 use crate::chance::Chance;
 use crate::cookie::Secret;
 use crate::own::Owned;
+use crate::policy::Rules as PolicyRules;
 use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
@@ -87,6 +88,8 @@ pub struct Config {
     pub responses: u32,
     /// What it says of names by itself.
     pub own: Owned,
+    /// Response policy.
+    pub policy: PolicyRules,
     /// What is done with the reverse names of addresses under prefixes.
     pub reverse: Reverse,
     /// Octets of the cache: 0 none.
@@ -164,6 +167,7 @@ impl Config {
             queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
             responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
             own: Owned::draw(chance),
+            policy: PolicyRules::draw(chance),
             reverse: *chance.one(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
             cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
             pending: *chance.one(&[1024, 1024, 1024, 60]),
@@ -290,7 +294,7 @@ impl Config {
                 transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
             },
             own: Arc::new(self.own.compiled(truth)),
-            policy: Arc::default(),
+            policy: Arc::new(self.policy.compiled(truth)),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,

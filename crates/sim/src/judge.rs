@@ -3,16 +3,19 @@
 
 use crate::config::Config;
 use crate::cookie::{Worth, is_right, worth};
+use crate::enforced::Mode;
 use crate::message::{MARK4, MARK6, QUESTION};
 use crate::meter::{Met, NOBODY};
 use crate::oracle::Case;
 use crate::pending::Pending;
+use crate::policy::Action;
 use crate::seen::{self, Seen};
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, Kind, MILLI, SECOND, SPECIAL};
 use crate::weather::SERVERS;
 use crate::wires::{Answered, Asked, instant};
 use crate::world::World;
+use core::cell::Cell;
 use engine::Counter;
 
 /// An answer comes within this, or something is wrong: two legs, what is asked in doubt and the basis, of three tries of
@@ -56,7 +59,9 @@ impl World {
         let (token, is_withheld) = (to.stream, *is_withheld);
         let curbed = self.curbed.filter(|curbed| curbed.0 == token).map(|curbed| curbed.1);
         if token == NOBODY {
-            if let Err((invariant, what)) = self.meter(0, None, bytes, is_withheld, false) {
+            if curbed.is_none()
+                && let Err((invariant, what)) = self.meter(0, None, bytes, is_withheld, false)
+            {
                 self.violate(invariant, what);
             }
             self.unanswered -= u64::from(!is_withheld);
@@ -76,6 +81,7 @@ impl World {
             let kind = self.truth.name(pending.name).kind;
             let own_size = self.configs[pending.generation..].iter().map(|config| config.udp_size).min();
             let may_be_cut = pending.edns.is_none_or(|edns| edns.0.min(own_size.unwrap_or(0)) < 1232)
+                || !self.config().policy.is_empty()
                 || matches!(kind, Kind::Many | Kind::Alias(_) | Kind::Loose(_));
             match self.meter(pending.client, question, bytes, is_withheld, may_be_cut) {
                 Ok(is_slip) => is_referral = is_slip,
@@ -246,6 +252,10 @@ impl World {
         if seen.rcode() == 5 && empty && self.refused() > pending.refused {
             return Ok(());
         }
+        // Which rule of one configuration becomes which of another is nothing to rely on.
+        if configs.len() > 1 && configs.iter().any(|config| !config.policy.is_empty()) {
+            return Ok(());
+        }
         let case = Case {
             timeline: &self.timeline,
             configs,
@@ -254,6 +264,8 @@ impl World {
             now: self.now,
             limit,
             is_v4: self.clients.is_v4(pending.client),
+            client: self.clients.address(pending.client),
+            mode: Cell::new(Mode::Open),
             is_ipv4only: self.truth.name(pending.name).kind == Kind::Ipv4Only,
         };
         if case.is_allowed() {
@@ -293,6 +305,15 @@ impl World {
         }
     }
 
+    /// Whether a response policy that came while a question waited lets nobody answer it.
+    fn may_be_dropped(&self, pending: &Pending) -> bool {
+        let client = Some(self.clients.address(pending.client));
+        self.configs[pending.generation..].iter().skip(1).any(|config| {
+            let rule = config.policy.of_question(client, pending.name);
+            rule.is_some_and(|rule| rule.action == Action::Drop)
+        })
+    }
+
     /// What must hold when everything is over.
     pub(crate) fn judge_the_end(&mut self) {
         // I11 and I12: every message was answered, dropped for a counted reason, or waits.
@@ -312,6 +333,7 @@ impl World {
             Counter::DroppedOverdue,
             Counter::DroppedQueryRate,
             Counter::DroppedResponseRate,
+            Counter::FilteredDrop,
         ]
         .map(|counter| counters.get(counter))
         .iter()
@@ -327,7 +349,8 @@ impl World {
             self.violate("I11", format!("{sent} sent, {queries} counted, {answered} answered, {dropped} dropped, {refused} refused, {pending} pending, {open} open"));
         }
         // What became ready too late was not sent over UDP, and counted.
-        let mut lost = self.pending.iter().filter(|(_, pending)| pending.answered == 0);
+        let is_lost = |pending: &Pending| pending.answered == 0 && !self.may_be_dropped(pending);
+        let mut lost = self.pending.iter().filter(|(_, pending)| is_lost(pending));
         let over_tcp = lost.clone().find(|(_, pending)| pending.tcp);
         if let Some((token, lost)) = over_tcp.or_else(|| lost.nth(overdue as usize)) {
             let what = format!("#{token} has no answer: {lost:?}");

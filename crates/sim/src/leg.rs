@@ -2,9 +2,10 @@
 //! enough when it asked, expired ones when something went wrong, and silence.
 
 use crate::config::Config;
+use crate::enforced::Mode;
 use crate::oracle::{Case, FAILURE};
 use crate::timeline::{Heard, Key};
-use crate::truth::{SECOND, Said};
+use crate::truth::{NameId, SECOND, Said};
 
 /// TTL of data that have expired (RFC 8767 section 4).
 const STALE_TTL: u32 = 30;
@@ -29,6 +30,8 @@ pub(crate) struct Leg<'a> {
     pub(crate) most: Option<u32>,
     /// It came while the client waited, and may be passed on as it came.
     pub(crate) is_new: bool,
+    /// Of what it says, so many aliases and nothing else.
+    pub(crate) way: Option<usize>,
     /// The configuration says it.
     pub(crate) is_own: bool,
     /// Perhaps it was not kept, and its TTLs are as they came.
@@ -63,31 +66,31 @@ pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
 }
 
 impl<'a> Case<'a> {
+    /// Whether a configuration answers a question by itself.
+    pub(crate) fn knows(&self, name: NameId, rtype: u16, config: &Config) -> bool {
+        let is_told = !(self.is_ipv4only && self.is_v4 && config.v6_only);
+        is_told && config.own.say(name, rtype).is_some()
+    }
+
     /// Everything that a leg may have brought.
     pub(crate) fn legs(&self, key: Key) -> Vec<Leg<'a>> {
         let since = self.asked.at;
         let mut legs = vec![];
         let (mut is_asked, mut own) = (false, vec![]);
         for config in self.configs {
-            let said = config
-                .own
-                .say(key.name, key.rtype)
-                .filter(|_| !(self.is_ipv4only && self.is_v4 && config.v6_only));
+            let said = if self.knows(key.name, key.rtype, config) {
+                config.own.say(key.name, key.rtype)
+            } else {
+                None
+            };
             is_asked |= said.is_none();
             own.extend(said);
         }
-        for said in own {
-            let age = Age::Seconds(0, 0);
-            legs.push(Leg {
-                said: Some(said),
-                age,
-                range: None,
-                most: None,
-                is_new: true,
-                is_own: true,
-                is_raw: false,
-            });
+        if is_asked && let Mode::Data(rule) = self.mode.get() {
+            is_asked = false;
+            own.push(rule.say(key.rtype));
         }
+        legs.extend(own.into_iter().map(Leg::own));
         if !is_asked {
             return legs;
         }
@@ -107,6 +110,7 @@ impl<'a> Case<'a> {
                 most: None,
                 is_new: true,
                 is_own: false,
+                way: None,
                 is_raw: false,
             });
         }
@@ -126,6 +130,7 @@ impl<'a> Case<'a> {
             most: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
             is_new: heard.at >= since,
             is_own: false,
+            way: None,
             is_raw: heard.is_raw,
         };
         if heard.at >= since {
@@ -161,7 +166,28 @@ impl<'a> Case<'a> {
     }
 }
 
-impl Leg<'_> {
+impl<'a> Leg<'a> {
+    /// What the configuration says.
+    fn own(said: &'a Said) -> Leg<'a> {
+        let age = Age::Seconds(0, 0);
+        Leg {
+            said: Some(said),
+            age,
+            range: None,
+            most: None,
+            is_new: true,
+            way: None,
+            is_own: true,
+            is_raw: false,
+        }
+    }
+
+    /// The aliases that it tells.
+    pub(crate) fn edges(&self) -> &'a [(NameId, NameId, u32)] {
+        let edges = self.said.map_or(&[][..], |said| &said.edges);
+        &edges[..self.way.unwrap_or(edges.len())]
+    }
+
     /// Least and most that a TTL of the reply is by now.
     pub(crate) fn ttl(&self, said: u32) -> (u32, u32) {
         let plain = plain(said);
@@ -200,6 +226,6 @@ impl Leg<'_> {
     }
 
     pub(crate) fn is_secure(&self) -> bool {
-        self.said.is_some_and(|said| said.ad)
+        self.way.is_none() && self.said.is_some_and(|said| said.ad)
     }
 }

@@ -3,11 +3,15 @@
 //! reply that was heard while the client waited, or that was young enough when it asked, may be a leg of its answer.
 
 use crate::config::Config;
+use crate::enforced::{Mode, Ruled};
 use crate::leg::Leg;
 use crate::pending::Pending;
 use crate::seen::Seen;
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said};
+
+use core::cell::Cell;
+use std::net::IpAddr;
 
 /// RFC 6147 section 5.1.7: the TTL bound when the AAAA answer has no SOA.
 pub(crate) const WITHOUT_SOA: u32 = 600;
@@ -34,6 +38,10 @@ pub struct Case<'a> {
     pub is_v4: bool,
     /// The name asked is `ipv4only.arpa`.
     pub is_ipv4only: bool,
+    /// The client's address.
+    pub client: IpAddr,
+    /// What a response policy has decided so far.
+    pub mode: Cell<Mode<'a>>,
 }
 
 impl<'a> Case<'a> {
@@ -50,7 +58,7 @@ impl<'a> Case<'a> {
         };
         // What arrived again was perhaps taken in under another configuration.
         let first = if asked.sent > 1 { self.configs } else { &self.configs[..1] };
-        let passes = |config: &Config| self.passes(asked.name, asked.rtype, config);
+        let passes = |config: &'a Config| self.passes(asked.name, asked.rtype, config);
         if first.iter().any(direct) && self.configs.iter().any(passes) {
             return true;
         }
@@ -65,12 +73,26 @@ impl<'a> Case<'a> {
     }
 
     /// The answer is the leg for this very question.
-    fn passes(&self, name: NameId, rtype: u16, config: &Config) -> bool {
+    fn passes(&self, name: NameId, rtype: u16, config: &'a Config) -> bool {
         self.passes_behind(name, rtype, &mut vec![], config)
     }
 
-    fn passes_behind(&self, name: NameId, rtype: u16, before: &mut Vec<Leg<'a>>, config: &Config) -> bool {
+    fn passes_behind(&self, name: NameId, rtype: u16, before: &mut Vec<Leg<'a>>, config: &'a Config) -> bool {
+        match self.before_leg(name, rtype, before, config) {
+            Ruled::Not => {}
+            Ruled::Over(is_allowed) => return is_allowed,
+            Ruled::Goes(mode) => {
+                return self.within(mode, || self.passes_behind(name, rtype, before, config));
+            }
+        }
         self.legs(self.key(name, rtype)).into_iter().any(|leg| {
+            match self.after_leg(name, &leg, before, config) {
+                Ruled::Not => {}
+                Ruled::Over(is_allowed) => return is_allowed,
+                Ruled::Goes(mode) => {
+                    return self.within(mode, || self.passes_behind(name, rtype, before, config));
+                }
+            }
             let Some(said) = leg.said else { return self.is_failed() };
             // An upstream follows aliases itself; those that are configured are followed here.
             let is_followed = leg.is_own && said.is_unfinished() && self.follows(name, before, said);
@@ -85,10 +107,31 @@ impl<'a> Case<'a> {
     }
 
     /// RFC 6147 sections 5.1.1 to 5.1.5.
-    fn after_aaaa(&self, name: NameId, before: &mut Vec<Leg<'a>>, judge: &Config, config: &Config) -> bool {
+    fn after_aaaa(
+        &self,
+        name: NameId,
+        before: &mut Vec<Leg<'a>>,
+        judge: &'a Config,
+        config: &'a Config,
+    ) -> bool {
+        match self.before_leg(name, AAAA, before, config) {
+            Ruled::Not => {}
+            Ruled::Over(is_allowed) => return is_allowed,
+            Ruled::Goes(mode) => return self.within(mode, || self.after_aaaa(name, before, judge, config)),
+        }
         let bits = self.asked.bits;
         let [on_servfail, on_refused, on_formerr, on_notimp, on_silence] = judge.synthesize;
         for leg in self.legs(self.key(name, AAAA)) {
+            let is_ruled = match self.after_leg(name, &leg, before, config) {
+                Ruled::Not => None,
+                Ruled::Over(is_allowed) => Some(is_allowed),
+                Ruled::Goes(mode) => Some(self.within(mode, || self.after_aaaa(name, before, judge, config))),
+            };
+            match is_ruled {
+                Some(true) => return true,
+                Some(false) => continue,
+                None => {}
+            }
             let mut cause_is_nodata = false;
             let Some(said) = leg.said else {
                 if on_silence && self.decide_by_a(name, before, &leg, false, judge, config)
@@ -193,11 +236,30 @@ impl<'a> Case<'a> {
         before: &mut Vec<Leg<'a>>,
         aaaa: &Leg<'a>,
         is_nodata: bool,
-        judge: &Config,
-        config: &Config,
+        judge: &'a Config,
+        config: &'a Config,
     ) -> bool {
+        match self.before_leg(name, A, before, config) {
+            Ruled::Not => {}
+            Ruled::Over(is_allowed) => return is_allowed,
+            Ruled::Goes(mode) => {
+                return self.within(mode, || self.decide_by_a(name, before, aaaa, is_nodata, judge, config));
+            }
+        }
         let aaaa_secure = aaaa.said.is_some_and(|said| said.ad && said.rcode == 0) && judge.trust;
         for leg in self.legs(self.key(name, A)) {
+            let is_ruled = match self.after_leg(name, &leg, before, config) {
+                Ruled::Not => None,
+                Ruled::Over(is_allowed) => Some(is_allowed),
+                Ruled::Goes(mode) => {
+                    Some(self.within(mode, || self.decide_by_a(name, before, aaaa, is_nodata, judge, config)))
+                }
+            };
+            match is_ruled {
+                Some(true) => return true,
+                Some(false) => continue,
+                None => {}
+            }
             let Some(said) = leg.said else {
                 if self.is_failed() {
                     return true;
@@ -370,10 +432,10 @@ impl<'a> Case<'a> {
     }
 
     /// Whether the aliases of the answer are those of the legs, with TTLs that fit.
-    fn has_edges(&self, legs: &[Leg<'_>]) -> bool {
+    pub(crate) fn has_edges(&self, legs: &[Leg<'_>]) -> bool {
         let mut wanted = vec![];
         for leg in legs {
-            for &(owner, target, ttl) in leg.said.map_or(&[][..], |said| &said.edges) {
+            for &(owner, target, ttl) in leg.edges() {
                 let (low, high) = leg.ttl(ttl);
                 wanted.push((owner, target, low, high.saturating_add(1)));
             }
@@ -389,7 +451,7 @@ impl<'a> Case<'a> {
     }
 
     /// Whether so many records may be too much for the client.
-    fn may_be_cut(&self, legs: &[Leg<'_>], addresses: usize) -> bool {
+    pub(crate) fn may_be_cut(&self, legs: &[Leg<'_>], addresses: usize) -> bool {
         // Names have at most 30 octets here; nothing is compressed in this estimate.
         const NAME: usize = 32;
         let edges: usize = legs.iter().filter_map(|leg| leg.said).map(|said| said.edges.len()).sum();

@@ -48,6 +48,11 @@ impl Owned {
         self.said.get(&(name, rtype)).map(|said| &**said)
     }
 
+    /// Whether it says anything of ordinary names.
+    pub fn is_in_use(&self) -> bool {
+        self.share > 0
+    }
+
     fn has(&self, name: NameId, count: u64) -> Option<Has> {
         let luck = mix(self.salt ^ u64::from(name));
         if luck % 1000 >= self.share {

@@ -311,7 +311,7 @@ impl World {
         let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
         match met {
             Met::Taken => {}
-            Met::Dropped => {
+            Met::Dropped | Met::Filtered => {
                 self.pending.remove(&token);
             }
             Met::Slipped | Met::Refused => self.curbed = Some((token, met)),
@@ -345,7 +345,8 @@ impl World {
         self.tally.queries += 1;
         let answered = self.wires.answered.len();
         // Nobody's question.
-        self.submit(0, NOBODY, false, &bytes, None);
+        let met = self.submit(0, NOBODY, false, &bytes, None);
+        self.curbed = Some((NOBODY, met)).filter(|_| met != Met::Taken);
         let is_answered = self.wires.answered.len() > answered;
         if is_answered && (bytes.len() < 12 || bytes[2] & 0x80 != 0) {
             self.violate("I1", format!("an answer to what is no question: {bytes:02x?}"));

@@ -1,0 +1,248 @@
+//! Response policy zones, naively: rules in zones, and which of them decides a name, a client or an address
+//! (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
+
+use crate::chance::Chance;
+use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
+use engine::own::Record;
+use engine::policy::{Action as EngineAction, Entry, Policy, Trigger as EngineTrigger, Zone};
+use engine::settings::Network;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+/// TTL of data of a rule, and of its denials, seconds.
+const TTL: u32 = 9;
+
+/// What a rule watches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A name.
+    Name(NameId),
+    /// All names of one of the [`ZONES`].
+    Below(usize),
+    /// IPv4 addresses in an answer: so many leading octets of them.
+    Address([u8; 4], usize),
+    /// A client: one IPv4 address, or the /64 of an IPv6 address.
+    Client(IpAddr),
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The name does not exist.
+    NxDomain,
+    /// It has nothing.
+    NoData,
+    /// Nothing, and no other rule counts.
+    Passthru,
+    /// Nobody answers.
+    Drop,
+    /// TCP only.
+    TcpOnly,
+    /// This address, of this type.
+    V4,
+    /// The same.
+    V6,
+}
+
+/// A rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    trigger: Trigger,
+    /// Its zone: the first wins.
+    zone: usize,
+    /// What is done.
+    pub action: Action,
+    /// What it says to a question for A, AAAA, and anything else.
+    said: [Rc<Said>; 3],
+}
+
+impl Rule {
+    /// What it says to a question, if it has data.
+    pub fn say(&self, rtype: u16) -> &Said {
+        match rtype {
+            A => &self.said[0],
+            AAAA => &self.said[1],
+            _ => &self.said[2],
+        }
+    }
+
+    /// Among rules of one zone: a client, a name, an address; then the closest.
+    fn rank(&self) -> (usize, usize, usize) {
+        match self.trigger {
+            Trigger::Client(_) => (self.zone, 0, 0),
+            Trigger::Name(_) => (self.zone, 1, 0),
+            Trigger::Below(_) => (self.zone, 1, 1),
+            Trigger::Address(_, octets) => (self.zone, 2, 4 - octets),
+        }
+    }
+
+    fn watches_name(&self, name: NameId) -> bool {
+        match self.trigger {
+            Trigger::Name(watched) => watched == name,
+            Trigger::Below(zone) => name < crate::truth::SPECIAL && zone_of(name) == zone,
+            _ => false,
+        }
+    }
+
+    fn watches_client(&self, client: IpAddr) -> bool {
+        match (self.trigger, client) {
+            (Trigger::Client(IpAddr::V6(watched)), IpAddr::V6(client)) => {
+                watched.octets()[..8] == client.octets()[..8]
+            }
+            (Trigger::Client(watched), client) => watched == client,
+            _ => false,
+        }
+    }
+
+    fn watches_address(&self, address: [u8; 4]) -> bool {
+        match self.trigger {
+            Trigger::Address(watched, octets) => watched[..octets] == address[..octets],
+            _ => false,
+        }
+    }
+}
+
+/// All rules.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// Some rules in up to two zones, or none. No two have the same trigger in one zone.
+    pub fn draw(chance: &mut Chance) -> Rules {
+        let zones = *chance.one(&[0, 0, 0, 1, 2]);
+        let mut rules: Vec<Rule> = vec![];
+        for zone in 0..zones {
+            for _ in 0..1 + chance.below(6) {
+                let number = chance.below(30) as u32;
+                let trigger = match chance.below(8) {
+                    0 => Trigger::Address([45, 0, 0, 0], 1),
+                    1 => Trigger::Address([44, 0, number as u8, 0], 3),
+                    2 => {
+                        let client = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xc, number as u16, 0, 0, 0, 1);
+                        Trigger::Client(client.into())
+                    }
+                    3 => Trigger::Client(Ipv4Addr::new(10, 0, 0, number as u8 | 1).into()),
+                    4 => Trigger::Below(1 + chance.below(3) as usize),
+                    _ => Trigger::Name(number % 5),
+                };
+                let action = *chance.one(&[
+                    Action::NxDomain,
+                    Action::NoData,
+                    Action::Passthru,
+                    Action::TcpOnly,
+                    Action::V4,
+                    Action::V6,
+                    Action::Drop,
+                ]);
+                // Only of a client of the first zone it is known at once that nobody answers.
+                let is_clear = zone == 0 && matches!(trigger, Trigger::Client(_));
+                let action = if action == Action::Drop && !is_clear { Action::NxDomain } else { action };
+                if rules.iter().all(|rule| (rule.trigger, rule.zone) != (trigger, zone)) {
+                    let said = Rules::data(action).map(Rc::new);
+                    rules.push(Rule { trigger, zone, action, said });
+                }
+            }
+        }
+        Rules { rules }
+    }
+
+    fn data(action: Action) -> [Said; 3] {
+        let nothing = Said { soa: Some((TTL, TTL)), ..Said::default() };
+        let mut said = [nothing.clone(), nothing.clone(), nothing];
+        match action {
+            Action::V4 => said[0] = Said { v4: vec![V4], ttl: TTL, ..Said::default() },
+            Action::V6 => said[1] = Said { v6: vec![V6], ttl: TTL, ..Said::default() },
+            _ => {}
+        }
+        said
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rule for a question before anything is known of its answer. `client`: of the first name of a way.
+    pub fn of_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
+        let watches = |rule: &&Rule| {
+            rule.watches_name(name) || client.is_some_and(|client| rule.watches_client(client))
+        };
+        self.rules.iter().filter(watches).min_by_key(|rule| rule.rank())
+    }
+
+    /// Whether an address in the answer to a question might go before a rule.
+    pub fn is_open(&self, rule: &Rule, rtype: u16) -> bool {
+        let watches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
+        matches!(rtype, A | AAAA) && self.rules.iter().any(watches)
+    }
+
+    /// The rule for a reply, and how many aliases lead to the name that it is about.
+    pub fn of_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
+        let mut names = vec![name];
+        names.extend(said.edges.iter().map(|edge| edge.1));
+        if said.is_loop {
+            names.pop();
+        }
+        let last = names.len() - 1;
+        names.into_iter().enumerate().find_map(|(place, name)| {
+            let client = client.filter(|_| place == 0);
+            let addresses = if place == last && !said.is_loop { &said.v4[..] } else { &[] };
+            let watching =
+                self.rules.iter().filter(|rule| addresses.iter().any(|&v4| rule.watches_address(v4)));
+            let found = self.of_question(client, name).into_iter().chain(watching);
+            found.min_by_key(|rule| rule.rank()).map(|rule| (rule, place))
+        })
+    }
+
+    /// The same for the engine.
+    pub fn compiled(&self, truth: &Truth) -> Policy {
+        let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
+        let soa = |zone: usize| {
+            let mut rdata = b"\x02ns\x00\x04host\x00".to_vec();
+            rdata.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
+            let owner = format!("\x05zone{zone}\0").into_bytes().into();
+            Record { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
+        };
+        let all = |zone: usize| Zone { soa: soa(zone), entries: self.entries(truth, zone) };
+        // There are few.
+        Policy::build((0..zones).map(all).collect()).unwrap_or_default()
+    }
+
+    fn entries(&self, truth: &Truth, zone: usize) -> Vec<Entry> {
+        let entry = |rule: &Rule| {
+            let trigger = match rule.trigger {
+                Trigger::Name(name) => EngineTrigger::Name(truth.name(name).wire.clone().into()),
+                Trigger::Below(zone) => EngineTrigger::Below(ZONES[zone].into()),
+                Trigger::Address(v4, octets) => {
+                    EngineTrigger::Address(Network::v4(v4.into(), 8 * octets as u8))
+                }
+                Trigger::Client(IpAddr::V4(v4)) => EngineTrigger::Client(Network::v4(v4, 32)),
+                Trigger::Client(IpAddr::V6(v6)) => EngineTrigger::Client(Network::new(v6, 64)),
+            };
+            let data = |rtype: wire::Type, rdata: &[u8]| {
+                let owner = Box::from(&b"\x01x\0"[..]);
+                EngineAction::Data([Record { owner, rtype, ttl: TTL, rdata: rdata.into() }].into())
+            };
+            let action = match rule.action {
+                Action::NxDomain => EngineAction::NxDomain,
+                Action::NoData => EngineAction::NoData,
+                Action::Passthru => EngineAction::Passthru,
+                Action::Drop => EngineAction::Drop,
+                Action::TcpOnly => EngineAction::TcpOnly,
+                Action::V4 => data(wire::Type::A, &V4),
+                Action::V6 => data(wire::Type::AAAA, &V6),
+            };
+            Entry { trigger, action, ttl: TTL }
+        };
+        self.rules.iter().filter(|rule| rule.zone == zone).map(entry).collect()
+    }
+}
+
+/// The data of rules.
+const V4: [u8; 4] = [44, 255, 255, 251];
+const V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 6, 0, 0, 0, 0, 255, 255, 0, 0, 251, 9];
+
+/// TTL and MINIMUM of the SOA in a denial.
+pub const DENIED: (u32, u32) = (TTL, TTL);
