@@ -252,9 +252,9 @@ impl World {
         if seen.rcode() == 5 && empty && self.refused() > pending.refused {
             return Ok(());
         }
-        // A limit that came while the question waited.
+        // Which of several answers a referral stands for is not always known: it may be one that is too much.
         let has_limits = configs.iter().any(|config| config.responses > 0);
-        if configs.len() > 1 && has_limits && seen.is_cut() && seen.rcode() == 0 && empty && !pending.tcp {
+        if has_limits && seen.is_cut() && seen.rcode() == 0 && empty && !pending.tcp {
             return Ok(());
         }
         // Which rule of one configuration becomes which of another is nothing to rely on.

@@ -47,7 +47,7 @@ pub struct Track {
 
 /// Replies of one question that are remembered. More are only heard where nothing is kept, or of names with tiny TTLs, and
 /// then the oldest are long over.
-const HEARD: usize = 192;
+const HEARD: usize = 768;
 /// Of these, the latest: somebody may wait for them.
 const RECENT: usize = 96;
 
