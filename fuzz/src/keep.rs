@@ -2,6 +2,7 @@
 //! most is chosen, again and again, until nothing is added or the bound of the target is reached.
 
 use crate::program::{self, Error, Programs};
+use crate::search;
 use sixfold_fuzz::Target;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -18,7 +19,7 @@ pub struct Kept {
     /// Their octets.
     pub octets: u64,
     /// Edges that they take together.
-    pub edges: usize,
+    pub edges: u64,
 }
 
 /// An input, its octets, and the edges that it takes.
@@ -59,9 +60,8 @@ pub fn keep(programs: &Programs, target: &Target) -> Result<Kept, Error> {
         .map(|known| std::fs::read(&known.file).map_err(|error| Error::at(&known.file, error)))
         .collect();
     replace(&programs.kept(target), &contents?)?;
-    let edges: HashSet<u32> = chosen.iter().flat_map(|known| known.edges.iter().copied()).collect();
     let octets = chosen.iter().map(|known| known.octets).sum();
-    Ok(Kept { inputs: chosen.len(), octets, edges: edges.len() })
+    Ok(Kept { inputs: chosen.len(), octets, edges: search::edges(programs, target, &programs.kept(target))? })
 }
 
 /// Reads libFuzzer's control file: the names of all inputs, then for each its number with its octets, and with what it shows.

@@ -4,7 +4,7 @@
 use crate::program::{self, Error, Programs};
 use sixfold_fuzz::Target;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Seconds that one input may take: a thousand times what any should.
@@ -97,6 +97,21 @@ pub fn last(programs: &Programs, target: &Target) -> Result<Outcome, Error> {
     outcome.found = program::inputs(&programs.found(target))?.len();
     outcome.failures = program::inputs(&programs.failures(target))?;
     Ok(outcome)
+}
+
+/// Edges that the inputs of a folder take together.
+pub fn edges(programs: &Programs, target: &Target, folder: &Path) -> Result<u64, Error> {
+    let log = programs.file(target, "log-edges");
+    let output = File::create(&log).map_err(|error| Error::at(&log, error))?;
+    let status = programs.command(target).arg("-runs=0").arg(folder).stderr(output).status();
+    let text = std::fs::read(&log).map_err(|error| Error::at(&log, error))?;
+    let mut outcome = Outcome::default();
+    read(&String::from_utf8_lossy(&text), &mut outcome);
+    match status {
+        Ok(status) if status.success() => Ok(outcome.edges),
+        Ok(_) => Err(Error::Failed(log)),
+        Err(error) => Err(Error::at(&log, error)),
+    }
 }
 
 fn write(file: PathBuf, octets: &[u8]) -> Result<(), Error> {

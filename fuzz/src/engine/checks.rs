@@ -28,11 +28,12 @@ const UNIX_SECS: u64 = 1_559_731_985;
 /// Counters of a family: what came, and what became of it.
 static QUERIES: LazyLock<Vec<Counter>> = LazyLock::new(|| family("queries_total"));
 static ANSWERED: LazyLock<Vec<Counter>> = LazyLock::new(|| family("responses_total"));
-const DROPPED: [Counter; 7] = [
+const DROPPED: [Counter; 8] = [
     Counter::DroppedRunt,
     Counter::DroppedResponse,
     Counter::DroppedRepeated,
     Counter::DroppedAnswer,
+    Counter::DroppedOverdue,
     Counter::DroppedQueryRate,
     Counter::DroppedResponseRate,
     Counter::FilteredDrop,
