@@ -19,8 +19,8 @@ const GOAL: f64 = 0.5;
 /// The devices that it is compared with: those that have a cache.
 const RIVALS: [Kind; 3] = [Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
-/// Names of the loads, in the order in which a device meets them. The second is as if each question came from a host of
-/// its own, which gives a device no bulk to take or to send at once.
+/// Names of the loads, in the order in which a device meets them. The second is close to each question coming from a host of
+/// its own: a device gets no bulk, and can send one only where a batch has several questions of one port.
 const LOADS: [&str; 4] =
     ["closed loop", "closed loop, each question sent alone", "60 % of own peak", "3,000 q/s"];
 
@@ -94,8 +94,8 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
             ),
             format!(
                 "Questions that are due together leave up to {} at a time from one port, in one datagram that the kernel cuts \
-                 up; over loopback Sixfold gets them as one and answers them in one. In the load with questions sent alone no \
-                 device gains by that.",
+                 up; over loopback Sixfold gets them as one and answers them in one. Questions sent alone come alone, and only \
+                 where a batch has several of one port are their answers sent in one.",
                 limits::SEGMENTS
             ),
             "`echo` is a program that receives a question and sends an answer, with one blocking system call each, and does \
