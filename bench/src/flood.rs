@@ -56,7 +56,7 @@ pub struct Measured {
 pub fn note() -> String {
     format!(
         "One network (a /64, {} addresses, a port each) asks so many times the peak; {} others, each a /64 of its own, ask {} of \
-         the peak together, always. Sixfold has its default limits, the quota above, and listens on the loopback interface of a network \
+         the peak together, always. Questions are sent alone, but for those of the flood, 16 at a time from one port. Sixfold has its default limits, the quota above, and listens on the loopback interface of a network \
          namespace. An answer counts when it is right and comes within {} ms. Peak: the best of a closed loop of {} and of open loops at \
          {STEPS:?} of its rate. Latency before and after at {} of the peak, after from {} s after the flood's end on. `kept`: the part of the \
          others' questions that was answered rightly and in time. `silent`: all of the flood's names are new and nobody answers them; its \
@@ -101,13 +101,19 @@ fn round(
     let running = device.start(storm.upstream(), setup)?;
     let mut play = |phases: &[Phase]| storm.run(&running, crowd, others, phases);
     fill(&mut play, &running)?;
-    let of = |crowd, length, peak: f64| Phase { length, crowd, ask, others: limits::OTHERS_PART * peak };
+    let of =
+        |crowd, length, peak: f64| Phase { length, crowd, ask, group: 1, others: limits::OTHERS_PART * peak };
     let short = timing.window / 2;
     let closed = play(&[of(Pace::Closed(limits::WINDOW), short, 0.0)])?[0].goodput();
     let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
     let peak = play(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
     let at_ease = |length| of(Pace::Open(limits::AT_EASE * peak), length, peak);
-    let flood = |times: f64| of(Pace::Open((times - limits::OTHERS_PART) * peak), timing.window, peak);
+    // So many leave the tester only in bulk.
+    let group = limits::SEGMENTS as u64;
+    let flood = |times: f64| Phase {
+        group,
+        ..of(Pace::Open((times - limits::OTHERS_PART) * peak), timing.window, peak)
+    };
     let mut phases = vec![at_ease(timing.warm_up), at_ease(timing.window)];
     for times in limits::FLOODS {
         phases.extend([flood(times), at_ease(limits::RECOVERY), at_ease(timing.window)]);
@@ -130,6 +136,7 @@ fn fill(play: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>, running: &Ru
         length: limits::CACHED_FILL,
         crowd: Pace::Open(limits::COMMON_RATE),
         ask: Ask::Cached,
+        group: 1,
         others: 0.0,
     };
     let start = Instant::now();

@@ -43,7 +43,8 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
         allowed_mib: allowed_mib(configured),
     };
     let (crowd, networks) = sources()?;
-    let phase = |crowd, ask, length| Phase { length, crowd, ask, others: 0.0 };
+    let phase =
+        |crowd, ask, length| Phase { length, crowd, ask, group: limits::SEGMENTS as u64, others: 0.0 };
     let (mut valid, mut failed, mut silent) = (0, 0, 0);
     let begin = Instant::now();
     let mut stages = vec![];

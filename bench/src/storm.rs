@@ -70,6 +70,8 @@ pub struct Phase {
     pub crowd: Pace,
     /// What the crowd asks for.
     pub ask: Ask,
+    /// Questions of the crowd that leave one port together, at most [`limits::SEGMENTS`].
+    pub group: u64,
     /// Questions a second of all others together; every second one is for a name that nobody has asked for, unless the
     /// crowd asks for what is in the cache only.
     pub others: f64,
@@ -328,7 +330,7 @@ impl Storm {
             let due_of_others =
                 ((elapsed.as_secs_f64() * phase.others) as u64).saturating_sub(by_others).min(limits::BURST);
             let at = (self.now(), number);
-            crowd.send(due, limits::SEGMENTS as u64, phase.ask, at, reports);
+            crowd.send(due, phase.group, phase.ask, at, reports);
             let ask = if phase.ask == Ask::Cached { Ask::Cached } else { Ask::HalfMisses };
             others.send(due_of_others, 1, ask, at, reports);
             by_crowd += due;
