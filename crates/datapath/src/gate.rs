@@ -71,6 +71,8 @@ pub(crate) struct Gate {
     /// Datagrams a second that the worker reads and that clients send, smoothed while the gate is closed.
     read_rate: f64,
     offered_rate: f64,
+    /// Looks since the gate was closed, up to 8: what is read is smoothed over so many.
+    looks: u32,
     /// Looks in a row that found an overload.
     alarms: u32,
     /// Who passes in part, as the kernel was told.
@@ -97,6 +99,7 @@ impl Gate {
             busy_since: Look::default(),
             read_rate: 0.0,
             offered_rate: 0.0,
+            looks: 0,
             alarms: 0,
             gated: Vec::with_capacity(GATED),
             next: Vec::with_capacity(GATED),
@@ -149,8 +152,10 @@ impl Gate {
         }
         let (read_rate, offered_rate) = here.rates_since(&last);
         if self.is_closed() {
-            // Slowly, as a worker that is held up and then catches up is as fast as both together.
-            self.read_rate += (read_rate - self.read_rate) / 8.0;
+            // Slowly, as a worker that is held up and then catches up is as fast as both together; but what closed the gate was
+            // seen for a moment only and counts for nothing.
+            self.looks = (self.looks + 1).min(8);
+            self.read_rate += (read_rate - self.read_rate) / f64::from(self.looks);
             self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         } else {
             let is_long =
@@ -164,6 +169,7 @@ impl Gate {
                 // Once may be a worker that was held up for a moment: it catches up.
                 return None;
             }
+            self.looks = 0;
         }
         let read = self.seen - last.seen;
         self.count(read);
