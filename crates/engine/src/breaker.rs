@@ -54,6 +54,8 @@ pub(crate) struct Breaker {
     probing: bool,
     /// Probes in a row that were in vain.
     in_vain: u32,
+    /// It died of refusals: somebody said that it is not there.
+    refused: bool,
     probe_at: Instant,
     /// When it was asked last, and when it died.
     asked: Option<Instant>,
@@ -132,6 +134,7 @@ impl Server {
     pub(crate) fn lives(&mut self) -> bool {
         self.breaker.silent = 0;
         self.breaker.suspected = false;
+        self.breaker.refused = false;
         core::mem::take(&mut self.dead)
     }
 
@@ -193,6 +196,7 @@ impl Server {
     pub fn refused(&mut self, now: Instant) {
         self.breaker.silent = self.breaker.silent.saturating_add(REFUSAL);
         if !self.dead && self.breaker.silent >= SILENCE {
+            self.breaker.refused = true;
             self.die(now);
         }
     }
@@ -235,10 +239,11 @@ impl Server {
         ceiling.min(PROBE_INTERVAL)
     }
 
-    /// How long the only question to a dead server waits, where all are dead. Slow looks the same as dead until a probe has
-    /// waited for the whole ceiling.
+    /// How long the only question to a dead server waits, where all are dead. One that is silent may be slow, until a probe
+    /// has waited for the whole ceiling.
     pub(crate) fn last_wait(&self, ceiling: Span) -> Span {
-        if self.breaker.in_vain == 0 { ceiling } else { self.wait(1, ceiling) }
+        let may_be_slow = self.breaker.in_vain == 0 && !self.breaker.refused;
+        if may_be_slow { ceiling } else { self.wait(1, ceiling) }
     }
 
     /// Whether a probe is due; it has then to be sent.

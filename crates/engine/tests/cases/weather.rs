@@ -1,6 +1,6 @@
 //! Upstreams in bad weather, under steady traffic: silent, lossy, slow, all dead and back again. What clients notice.
 
-use crate::world::{Asked, Chance, Delivery, Reply, Token, World, ask, deliver, forwarders, settings};
+use crate::world::{Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, settings};
 use engine::{Instant, Settings, Span};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -16,6 +16,8 @@ enum Sky {
     Clear,
     /// Nothing comes back.
     Silent,
+    /// An ICMP error comes back.
+    Refuses,
     /// So many in a hundred exchanges are lost.
     Loss(u64),
     /// The round trip.
@@ -51,6 +53,9 @@ impl Weather {
                 Sky::Slow(round_trip) => vec![deliver(asked, round_trip, &reply)],
                 Sky::Loss(percent) if chance.below(100) >= percent => {
                     vec![deliver(asked, ROUND_TRIP, &reply)]
+                }
+                Sky::Refuses => {
+                    vec![Delivery { after: Span::from_millis(1), via: asked.link, what: What::Failure }]
                 }
                 Sky::Loss(_) | Sky::Silent => vec![],
             }
@@ -145,6 +150,19 @@ fn with_all_upstreams_dead_old_data_are_given_at_once_and_the_rest_fails_in_two_
     println!("no data: median {} ms, slowest {} ms", percentile(&unknown, 50), percentile(&unknown, 100));
     assert_eq!(failed(&unknown), unknown.len());
     assert!(percentile(&unknown, 100) <= 2_000);
+}
+
+#[test]
+fn where_all_upstreams_refuse_both_legs_fail_long_before_two_silent_ones_would() {
+    let mut weather = Weather::new(0);
+    weather.traffic(500, Span::from_secs(2), u32::MAX);
+    weather.both(Sky::Refuses);
+    let refused = weather.traffic(500, Span::from_secs(3), u32::MAX);
+    weather.world.run(Span::from_secs(5));
+    let outcomes = weather.outcomes(refused);
+    println!("SERVFAIL after at most {} ms", percentile(&outcomes, 100));
+    assert_eq!(failed(&outcomes), outcomes.len());
+    assert!(percentile(&outcomes, 100) <= 1_000);
 }
 
 #[test]
