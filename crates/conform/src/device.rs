@@ -151,6 +151,7 @@ impl Failure {
         let words = self.0.to_ascii_lowercase();
         words.contains("address already in use")
             || words.contains("address in use")
+            || words.contains("port is in use")
             || words.contains("os error 98")
     }
 
@@ -311,5 +312,22 @@ fn finish(mut child: Child) -> Result<Output, String> {
                 return Err(format!("it has not ended after {} s ({outcome:?})", limits::CHECK.as_secs()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_known_by_what_servers_say_of_it() {
+        for words in [
+            "the server ended (exit status: 1): sixfold: cannot listen on [::1]:5300 (UDP): the port is in use; see who has it",
+            "listen tcp 127.0.0.1:5300: bind: address already in use",
+            "error: can't bind socket: Address already in use for ::1",
+        ] {
+            assert!(Failure(words.to_owned()).is_port_taken(), "{words}");
+        }
+        assert!(!Failure("the server ended (exit status: 1): no such file".to_owned()).is_port_taken());
     }
 }
