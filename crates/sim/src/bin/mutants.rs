@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 struct Mutant {
     name: String,
     what: String,
-    /// File, text that stands there, text in its place.
+    /// File or folder, text that stands there once, text in its place.
     places: Vec<(String, String, String)>,
 }
 
@@ -138,19 +138,46 @@ fn copy(yard: &Yard) -> Result<(), String> {
     }
 }
 
-/// Plants a bug, looks for it, and takes it out. What found it.
+/// The source files at or below `place`, with their texts.
+fn sources(place: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+    if place.is_file() {
+        return Ok(vec![(place.to_owned(), text(place)?)]);
+    }
+    let entries = std::fs::read_dir(place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let mut files = vec![];
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
+            files.extend(sources(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+/// Finds the file at or below `place` that has `old` once, and its text. None may have it twice, no two may have it.
+fn find(root: &Path, place: &str, old: &str) -> Result<(PathBuf, String), String> {
+    let mut found = sources(&root.join(place))?;
+    let count: usize = found.iter().map(|(_, text)| text.matches(old).count()).sum();
+    found.retain(|(_, text)| text.contains(old));
+    match found.pop() {
+        Some(file) if count == 1 => Ok(file),
+        _ => Err(format!("{old:?} stands {count} times in {place}")),
+    }
+}
+
+/// Plants a bug, looks for it, and takes it out. Returns a line that says which check found it.
 fn plant(yard: &Yard, mutant: &Mutant) -> Result<String, String> {
     let mut found = None;
     // The copy stays what it was, whatever happens to the original meanwhile.
     let mut sound = vec![];
-    for (file, old, new) in &mutant.places {
-        let path = yard.copy.join(file);
-        let before = text(&path)?;
-        match before.matches(old.as_str()).count() {
-            1 => write(&path, &before.replace(old.as_str(), new))?,
-            count => found = Some(format!("not run: {old:?} stands {count} times in {file}")),
+    for (place, old, new) in &mutant.places {
+        match find(&yard.copy, place, old) {
+            Ok((path, before)) => {
+                write(&path, &before.replace(old.as_str(), new))?;
+                sound.push((path, before));
+            }
+            Err(error) => found = Some(format!("not run: {error}")),
         }
-        sound.push((path, before));
     }
     let found = found.unwrap_or_else(|| {
         if !build(yard, "sim") {
@@ -297,7 +324,10 @@ fn report(yard: &Yard, mutants: &[Mutant]) -> Result<(), String> {
         count("not run"),
     );
     for (mutant, result) in mutants.iter().zip(&results) {
-        let file = mutant.places.first().map_or("", |place| place.0.trim_start_matches("crates/"));
+        let file = mutant.places.first().and_then(|(place, old, _)| find(&yard.root, place, old).ok());
+        let file = file.map_or(String::new(), |(path, _)| {
+            path.strip_prefix(yard.root.join("crates")).unwrap_or(&path).display().to_string()
+        });
         let _ = writeln!(
             page,
             "| {} | {} | `{file}` | {} |",
@@ -307,4 +337,22 @@ fn report(yard: &Yard, mutants: &[Mutant]) -> Result<(), String> {
         );
     }
     write(&yard.root.join("docs/mutants.md"), &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_every_planted_bug_stands_once_where_it_is_looked_for() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mutants = read(&text(&root.join("crates/sim/mutants.txt")).unwrap()).unwrap();
+        assert!(mutants.len() >= 114, "{} bugs", mutants.len());
+        let errors: Vec<String> = mutants
+            .iter()
+            .flat_map(|mutant| &mutant.places)
+            .filter_map(|(place, old, _)| find(&root, place, old).err())
+            .collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
 }
