@@ -3,7 +3,7 @@
 
 use crate::script::Script;
 use engine::cache::Cache;
-use engine::cache::entry::{self, Body, Facts, Kind};
+use engine::cache::entry::{self, Body, EntryKind, Facts};
 use engine::{Instant, Span};
 use std::collections::HashMap;
 use wire::{Class, Type};
@@ -33,15 +33,15 @@ fn name(number: u64) -> Vec<u8> {
     [&[label.len() as u8], label.as_bytes(), b"\x07example\0"].concat()
 }
 
-fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::Key<'n> {
+fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::CacheKey<'n> {
     let (_, rest) = number;
-    entry::Key {
+    entry::CacheKey {
         hash: hash(number, collides),
         name,
         qtype: [Type::A, Type::AAAA][usize::from(rest & 1)],
         class: Class::IN,
         wishes: rest >> 1 & 3,
-        kind: if rest & 8 == 0 { Kind::Leg } else { Kind::Answer },
+        kind: if rest & 8 == 0 { EntryKind::Reply } else { EntryKind::Synthesis },
         group: u32::from(rest >> 4 & 3),
     }
 }

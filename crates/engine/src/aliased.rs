@@ -1,7 +1,7 @@
 //! Aliases that lead to names under `arpa` which are answered here (RFC 8880 section 7.1, RFC 6147 section 5.3.1): the
 //! aliases, and what we know ourselves, are the answer. No upstream is asked for such a name, whoever knows the alias.
 
-use crate::arpa::{self, Alias, Fate};
+use crate::arpa::{self, Alias, SpecialUse};
 use crate::chain::Chain;
 use crate::engine::{Engine, Exit};
 use crate::face::Outbox;
@@ -25,9 +25,9 @@ impl Engine {
         // Whatever leg has led here, it is the client's own question that is answered.
         let (qtype, class) = state.asks_for();
         let own_size = settings.udp_size;
-        match arpa::fate(settings, state.client.address, &followed.name, qtype, class) {
-            Fate::Ordinary => false,
-            Fate::Here(here) => {
+        match arpa::classify(settings, state.client.address, &followed.name, qtype, class) {
+            SpecialUse::Ordinary => false,
+            SpecialUse::Here(here) => {
                 out.note(|| Note::Arpa { counter: here.counter, name: &followed.name });
                 counters.count(here.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
@@ -38,7 +38,7 @@ impl Engine {
                 self.forget(waiter);
                 true
             }
-            Fate::Alias(address) => {
+            SpecialUse::Alias(address) => {
                 let leg = if state.stage == Stage::A { Type::A } else { qtype };
                 let mut question = followed.name.clone();
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());

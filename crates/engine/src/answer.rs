@@ -2,7 +2,7 @@
 
 use crate::chain::{Chain, leads_on};
 use crate::cookie::Cookie;
-use crate::embed::{self, Fate, Tally};
+use crate::embed::{self, Embedding, Tally};
 use crate::rules::Applicable;
 use crate::settings::Dns64;
 use crate::subnet::Subnet;
@@ -12,7 +12,7 @@ use wire::{Builder, Class, Full, Mark, Message, Rcode, Record, Section, Type, ed
 
 /// What a client said in its OPT record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edns {
+pub struct RequestorEdns {
     /// Its UDP size, as sent.
     pub size: u16,
     /// DO.
@@ -28,7 +28,7 @@ pub struct Asker<'a> {
     /// The question section, octet for octet; empty when the question could not be read.
     pub question: &'a [u8],
     /// What the OPT record said, if there was one.
-    pub edns: Option<Edns>,
+    pub edns: Option<RequestorEdns>,
     /// The client subnet that the answer names (RFC 7871 section 7.2.2); none without an OPT record.
     pub subnet: Option<&'a Subnet>,
     /// Its scope.
@@ -322,7 +322,7 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
     }
     page.begin_rrset();
     let tally = embed::decide(message, chain, source.dns64, &source.rules, |decision| {
-        if let (Fate::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+        if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
             //= RFC 6147 section 5.1.7: requirement 12
             page.aaaa(decision.owner, ttl, prefix.embed(decision.address));
         }

@@ -42,7 +42,7 @@ const LABELS: usize = 128;
 const NIBBLES: usize = 32;
 
 /// What is done with a question.
-pub enum Fate<'s> {
+pub enum SpecialUse<'s> {
     /// It is none of ours.
     Ordinary,
     /// It is answered at once.
@@ -83,19 +83,19 @@ enum Data {
 
 /// What is to be done with a client's question for a name, its own or one that an alias has led to.
 #[inline]
-pub fn fate<'s>(
+pub fn classify<'s>(
     settings: &'s Settings,
     client: Ipv6Addr,
     name: &[u8],
     qtype: Type,
     class: Class,
-) -> Fate<'s> {
+) -> SpecialUse<'s> {
     let is_arpa = name.len() >= ARPA.len() && name[name.len() - ARPA.len()..].eq_ignore_ascii_case(ARPA);
-    if !is_arpa || class != Class::IN { Fate::Ordinary } else { in_arpa(settings, client, name, qtype) }
+    if !is_arpa || class != Class::IN { SpecialUse::Ordinary } else { in_arpa(settings, client, name, qtype) }
 }
 
 #[cold]
-fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> Fate<'s> {
+fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> SpecialUse<'s> {
     let dns64 = &settings.dns64;
     //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
     //= RFC 7050 section 3: requirement 39; whatever bits are set.
@@ -104,17 +104,17 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
         return match data {
             Some(data) => {
                 let counter = Counter::LocalIpv4Only;
-                Fate::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
+                SpecialUse::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
             }
-            None => Fate::Ordinary,
+            None => SpecialUse::Ordinary,
         };
     }
     if dns64.arpa.reverse == Reverse::Off {
-        return Fate::Ordinary;
+        return SpecialUse::Ordinary;
     }
     //= RFC 6147 section 5.3.1: requirement 23
-    let Some(Inside { apex, place }) = inside(dns64, name) else { return Fate::Ordinary };
-    let here = |data| Fate::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
+    let Some(Inside { apex, place }) = inside(dns64, name) else { return SpecialUse::Ordinary };
+    let here = |data| SpecialUse::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
     match place {
         _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
         _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
@@ -133,7 +133,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
             here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }
         //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
-        Place::Address(address) => Fate::Alias(address),
+        Place::Address(address) => SpecialUse::Alias(address),
     }
 }
 

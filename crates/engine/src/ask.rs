@@ -1,16 +1,16 @@
-//! Asking upstream: launching a question, choosing server, link, ID and letter case, and what happens when a try is
+//! Asked upstream: launching a question, choosing server, link, ID and letter case, and what happens when a try is
 //! not answered in time.
 
 use crate::cookie::{self, LONGEST};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::{Link, Outbox};
-use crate::flight::{Attempt, Flights, Question, State, Wishes};
+use crate::flight::{Attempt, FlightState, Flights, Question, Wishes};
 use crate::key::mix_case;
 use crate::limits::{ATTEMPTS, TRIES};
 use crate::links::Release;
 use crate::random::Random;
-use crate::servers::{Kind, Servers};
+use crate::servers::{QueryKind, Servers};
 use crate::settings::{Lookup, OnFailure, Settings, Transport};
 use crate::slab::{Index, NONE};
 use crate::time::{Instant, Span};
@@ -187,10 +187,10 @@ impl Engine {
         };
         flight.attempts_len += 1;
         let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
-            (true, _) => Kind::Probe,
-            (false, Type::AAAA) => Kind::Aaaa,
-            (false, Type::A) => Kind::A,
-            _ => Kind::Other,
+            (true, _) => QueryKind::Probe,
+            (false, Type::AAAA) => QueryKind::Aaaa,
+            (false, Type::A) => QueryKind::A,
+            _ => QueryKind::Other,
         };
         self.servers.list[server as usize].asked[kind as usize] += 1;
         true
@@ -285,7 +285,7 @@ impl Engine {
     /// A server was silent: those of its group that nobody asks have to show that they live.
     fn muster(&mut self, index: Index, silent: u16, now: Instant) {
         let flight = &self.flights.slab[index];
-        if flight.state == State::Asking && !flight.wishes.has(Wishes::PROBE) {
+        if flight.state == FlightState::Asked && !flight.wishes.has(Wishes::PROBE) {
             self.servers.muster(flight.name(), silent, now);
         }
     }
@@ -404,7 +404,7 @@ impl Engine {
     pub(crate) fn hasten(&mut self, now: Instant) {
         for index in 0..self.flights.slab.touched() {
             let flight = &self.flights.slab[index];
-            if flight.state != State::Asking || flight.wishes.has(Wishes::PROBE) {
+            if flight.state != FlightState::Asked || flight.wishes.has(Wishes::PROBE) {
                 continue;
             }
             if self.servers.is_dead(flight.name()) {
@@ -491,7 +491,7 @@ fn prepare(
     let index = flights.slab.take()?;
     let flushes = flights.flushes;
     let flight = &mut flights.slab[index];
-    flight.state = State::Asking;
+    flight.state = FlightState::Asked;
     flight.unsent = false;
     flight.over_tcp = settings.upstream.transport == Transport::Tcp;
     flight.tries = 0;

@@ -73,7 +73,7 @@ impl Breaker {
 
 /// How a server stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BreakerState {
     /// It is asked in its turn.
     Closed,
     /// It is asked last, and probed at this moment.
@@ -84,26 +84,26 @@ pub enum State {
     Failing,
 }
 
-impl State {
+impl BreakerState {
     /// A word for each.
     pub fn word(self) -> &'static str {
         match self {
-            State::Closed => "closed",
-            State::HalfOpen => "half-open",
-            State::Open => "open",
-            State::Failing => "failing",
+            BreakerState::Closed => "closed",
+            BreakerState::HalfOpen => "half-open",
+            BreakerState::Open => "open",
+            BreakerState::Failing => "failing",
         }
     }
 }
 
 impl Server {
     /// How its breaker stands.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> BreakerState {
         match () {
-            () if self.dead => State::Open,
-            () if self.breaker.failing => State::Failing,
-            () if self.breaker.suspected => State::HalfOpen,
-            () => State::Closed,
+            () if self.dead => BreakerState::Open,
+            () if self.breaker.failing => BreakerState::Failing,
+            () if self.breaker.suspected => BreakerState::HalfOpen,
+            () => BreakerState::Closed,
         }
     }
 
@@ -364,14 +364,14 @@ mod tests {
         for _ in 1..SILENCE {
             server.silent(NOW);
         }
-        assert_eq!((server.state(), server.next_probe()), (State::Closed, None));
+        assert_eq!((server.state(), server.next_probe()), (BreakerState::Closed, None));
         server.silent(NOW);
-        assert_eq!(server.state(), State::HalfOpen);
+        assert_eq!(server.state(), BreakerState::HalfOpen);
         assert!(server.probe_due(NOW), "it is asked whether it lives");
         server.probe_unanswered(NOW);
-        assert_eq!(server.state(), State::Open);
+        assert_eq!(server.state(), BreakerState::Open);
         assert!(server.lives());
-        assert_eq!(server.state(), State::Closed);
+        assert_eq!(server.state(), BreakerState::Closed);
     }
 
     #[test]
@@ -431,13 +431,14 @@ mod tests {
         for _ in 1..LET_DOWN {
             server.lets_down(NOW);
         }
-        assert_eq!((server.state(), server.handicap()), (State::Closed, 0));
+        assert_eq!((server.state(), server.handicap()), (BreakerState::Closed, 0));
         server.lets_down(NOW);
-        assert_eq!((server.state(), server.handicap(), server.dead), (State::Failing, 1, false));
+        assert_eq!((server.state(), server.handicap(), server.dead), (BreakerState::Failing, 1, false));
         assert!(server.probe_due(NOW + PROBE_INTERVAL));
         server.probed(NOW, true, 0);
-        assert_eq!(server.state(), State::Failing);
+        assert_eq!(server.state(), BreakerState::Failing);
         server.probed(NOW, false, 0);
-        assert_eq!(server.state(), State::Closed);
+        assert_eq!(server.state(), BreakerState::Closed);
     }
 }
+pub use BreakerState as State;

@@ -8,7 +8,7 @@
 //!
 //! A client that sends no cookie is served as ever.
 
-use crate::answer::{Asker, Edns};
+use crate::answer::{Asker, RequestorEdns};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::Client;
@@ -98,12 +98,12 @@ impl Default for Cookies {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie {
     data: [u8; DATA],
-    state: State,
+    state: CookieState,
 }
 
 /// What a client's cookie was worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CookieState {
     /// It brought no server cookie yet.
     New,
     /// It has been told this cookie at this address not long ago.
@@ -114,7 +114,7 @@ enum State {
 
 /// The option is not as long as RFC 7873 section 4 allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedCookie;
 
 impl Cookie {
     /// Octets that the option takes in an OPT record.
@@ -128,7 +128,7 @@ impl Cookie {
         from: Ipv6Addr,
         secrets: &[Secret],
         now_secs: u32,
-    ) -> Result<Option<Cookie>, Malformed> {
+    ) -> Result<Option<Cookie>, MalformedCookie> {
         match (first(opt), secrets) {
             (None, _) | (_, []) => Ok(None),
             (Some(data), secrets) => Cookie::read(data, from, secrets, now_secs).map(Some),
@@ -136,13 +136,18 @@ impl Cookie {
     }
 
     #[cold]
-    fn read(data: &[u8], from: Ipv6Addr, secrets: &[Secret], now_secs: u32) -> Result<Cookie, Malformed> {
-        let (client, server) = split(data).ok_or(Malformed)?;
+    fn read(
+        data: &[u8],
+        from: Ipv6Addr,
+        secrets: &[Secret],
+        now_secs: u32,
+    ) -> Result<Cookie, MalformedCookie> {
+        let (client, server) = split(data).ok_or(MalformedCookie)?;
         let mut answer = [0; DATA];
         answer[..CLIENT].copy_from_slice(client);
         answer[CLIENT] = VERSION;
         answer[CLIENT + 4..HASHED].copy_from_slice(&now_secs.to_be_bytes());
-        let mut state = if server.is_empty() { State::New } else { State::Invalid };
+        let mut state = if server.is_empty() { CookieState::New } else { CookieState::Invalid };
         if let Ok(brought) = <&[u8; DATA]>::try_from(data)
             && let Some(place) = secrets.iter().position(|secret| is_ours(brought, from, secret))
         {
@@ -150,7 +155,7 @@ impl Cookie {
             // RFC 9018 section 4.3 asks for serial number arithmetic, for the year 2106.
             let age_secs = now_secs.wrapping_sub(u32::from_be_bytes(made)) as i32;
             if (-AHEAD_SECS..=LIFE_SECS).contains(&age_secs) {
-                state = State::Valid;
+                state = CookieState::Valid;
                 // The one that it has is good for a while yet, and the client need not change anything: neither when it goes to
                 // and fro between servers whose clocks differ.
                 if place == 0 && age_secs <= RENEWED_AFTER_SECS {
@@ -172,20 +177,20 @@ impl Cookie {
     /// Whether the client has shown that it is where it seems to be.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        self.state == State::Valid
+        self.state == CookieState::Valid
     }
 
     /// Whether the client brought a server cookie that is not worth anything.
     pub fn is_invalid(&self) -> bool {
-        self.state == State::Invalid
+        self.state == CookieState::Invalid
     }
 
     /// What a query with this cookie counts as.
     pub fn counter(&self) -> Counter {
         match self.state {
-            State::New => Counter::CookieNew,
-            State::Valid => Counter::CookieValid,
-            State::Invalid => Counter::CookieInvalid,
+            CookieState::New => Counter::CookieNew,
+            CookieState::Valid => Counter::CookieValid,
+            CookieState::Invalid => Counter::CookieInvalid,
         }
     }
 
@@ -200,7 +205,7 @@ impl<'a> Asker<'a> {
     /// The answer to who asks for nothing but a cookie has that, and this RCODE (RFC 7873 section 5.4).
     pub(crate) fn ask_cookie(
         &mut self,
-        edns: Edns,
+        edns: RequestorEdns,
         cookie: &'a Cookie,
         from: &Client,
         own_size: u16,
@@ -220,7 +225,7 @@ impl Engine {
         opt: &Opt<'_>,
         from: &Client,
         now: Instant,
-    ) -> Result<Option<Cookie>, Malformed> {
+    ) -> Result<Option<Cookie>, MalformedCookie> {
         let Cookies { enabled, secrets } = &self.settings.cookies;
         if !enabled || first(opt).is_none() {
             return Ok(None);
@@ -242,13 +247,13 @@ impl Engine {
         from: &Client,
         message: &[u8],
         now: Instant,
-    ) -> Option<(Edns, Cookie)> {
+    ) -> Option<(RequestorEdns, Cookie)> {
         let opt = wire::sole_opt(message).filter(|opt| opt.version() == 0)?;
         if header::flags(message).opcode() != Opcode::QUERY || !self.settings.allow.contains(from.address) {
             return None;
         }
         let cookie = self.cookie_for(&opt, from, now).ok()??;
-        Some((Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
+        Some((RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
     }
 }
 

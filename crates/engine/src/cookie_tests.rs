@@ -20,7 +20,7 @@ fn digits(cookie: &Cookie) -> String {
 }
 
 /// The cookie for the answer to a query that brings `data`.
-fn answered(data: &str, from: &str, with: &[&str], now_secs: u32) -> Result<Option<Cookie>, Malformed> {
+fn answered(data: &str, from: &str, with: &[&str], now_secs: u32) -> Result<Option<Cookie>, MalformedCookie> {
     let mut record = [0; wire::OPT_LEN + 600];
     let octets_before = wire::write_opt(&mut record, 1232, 0, 0, false, None).unwrap();
     let end = wire::add_option(&mut record, octets_before, wire::COOKIE, &octets(data)).unwrap();

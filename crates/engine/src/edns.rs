@@ -34,7 +34,7 @@ const LEFT_OUT: Span = Span::from_secs(600);
 
 /// What is known of a server's EDNS.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Edns {
+pub(crate) struct EdnsSupport {
     /// Until then it is known to have it.
     known_until: Instant,
     /// Questions in a row that it answered only without an OPT record, and until when it gets none.
@@ -42,7 +42,7 @@ pub(crate) struct Edns {
     left_out_until: Instant,
 }
 
-impl Edns {
+impl EdnsSupport {
     /// Whether it has shown EDNS, not long ago.
     #[inline]
     pub(crate) fn is_known(&self, now: Instant) -> bool {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn four_questions_in_a_row_have_edns_left_out_and_one_reply_with_it_begins_anew() {
-        let mut edns = Edns::default();
+        let mut edns = EdnsSupport::default();
         let now = Instant(1_000_000_000);
         for _ in 1..CHOKES {
             edns.choke(now);

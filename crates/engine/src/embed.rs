@@ -12,7 +12,7 @@ use wire::{Message, Name, Record, Section, Type};
 
 /// What becomes of an IPv4 address under one prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Embedding {
     /// It becomes an address under the prefix.
     Embedded,
     /// `dns64.never-embed` names it.
@@ -26,17 +26,17 @@ pub enum Fate {
 }
 
 /// One decision.
-pub struct Decision<'d, 'a> {
+pub struct AddressDecision<'d, 'a> {
     /// Owner of the A record.
     pub owner: Name<'a>,
     /// Its address.
     pub address: [u8; 4],
     /// The rule that named the prefixes. None: they are the general ones.
     pub rule: Option<&'d Rule>,
-    /// The prefix. None: there is none ([`Fate::NoPrefix`]).
+    /// The prefix. None: there is none ([`Embedding::NoPrefix`]).
     pub prefix: Option<&'d Pref64>,
     /// What becomes of the address.
-    pub fate: Fate,
+    pub fate: Embedding,
 }
 
 /// Addresses that a synthesis used and left out.
@@ -56,13 +56,13 @@ pub struct Tally {
 
 impl Tally {
     #[inline]
-    fn count(&mut self, fate: Fate) {
+    fn count(&mut self, fate: Embedding) {
         match fate {
-            Fate::Embedded => self.records += 1,
-            Fate::NeverEmbed => self.never_embed += 1,
-            Fate::NonGlobal => self.non_global += 1,
-            Fate::NoPrefix => self.by_rule += 1,
-            Fate::BeyondMax => self.beyond_max += 1,
+            Embedding::Embedded => self.records += 1,
+            Embedding::NeverEmbed => self.never_embed += 1,
+            Embedding::NonGlobal => self.non_global += 1,
+            Embedding::NoPrefix => self.by_rule += 1,
+            Embedding::BeyondMax => self.beyond_max += 1,
         }
     }
 }
@@ -76,7 +76,7 @@ pub fn decide<'d, 'a>(
     chain: &Chain<'a>,
     dns64: &'d Dns64,
     rules: &Applicable<'d>,
-    mut each: impl FnMut(&Decision<'d, 'a>) -> ControlFlow<()>,
+    mut each: impl FnMut(&AddressDecision<'d, 'a>) -> ControlFlow<()>,
 ) -> Tally {
     let mut tally = Tally::default();
     let mut seen = Seen { first: None, others: None, len: 0 };
@@ -96,12 +96,12 @@ pub fn decide<'d, 'a>(
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
             let fate = match prefix.map(|prefix| fate(dns64, prefix, address)) {
-                None => Fate::NoPrefix,
-                Some(Fate::Embedded) if tally.records == dns64.max_records => Fate::BeyondMax,
+                None => Embedding::NoPrefix,
+                Some(Embedding::Embedded) if tally.records == dns64.max_records => Embedding::BeyondMax,
                 Some(fate) => fate,
             };
             tally.count(fate);
-            if each(&Decision { owner: record.owner, address, rule, prefix, fate }).is_break() {
+            if each(&AddressDecision { owner: record.owner, address, rule, prefix, fate }).is_break() {
                 return tally;
             }
         }
@@ -146,16 +146,16 @@ impl Seen {
 /// What becomes of an address under one of its prefixes.
 //= RFC 6147 section 5.1.7: requirement 14; every address is checked against the configured ranges.
 #[inline]
-fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Fate {
+fn fate(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
     let mapped = Ipv4Addr::from(address).to_ipv6_mapped();
     if dns64.never_embed.iter().any(|network| network.contains(mapped)) {
-        Fate::NeverEmbed
+        Embedding::NeverEmbed
     //= RFC 6052 section 3.1: requirement 36
     //= RFC 6147 section 7.3: requirement 32; another prefix carries them.
     } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
-        Fate::NonGlobal
+        Embedding::NonGlobal
     } else {
-        Fate::Embedded
+        Embedding::Embedded
     }
 }
 
@@ -171,13 +171,13 @@ pub fn all_left_out(
     // Nearly always the first address may, and there is nothing to be counted.
     let embeds = |address| {
         let prefixes = prefixes(dns64, rules.decide(address));
-        prefixes.iter().any(|prefix| fate(dns64, prefix, address) == Fate::Embedded)
+        prefixes.iter().any(|prefix| fate(dns64, prefix, address) == Embedding::Embedded)
     };
     if dns64.max_records > 0 && first.address4().is_some_and(embeds) {
         return None;
     }
     let tally = decide(message, chain, dns64, rules, |decision| match decision.fate {
-        Fate::Embedded => ControlFlow::Break(()),
+        Embedding::Embedded => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     (tally.records == 0).then_some(tally)

@@ -10,7 +10,7 @@ use crate::engine::{Engine, Exit};
 use crate::face::{Carrier, Outbox};
 use crate::note::Note;
 use crate::own::{answer_records, deny};
-use crate::policy::{Action, Addresses, Policy};
+use crate::policy::{Action, ReplyAddresses, ResponsePolicy};
 use crate::reply::Outcome;
 use crate::settings::Arpa;
 use crate::slab::{Index, NONE};
@@ -90,7 +90,7 @@ impl Engine {
             return hit.is_some_and(|hit| self.enforce(waiter, hit.rule, None, now, out));
         };
         let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));
-        let reply = Addresses {
+        let reply = ReplyAddresses {
             message,
             chain,
             dns64,
@@ -251,7 +251,7 @@ impl From<'_, '_> {
     }
 }
 
-impl Policy {
+impl ResponsePolicy {
     /// Writes a reply by which the name does not exist, or has nothing.
     fn denial(
         &self,
@@ -308,8 +308,8 @@ impl Policy {
 }
 
 /// Tells whose work a reply is: the SOA of the zone in the additional section (draft section 2), and an extended error.
-fn sign(builder: &mut Builder<'_>, zone: &own::Record, reason: u16) -> Option<()> {
-    let own::Record { owner, rtype, ttl, rdata } = zone;
+fn sign(builder: &mut Builder<'_>, zone: &own::LocalRecord, reason: u16) -> Option<()> {
+    let own::LocalRecord { owner, rtype, ttl, rdata } = zone;
     let apex = Name::from_wire(owner)?;
     // Without it the reply is as good, if there is no room.
     let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);

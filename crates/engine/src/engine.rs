@@ -13,21 +13,21 @@ use crate::answer::{self, Asker, Written};
 use crate::cache::Cache;
 use crate::counters::{Counter, Counters};
 use crate::face::{Carrier, Client, Link, Machine, Outbox};
-use crate::flight::{Flights, State};
+use crate::flight::{FlightState, Flights};
 use crate::followed::Chains;
 use crate::greed::Ledger;
 use crate::held::Held;
 use crate::key::HashKey;
 use crate::links::{Links, Release};
 use crate::random::Random;
-use crate::rate::{Rates, Verdict};
+use crate::rate::{RateDecision, Rates};
 use crate::repeat::Budget;
 use crate::servers::Servers;
 use crate::settings::{Capacity, Settings};
 use crate::slab::{Index, NONE, Slab};
 use crate::time::{Clock, Instant, Span};
 use crate::timer::Wheel;
-use crate::vouch::Key;
+use crate::vouch::ClientCookieSecret;
 use crate::waiter::{Recalled, Waiter};
 use wire::Rcode;
 
@@ -55,7 +55,7 @@ pub struct Engine {
     pub(crate) rates: Rates,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
-    pub(crate) cookie_key: Key,
+    pub(crate) cookie_key: ClientCookieSecret,
     /// Counts the settings: what was approved under others has to be looked at again.
     pub(crate) generation: u32,
     /// The configuration has changed: links to servers that it no longer names are to be closed.
@@ -66,7 +66,7 @@ impl Engine {
     /// An engine with everything reserved that `capacity` allows. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, capacity: Capacity, seed: [u8; 32]) -> Engine {
         let mut random = Random::new(seed);
-        let cookie_key = Key::draw(&mut random, Instant(0));
+        let cookie_key = ClientCookieSecret::draw(&mut random, Instant(0));
         let key = HashKey([random.bits(), random.bits() | 1]);
         let mut cache = Cache::new(capacity.cache);
         cache.keep_stale(settings.cache.stale);
@@ -271,9 +271,9 @@ impl Engine {
         let state = {
             let flight = &mut self.flights.slab[flight];
             flight.holders -= 1;
-            if flight.holders > 0 { State::Asking } else { flight.state }
+            if flight.holders > 0 { FlightState::Asked } else { flight.state }
         };
-        if state == State::Held {
+        if state == FlightState::Completed {
             self.drop_flight(flight);
         }
     }
@@ -284,7 +284,7 @@ impl Engine {
         if held != NONE {
             self.held.forget(held);
         }
-        self.flights.slab[flight].state = State::Free;
+        self.flights.slab[flight].state = FlightState::Free;
         self.flights.slab.give(flight);
     }
 
@@ -351,7 +351,7 @@ pub(crate) fn send(
 ) {
     let Exit { counters, rates, now } = exit;
     let mut written = None;
-    let mut verdict = Verdict::Within;
+    let mut verdict = RateDecision::Within;
     let taken = out.answer(client, asker.limit, |frame| {
         let mut done = write(frame, asker);
         // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
@@ -363,17 +363,17 @@ pub(crate) fn send(
             verdict = rates.response(now, client.address, asker.question, done.rcode);
         }
         match verdict {
-            Verdict::Within => {}
-            Verdict::Slip => done = answer::referral_to_tcp(frame, asker),
-            Verdict::Beyond => done.len = 0,
+            RateDecision::Within => {}
+            RateDecision::Slip => done = answer::referral_to_tcp(frame, asker),
+            RateDecision::Beyond => done.len = 0,
         }
         written = Some(done);
         done.len
     });
     match verdict {
-        Verdict::Within => {}
-        Verdict::Slip => counters.count(Counter::SlippedResponseRate),
-        Verdict::Beyond => return counters.count(Counter::DroppedResponseRate),
+        RateDecision::Within => {}
+        RateDecision::Slip => counters.count(Counter::SlippedResponseRate),
+        RateDecision::Beyond => return counters.count(Counter::DroppedResponseRate),
     }
     match written {
         Some(written) if taken => {

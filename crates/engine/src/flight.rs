@@ -101,19 +101,19 @@ impl Attempt {
 
 /// Where a flight stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum State {
+pub enum FlightState {
     /// The slot is free.
     #[default]
     Free,
     /// Asked, not answered.
-    Asking,
+    Asked,
     /// Over, and its outcome is kept for clients whose AAAA leg is not decided.
-    Held,
+    Completed,
 }
 
 /// One question on its way.
 pub struct Flight {
-    pub state: State,
+    pub state: FlightState,
     pub over_tcp: bool,
     /// The current try could not be sent.
     pub unsent: bool,
@@ -171,7 +171,7 @@ pub struct Flight {
 impl Default for Flight {
     fn default() -> Flight {
         Flight {
-            state: State::Free,
+            state: FlightState::Free,
             over_tcp: false,
             unsent: false,
             plain: false,

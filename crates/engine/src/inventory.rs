@@ -1,6 +1,6 @@
 //! What an operator asks of the cache: what it holds of a name, and to forget.
 
-use crate::cache::entry::{Entry, FAILURE, Kind, NEGATIVE, SILENT};
+use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, SILENT};
 use crate::engine::Engine;
 use crate::flight::Wishes;
 use crate::remember::{Age, materialize};
@@ -52,7 +52,7 @@ impl Engine {
         let is_meant = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
-                && (entry.kind() == Kind::Leg || entry.approved64() == self.generation)
+                && (entry.kind() == EntryKind::Reply || entry.approved64() == self.generation)
         };
         let bucket = self.cache.bucket_of(self.key.hash(name));
         self.cache.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
@@ -104,7 +104,7 @@ fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
     let left = entry.expires().0 as i64 - now.0 as i64;
     Kept {
         qtype: entry.qtype(),
-        is_synthesized: entry.kind() == Kind::Answer,
+        is_synthesized: entry.kind() == EntryKind::Synthesis,
         is_negative: entry.is(NEGATIVE),
         is_failure: entry.is(FAILURE),
         bits: Bits { cd: has(Wishes::CD), ad: has(Wishes::AD), dnssec_ok: has(Wishes::DO) },

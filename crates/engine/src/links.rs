@@ -11,8 +11,8 @@ use crate::settings::Transport;
 use crate::slab::{Index, NONE};
 use crate::time::{Instant, Span};
 
-/// State of one slot.
-struct State {
+/// LinkState of one slot.
+struct LinkState {
     generation: u16,
     server: u16,
     transport: Transport,
@@ -38,7 +38,7 @@ struct State {
 /// Bits of a sieve, two cache lines. With 255 IDs issued, 22 % of them are set (1 - e^-0.25).
 const SIEVE: usize = 1024;
 
-impl State {
+impl LinkState {
     /// The word and the bit of an ID in the sieve.
     #[inline]
     fn sieved(id: u16) -> (usize, u64) {
@@ -49,14 +49,14 @@ impl State {
     /// Whether an ID was issued on this UDP link.
     #[inline]
     fn has_issued(&self, id: u16) -> bool {
-        let (word, bit) = State::sieved(id);
+        let (word, bit) = LinkState::sieved(id);
         self.sieve[word] & bit != 0 && self.ids[..self.issued].contains(&id)
     }
 }
 
 /// All links.
 pub struct Links {
-    states: Vec<State>,
+    states: Vec<LinkState>,
     free: Vec<u16>,
 }
 
@@ -86,7 +86,7 @@ impl Links {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.states.len() < LINKS => {
-                self.states.push(State {
+                self.states.push(LinkState {
                     generation: 0,
                     server: 0,
                     transport,
@@ -207,7 +207,7 @@ impl Links {
                 while state.has_issued(id) && !random.is_forgetful() {
                     id = random.id();
                 }
-                let (word, bit) = State::sieved(id);
+                let (word, bit) = LinkState::sieved(id);
                 state.sieve[word] |= bit;
                 state.ids[state.issued] = id;
                 state.flights[state.issued] = flight;

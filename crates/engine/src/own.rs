@@ -24,7 +24,7 @@ const BLOCKED_TTL: u32 = 60;
 
 /// One record in class IN.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LocalRecord {
     /// Its name in wire form, lower case.
     pub owner: Box<[u8]>,
     /// Its type.
@@ -35,7 +35,7 @@ pub struct Record {
     pub rdata: Box<[u8]>,
 }
 
-impl Record {
+impl LocalRecord {
     /// Whether it can be read when it stands in a message.
     pub fn is_sound(&self) -> bool {
         let written = || {
@@ -43,7 +43,7 @@ impl Record {
             let mut frame = vec![0; wire::HEADER + 5 + self.owner.len().max(2) + 10 + self.rdata.len()];
             let (limit, question) = (frame.len(), [0, 0, 255, 0, 1]);
             let mut builder = Builder::new(&mut frame, limit, 0, Flags(0), &question)?;
-            let (owner, Record { rtype, ttl, rdata, .. }) = (Name::from_wire(&self.owner)?, self);
+            let (owner, LocalRecord { rtype, ttl, rdata, .. }) = (Name::from_wire(&self.owner)?, self);
             builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).ok()?;
             let length = builder.finish();
             frame.truncate(length);
@@ -55,28 +55,28 @@ impl Record {
 
 /// What we know ourselves.
 #[derive(Clone, Debug, Default)]
-pub struct Own {
+pub struct LocalData {
     names: Names,
-    entries: Vec<Entry>,
+    entries: Vec<LocalEntry>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Entry {
-    records: Vec<Record>,
+struct LocalEntry {
+    records: Vec<LocalRecord>,
     blocked: bool,
 }
 
 /// What is known of a name.
-enum Found<'o> {
-    Records(&'o [Record]),
+enum LocalMatch<'o> {
+    Records(&'o [LocalRecord]),
     /// The blocked name begins behind so many octets.
     Blocked(usize),
 }
 
-impl Own {
+impl LocalData {
     /// Records, in the order in which they are answered, and blocked names in wire form.
-    pub fn new(records: Vec<Record>, blocked: impl IntoIterator<Item = Box<[u8]>>) -> Own {
-        let mut entries: std::collections::BTreeMap<Box<[u8]>, Entry> = Default::default();
+    pub fn new(records: Vec<LocalRecord>, blocked: impl IntoIterator<Item = Box<[u8]>>) -> LocalData {
+        let mut entries: std::collections::BTreeMap<Box<[u8]>, LocalEntry> = Default::default();
         for record in records {
             entries.entry(record.owner.clone()).or_default().records.push(record);
         }
@@ -84,7 +84,7 @@ impl Own {
             entries.entry(name).or_default().blocked = true;
         }
         let (names, entries) = entries.into_iter().unzip();
-        Own { names: Names::new(names), entries }
+        LocalData { names: Names::new(names), entries }
     }
 
     /// Whether nothing is known here.
@@ -95,7 +95,7 @@ impl Own {
 
     /// Whether there are records of this very name.
     pub fn has_records(&self, name: &[u8]) -> bool {
-        matches!(self.find(name), Some(Found::Records(_)))
+        matches!(self.find(name), Some(LocalMatch::Records(_)))
     }
 
     /// Whether a name is answered here.
@@ -104,15 +104,15 @@ impl Own {
         !self.is_empty() && self.find(name).is_some()
     }
 
-    fn find(&self, name: &[u8]) -> Option<Found<'_>> {
+    fn find(&self, name: &[u8]) -> Option<LocalMatch<'_>> {
         let (mut records, mut blocked) = (None, None);
         self.names.find(name, |number, before| {
             let entry = &self.entries[number];
             if before == 0 && !entry.records.is_empty() {
-                records = Some(Found::Records(&entry.records));
+                records = Some(LocalMatch::Records(&entry.records));
             }
             if entry.blocked {
-                blocked = Some(Found::Blocked(before));
+                blocked = Some(LocalMatch::Blocked(before));
             }
         });
         records.or(blocked)
@@ -127,7 +127,7 @@ impl Own {
         let limit = frame.len();
         let flags = Flags(0).with(Flags::QR);
         match found {
-            Found::Blocked(before) => {
+            LocalMatch::Blocked(before) => {
                 let flags = flags.with_rcode(Rcode::NXDOMAIN);
                 let mut builder = Builder::new(frame, limit, 0, flags, question)?;
                 let apex = Name::from_wire(&name[before..])?;
@@ -136,7 +136,7 @@ impl Own {
                 builder.opt(512, 0, 0, false, Some(ede::BLOCKED)).ok()?;
                 Some((builder.finish(), Counter::FilteredBlock))
             }
-            Found::Records(records) => {
+            LocalMatch::Records(records) => {
                 let mut builder = Builder::new(frame, limit, 0, flags, question)?;
                 answer_records(&mut builder, owner, qtype, records, arpa).ok()?;
                 Some((builder.finish(), Counter::LocalRecords))
@@ -150,7 +150,7 @@ pub(crate) fn answer_records(
     builder: &mut Builder<'_>,
     owner: Name<'_>,
     qtype: Type,
-    records: &[Record],
+    records: &[LocalRecord],
     arpa: &Arpa,
 ) -> Result<bool, Full> {
     //= RFC 8482 section 4.1: requirement 53; one RRset is enough for ANY.
@@ -159,7 +159,7 @@ pub(crate) fn answer_records(
     let wanted = if is_alias { Type::CNAME } else { first };
     let mut answered = false;
     for record in records.iter().filter(|record| record.rtype == wanted) {
-        let Record { rtype, ttl, rdata, .. } = record;
+        let LocalRecord { rtype, ttl, rdata, .. } = record;
         // A part is better than nothing for a name with hundreds of addresses.
         if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
             break;
@@ -233,9 +233,9 @@ impl Engine {
     }
 
     /// What is to be asked next for a waiter.
-    pub(crate) fn leg(&self, waiter: Index) -> Leg<'_> {
+    pub(crate) fn leg(&self, waiter: Index) -> CurrentQuestion<'_> {
         let (name, qtype) = self.sought(waiter);
-        Leg { name, qtype, class: self.waiters[waiter].asks_for().1 }
+        CurrentQuestion { name, qtype, class: self.waiters[waiter].asks_for().1 }
     }
 }
 
@@ -245,14 +245,14 @@ pub(crate) fn frame() -> Box<[u8]> {
 }
 
 /// What is asked: the question of a client, or a part of the way to its answer.
-pub(crate) struct Leg<'e> {
+pub(crate) struct CurrentQuestion<'e> {
     /// The name in wire form.
     pub name: &'e [u8],
     pub qtype: Type,
     pub class: Class,
 }
 
-impl Leg<'_> {
+impl CurrentQuestion<'_> {
     /// Whether our own data, which are in class IN, are among what is asked for.
     #[inline]
     pub fn is_ours(&self) -> bool {
@@ -287,11 +287,13 @@ mod tests {
             (Type::TXT, &[1; 60_000], true),
             (Type::TXT, &[1; 66_000], false),
         ] {
-            let record = Record { owner: Box::from(&b"\x01x\0"[..]), rtype, ttl: 60, rdata: rdata.into() };
+            let record =
+                LocalRecord { owner: Box::from(&b"\x01x\0"[..]), rtype, ttl: 60, rdata: rdata.into() };
             assert_eq!(record.is_sound(), is_sound, "{rtype} of {} octets", rdata.len());
         }
         let rdata = Box::from(&[192, 0, 2, 1][..]);
-        let root = Record { owner: Box::from(&[0][..]), rtype: Type::A, ttl: 0, rdata };
+        let root = LocalRecord { owner: Box::from(&[0][..]), rtype: Type::A, ttl: 0, rdata };
         assert!(root.is_sound());
     }
 }
+pub use {LocalData as Own, LocalRecord as Record};

@@ -8,10 +8,10 @@
 
 use crate::answer::is_excluded;
 use crate::chain::Chain;
-use crate::embed::{self, Fate};
+use crate::embed::{self, Embedding};
 use crate::names::Names;
-use crate::own::Record;
-use crate::rules::{Applicable, Entangled, NOBODY, Ranges, client_spans, span4, span6};
+use crate::own::LocalRecord;
+use crate::rules::{Applicable, NOBODY, Ranges, RulesTooLarge, client_spans, span4, span6};
 use crate::settings::{Dns64, Network};
 use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
@@ -56,14 +56,14 @@ pub enum Action {
     /// Over UDP an empty answer with TC, so that the client asks over TCP; nothing over TCP.
     TcpOnly,
     /// These records are all that the name has. Their owners are not looked at.
-    Data(Box<[Record]>),
+    Data(Box<[LocalRecord]>),
     /// The name is an alias of itself with this name at its end (`*.garden.example.`).
     Suffix(Box<[u8]>),
 }
 
 /// One rule of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PolicyRule {
     /// When it applies.
     pub trigger: Trigger,
     /// What is done then.
@@ -74,11 +74,11 @@ pub struct Entry {
 
 /// A response policy zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone {
+pub struct PolicyZone {
     /// Its SOA record, which tells in an answer whose work that is.
-    pub soa: Record,
+    pub soa: LocalRecord,
     /// Its rules; of several with the same trigger the last counts.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PolicyRule>,
 }
 
 /// Why zones cannot be used.
@@ -106,7 +106,7 @@ impl std::error::Error for TooMany {}
 
 /// A rule, ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct CompiledRule {
     /// The number of its zone; the lowest wins.
     pub zone: u16,
     pub action: Action,
@@ -115,7 +115,7 @@ pub(crate) struct Rule {
 
 /// The rules of one name: for itself, and for the names below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
+struct PolicyNode {
     exact: u32,
     below: u32,
 }
@@ -129,11 +129,11 @@ pub(crate) struct Hit {
 
 /// All zones in tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
-    soas: Vec<Record>,
-    rules: Vec<Rule>,
+pub struct ResponsePolicy {
+    soas: Vec<LocalRecord>,
+    rules: Vec<CompiledRule>,
     names: Names,
-    nodes: Vec<Node>,
+    nodes: Vec<PolicyNode>,
     /// Rules of networks in answers, the strongest first.
     ranked: Vec<u32>,
     /// For addresses, places in `ranked`.
@@ -146,24 +146,24 @@ pub struct Policy {
     first_watching: u16,
 }
 
-impl Policy {
+impl ResponsePolicy {
     /// Builds the tables. The order of the zones is their precedence.
-    pub fn build(zones: Vec<Zone>) -> Result<Policy, TooMany> {
+    pub fn build(zones: Vec<PolicyZone>) -> Result<ResponsePolicy, TooMany> {
         if zones.len() > ZONES {
             return Err(TooMany::Zones);
         }
         if zones.iter().map(|zone| zone.entries.len()).sum::<usize>() > TRIGGERS {
             return Err(TooMany::Triggers);
         }
-        let mut made = Policy { first_watching: zones.len() as u16, ..Policy::default() };
-        let mut nodes: HashMap<Box<[u8]>, Node> = HashMap::new();
+        let mut made = ResponsePolicy { first_watching: zones.len() as u16, ..ResponsePolicy::default() };
+        let mut nodes: HashMap<Box<[u8]>, PolicyNode> = HashMap::new();
         let (mut addresses, mut clients) = (Vec::new(), Vec::new());
         let mut alike = HashMap::new();
-        for (zone, Zone { soa, entries }) in (0..).zip(zones) {
+        for (zone, PolicyZone { soa, entries }) in (0..).zip(zones) {
             made.soas.push(soa);
-            for Entry { trigger, action, ttl } in entries {
-                let rule = made.rule(Rule { zone, action, ttl }, &mut alike);
-                let empty = Node { exact: NOBODY, below: NOBODY };
+            for PolicyRule { trigger, action, ttl } in entries {
+                let rule = made.rule(CompiledRule { zone, action, ttl }, &mut alike);
+                let empty = PolicyNode { exact: NOBODY, below: NOBODY };
                 match trigger {
                     Trigger::Name(name) => {
                         let place = &mut nodes.entry(name).or_insert(empty).exact;
@@ -202,7 +202,7 @@ impl Policy {
         }
         // Two cuts for each span, and two spans at most for each network.
         let mut room = 4 * NETWORKS;
-        let too_many = |_: Entangled| TooMany::Networks;
+        let too_many = |_: RulesTooLarge| TooMany::Networks;
         made.ipv4 = Ranges::lowest(spans4, &mut room).map_err(too_many)?;
         made.ipv6 = Ranges::lowest(spans6, &mut room).map_err(too_many)?;
         made.clients = Ranges::lowest(of_clients, &mut room).map_err(too_many)?;
@@ -213,7 +213,7 @@ impl Policy {
     }
 
     /// The number of a rule; rules without data of their own that are alike share one.
-    fn rule(&mut self, rule: Rule, alike: &mut HashMap<(u16, u8, u32), u32>) -> u32 {
+    fn rule(&mut self, rule: CompiledRule, alike: &mut HashMap<(u16, u8, u32), u32>) -> u32 {
         let next = self.rules.len() as u32;
         let kind = match rule.action {
             Action::NxDomain => 0,
@@ -248,7 +248,7 @@ impl Policy {
     }
 
     /// Rules, after those that are alike were put together.
-    pub(crate) fn rule_of(&self, number: u32) -> Option<(&Rule, &Record)> {
+    pub(crate) fn rule_of(&self, number: u32) -> Option<(&CompiledRule, &LocalRecord)> {
         let rule = self.rules.get(number as usize)?;
         Some((rule, self.soas.get(usize::from(rule.zone))?))
     }
@@ -297,10 +297,10 @@ impl Policy {
     /// The rule for an answer, and for which name of its chain. `client`: for the first name, who asks counts as well.
     pub(crate) fn of_reply(
         &self,
-        reply: &Addresses<'_, '_>,
+        reply: &ReplyAddresses<'_, '_>,
         client: Option<Ipv6Addr>,
     ) -> Option<(Hit, usize)> {
-        let Addresses { chain, .. } = reply;
+        let ReplyAddresses { chain, .. } = reply;
         let mut name = [0; 255];
         for place in 0..chain.len() {
             let length = chain.name(place).write(&mut name);
@@ -315,11 +315,11 @@ impl Policy {
     }
 
     /// The strongest rule for an address of an answer.
-    fn of_addresses(&self, reply: &Addresses<'_, '_>) -> Option<Hit> {
+    fn of_addresses(&self, reply: &ReplyAddresses<'_, '_>) -> Option<Hit> {
         if self.ranked.is_empty() {
             return None;
         }
-        let Addresses { message, chain, dns64, rules, excludes } = *reply;
+        let ReplyAddresses { message, chain, dns64, rules, excludes } = *reply;
         let mut lowest = NOBODY;
         for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
             if let Some(address) = record.address4() {
@@ -336,7 +336,7 @@ impl Policy {
         // What will be made of them.
         if let Some(rules) = rules {
             embed::decide(message, chain, dns64, rules, |decision| {
-                if let (Fate::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+                if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
                     let address = prefix.embed(decision.address);
                     lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
                 }
@@ -348,7 +348,7 @@ impl Policy {
 }
 
 /// An answer whose addresses are looked at.
-pub(crate) struct Addresses<'m, 'a> {
+pub(crate) struct ReplyAddresses<'m, 'a> {
     pub message: &'m Message<'a>,
     pub chain: &'m Chain<'a>,
     pub dns64: &'m Dns64,
@@ -386,3 +386,4 @@ fn embedded(dns64: &Dns64, address: [u8; 16]) -> Option<[u8; 4]> {
 #[cfg(test)]
 #[path = "policy_tests.rs"]
 mod tests;
+pub use {PolicyRule as Entry, PolicyZone as Zone, ResponsePolicy as Policy};

@@ -5,10 +5,11 @@ use crate::random::Random;
 use core::net::Ipv4Addr;
 
 /// A zone whose rules are told apart by their TTL.
-fn zone(entries: Vec<(Trigger, u32)>) -> Zone {
-    let soa = Record { owner: [0].into(), rtype: Type::SOA, ttl: 60, rdata: [].into() };
-    let entries = entries.into_iter().map(|(trigger, ttl)| Entry { trigger, action: Action::NxDomain, ttl });
-    Zone { soa, entries: entries.collect() }
+fn zone(entries: Vec<(Trigger, u32)>) -> PolicyZone {
+    let soa = LocalRecord { owner: [0].into(), rtype: Type::SOA, ttl: 60, rdata: [].into() };
+    let entries =
+        entries.into_iter().map(|(trigger, ttl)| PolicyRule { trigger, action: Action::NxDomain, ttl });
+    PolicyZone { soa, entries: entries.collect() }
 }
 
 fn below(name: &[u8]) -> Trigger {
@@ -19,13 +20,13 @@ fn name(name: &[u8]) -> Trigger {
     Trigger::Name(name.into())
 }
 
-fn told(policy: &Policy, hit: Option<Hit>) -> Option<u32> {
+fn told(policy: &ResponsePolicy, hit: Option<Hit>) -> Option<u32> {
     policy.rule_of(hit?.rule).map(|(rule, _)| rule.ttl)
 }
 
 #[test]
 fn the_first_zone_decides_and_there_the_closest_name() {
-    let policy = Policy::build(vec![
+    let policy = ResponsePolicy::build(vec![
         zone(vec![(below(b"\x07example\0"), 1), (name(b"\x01b\x07example\0"), 2)]),
         zone(vec![
             (name(b"\x01a\x07example\0"), 3),
@@ -47,13 +48,13 @@ fn the_first_zone_decides_and_there_the_closest_name() {
     }
     // Nothing is above the root.
     assert_eq!(policy.of_name(b"\0"), None);
-    assert_eq!(Policy::default().of_name(b"\x01a\0"), None);
+    assert_eq!(ResponsePolicy::default().of_name(b"\x01a\0"), None);
 }
 
 #[test]
 fn a_client_goes_before_a_name_in_the_same_zone_only() {
     let network = |text: &str, length| Trigger::Client(Network::new(text.parse().unwrap(), length));
-    let policy = Policy::build(vec![
+    let policy = ResponsePolicy::build(vec![
         zone(vec![(name(b"\x01a\0"), 1)]),
         zone(vec![(name(b"\x01b\0"), 2), (network("2001:db8::", 32), 3), (network("::", 0), 4)]),
     ])
@@ -86,7 +87,7 @@ fn of_networks_the_first_zone_decides_then_the_longest_then_the_lowest() {
             };
             rules.iter().enumerate().filter_map(of).collect()
         };
-        let policy = Policy::build((0..zones as u16).map(|at| zone(entries(at))).collect()).unwrap();
+        let policy = ResponsePolicy::build((0..zones as u16).map(|at| zone(entries(at))).collect()).unwrap();
         for last in 0..64u32 {
             let address = Ipv4Addr::from(0xc000_0200 | last);
             let covers =
@@ -106,12 +107,12 @@ fn of_networks_the_first_zone_decides_then_the_longest_then_the_lowest() {
 #[test]
 fn rules_that_are_alike_are_kept_once() {
     let names = |number: u32| (name(&[&[4u8][..], &number.to_be_bytes(), &[0]].concat()), 60);
-    let policy = Policy::build(vec![zone((0..1000).map(names).collect())]).unwrap();
+    let policy = ResponsePolicy::build(vec![zone((0..1000).map(names).collect())]).unwrap();
     assert_eq!((policy.rules.len(), policy.nodes.len()), (1, 1000));
 }
 
 #[test]
 fn more_zones_than_there_may_be_are_refused() {
-    assert_eq!(Policy::build(vec![zone(vec![]); ZONES + 1]), Err(TooMany::Zones));
-    assert!(Policy::build(vec![zone(vec![]); ZONES]).is_ok());
+    assert_eq!(ResponsePolicy::build(vec![zone(vec![]); ZONES + 1]), Err(TooMany::Zones));
+    assert!(ResponsePolicy::build(vec![zone(vec![]); ZONES]).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::{self, Asker, Edns};
-use crate::arpa::{self, Alias, Fate, InAddr};
+use crate::answer::{self, Asker, RequestorEdns};
+use crate::arpa::{self, Alias, InAddr, SpecialUse};
 use crate::counters::Counter;
 use crate::enforce::UNDECIDED;
 use crate::engine::{Engine, Exit, send};
@@ -10,7 +10,7 @@ use crate::flight::{Question, Wishes};
 use crate::greed::network_of;
 use crate::limits::CLIENT_WAITS;
 use crate::note::Note;
-use crate::rate::Verdict;
+use crate::rate::RateDecision;
 use crate::recall::Look;
 use crate::settings::{ClientSubnet, Lookup};
 use crate::slab::{Index, NONE};
@@ -42,7 +42,7 @@ impl Engine {
         let mut proven = from.carrier == Carrier::Tcp;
         let mut rate = self.rates.query(now, from.address, proven);
         // Only an OPT record could have a cookie that counts for the client.
-        if rate == Verdict::Beyond && !proven && header::arcount(message) == 0 {
+        if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
         }
         let (mut subnet, mut cookie) = (Ok(None), Ok(None));
@@ -60,7 +60,8 @@ impl Engine {
         let parsed = Message::parse(message);
         if let Ok(parsed) = &parsed {
             asker.question = parsed.question();
-            asker.edns = parsed.opt().map(|opt| Edns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
+            asker.edns =
+                parsed.opt().map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
             asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
             if let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0) {
                 if self.settings.client_subnet == ClientSubnet::Forward {
@@ -71,12 +72,12 @@ impl Engine {
                 asker.cookie = cookie.as_ref().map_or(None, Option::as_ref);
             }
         }
-        if rate != Verdict::Within && !proven && asker.has_valid_cookie() {
+        if rate != RateDecision::Within && !proven && asker.has_valid_cookie() {
             // RFC 7873 section 5.2.5: what is done against forged sources is not for who is there. The limit is, though.
             proven = true;
             rate = self.rates.query(now, from.address, true);
         }
-        if rate != Verdict::Within {
+        if rate != RateDecision::Within {
             return self.curb(now, from, &asker, rate, proven, out);
         }
         // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
@@ -110,7 +111,7 @@ impl Engine {
         now: Instant,
         from: &Client,
         asker: &Asker<'_>,
-        rate: Verdict,
+        rate: RateDecision,
         proven: bool,
         out: &mut impl Outbox,
     ) {
@@ -118,7 +119,7 @@ impl Engine {
         if proven {
             exit.counters.count(Counter::RefusedQueryRate);
             send(exit, from, asker, out, |frame, asker| answer::empty(frame, asker, Rcode::REFUSED, None));
-        } else if rate == Verdict::Slip
+        } else if rate == RateDecision::Slip
             && !asker.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
@@ -175,20 +176,20 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
-        match arpa::fate(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
-            Fate::Ordinary => self.take_in(now, from, message, None, asker, out),
+        match arpa::classify(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
+            SpecialUse::Ordinary => self.take_in(now, from, message, None, asker, out),
             // What the configuration says of a name goes before what it says of a prefix.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.own.has_records(qname) => {
                 self.take_in(now, from, message, None, asker, out);
             }
-            Fate::Here(here) => {
+            SpecialUse::Here(here) => {
                 out.note(|| Note::Arpa { counter: here.counter, name: qname });
                 self.counters.count(here.counter);
                 let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
                 send(exit, from, asker, out, |frame, asker| here.write(frame, asker, qname, &[]));
             }
-            Fate::Alias(address) => {
+            SpecialUse::Alias(address) => {
                 out.note(|| Note::Alias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
                 match arpa::alias(asker.question, address) {

@@ -26,7 +26,7 @@ const SLIPPED: u64 = 1;
 
 /// What a limit says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RateDecision {
     /// Within the limit.
     Within,
     /// Beyond it; every second such one may go on over TCP.
@@ -104,17 +104,23 @@ impl Rates {
 
     /// A question came. `proven`: the client is where it says that it is.
     #[inline]
-    pub fn query(&mut self, now: Instant, address: Ipv6Addr, proven: bool) -> Verdict {
-        let Some(pace) = self.queries else { return Verdict::Within };
+    pub fn query(&mut self, now: Instant, address: Ipv6Addr, proven: bool) -> RateDecision {
+        let Some(pace) = self.queries else { return RateDecision::Within };
         self.take(now, self.bucket(address, 0, 1 + u64::from(proven)), pace)
     }
 
     /// A datagram is about to answer. Answers without an error count by what was asked, all others by their RCODE:
     /// a flood of names that do not exist asks for another one each time.
     #[inline]
-    pub fn response(&mut self, now: Instant, address: Ipv6Addr, question: &[u8], rcode: Rcode) -> Verdict {
+    pub fn response(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        question: &[u8],
+        rcode: Rcode,
+    ) -> RateDecision {
         let (Some(responses), Some(failures)) = (self.responses, self.failures) else {
-            return Verdict::Within;
+            return RateDecision::Within;
         };
         match question.split_last_chunk::<4>() {
             Some((name, &[high, low, _, _])) if rcode == Rcode::NOERROR => {
@@ -134,10 +140,10 @@ impl Rates {
 
     /// Takes a token out of a bucket.
     #[inline]
-    fn take(&mut self, now: Instant, key: u64, pace: Pace) -> Verdict {
+    fn take(&mut self, now: Instant, key: u64, pace: Pace) -> RateDecision {
         let sets = (self.sets.len() - SET) / SET;
         let at = self.first + (key as usize & (sets - 1)) * SET;
-        let Some(set) = self.sets[at..].first_chunk_mut::<SET>() else { return Verdict::Within };
+        let Some(set) = self.sets[at..].first_chunk_mut::<SET>() else { return RateDecision::Within };
         let way = match (0..WAYS).find(|&way| set[way] == key) {
             Some(way) => way,
             None => {
@@ -151,10 +157,10 @@ impl Rates {
         let owed_ns = (*full & !SLIPPED).saturating_sub(now.0);
         if owed_ns <= pace.burst_ns {
             *full = (now.0 + owed_ns + pace.interval_ns) & !SLIPPED | slipped;
-            return Verdict::Within;
+            return RateDecision::Within;
         }
         *full ^= SLIPPED;
-        if slipped == 0 { Verdict::Beyond } else { Verdict::Slip }
+        if slipped == 0 { RateDecision::Beyond } else { RateDecision::Slip }
     }
 }
 
@@ -178,14 +184,18 @@ mod tests {
     /// How many of so many questions, evenly spread over so many seconds, are within.
     fn within(rates: &mut Rates, from: Ipv6Addr, count: u64, seconds: u64) -> u64 {
         let at = |number: u64| START + Span(number * seconds * 1_000_000_000 / count);
-        (0..count).filter(|&number| rates.query(at(number), from, false) == Verdict::Within).count() as u64
+        (0..count).filter(|&number| rates.query(at(number), from, false) == RateDecision::Within).count()
+            as u64
     }
 
     #[test]
     fn without_limits_everything_is_within_and_no_memory_is_touched() {
         let mut rates = rates(0, 0);
         assert_eq!(within(&mut rates, address("2001:db8::1"), 10_000, 1), 10_000);
-        assert_eq!(rates.response(START, address("::1"), b"\0\0\x01\0\x01", Rcode::NOERROR), Verdict::Within);
+        assert_eq!(
+            rates.response(START, address("::1"), b"\0\0\x01\0\x01", Rcode::NOERROR),
+            RateDecision::Within
+        );
         assert!(rates.sets.iter().all(|&number| number == 0));
     }
 
@@ -215,7 +225,7 @@ mod tests {
         // Twice the rate: every second one is beyond, and every second of these slips all the same.
         let verdicts: Vec<_> =
             (0..9).map(|half| rates.query(START + Span::from_millis(500 * half), from, false)).collect();
-        use Verdict::{Beyond, Slip, Within};
+        use RateDecision::{Beyond, Slip, Within};
         assert_eq!(verdicts, [Within, Beyond, Within, Slip, Within, Beyond, Within, Slip, Within]);
     }
 
@@ -224,7 +234,7 @@ mod tests {
         let mut rates = rates(3, 0);
         let victim = address("2001:db8::1");
         assert_eq!(within(&mut rates, victim, 1_000, 1), 5);
-        assert_eq!(rates.query(START, victim, true), Verdict::Within);
+        assert_eq!(rates.query(START, victim, true), RateDecision::Within);
     }
 
     #[test]
@@ -232,7 +242,7 @@ mod tests {
         let mut rates = rates(0, 2);
         let from = address("2001:db8::1");
         let mut takes = |question: &[u8], rcode| {
-            (0..10).filter(|_| rates.response(START, from, question, rcode) == Verdict::Within).count()
+            (0..10).filter(|_| rates.response(START, from, question, rcode) == RateDecision::Within).count()
         };
         assert_eq!(takes(b"\x01a\0\0\x1c\0\x01", Rcode::NOERROR), 2);
         assert_eq!(takes(b"\x01A\0\0\x1c\0\x01", Rcode::NOERROR), 0, "letter case makes no other name");
@@ -257,12 +267,12 @@ mod tests {
         for number in 0..NETWORKS {
             let now = START + Span(number * 1_000_000_000 / NETWORKS);
             for _ in 0..ASKED_BY_EACH {
-                beyond += u64::from(rates.query(now, network(number), false) != Verdict::Within);
+                beyond += u64::from(rates.query(now, network(number), false) != RateDecision::Within);
             }
             if number % (NETWORKS / MODEST) == 0 {
                 // One of a thousand others that ask once.
                 let modest = network(NETWORKS + number);
-                assert_eq!(rates.query(now, modest, false), Verdict::Within, "{number}");
+                assert_eq!(rates.query(now, modest, false), RateDecision::Within, "{number}");
             }
         }
         // Whoever asks all at once is limited, though the table has room for an eighth of them only.
@@ -286,11 +296,11 @@ mod tests {
             rates.query(now, Ipv6Addr::from(u128::from(number) << 64), false);
             if number % 4096 == 0 {
                 greedy_asked += 1;
-                greedy_within += u64::from(rates.query(now, greedy, false) == Verdict::Within);
+                greedy_within += u64::from(rates.query(now, greedy, false) == RateDecision::Within);
             }
             if number % (others / 5) == 0 {
                 modest_asked += 1;
-                modest_within += u64::from(rates.query(now, modest, false) == Verdict::Within);
+                modest_within += u64::from(rates.query(now, modest, false) == RateDecision::Within);
             }
         }
         assert_eq!(modest_within, modest_asked);

@@ -5,7 +5,7 @@
 //! first question goes the long way again. So what is cached does not depend on policy, and answers never ignore it.
 
 use crate::answer::{self, Asker, Source, Written};
-use crate::cache::entry::{self, Entry, FAILURE, Facts, Kind, NEGATIVE, REFRESHED, SILENT};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT};
 use crate::chain::Chain;
 use crate::counters::Counter;
 use crate::embed::Tally;
@@ -59,15 +59,15 @@ impl Engine {
             return Look::Unfit;
         }
         if stage == Stage::Direct {
-            return self.recall_kept(question, Kind::Leg, false, from, asker, now, out);
+            return self.recall_kept(question, EntryKind::Reply, false, from, asker, now, out);
         }
         // What a rule says may depend on who asks.
         if !self.is_general(from, question.name) {
             return Look::Unfit;
         }
-        match self.recall_kept(question, Kind::Answer, true, from, asker, now, out) {
+        match self.recall_kept(question, EntryKind::Synthesis, true, from, asker, now, out) {
             Look::Answered => Look::Answered,
-            _ => self.recall_kept(question, Kind::Leg, true, from, asker, now, out),
+            _ => self.recall_kept(question, EntryKind::Reply, true, from, asker, now, out),
         }
     }
 
@@ -83,7 +83,7 @@ impl Engine {
     fn recall_kept(
         &mut self,
         question: &Question<'_>,
-        kind: Kind,
+        kind: EntryKind,
         dns64: bool,
         from: &Client,
         asker: &Asker<'_>,
@@ -137,7 +137,7 @@ impl Engine {
             chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
         };
         let question = Question { name, hash, qtype, class, wishes: state.wishes_for(qtype), subnet: None };
-        let leg = key_of(*key, servers, &question, qtype, Kind::Leg);
+        let leg = key_of(*key, servers, &question, qtype, EntryKind::Reply);
         let place = cache.find(&leg);
         let Some(place) = place else {
             waiters[waiter].has_stale = false;
@@ -228,7 +228,7 @@ impl Engine {
         if !self.is_cacheable(&question) || state.chain != NONE {
             return false;
         }
-        let key = key_of(self.key, &self.servers, &question, qtype, Kind::Leg);
+        let key = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
         self.cache.find(&key).is_some_and(|place| self.cache.entry(place).expires() > now)
     }
 
@@ -241,7 +241,7 @@ impl Engine {
             return;
         }
         let question = state.as_question();
-        let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
+        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
         if let Some(place) = cache.find(&leg)
             && !cache.entry(place).is(FAILURE)
         {
@@ -275,7 +275,7 @@ impl Engine {
         }
         let question = state.as_question();
         let leg = |qtype| {
-            let leg = key_of(self.key, &self.servers, &question, qtype, Kind::Leg);
+            let leg = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
             self.cache.find(&leg).map(|place| self.cache.entry(place))
         };
         let (Some(aaaa), Some(a)) = (leg(Type::AAAA), leg(Type::A)) else { return };
@@ -292,7 +292,7 @@ impl Engine {
             reason: counter as u8,
             failures: 0,
         };
-        let key = key_of(self.key, &self.servers, &question, question.qtype, Kind::Answer);
+        let key = key_of(self.key, &self.servers, &question, question.qtype, EntryKind::Synthesis);
         if let Some(body) = without_opt(&message) {
             put(&mut self.cache, now, &key, &facts, &message, body);
         }
@@ -334,11 +334,12 @@ impl Engine {
 
     /// The same for an answer that was given as it lay there.
     #[cold]
-    fn refresh(&mut self, question: &Question<'_>, kind: Kind, now: Instant, out: &mut impl Outbox) {
-        let types: &[Type] = if kind == Kind::Answer { &[Type::AAAA, Type::A] } else { &[question.qtype] };
+    fn refresh(&mut self, question: &Question<'_>, kind: EntryKind, now: Instant, out: &mut impl Outbox) {
+        let types: &[Type] =
+            if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
         for &qtype in types {
             let question = Question { qtype, ..*question };
-            let is_wanted = kind == Kind::Leg || self.claims_refresh(&question, now);
+            let is_wanted = kind == EntryKind::Reply || self.claims_refresh(&question, now);
             if is_wanted && self.flights.find(&question).is_none() {
                 self.counters.count(Counter::Refreshed);
                 let _ = self.launch(&question, now, out);
@@ -349,7 +350,7 @@ impl Engine {
     /// Whether a leg is to be refreshed because of an answer that was made of it; that is noted in it, as the answer may be
     /// made again as often as its other leg is.
     fn claims_refresh(&mut self, question: &Question<'_>, now: Instant) -> bool {
-        let leg = key_of(self.key, &self.servers, question, question.qtype, Kind::Leg);
+        let leg = key_of(self.key, &self.servers, question, question.qtype, EntryKind::Reply);
         let Some(place) = self.cache.find(&leg) else { return true };
         let is_due = is_due(&self.cache.entry(place), now);
         if is_due {
@@ -385,9 +386,9 @@ fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
 /// What kind of hit an entry is.
 fn recalled(entry: &Entry<'_>) -> Counter {
     match entry.kind() {
-        Kind::Answer => Counter::CacheHitsSynthesized,
-        Kind::Leg if entry.is(NEGATIVE) => Counter::CacheHitsNegative,
-        Kind::Leg => Counter::CacheHitsPositive,
+        EntryKind::Synthesis => Counter::CacheHitsSynthesized,
+        EntryKind::Reply if entry.is(NEGATIVE) => Counter::CacheHitsNegative,
+        EntryKind::Reply => Counter::CacheHitsPositive,
     }
 }
 

@@ -4,8 +4,8 @@
 //! A message is kept under the question that it answers, as it would be passed on, and is given for no other question: what a
 //! reply says of other names never becomes data of those names.
 
-use crate::answer::{self, Asker, Edns, Passed};
-use crate::cache::entry::{self, Body, Entry, FAILURE, Facts, Key, Kind, NEGATIVE, SILENT};
+use crate::answer::{self, Asker, Passed, RequestorEdns};
+use crate::cache::entry::{self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, SILENT};
 use crate::chain::Chain;
 use crate::counters::Counter;
 use crate::engine::Engine;
@@ -40,8 +40,8 @@ pub(crate) fn key_of<'a>(
     servers: &Servers,
     question: &Question<'a>,
     qtype: Type,
-    kind: Kind,
-) -> Key<'a> {
+    kind: EntryKind,
+) -> CacheKey<'a> {
     let group = servers.group_number(question.name);
     let wishes = question.wishes.kept();
     let rest = u64::from(qtype.0)
@@ -50,7 +50,7 @@ pub(crate) fn key_of<'a>(
         | (kind as u64) << 40
         | u64::from(group) << 48;
     let all = hash.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
-    Key {
+    CacheKey {
         hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
         name: question.name,
         qtype,
@@ -215,9 +215,9 @@ impl Engine {
     fn outdate(&mut self, index: Index) {
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
-        cache.remove(&key_of(*key, servers, &question, question.qtype, Kind::Leg));
+        cache.remove(&key_of(*key, servers, &question, question.qtype, EntryKind::Reply));
         if matches!(question.qtype, Type::A | Type::AAAA) {
-            cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
+            cache.remove(&key_of(*key, servers, &question, Type::AAAA, EntryKind::Synthesis));
         }
     }
 
@@ -228,11 +228,11 @@ impl Engine {
         }
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
-        let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
+        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
         put(cache, now, &leg, facts, records, body);
         // What was made of an older one, though that be gone, is not what would be made of this one.
         if facts.marks & FAILURE == 0 && matches!(question.qtype, Type::A | Type::AAAA) {
-            cache.remove(&key_of(*key, servers, &question, Type::AAAA, Kind::Answer));
+            cache.remove(&key_of(*key, servers, &question, Type::AAAA, EntryKind::Synthesis));
         }
     }
 
@@ -260,7 +260,7 @@ impl Engine {
         }
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
-        let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
+        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
         let mut failures = 0;
         if let Some(place) = cache.find(&leg) {
             let entry = cache.entry(place);
@@ -312,7 +312,7 @@ impl Engine {
             return;
         }
         let question = state.as_question();
-        let leg = key_of(*key, servers, &question, Type::AAAA, Kind::Leg);
+        let leg = key_of(*key, servers, &question, Type::AAAA, EntryKind::Reply);
         if let Some(place) = cache.find(&leg)
             && cache.entry(place).is(FAILURE)
         {
@@ -324,7 +324,7 @@ impl Engine {
     fn settle_stale(&mut self, index: Index, put_off: Span, now: Instant, out: &mut impl Outbox) -> bool {
         let Engine { cache, flights, servers, key, settings, waiters, .. } = self;
         let question = flights.slab[index].question();
-        let leg = key_of(*key, servers, &question, question.qtype, Kind::Leg);
+        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
         let Some(place) = cache.find(&leg) else { return false };
         let entry = cache.entry(place);
         if entry.is(FAILURE) || entry.expires() + settings.cache.stale <= now {
@@ -360,7 +360,7 @@ impl Engine {
 
 /// Who takes everything that the bits of a question let through, in a message of any size.
 pub(crate) fn nobody(wishes: Wishes, question: &[u8]) -> Asker<'_> {
-    let edns = wishes.has(Wishes::DO).then_some(Edns { size: 0, dnssec_ok: true });
+    let edns = wishes.has(Wishes::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true });
     Asker {
         id: 0,
         flags: Flags(0),
@@ -388,7 +388,7 @@ pub(crate) fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
 pub(crate) fn put(
     cache: &mut crate::cache::Cache,
     now: Instant,
-    key: &Key<'_>,
+    key: &CacheKey<'_>,
     facts: &Facts,
     records: &Message<'_>,
     body: Body<'_>,

@@ -6,7 +6,7 @@ use crate::chain::Chain;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::face::{Link, Outbox};
-use crate::flight::{State, Wishes};
+use crate::flight::{FlightState, Wishes};
 use crate::lame::is_lame;
 use crate::settings::Transport;
 use crate::slab::{Index, NONE};
@@ -286,7 +286,7 @@ impl Engine {
     /// Whether the current try of a flight went over a link.
     fn is_current(&self, index: Index, via: Link, id: Option<u16>) -> bool {
         let flight = &self.flights.slab[index];
-        flight.state == State::Asking
+        flight.state == FlightState::Asked
             && flight
                 .attempts()
                 .last()

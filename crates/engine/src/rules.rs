@@ -48,32 +48,32 @@ pub struct Rule {
 
 /// Why rules cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entangled {
+pub enum RulesTooLarge {
     /// Names of rules lie below one another more than [`NESTED`] deep.
     Nested,
     /// The tables would have more than [`ENTRIES`] entries.
     Large,
 }
 
-impl fmt::Display for Entangled {
+impl fmt::Display for RulesTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Entangled::Nested => write!(f, "rules name more than {NESTED} names below one another"),
-            Entangled::Large => {
+            RulesTooLarge::Nested => write!(f, "rules name more than {NESTED} names below one another"),
+            RulesTooLarge::Large => {
                 write!(f, "rules overlap so much that their tables have more than {ENTRIES} entries")
             }
         }
     }
 }
 
-impl std::error::Error for Entangled {}
+impl std::error::Error for RulesTooLarge {}
 
 /// Rules, ready to be asked.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Rule>,
     names: Names,
-    nodes: Vec<Node>,
+    nodes: Vec<RuleNode>,
     leaves: Vec<Leaf>,
     /// Networks of all prefixes, with a number for each: the first rule that names it.
     prefixes: Ranges<u128>,
@@ -87,7 +87,7 @@ pub struct Rules {
 
 /// What rules say for one name.
 #[derive(Clone, Debug)]
-struct Node {
+struct RuleNode {
     /// The leaf of rules for all clients.
     everybody: u32,
     /// The leaves of rules for some clients.
@@ -105,7 +105,7 @@ struct Leaf {
 
 impl Rules {
     /// Builds the tables.
-    pub fn build(list: Vec<Rule>) -> Result<Rules, Entangled> {
+    pub fn build(list: Vec<Rule>) -> Result<Rules, RulesTooLarge> {
         let mut by_name: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for (number, rule) in (0..).zip(&list) {
             let root: &[u8] = &[0];
@@ -125,7 +125,7 @@ impl Rules {
         made.names = Names::new(names);
         for &name in by_name.keys() {
             if suffixes(name).filter(|suffix| by_name.contains_key(suffix)).count() > NESTED {
-                return Err(Entangled::Nested);
+                return Err(RulesTooLarge::Nested);
             }
         }
         let mut spans = Vec::new();
@@ -140,7 +140,7 @@ impl Rules {
         Ok(made)
     }
 
-    fn node(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<Node, Entangled> {
+    fn node(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<RuleNode, RulesTooLarge> {
         let of = |number: u32| &list[number as usize];
         let (some, all): (Vec<u32>, Vec<u32>) =
             numbers.iter().partition(|&&number| !of(number).clients.is_empty());
@@ -162,14 +162,14 @@ impl Rules {
                 return Ok(leaf);
             }
             let leaf = self.leaf(&numbers, list, room)?;
-            *room = room.checked_sub(numbers.len() + 1).ok_or(Entangled::Large)?;
+            *room = room.checked_sub(numbers.len() + 1).ok_or(RulesTooLarge::Large)?;
             known.insert(numbers, leaf);
             Ok(leaf)
         })?;
-        Ok(Node { everybody, clients })
+        Ok(RuleNode { everybody, clients })
     }
 
-    fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, Entangled> {
+    fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, RulesTooLarge> {
         if numbers.is_empty() {
             return Ok(NOBODY);
         }
@@ -186,7 +186,7 @@ impl Rules {
 
     /// Finds out which rules tell which clients of prefixes. Of rules that say the same of the same network only the first
     /// counts, so an address has as many for each prefix as networks lie in one another: 128.
-    fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), Entangled> {
+    fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), RulesTooLarge> {
         let (mut everybody, mut general_of_all) = (Vec::new(), NOBODY);
         let (mut spans, mut known) = (Vec::new(), HashSet::new());
         for (number, rule) in (0..).zip(list) {
@@ -221,11 +221,11 @@ impl Rules {
                 _ => some.next(),
             });
             let told = telling(list, merged, general.min(general_of_all));
-            *room = room.checked_sub(1).ok_or(Entangled::Large)?;
+            *room = room.checked_sub(1).ok_or(RulesTooLarge::Large)?;
             if let Some(&place) = places.get(&told) {
                 return Ok(place);
             }
-            *room = room.checked_sub(told.len()).ok_or(Entangled::Large)?;
+            *room = room.checked_sub(told.len()).ok_or(RulesTooLarge::Large)?;
             let place = self.telling.len() as u32;
             places.insert(told.clone(), place);
             self.telling.push(told);
@@ -400,28 +400,28 @@ pub(crate) struct Ranges<K> {
 }
 
 /// Numbers that addresses are made of.
-pub(crate) trait Address: Copy + Ord {
+pub(crate) trait RangeKey: Copy + Ord {
     /// The next one, unless this is the last of all.
     fn next(self) -> Option<Self>;
 }
 
-impl Address for u32 {
+impl RangeKey for u32 {
     fn next(self) -> Option<u32> {
         self.checked_add(1)
     }
 }
 
-impl Address for u128 {
+impl RangeKey for u128 {
     fn next(self) -> Option<u128> {
         self.checked_add(1)
     }
 }
 
-impl<K: Address> Ranges<K> {
+impl<K: RangeKey> Ranges<K> {
     /// For each part the lowest of the numbers whose spans cover it.
-    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, Entangled> {
+    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, RulesTooLarge> {
         Ranges::build(spans, |numbers| {
-            *room = room.checked_sub(1).ok_or(Entangled::Large)?;
+            *room = room.checked_sub(1).ok_or(RulesTooLarge::Large)?;
             Ok(numbers.first().copied().unwrap_or(NOBODY))
         })
     }
@@ -429,8 +429,8 @@ impl<K: Address> Ranges<K> {
     /// Cuts the line at both ends of each span; `value` makes a number of those that cover a part.
     fn build(
         spans: Vec<((K, K), u32)>,
-        mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, Entangled>,
-    ) -> Result<Ranges<K>, Entangled> {
+        mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, RulesTooLarge>,
+    ) -> Result<Ranges<K>, RulesTooLarge> {
         // A number may come with spans that overlap: it ends with the last of them.
         let mut cuts: BTreeMap<K, Vec<(u32, bool)>> = BTreeMap::new();
         for ((first, last), number) in spans {
@@ -473,3 +473,4 @@ impl<K: Address> Ranges<K> {
 #[cfg(test)]
 #[path = "rules_tests.rs"]
 mod tests;
+pub use RulesTooLarge as Entangled;

@@ -6,7 +6,7 @@
 
 use crate::breaker::Breaker;
 use crate::counters::DURATION_BOUNDS_US;
-use crate::edns::Edns;
+use crate::edns::EdnsSupport;
 use crate::settings::{Select, Settings, Upstream};
 use crate::time::{Instant, Span};
 use crate::vouch::Vouch;
@@ -25,7 +25,7 @@ const EXPLORE: u64 = 64;
 /// What kind of question went to a server, for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Kind {
+pub enum QueryKind {
     /// AAAA.
     Aaaa,
     /// A.
@@ -36,7 +36,7 @@ pub enum Kind {
     Probe,
 }
 
-impl Kind {
+impl QueryKind {
     /// The label of each kind, in the order of their numbers.
     pub const LABELS: [&str; 4] = ["AAAA", "A", "other", "probe"];
 }
@@ -59,8 +59,8 @@ pub struct Server {
     pub(crate) current: [Option<u16>; 2],
     /// What is known of its cookies, and of its EDNS.
     pub(crate) vouch: Vouch,
-    pub(crate) edns: Edns,
-    /// Questions sent, by [`Kind`].
+    pub(crate) edns: EdnsSupport,
+    /// Questions sent, by [`QueryKind`].
     pub asked: [u64; 4],
     /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
@@ -79,7 +79,7 @@ impl Server {
             configured: true,
             current: [None; 2],
             vouch: Vouch::default(),
-            edns: Edns::default(),
+            edns: EdnsSupport::default(),
             asked: [0; 4],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
             duration_sum_ns: 0,
@@ -184,7 +184,7 @@ impl Servers {
         let root = Box::from(&[0][..]);
         let groups =
             core::iter::once((&root, &upstream.forwarders)).chain(self.zones.iter().map(|(name, _)| {
-                let same = |zone: &&crate::settings::Zone| zone.name == *name;
+                let same = |zone: &&crate::settings::ForwardZone| zone.name == *name;
                 (
                     name,
                     &upstream
@@ -324,3 +324,4 @@ mod tests {
         assert!(server.wait(0, ceiling) > Span::from_millis(400));
     }
 }
+pub use QueryKind as Kind;

@@ -2,8 +2,8 @@
 //! in a new one.
 
 use crate::cookie::Cookies;
-use crate::own::Own;
-use crate::policy::Policy;
+use crate::own::LocalData;
+use crate::policy::ResponsePolicy;
 use crate::rules::Rules;
 use crate::time::Span;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -225,7 +225,7 @@ pub enum Excluder<'s> {
 
 /// Forwarders of a zone.
 #[derive(Clone, Debug)]
-pub struct Zone {
+pub struct ForwardZone {
     /// The zone's name in wire form, lower case; the root (`[0]`) matches everything.
     pub name: Box<[u8]>,
     /// Its forwarders, in order.
@@ -238,7 +238,7 @@ pub struct Upstream {
     /// Forwarders for everything that no zone claims, in order.
     pub forwarders: Vec<SocketAddr>,
     /// Zones that go elsewhere; the longest match wins.
-    pub zones: Vec<Zone>,
+    pub zones: Vec<ForwardZone>,
     /// Which of a group is asked first.
     pub select: Select,
     /// Ceiling for the wait of one try.
@@ -301,9 +301,9 @@ pub struct Settings {
     /// Where questions go.
     pub upstream: Upstream,
     /// What we know ourselves.
-    pub own: Arc<Own>,
+    pub own: Arc<LocalData>,
     /// Response policy zones.
-    pub policy: Arc<Policy>,
+    pub policy: Arc<ResponsePolicy>,
     /// How addresses are made.
     pub dns64: Dns64,
     /// How long answers are kept.
@@ -330,3 +330,4 @@ pub struct Capacity {
     /// Octets of the cache, per worker; 0: none.
     pub cache: usize,
 }
+pub use ForwardZone as Zone;

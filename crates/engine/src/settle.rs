@@ -6,7 +6,7 @@ use crate::counters::Counter;
 use crate::embed::{self, Tally};
 use crate::engine::{Engine, Exit};
 use crate::face::Outbox;
-use crate::flight::State;
+use crate::flight::FlightState;
 use crate::held::LOST;
 use crate::limits::{CHAIN_OCTETS, HOPS};
 use crate::note::Note;
@@ -27,7 +27,7 @@ pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
 /// What the AAAA leg says.
 #[derive(Clone, Copy)]
-enum Verdict {
+enum AaaaDecision {
     /// It is the answer, for this reason.
     Pass(Counter),
     /// The upstream stopped at an alias: ask for the rest.
@@ -53,7 +53,7 @@ impl Engine {
         let mut waiter = core::mem::replace(&mut self.flights.slab[index].waiters, NONE);
         let scope = self.flights.slab[index].scope;
         // No reply and no question finds it any more, so nothing below comes back to this flight.
-        self.flights.slab[index].state = State::Held;
+        self.flights.slab[index].state = FlightState::Completed;
         // The same for all of them, and only AAAA flights have clients that need it.
         let mut verdict = None;
         while waiter != NONE {
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// RFC 6147 sections 5.1.1 to 5.1.4: what an outcome of the AAAA leg means.
-    fn judge(&self, outcome: &Outcome<'_, '_>) -> Verdict {
+    fn judge(&self, outcome: &Outcome<'_, '_>) -> AaaaDecision {
         let policy = &self.settings.dns64.on_failure;
         let Outcome::Reply(message, chain) = outcome else {
             //= RFC 6147 section 5.1.3: requirement 5; no answer in time is RCODE 2.
@@ -113,16 +113,16 @@ impl Engine {
         match message.rcode() {
             Rcode::NOERROR => {}
             //= RFC 6147 section 5.1.2: requirement 4; RCODE 3 is handled as usual.
-            Rcode::NXDOMAIN => return Verdict::Pass(Counter::NotSynthesizedNxDomain),
+            Rcode::NXDOMAIN => return AaaaDecision::Pass(Counter::NotSynthesizedNxDomain),
             //= RFC 6147 section 5.5: requirement 29
-            Rcode::SERVFAIL if is_bogus(message) => return Verdict::Pass(Counter::NotSynthesizedBogus),
+            Rcode::SERVFAIL if is_bogus(message) => return AaaaDecision::Pass(Counter::NotSynthesizedBogus),
             //= RFC 6147 section 5.1.2: requirement 4; any other RCODE is RCODE 0 with an empty answer.
-            Rcode::SERVFAIL if self.may_doubt(message) => return Verdict::Doubt,
+            Rcode::SERVFAIL if self.may_doubt(message) => return AaaaDecision::Doubt,
             Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
             Rcode::REFUSED => return failure(policy.refused, Cause::Error),
             Rcode::FORMERR => return failure(policy.formerr, Cause::Error),
             Rcode::NOTIMP => return failure(policy.notimp, Cause::Error),
-            _ => return Verdict::Synthesize(Cause::Error),
+            _ => return AaaaDecision::Synthesize(Cause::Error),
         }
         let mut excluded = false;
         for record in message.records(Section::Answer) {
@@ -130,17 +130,17 @@ impl Engine {
                 //= RFC 6147 section 5.1.1: requirement 3; one real address is enough.
                 //= RFC 6147 section 5.1.4: requirement 7; an excluded one counts as absent.
                 if !is_excluded(&record, Some(&self.settings.dns64)) {
-                    return Verdict::Pass(Counter::NotSynthesizedReal);
+                    return AaaaDecision::Pass(Counter::NotSynthesizedReal);
                 }
                 excluded = true;
             }
         }
         if excluded {
-            Verdict::Synthesize(Cause::Excluded)
+            AaaaDecision::Synthesize(Cause::Excluded)
         } else if chain.is_unfinished(message) {
-            Verdict::Follow
+            AaaaDecision::Follow
         } else {
-            Verdict::Synthesize(Cause::NoData)
+            AaaaDecision::Synthesize(Cause::NoData)
         }
     }
 
@@ -170,36 +170,36 @@ impl Engine {
     fn after_aaaa(
         &mut self,
         waiter: Index,
-        verdict: Verdict,
+        verdict: AaaaDecision,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
         out.note(|| self.leg_note(waiter, outcome));
         let cause = match (verdict, outcome) {
-            (Verdict::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
+            (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
                 Cause::Ignored
             }
-            (Verdict::Pass(reason), Outcome::Reply(message, chain)) => {
+            (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
                 out.note(|| Note::Passed(reason));
                 self.approve64(waiter, message, reason);
                 return self.pass_on(waiter, message, chain, true, now, out);
             }
-            (Verdict::Pass(reason), Outcome::Failed) => {
+            (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
                 out.note(|| Note::Passed(reason));
                 return self.pass_direct(waiter, outcome, now, out);
             }
-            (Verdict::Follow, Outcome::Reply(message, chain)) => {
+            (AaaaDecision::Follow, Outcome::Reply(message, chain)) => {
                 if self.follow(waiter, message, chain.end(), Type::AAAA, now, out) {
                     return;
                 }
                 Cause::NoData
             }
-            (Verdict::Follow, Outcome::Failed) => Cause::Timeout,
-            (Verdict::Synthesize(cause), _) => cause,
-            (Verdict::Doubt, _) => match self.doubt(waiter, now, out) {
+            (AaaaDecision::Follow, Outcome::Failed) => Cause::Timeout,
+            (AaaaDecision::Synthesize(cause), _) => cause,
+            (AaaaDecision::Doubt, _) => match self.doubt(waiter, now, out) {
                 Some(cause) => cause,
                 None => return,
             },
@@ -253,7 +253,7 @@ impl Engine {
 
     /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
     fn after_both(&mut self, waiter: Index, second: Index, now: Instant, out: &mut impl Outbox) {
-        if self.flights.slab[second].state == State::Asking {
+        if self.flights.slab[second].state == FlightState::Asked {
             self.flights.slab[second].holders -= 1;
             // There may be expired data, and reason enough to give them.
             if !self.answer_recalled(waiter, now, out) {
@@ -523,10 +523,10 @@ impl Engine {
     }
 }
 
-fn failure(policy: OnFailure, cause: Cause) -> Verdict {
+fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
     match policy {
-        OnFailure::Synthesize => Verdict::Synthesize(cause),
-        OnFailure::Pass => Verdict::Pass(Counter::NotSynthesizedFailure),
+        OnFailure::Synthesize => AaaaDecision::Synthesize(cause),
+        OnFailure::Pass => AaaaDecision::Pass(Counter::NotSynthesizedFailure),
     }
 }
 

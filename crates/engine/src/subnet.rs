@@ -41,7 +41,7 @@ pub struct Subnet {
 
 /// The option is not what RFC 7871 asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedSubnet;
 
 impl Subnet {
     /// The subnet of a query; None when it has no such option.
@@ -49,12 +49,12 @@ impl Subnet {
     /// RFC 7871 section 7.2.1: a malformed option, or one of an unknown family, MUST be answered with FORMERR. Which one
     /// of two would count is nowhere said, so two are malformed too.
     #[cold]
-    pub fn of_query(opt: &Opt<'_>) -> Result<Option<Subnet>, Malformed> {
+    pub fn of_query(opt: &Opt<'_>) -> Result<Option<Subnet>, MalformedSubnet> {
         let mut options = options(opt);
         let Some(data) = options.next() else { return Ok(None) };
         let (subnet, scope) = Subnet::read(data)?;
         // Section 6: the scope MUST be 0 in queries.
-        if scope != 0 || options.next().is_some() { Err(Malformed) } else { Ok(Some(subnet)) }
+        if scope != 0 || options.next().is_some() { Err(MalformedSubnet) } else { Ok(Some(subnet)) }
     }
 
     /// The scope that a reply gives to its answer. None: the option is not about this subnet, and the reply MUST be
@@ -79,24 +79,24 @@ impl Subnet {
     }
 
     /// Reads the option's data: the subnet and the scope.
-    fn read(data: &[u8]) -> Result<(Subnet, u8), Malformed> {
-        let (&[high, low, source, scope], octets) = data.split_first_chunk().ok_or(Malformed)?;
+    fn read(data: &[u8]) -> Result<(Subnet, u8), MalformedSubnet> {
+        let (&[high, low, source, scope], octets) = data.split_first_chunk().ok_or(MalformedSubnet)?;
         let family = match u16::from_be_bytes([high, low]) {
             // Section 7.1.2 has a family even where there is no address, and calls it irrelevant there.
             0 => Family::Unspecified,
             1 => Family::Ipv4,
             2 => Family::Ipv6,
-            _ => return Err(Malformed),
+            _ => return Err(MalformedSubnet),
         };
         // Section 6: just as many octets as the prefix takes, and no bit beyond it.
         if source > family.bits() || octets.len() != usize::from(source).div_ceil(8) {
-            return Err(Malformed);
+            return Err(MalformedSubnet);
         }
         let mut address = [0; 16];
         address[..octets.len()].copy_from_slice(octets);
         let rest = u128::MAX.checked_shr(u32::from(source)).unwrap_or(0);
         if u128::from_be_bytes(address) & rest != 0 {
-            return Err(Malformed);
+            return Err(MalformedSubnet);
         }
         Ok((Subnet { family, source, address }, scope))
     }

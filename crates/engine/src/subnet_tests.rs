@@ -20,12 +20,12 @@ fn message(options: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-fn of_query(options: &[(u16, &[u8])]) -> Result<Option<Subnet>, Malformed> {
+fn of_query(options: &[(u16, &[u8])]) -> Result<Option<Subnet>, MalformedSubnet> {
     let bytes = message(options);
     Subnet::of_query(&Message::parse(&bytes).unwrap().opt().unwrap())
 }
 
-fn one(data: &[u8]) -> Result<Option<Subnet>, Malformed> {
+fn one(data: &[u8]) -> Result<Option<Subnet>, MalformedSubnet> {
     of_query(&[(8, data)])
 }
 
@@ -76,18 +76,18 @@ fn an_option_that_is_not_well_formed_is_found_out() {
         (&[0, 3, 0, 0], "an unknown family without an address"),
         (&[0, 0, 8, 0, 10], "an address of no family"),
     ] {
-        assert_eq!(one(data), Err(Malformed), "{why}");
+        assert_eq!(one(data), Err(MalformedSubnet), "{why}");
     }
     let too_long = [&[0, 2, 129, 0][..], &[0xff; 16], &[0x80]].concat();
-    assert_eq!(one(&too_long), Err(Malformed), "longer than an IPv6 address");
+    assert_eq!(one(&too_long), Err(MalformedSubnet), "longer than an IPv6 address");
 }
 
 #[test]
 fn two_options_are_one_too_many_in_a_query_even_if_they_are_equal() {
     let option: (u16, &[u8]) = (8, &[0, 1, 8, 0, 10]);
-    assert_eq!(of_query(&[option, option]), Err(Malformed));
-    assert_eq!(of_query(&[option, (10, &[1; 8]), (8, &[0, 1, 8, 0, 11])]), Err(Malformed));
-    assert_eq!(of_query(&[(8, &[]), option]), Err(Malformed));
+    assert_eq!(of_query(&[option, option]), Err(MalformedSubnet));
+    assert_eq!(of_query(&[option, (10, &[1; 8]), (8, &[0, 1, 8, 0, 11])]), Err(MalformedSubnet));
+    assert_eq!(of_query(&[(8, &[]), option]), Err(MalformedSubnet));
     assert!(of_query(&[(10, &[1; 8]), option, (12, &[])]).unwrap().is_some());
 }
 

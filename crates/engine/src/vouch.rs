@@ -40,18 +40,18 @@ const LEFT_OUT: Span = Span::from_secs(600);
 const SERVER: usize = LONGEST - CLIENT;
 
 /// The secret that client cookies are made with.
-pub(crate) struct Key {
+pub(crate) struct ClientCookieSecret {
     key: [u8; 16],
     drawn: Instant,
 }
 
-impl Key {
+impl ClientCookieSecret {
     /// A new secret.
-    pub(crate) fn draw(random: &mut Random, now: Instant) -> Key {
+    pub(crate) fn draw(random: &mut Random, now: Instant) -> ClientCookieSecret {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&random.bits().to_le_bytes());
         key[8..].copy_from_slice(&random.bits().to_le_bytes());
-        Key { key, drawn: now }
+        ClientCookieSecret { key, drawn: now }
     }
 
     /// The client cookie for a server, from an address of ours if that is known.
@@ -63,7 +63,7 @@ impl Key {
         random: &mut Random,
     ) -> [u8; CLIENT] {
         if now - self.drawn >= KEY_LIFE {
-            *self = Key::draw(random, now);
+            *self = ClientCookieSecret::draw(random, now);
         }
         let octets = |address: IpAddr| match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_client_cookie_is_one_of_its_server_its_address_and_its_day() {
         let mut random = Random::new([5; 32]);
-        let mut key = Key::draw(&mut random, Instant(0));
+        let mut key = ClientCookieSecret::draw(&mut random, Instant(0));
         let mut cookie = |server: &str, local: Option<&str>, hours: u64| {
             let local = local.map(|text| text.parse().unwrap());
             key.cookie(

@@ -1,6 +1,6 @@
 //! Client questions that wait for an upstream.
 
-use crate::answer::{Asker, Edns};
+use crate::answer::{Asker, RequestorEdns};
 use crate::cookie::Cookie;
 use crate::enforce::UNDECIDED;
 use crate::face::{Carrier, Client};
@@ -87,7 +87,7 @@ pub struct Waiter {
     pub chain: Index,
     pub id: u16,
     pub flags: Flags,
-    pub edns: Option<Edns>,
+    pub edns: Option<RequestorEdns>,
     pub wishes: Wishes,
     /// The client subnet that goes with what is asked for it.
     pub subnet: Option<Subnet>,
@@ -232,7 +232,7 @@ impl Waiter {
 /// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
 /// 512 are read as 512), and never more than our own bound.
 #[inline]
-pub fn answer_limit(carrier: Carrier, edns: Option<Edns>, own_size: u16) -> usize {
+pub fn answer_limit(carrier: Carrier, edns: Option<RequestorEdns>, own_size: u16) -> usize {
     match (carrier, edns) {
         (Carrier::Tcp, _) => MESSAGE,
         (Carrier::Udp, None) => 512,

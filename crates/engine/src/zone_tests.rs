@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn record(owner: &str, rtype: Type, rdata: &[u8]) -> Record {
-    Record { owner: wire(owner).into(), rtype, ttl: 60, rdata: rdata.into() }
+fn record(owner: &str, rtype: Type, rdata: &[u8]) -> LocalRecord {
+    LocalRecord { owner: wire(owner).into(), rtype, ttl: 60, rdata: rdata.into() }
 }
 
 /// A name in wire form.
@@ -17,13 +17,13 @@ fn wire(name: &str) -> Vec<u8> {
     wire
 }
 
-fn reading() -> Reading {
-    Reading::begin(record("policy.test", Type::SOA, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
+fn reading() -> RpzZoneBuilder {
+    RpzZoneBuilder::begin(record("policy.test", Type::SOA, b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"))
         .unwrap()
 }
 
 /// The one entry that a CNAME record makes.
-fn alias(owner: &str, target: &str) -> Result<Entry, Unfit> {
+fn alias(owner: &str, target: &str) -> Result<PolicyRule, RpzRecordError> {
     let mut reading = reading();
     reading.add(record(&format!("{owner}.policy.test"), Type::CNAME, &wire(target)))?;
     Ok(reading.finish().entries.remove(0))
@@ -56,24 +56,24 @@ fn names_and_networks_are_triggers() {
 #[test]
 fn what_cannot_be_a_trigger_is_refused() {
     for (owner, unfit) in [
-        ("ns.example.rpz-nsdname", Unfit::Delegation),
-        ("24.0.2.0.192.rpz-nsip", Unfit::Delegation),
-        ("x.rpz-other", Unfit::UnknownTrigger),
-        ("rpz-ip", Unfit::Network),
-        ("24.rpz-ip", Unfit::Network),
-        ("33.0.2.0.192.rpz-ip", Unfit::Network),
-        ("24.0.2.0.256.rpz-ip", Unfit::Network),
-        ("24.0.2.0.rpz-ip", Unfit::Network),
-        ("+4.0.2.0.192.rpz-ip", Unfit::Network),
-        ("129.zz.db8.2001.rpz-ip", Unfit::Network),
-        ("128.zz.1.zz.rpz-ip", Unfit::Network),
-        ("128.1.2.3.4.zz.5.6.7.8.rpz-ip", Unfit::Network),
-        ("128.1.2.3.4.5.6.7.rpz-ip", Unfit::Network),
-        ("128.1.2.3.4.5.6.7.8.9.rpz-ip", Unfit::Network),
-        ("128.12345.zz.rpz-ip", Unfit::Network),
-        ("128.g.zz.rpz-ip", Unfit::Network),
-        ("24.1.2.0.192.rpz-ip", Unfit::HostBits),
-        ("32.zz.1.db8.2001.rpz-ip", Unfit::HostBits),
+        ("ns.example.rpz-nsdname", RpzRecordError::Delegation),
+        ("24.0.2.0.192.rpz-nsip", RpzRecordError::Delegation),
+        ("x.rpz-other", RpzRecordError::UnknownTrigger),
+        ("rpz-ip", RpzRecordError::Network),
+        ("24.rpz-ip", RpzRecordError::Network),
+        ("33.0.2.0.192.rpz-ip", RpzRecordError::Network),
+        ("24.0.2.0.256.rpz-ip", RpzRecordError::Network),
+        ("24.0.2.0.rpz-ip", RpzRecordError::Network),
+        ("+4.0.2.0.192.rpz-ip", RpzRecordError::Network),
+        ("129.zz.db8.2001.rpz-ip", RpzRecordError::Network),
+        ("128.zz.1.zz.rpz-ip", RpzRecordError::Network),
+        ("128.1.2.3.4.zz.5.6.7.8.rpz-ip", RpzRecordError::Network),
+        ("128.1.2.3.4.5.6.7.rpz-ip", RpzRecordError::Network),
+        ("128.1.2.3.4.5.6.7.8.9.rpz-ip", RpzRecordError::Network),
+        ("128.12345.zz.rpz-ip", RpzRecordError::Network),
+        ("128.g.zz.rpz-ip", RpzRecordError::Network),
+        ("24.1.2.0.192.rpz-ip", RpzRecordError::HostBits),
+        ("32.zz.1.db8.2001.rpz-ip", RpzRecordError::HostBits),
     ] {
         assert_eq!(alias(owner, "").map(|entry| entry.trigger), Err(unfit), "{owner}");
     }
@@ -89,8 +89,8 @@ fn targets_are_actions() {
         ("rpz-tcp-only", Ok(Action::TcpOnly)),
         ("a.example", Ok(Action::Passthru)),
         ("*.garden.example", Ok(Action::Suffix(wire("garden.example").into()))),
-        ("rpz-other", Err(Unfit::UnknownAction)),
-        ("rpz-drop.policy.test", Err(Unfit::MissingDot)),
+        ("rpz-other", Err(RpzRecordError::UnknownAction)),
+        ("rpz-drop.policy.test", Err(RpzRecordError::MissingDot)),
     ] {
         assert_eq!(alias("a.example", target).map(|entry| entry.action), action, "{target}");
     }
@@ -106,15 +106,15 @@ fn data_of_one_name_are_put_together_and_nothing_else_may_be_beside_an_action() 
         ("b.policy.test", Type::CNAME, b"\0", Ok(())),
         ("a.policy.test", Type::A, &[192, 0, 2, 2], Ok(())),
         ("a.policy.test", Type::A, &[192, 0, 2, 2], Ok(())),
-        ("a.policy.test", Type::CNAME, b"\0", Err(Unfit::Mixed)),
-        ("a.policy.test", Type::CNAME, b"\x01x\0", Err(Unfit::Mixed)),
+        ("a.policy.test", Type::CNAME, b"\0", Err(RpzRecordError::Mixed)),
+        ("a.policy.test", Type::CNAME, b"\x01x\0", Err(RpzRecordError::Mixed)),
         ("b.policy.test", Type::CNAME, b"\0", Ok(())),
-        ("b.policy.test", Type::CNAME, b"\x01*\0", Err(Unfit::Mixed)),
-        ("b.policy.test", Type::TXT, b"\x01x", Err(Unfit::Mixed)),
-        ("a.policy.test", Type::TXT, &[0; 59_990], Err(Unfit::Long)),
-        ("a.policy.test", Type::NS, b"\x01x\0", Err(Unfit::Type)),
-        ("a.policy.test", Type::OPT, b"", Err(Unfit::Type)),
-        ("a.policy.tests", Type::A, &[192, 0, 2, 1], Err(Unfit::Outside)),
+        ("b.policy.test", Type::CNAME, b"\x01*\0", Err(RpzRecordError::Mixed)),
+        ("b.policy.test", Type::TXT, b"\x01x", Err(RpzRecordError::Mixed)),
+        ("a.policy.test", Type::TXT, &[0; 59_990], Err(RpzRecordError::Long)),
+        ("a.policy.test", Type::NS, b"\x01x\0", Err(RpzRecordError::Type)),
+        ("a.policy.test", Type::OPT, b"", Err(RpzRecordError::Type)),
+        ("a.policy.tests", Type::A, &[192, 0, 2, 1], Err(RpzRecordError::Outside)),
         // Of the zone itself, and of its signatures.
         ("policy.test", Type::NS, b"\x01x\0", Ok(())),
         ("policy.test", Type::TXT, b"\x01x", Ok(())),
@@ -129,6 +129,6 @@ fn data_of_one_name_are_put_together_and_nothing_else_may_be_beside_an_action() 
         _ => 0,
     };
     assert_eq!((data(&entries[0].action), &entries[1].action), (2, &Action::NxDomain));
-    let other = Reading::begin(record("policy.test", Type::NS, b"\0")).err();
-    assert_eq!(other, Some(Unfit::NoSoa));
+    let other = RpzZoneBuilder::begin(record("policy.test", Type::NS, b"\0")).err();
+    assert_eq!(other, Some(RpzRecordError::NoSoa));
 }

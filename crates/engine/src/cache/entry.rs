@@ -21,11 +21,11 @@ pub const HEAD: usize = 64;
 /// What kind of entry it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EntryKind {
     /// What an upstream said, or that it said nothing.
-    Leg = 0,
+    Reply = 0,
     /// What clients with DNS64 get, synthesized out of two legs.
-    Answer = 1,
+    Synthesis = 1,
 }
 
 /// Refreshed once already.
@@ -42,7 +42,7 @@ const NO_ERROR: u16 = u16::MAX;
 
 /// What makes two entries the same.
 #[derive(Clone, Copy)]
-pub struct Key<'a> {
+pub struct CacheKey<'a> {
     /// Keyed hash: the upper half of all that follows, the lower half of the name alone.
     pub hash: u64,
     /// Name in wire form, any letter case.
@@ -54,7 +54,7 @@ pub struct Key<'a> {
     /// Bits of the question that change the answer: CD, AD, DO.
     pub wishes: u8,
     /// Leg or answer.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// The upstreams that were asked, by their number.
     pub group: u32,
 }
@@ -112,7 +112,7 @@ impl<'a> Body<'a> {
 }
 
 /// Writes an entry. `ttls` are offsets in the message.
-pub fn write(room: &mut [u8], key: &Key<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
+pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
     // The length is the ring's.
     room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.wishes]);
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
@@ -187,8 +187,8 @@ impl<'a> Entry<'a> {
 
     /// Leg or answer.
     #[inline]
-    pub fn kind(&self) -> Kind {
-        if self.head[4] == Kind::Answer as u8 { Kind::Answer } else { Kind::Leg }
+    pub fn kind(&self) -> EntryKind {
+        if self.head[4] == EntryKind::Synthesis as u8 { EntryKind::Synthesis } else { EntryKind::Reply }
     }
 
     /// Whether all of some marks are set.
@@ -292,7 +292,7 @@ impl<'a> Entry<'a> {
 
     /// Whether it is what a key asks for.
     #[inline]
-    pub fn fits(&self, key: &Key<'_>) -> bool {
+    pub fn fits(&self, key: &CacheKey<'_>) -> bool {
         let question = self.message().get(wire::HEADER..).and_then(|rest| rest.get(..key.name.len()));
         self.hash() == key.hash
             && self.head[4] == key.kind as u8
@@ -353,13 +353,13 @@ mod tests {
 
     #[test]
     fn an_entry_reads_as_it_was_written() {
-        let key = Key {
+        let key = CacheKey {
             hash: 0x1122_3344_5566_7788,
             name: b"\x03wWw\x02xY\x00",
             qtype: Type::AAAA,
             class: Class::IN,
             wishes: 8,
-            kind: Kind::Answer,
+            kind: EntryKind::Synthesis,
             group: 70_000,
         };
         let message = b"0123456789ab\x03www\x02xy\x00\0\x1c\0\x01rest";
@@ -379,14 +379,14 @@ mod tests {
         let entry = Entry::new(&room).unwrap();
         assert!(entry.fits(&key));
         for other in [
-            Key { hash: 1, ..key },
-            Key { name: b"\x03www\x02xz\x00", ..key },
-            Key { name: b"\x03www\x00", ..key },
-            Key { qtype: Type::A, ..key },
-            Key { class: Class::ANY, ..key },
-            Key { wishes: 0, ..key },
-            Key { kind: Kind::Leg, ..key },
-            Key { group: 1, ..key },
+            CacheKey { hash: 1, ..key },
+            CacheKey { name: b"\x03www\x02xz\x00", ..key },
+            CacheKey { name: b"\x03www\x00", ..key },
+            CacheKey { qtype: Type::A, ..key },
+            CacheKey { class: Class::ANY, ..key },
+            CacheKey { wishes: 0, ..key },
+            CacheKey { kind: EntryKind::Reply, ..key },
+            CacheKey { group: 1, ..key },
         ] {
             assert!(!entry.fits(&other));
         }

@@ -17,7 +17,7 @@ mod index;
 mod ring;
 
 use crate::time::{Instant, Span};
-use entry::{Body, Entry, Facts, HEAD, Key};
+use entry::{Body, CacheKey, Entry, Facts, HEAD};
 use ghost::Ghost;
 use index::{Index, Place};
 use ring::{Ring, UNIT};
@@ -97,7 +97,7 @@ impl Cache {
 
     /// Finds an entry. It is read with [`Cache::entry`]; the place holds until the next call that changes the cache.
     #[inline]
-    pub fn find(&self, key: &Key<'_>) -> Option<Place> {
+    pub fn find(&self, key: &CacheKey<'_>) -> Option<Place> {
         self.index.find(key.hash, |place| self.entry(place).fits(key))
     }
 
@@ -118,7 +118,7 @@ impl Cache {
     pub fn put(
         &mut self,
         now: Instant,
-        key: &Key<'_>,
+        key: &CacheKey<'_>,
         facts: &Facts,
         ttls: &[u16],
         message: Body<'_>,
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// Forgets an entry. True: there was one.
-    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+    pub fn remove(&mut self, key: &CacheKey<'_>) -> bool {
         self.find(key).is_some_and(|place| self.index.remove(key.hash, place))
     }
 

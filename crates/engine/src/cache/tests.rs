@@ -1,6 +1,6 @@
 //! The cache against a naive one, its bounds, and what a flood does to it.
 
-use super::entry::{FAILURE, Kind};
+use super::entry::{EntryKind, FAILURE};
 use super::*;
 use crate::key::HashKey;
 use crate::random::Random;
@@ -18,14 +18,14 @@ fn name(number: u64) -> Vec<u8> {
     name
 }
 
-fn key(name: &[u8]) -> Key<'_> {
-    Key {
+fn key(name: &[u8]) -> CacheKey<'_> {
+    CacheKey {
         hash: HASH.hash(name),
         name,
         qtype: Type::A,
         class: Class::IN,
         wishes: 0,
-        kind: Kind::Leg,
+        kind: EntryKind::Reply,
         group: 0,
     }
 }

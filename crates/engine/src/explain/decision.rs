@@ -1,7 +1,7 @@
 //! What is decided on the way to an answer, and of each address, in words: a code that does not change, a sentence for people, and what
 //! demands it (a section of an RFC, or a key of the configuration).
 
-use super::{Fate, RealFate};
+use super::{Embedding, RealFate};
 use crate::counters::Counter;
 use crate::waiter::Cause;
 use core::fmt;
@@ -225,26 +225,26 @@ impl fmt::Display for Decision {
     }
 }
 
-impl Fate {
+impl Embedding {
     /// A word for programs: the label value of `left_out_addresses_total`, or `embedded`.
     pub fn code(self) -> &'static str {
         match self {
-            Fate::Embedded => "embedded",
-            Fate::NonGlobal => label(Counter::LeftOutNonGlobal),
-            Fate::NeverEmbed => label(Counter::LeftOutNeverEmbed),
-            Fate::NoPrefix => label(Counter::LeftOutRule),
-            Fate::BeyondMax => label(Counter::LeftOutMaxRecords),
+            Embedding::Embedded => "embedded",
+            Embedding::NonGlobal => label(Counter::LeftOutNonGlobal),
+            Embedding::NeverEmbed => label(Counter::LeftOutNeverEmbed),
+            Embedding::NoPrefix => label(Counter::LeftOutRule),
+            Embedding::BeyondMax => label(Counter::LeftOutMaxRecords),
         }
     }
 
     /// What demands it.
     pub fn requirement(self) -> &'static str {
         match self {
-            Fate::Embedded => "RFC 6052 section 2.2",
-            Fate::NonGlobal => "RFC 6052 section 3.1",
-            Fate::NeverEmbed => "RFC 6147 section 5.1.7",
-            Fate::NoPrefix => "dns64.rule prefixes",
-            Fate::BeyondMax => "dns64.max-records",
+            Embedding::Embedded => "RFC 6052 section 2.2",
+            Embedding::NonGlobal => "RFC 6052 section 3.1",
+            Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
+            Embedding::NoPrefix => "dns64.rule prefixes",
+            Embedding::BeyondMax => "dns64.max-records",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The ear of an explainer: an outbox that passes everything on and keeps what it hears.
 
-use super::{Address, Answer, Decision, End, Explanation, Leg, Own, Real, RealFate, Try, Ttl};
+use super::{Address, Answer, Decision, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
 use crate::chain::Chain;
-use crate::embed::{self, Fate};
+use crate::embed::{self, Embedding};
 use crate::face::{Client, Link, Outbox};
 use crate::note::Note;
 use crate::remember::soa_of;
@@ -16,14 +16,14 @@ use std::collections::HashMap;
 use wire::{Flags, Message, Section, Type};
 
 /// What was heard so far.
-pub struct Record {
+pub struct Transcript {
     pub explanation: Explanation,
     pub began: Instant,
     settings: Settings,
     links: HashMap<Link, (SocketAddr, Transport)>,
     tries: Vec<Sent>,
     /// The next reply that is spoken of is our own.
-    own: Option<Own>,
+    own: Option<LocalSource>,
     /// TTL and MINIMUM of the SOA in the latest AAAA answer.
     soa: Option<(u32, u32)>,
     /// Whether DNS64 applies to the question.
@@ -51,7 +51,7 @@ struct Sent {
 
 /// An outbox that others own, and the record of what goes through it.
 pub struct Listener<'l, O> {
-    pub record: &'l mut Record,
+    pub record: &'l mut Transcript,
     pub now: Instant,
     pub out: &'l mut O,
 }
@@ -93,8 +93,8 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
     }
 }
 
-impl Record {
-    pub fn new(settings: Settings, client: Ipv6Addr, question: Vec<u8>) -> Record {
+impl Transcript {
+    pub fn new(settings: Settings, client: Ipv6Addr, question: Vec<u8>) -> Transcript {
         let explanation = Explanation {
             question,
             client,
@@ -108,7 +108,7 @@ impl Record {
             answer: None,
             is_unfinished: false,
         };
-        Record {
+        Transcript {
             explanation,
             began: Instant(0),
             settings,
@@ -231,13 +231,13 @@ impl Record {
             }
             Note::Arpa { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
             Note::Alias { name, address } => {
-                self.own = Some(Own::Alias);
+                self.own = Some(LocalSource::Alias);
                 self.decide(Decision::Alias(folded(name), address.into()));
             }
             Note::Own(counter) => {
                 // An exemption says nothing, so the reply is that of an upstream.
                 let says = counter != crate::Counter::FilteredPassthru;
-                self.own = says.then_some(Own::Counted(counter));
+                self.own = says.then_some(LocalSource::Counted(counter));
                 self.decide(Decision::Own(counter));
             }
             Note::Leg { name, qtype, reply } => {
@@ -272,7 +272,7 @@ impl Record {
                 embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
                     let mut owner = [0; 255];
                     let length = decision.owner.write(&mut owner);
-                    let embedded = decision.prefix.filter(|_| decision.fate == Fate::Embedded);
+                    let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
                     addresses.push(Address {
                         owner: folded(&owner[..length]),
                         ipv4: decision.address.into(),

@@ -8,8 +8,10 @@ mod decision;
 mod listen;
 mod security;
 
-pub use crate::embed::Fate;
+pub use crate::embed::Embedding;
+pub use crate::embed::Embedding as Fate;
 pub use crate::waiter::Cause;
+pub use LocalSource as Own;
 pub use decision::Decision;
 pub use security::Security;
 
@@ -18,7 +20,7 @@ use crate::face::{Client, Link, Machine, Outbox};
 use crate::settings::{Capacity, Dnssec, Network, Settings, Transport};
 use crate::time::{Instant, Span};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use listen::{Listener, Record};
+use listen::{Listener, Transcript};
 use pref64::Pref64;
 use wire::{Message, Rcode, Type};
 
@@ -59,7 +61,7 @@ pub struct Leg {
     /// It was asked with CD: the upstream is not to validate.
     pub unchecked: bool,
     /// Our own data that answered in the upstreams' place.
-    pub own: Option<Own>,
+    pub own: Option<LocalSource>,
     /// What was asked of upstreams.
     pub tries: Vec<Try>,
     /// The reply that counted.
@@ -70,7 +72,7 @@ pub struct Leg {
 
 /// Data of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
+pub enum LocalSource {
     /// Records, blocked names and policies, by what they count as.
     Counted(crate::Counter),
     /// A reverse name under a prefix, which is an alias.
@@ -135,7 +137,7 @@ pub struct Address {
     /// The prefix. None: the rule has none.
     pub prefix: Option<Pref64>,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: Embedding,
     /// The address that it became.
     pub aaaa: Option<Ipv6Addr>,
 }
@@ -184,14 +186,14 @@ impl Leg {
 /// An engine that is asked one question, and whoever listens to it.
 pub struct Explainer {
     engine: Engine,
-    record: Record,
+    record: Transcript,
     client: Client,
 }
 
 impl Explainer {
     /// Prepares to ask `question`, a whole message, on behalf of `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
-        let record = Record::new(settings.clone(), client.address, question);
+        let record = Transcript::new(settings.clone(), client.address, question);
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, record, client }
     }
