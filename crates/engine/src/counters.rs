@@ -313,7 +313,7 @@ impl Counters {
 
     /// Counts the duration of one answer.
     #[inline]
-    pub fn duration(&mut self, span: crate::time::Span) {
+    pub fn duration(&mut self, span: crate::base::time::Span) {
         let us = span.as_micros();
         let bucket =
             DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());

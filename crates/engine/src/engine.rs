@@ -9,26 +9,26 @@
 //! time -> [expire] -> next try, or the flight settles as failed
 //! ```
 
-use crate::answer::{self, Asker, Written};
+use crate::answer::builder::{self as answer, Asker, Written};
+use crate::base::name_hash::HashKey;
+use crate::base::random::Random;
+use crate::base::slab::{Index, NONE, Slab};
+use crate::base::time::{Clock, Instant, Span};
+use crate::base::timer_wheel::Wheel;
 use crate::cache::Cache;
+use crate::client::chased::Chains;
+use crate::client::quota::Ledger;
+use crate::client::rate_limit::{RateDecision, Rates};
+use crate::client::waiter::{Recalled, Waiter};
 use crate::counters::{Counter, Counters};
-use crate::face::{Carrier, Client, Link, Machine, Outbox};
-use crate::flight::{FlightState, Flights};
-use crate::followed::Chains;
-use crate::greed::Ledger;
-use crate::held::Held;
-use crate::key::HashKey;
-use crate::links::{Links, Release};
-use crate::random::Random;
-use crate::rate::{RateDecision, Rates};
-use crate::repeat::Budget;
-use crate::servers::Servers;
+use crate::interface::{Carrier, Client, Link, Machine, Outbox};
 use crate::settings::{Capacity, Settings};
-use crate::slab::{Index, NONE, Slab};
-use crate::time::{Clock, Instant, Span};
-use crate::timer::Wheel;
-use crate::vouch::ClientCookieSecret;
-use crate::waiter::{Recalled, Waiter};
+use crate::upstream::cookies::ClientCookieSecret;
+use crate::upstream::groups::Servers;
+use crate::upstream::in_flight::{FlightState, Flights};
+use crate::upstream::links::{Links, Release};
+use crate::upstream::parked_replies::Held;
+use crate::upstream::retry_budget::Budget;
 use wire::Rcode;
 
 /// How long a client waits for fresh data when there are expired ones (RFC 8767 section 5: 1.8 s, as many clients give
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// The upstream servers that the configuration names.
-    pub fn servers(&self) -> impl Iterator<Item = &crate::servers::Server> {
+    pub fn servers(&self) -> impl Iterator<Item = &crate::upstream::groups::Server> {
         self.servers.list.iter().filter(|server| server.configured)
     }
 

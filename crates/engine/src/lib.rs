@@ -3,64 +3,41 @@
 //! packet, so the same code runs over sockets and in a simulator with virtual time.
 #![forbid(unsafe_code)]
 
-mod aliased;
 mod answer;
-mod arpa;
-mod ask;
-pub mod breaker;
+pub mod base;
 pub mod cache;
-mod chain;
-pub mod cookie;
+pub mod cache_control;
+mod client;
 pub mod counters;
-mod doubt;
-mod edns;
-mod embed;
-mod enforce;
+pub mod dns64;
 mod engine;
+pub mod event;
 pub mod explain;
-pub mod face;
-mod flight;
-mod followed;
-mod greed;
-mod held;
-pub mod inventory;
-mod key;
-mod lame;
+pub mod interface;
 pub mod limits;
-mod links;
-mod names;
-pub mod note;
-pub mod own;
-#[cfg(test)]
-mod planted_tests;
-pub mod policy;
-mod prefixes;
+pub mod local;
+pub mod message;
 mod query;
-mod random;
-mod rate;
-mod recall;
-mod remember;
-mod repeat;
-mod reply;
-pub mod rules;
-pub mod servers;
+mod resolve;
+pub mod rpz;
 pub mod settings;
-mod settle;
-mod siphash;
-mod slab;
-mod subnet;
-pub mod time;
-mod timer;
-mod vouch;
-mod waiter;
-pub mod zone;
+pub mod upstream;
 
 #[cfg(test)]
 #[path = "../tests/world/statistics.rs"]
 mod statistics;
 
+pub use base::time;
+pub use base::time::{Instant, Span};
+pub use cache_control as inventory;
 pub use counters::{Counter, Counters};
+pub use dns64::rules;
 pub use engine::Engine;
-pub use face::{Carrier, Client, Hop, Link, Machine, Outbox};
+pub use event as note;
+pub use interface as face;
+pub use interface::{Carrier, Client, Hop, Link, Machine, Outbox};
+pub use local::local_data as own;
+pub use message::cookie;
+pub use rpz::{table as policy, zone_record as zone};
 pub use settings::{Capacity, Settings, Transport};
-pub use time::{Instant, Span};
+pub use upstream::{circuit_breaker as breaker, groups as servers};

@@ -1,6 +1,6 @@
 //! Every bound of the engine, with the arithmetic. What is configurable has its default in `settings.rs`.
 
-use crate::time::Span;
+use crate::base::time::Span;
 
 /// Links to upstreams that are open at a time, of all upstreams. A UDP link carries at most
 /// [`LINK_QUESTIONS`] questions or lives [`LINK_LIFE_SECS`]; a replaced one lingers until its last question is

@@ -1,22 +1,22 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::{self, Asker, RequestorEdns};
-use crate::arpa::{self, Alias, InAddr, SpecialUse};
+use crate::answer::builder::{self as answer, Asker, RequestorEdns};
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::client::quota::network_of;
+use crate::client::rate_limit::RateDecision;
+use crate::client::waiter::{Cause, Recalled, Stage, answer_limit};
 use crate::counters::Counter;
-use crate::enforce::UNDECIDED;
 use crate::engine::{Engine, Exit, send};
-use crate::face::{Carrier, Client, Outbox};
-use crate::flight::{Question, Wishes};
-use crate::greed::network_of;
+use crate::event::Note;
+use crate::interface::{Carrier, Client, Outbox};
 use crate::limits::CLIENT_WAITS;
-use crate::note::Note;
-use crate::rate::RateDecision;
-use crate::recall::Look;
+use crate::local::special_use::{self as arpa, Alias, InAddr, SpecialUse};
+use crate::message::client_subnet::Subnet;
+use crate::resolve::from_cache::Look;
+use crate::resolve::rpz::UNDECIDED;
 use crate::settings::{ClientSubnet, Lookup};
-use crate::slab::{Index, NONE};
-use crate::subnet::Subnet;
-use crate::time::Instant;
-use crate::waiter::{Cause, Recalled, Stage, answer_limit};
+use crate::upstream::in_flight::{Question, Wishes};
 use wire::header::{self, Flags};
 use wire::{Class, Malformed, Message, Opcode, Rcode, Type, ede};
 

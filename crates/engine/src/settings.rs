@@ -1,11 +1,11 @@
 //! What the engine is told to do: the configuration, checked and compiled. Immutable while in use; a reload hands
 //! in a new one.
 
-use crate::cookie::Cookies;
-use crate::own::LocalData;
-use crate::policy::ResponsePolicy;
-use crate::rules::Rules;
-use crate::time::Span;
+use crate::base::time::Span;
+use crate::dns64::rules::Rules;
+use crate::local::local_data::LocalData;
+use crate::message::cookie::Cookies;
+use crate::rpz::table::ResponsePolicy;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use pref64::Pref64;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! 64  offsets of the TTLs in the message, u16 each; then the message
 //! ```
 
-use crate::time::Instant;
+use crate::base::time::Instant;
 use wire::{Class, Type};
 
 /// Octets of the head.

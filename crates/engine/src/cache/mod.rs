@@ -16,7 +16,7 @@ mod ghost;
 mod index;
 mod ring;
 
-use crate::time::{Instant, Span};
+use crate::base::time::{Instant, Span};
 use entry::{Body, CacheKey, Entry, Facts, HEAD};
 use ghost::Ghost;
 use index::{Index, Place};

@@ -2,8 +2,8 @@
 
 use super::entry::{EntryKind, FAILURE};
 use super::*;
-use crate::key::HashKey;
-use crate::random::Random;
+use crate::base::name_hash::HashKey;
+use crate::base::random::Random;
 use std::collections::HashMap;
 use wire::{Class, Type};
 

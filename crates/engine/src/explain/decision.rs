@@ -2,8 +2,8 @@
 //! demands it (a section of an RFC, or a key of the configuration).
 
 use super::{Embedding, RealFate};
+use crate::client::waiter::Cause;
 use crate::counters::Counter;
-use crate::waiter::Cause;
 use core::fmt;
 use core::net::Ipv4Addr;
 use wire::{Name, Rcode};

@@ -8,17 +8,17 @@ mod decision;
 mod listen;
 mod security;
 
-pub use crate::embed::Embedding;
-pub use crate::embed::Embedding as Fate;
-pub use crate::waiter::Cause;
+pub use crate::client::waiter::Cause;
+pub use crate::dns64::embed::Embedding;
+pub use crate::dns64::embed::Embedding as Fate;
 pub use LocalSource as Own;
 pub use decision::Decision;
 pub use security::Security;
 
+use crate::base::time::{Instant, Span};
 use crate::engine::Engine;
-use crate::face::{Client, Link, Machine, Outbox};
+use crate::interface::{Client, Link, Machine, Outbox};
 use crate::settings::{Capacity, Dnssec, Network, Settings, Transport};
-use crate::time::{Instant, Span};
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use listen::{Listener, Transcript};
 use pref64::Pref64;

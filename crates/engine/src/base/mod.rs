@@ -1,0 +1,13 @@
+//! Data structures without DNS meaning: slab, timer wheel, keyed hashes, random numbers, lookup tables, frame buffers, time.
+//!
+//! Nothing here knows a query, a client, an upstream or a setting. Every structure is reserved or bounded at creation.
+//!
+//! Read `slab.rs` first: waiters and questions in flight live in slabs and name each other by index.
+
+pub(crate) mod name_hash;
+pub(crate) mod name_table;
+pub(crate) mod random;
+pub(crate) mod siphash;
+pub(crate) mod slab;
+pub mod time;
+pub(crate) mod timer_wheel;

@@ -1,0 +1,309 @@
+//! How often a client network (IPv6 /64, IPv4 /32) may ask, and how often it may get the same answer over UDP: one bucket
+//! of tokens each, kept as the time at which it is full again (the "theoretical arrival time" of the generic cell rate
+//! algorithm), so that nothing has to be refilled and time alone forgets.
+//!
+//! The source of a datagram may be forged. So nobody is shut out by what others send in his name: of what is beyond a
+//! limit, every second gets an empty answer with TC, no longer than the question, and whoever asks over TCP or brings a cookie
+//! of ours counts in a bucket that no forged datagram empties.
+//!
+//! The table has a fixed size. A network that is not found in it has a full bucket; when a bucket of the table has no room,
+//! the network that owes least is forgotten, so a flood of forged sources makes nobody's limit lower, and does not
+//! lift the limit of who is far beyond his.
+
+use crate::base::name_hash::HashKey;
+use crate::base::time::Instant;
+use crate::client::quota::network_of;
+use crate::limits::RATES;
+use core::net::Ipv6Addr;
+use wire::Rcode;
+
+/// Entries of one set: their keys and their times are the 64 octets of a cache line.
+const WAYS: usize = 4;
+/// Numbers of one set.
+const SET: usize = 2 * WAYS;
+/// The bit of a time that says what became of the last that was too much.
+const SLIPPED: u64 = 1;
+
+/// What a limit says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateDecision {
+    /// Within the limit.
+    Within,
+    /// Beyond it; every second such one may go on over TCP.
+    Slip,
+    /// Beyond it.
+    Beyond,
+}
+
+/// A rate: the time that one takes, and how much of it may be owed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    interval_ns: u64,
+    /// A second's worth at once, the first included.
+    burst_ns: u64,
+}
+
+impl Pace {
+    /// So many in a second, of which each of `shares` workers allows its part; none: no limit.
+    fn new(per_second: u32, shares: u32) -> Option<Pace> {
+        let interval_ns = 1_000_000_000 * u64::from(shares.max(1)) / u64::from(per_second).max(1);
+        let burst_ns = interval_ns * u64::from(per_second.saturating_sub(1));
+        (per_second > 0).then_some(Pace { interval_ns, burst_ns })
+    }
+}
+
+/// The buckets of all networks, and how they fill.
+pub struct Rates {
+    /// Sets of [`WAYS`] keys and as many times. 0 is no key.
+    sets: Box<[u64]>,
+    /// Where the first set begins that fills a cache line.
+    first: usize,
+    key: HashKey,
+    shares: u32,
+    queries_per_second: u32,
+    responses_per_second: u32,
+    queries: Option<Pace>,
+    /// Of one name and type, which have one owner.
+    responses: Option<Pace>,
+    /// Of failures, whatever the name: every worker has some of them.
+    failures: Option<Pace>,
+}
+
+impl Rates {
+    /// Without limits. The memory is reserved, but not touched before there is one.
+    pub fn new(key: HashKey) -> Rates {
+        // One set more than is used, as the first may begin within a cache line.
+        let sets = vec![0u64; RATES * 2 + SET].into_boxed_slice();
+        let first = sets.as_ptr().align_offset(SET * size_of::<u64>()).min(SET);
+        Rates {
+            sets,
+            first,
+            key,
+            shares: 1,
+            queries_per_second: 0,
+            responses_per_second: 0,
+            queries: None,
+            responses: None,
+            failures: None,
+        }
+    }
+
+    /// Sets the limits of the whole server; 0 is none.
+    pub fn configure(&mut self, queries_per_second: u32, responses_per_second: u32) {
+        (self.queries_per_second, self.responses_per_second) = (queries_per_second, responses_per_second);
+        self.queries = Pace::new(queries_per_second, self.shares);
+        self.responses = Pace::new(responses_per_second, 1);
+        self.failures = Pace::new(responses_per_second, self.shares);
+    }
+
+    /// How many workers share what a network may do.
+    pub fn share(&mut self, workers: u32) {
+        self.shares = workers;
+        self.configure(self.queries_per_second, self.responses_per_second);
+    }
+
+    /// A question came. `proven`: the client is where it says that it is.
+    #[inline]
+    pub fn query(&mut self, now: Instant, address: Ipv6Addr, proven: bool) -> RateDecision {
+        let Some(pace) = self.queries else { return RateDecision::Within };
+        self.take(now, self.bucket(address, 0, 1 + u64::from(proven)), pace)
+    }
+
+    /// A datagram is about to answer. Answers without an error count by what was asked, all others by their RCODE:
+    /// a flood of names that do not exist asks for another one each time.
+    #[inline]
+    pub fn response(
+        &mut self,
+        now: Instant,
+        address: Ipv6Addr,
+        question: &[u8],
+        rcode: Rcode,
+    ) -> RateDecision {
+        let (Some(responses), Some(failures)) = (self.responses, self.failures) else {
+            return RateDecision::Within;
+        };
+        match question.split_last_chunk::<4>() {
+            Some((name, &[high, low, _, _])) if rcode == Rcode::NOERROR => {
+                let kind = 3 | u64::from(u16::from_be_bytes([high, low])) << 16;
+                self.take(now, self.bucket(address, self.key.hash(name), kind), responses)
+            }
+            _ => self.take(now, self.bucket(address, 0, 4 | u64::from(rcode.0) << 16), failures),
+        }
+    }
+
+    /// The key of a bucket.
+    #[inline]
+    fn bucket(&self, address: Ipv6Addr, name: u64, kind: u64) -> u64 {
+        let network = self.key.hash_number(network_of(address));
+        self.key.hash_number(u128::from(network) << 64 | u128::from(name ^ kind.rotate_left(40)))
+    }
+
+    /// Takes a token out of a bucket.
+    #[inline]
+    fn take(&mut self, now: Instant, key: u64, pace: Pace) -> RateDecision {
+        let sets = (self.sets.len() - SET) / SET;
+        let at = self.first + (key as usize & (sets - 1)) * SET;
+        let Some(set) = self.sets[at..].first_chunk_mut::<SET>() else { return RateDecision::Within };
+        let way = match (0..WAYS).find(|&way| set[way] == key) {
+            Some(way) => way,
+            None => {
+                let least = (0..WAYS).min_by_key(|&way| set[WAYS + way]).unwrap_or(0);
+                (set[least], set[WAYS + least]) = (key, 0);
+                least
+            }
+        };
+        let full = &mut set[WAYS + way];
+        let slipped = *full & SLIPPED;
+        let owed_ns = (*full & !SLIPPED).saturating_sub(now.0);
+        if owed_ns <= pace.burst_ns {
+            *full = (now.0 + owed_ns + pace.interval_ns) & !SLIPPED | slipped;
+            return RateDecision::Within;
+        }
+        *full ^= SLIPPED;
+        if slipped == 0 { RateDecision::Beyond } else { RateDecision::Slip }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::time::Span;
+
+    const START: Instant = Instant(5_000_000_000);
+
+    fn rates(queries: u32, responses: u32) -> Rates {
+        let mut rates = Rates::new(HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]));
+        rates.configure(queries, responses);
+        rates
+    }
+
+    fn address(text: &str) -> Ipv6Addr {
+        text.parse().unwrap()
+    }
+
+    /// How many of so many questions, evenly spread over so many seconds, are within.
+    fn within(rates: &mut Rates, from: Ipv6Addr, count: u64, seconds: u64) -> u64 {
+        let at = |number: u64| START + Span(number * seconds * 1_000_000_000 / count);
+        (0..count).filter(|&number| rates.query(at(number), from, false) == RateDecision::Within).count()
+            as u64
+    }
+
+    #[test]
+    fn without_limits_everything_is_within_and_no_memory_is_touched() {
+        let mut rates = rates(0, 0);
+        assert_eq!(within(&mut rates, address("2001:db8::1"), 10_000, 1), 10_000);
+        assert_eq!(
+            rates.response(START, address("::1"), b"\0\0\x01\0\x01", Rcode::NOERROR),
+            RateDecision::Within
+        );
+        assert!(rates.sets.iter().all(|&number| number == 0));
+    }
+
+    #[test]
+    fn a_network_gets_a_seconds_worth_at_once_and_then_its_rate() {
+        // 20 at once, and 20 in each of 10 seconds. The time of the last token falls on the very end.
+        let got = within(&mut rates(20, 0), address("2001:db8::1"), 5_000, 10);
+        assert!((219..=220).contains(&got), "{got}");
+        // Whoever stays below is never limited.
+        assert_eq!(within(&mut rates(20, 0), address("2001:db8::1"), 190, 10), 190);
+    }
+
+    #[test]
+    fn workers_share_the_rate_but_not_the_burst() {
+        let mut rates = rates(20, 0);
+        rates.share(4);
+        let got = within(&mut rates, address("2001:db8::1"), 5_000, 10);
+        assert!((69..=70).contains(&got), "20 + 10 x 20 / 4, not {got}");
+    }
+
+    #[test]
+    fn of_what_is_beyond_every_second_slips_however_fast_it_comes() {
+        let mut rates = rates(1, 0);
+        let from = address(
+            "198.51.100.1".parse::<std::net::Ipv4Addr>().unwrap().to_ipv6_mapped().to_string().as_str(),
+        );
+        // Twice the rate: every second one is beyond, and every second of these slips all the same.
+        let verdicts: Vec<_> =
+            (0..9).map(|half| rates.query(START + Span::from_millis(500 * half), from, false)).collect();
+        use RateDecision::{Beyond, Slip, Within};
+        assert_eq!(verdicts, [Within, Beyond, Within, Slip, Within, Beyond, Within, Slip, Within]);
+    }
+
+    #[test]
+    fn who_is_proven_to_be_there_has_a_bucket_of_his_own() {
+        let mut rates = rates(3, 0);
+        let victim = address("2001:db8::1");
+        assert_eq!(within(&mut rates, victim, 1_000, 1), 5);
+        assert_eq!(rates.query(START, victim, true), RateDecision::Within);
+    }
+
+    #[test]
+    fn answers_count_by_question_and_failures_by_rcode() {
+        let mut rates = rates(0, 2);
+        let from = address("2001:db8::1");
+        let mut takes = |question: &[u8], rcode| {
+            (0..10).filter(|_| rates.response(START, from, question, rcode) == RateDecision::Within).count()
+        };
+        assert_eq!(takes(b"\x01a\0\0\x1c\0\x01", Rcode::NOERROR), 2);
+        assert_eq!(takes(b"\x01A\0\0\x1c\0\x01", Rcode::NOERROR), 0, "letter case makes no other name");
+        assert_eq!(takes(b"\x01a\0\0\x01\0\x01", Rcode::NOERROR), 2, "another type");
+        assert_eq!(takes(b"\x01b\0\0\x1c\0\x01", Rcode::NOERROR), 2, "another name");
+        assert_eq!(takes(b"\x01a\0\0\x1c\0\x01", Rcode::NXDOMAIN), 2);
+        assert_eq!(takes(b"\x01b\0\0\x1c\0\x01", Rcode::NXDOMAIN), 0, "whatever the name");
+        assert_eq!(takes(b"\x01b\0\0\x1c\0\x01", Rcode::SERVFAIL), 2, "another failure");
+        assert_eq!(takes(b"", Rcode::FORMERR), 2, "a question that could not be read");
+    }
+
+    #[test]
+    fn a_million_networks_beyond_their_limit_take_nothing_from_those_below_it() {
+        const NETWORKS: u64 = 1 << 20;
+        const ASKED_BY_EACH: u64 = 6;
+        const MODEST: u64 = 1_000;
+        let mut rates = rates(2, 0);
+        let octets = size_of_val(&*rates.sets);
+        let network = |number: u64| Ipv6Addr::from(u128::from(number) << 64);
+        let mut beyond = 0;
+        // Within one second, each of the many three times what it may in that second, and all of these at once.
+        for number in 0..NETWORKS {
+            let now = START + Span(number * 1_000_000_000 / NETWORKS);
+            for _ in 0..ASKED_BY_EACH {
+                beyond += u64::from(rates.query(now, network(number), false) != RateDecision::Within);
+            }
+            if number % (NETWORKS / MODEST) == 0 {
+                // One of a thousand others that ask once.
+                let modest = network(NETWORKS + number);
+                assert_eq!(rates.query(now, modest, false), RateDecision::Within, "{number}");
+            }
+        }
+        // Whoever asks all at once is limited, though the table has room for an eighth of them only.
+        assert_eq!(beyond, NETWORKS * (ASKED_BY_EACH - 2));
+        assert_eq!(size_of_val(&*rates.sets), octets);
+        assert!((octets as u64) < NETWORKS * 16 / 7, "{octets}");
+    }
+
+    #[test]
+    fn a_flood_of_forged_sources_lifts_no_limit_and_lowers_none() {
+        let mut rates = rates(10, 0);
+        let greedy = address("2001:db8:bad::1");
+        let modest = address("2001:db8:c::1");
+        let (mut greedy_asked, mut greedy_within) = (0, 0);
+        let (mut modest_asked, mut modest_within) = (0, 0);
+        let seconds = 2u64;
+        // In the tenth of a second for which a bucket matters, as many others as the table has room for, twice over.
+        let others = 2 * RATES as u64 * 10;
+        for number in 0..others * seconds {
+            let now = START + Span(number * 1_000_000_000 / others);
+            rates.query(now, Ipv6Addr::from(u128::from(number) << 64), false);
+            if number % 4096 == 0 {
+                greedy_asked += 1;
+                greedy_within += u64::from(rates.query(now, greedy, false) == RateDecision::Within);
+            }
+            if number % (others / 5) == 0 {
+                modest_asked += 1;
+                modest_within += u64::from(rates.query(now, modest, false) == RateDecision::Within);
+            }
+        }
+        assert_eq!(modest_within, modest_asked);
+        assert!(greedy_within <= 10 * (seconds + 1) && greedy_asked > 10 * greedy_within, "{greedy_within}");
+    }
+}

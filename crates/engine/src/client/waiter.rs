@@ -1,0 +1,241 @@
+//! Client questions that wait for an upstream.
+
+use crate::answer::builder::{Asker, RequestorEdns};
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::interface::{Carrier, Client};
+use crate::limits::MESSAGE;
+use crate::message::client_subnet::Subnet;
+use crate::message::cookie::Cookie;
+use crate::resolve::rpz::UNDECIDED;
+use crate::upstream::in_flight::{Question, Wishes};
+use core::net::Ipv6Addr;
+use wire::header::Flags;
+use wire::{Class, Type};
+
+/// Octets of the longest question: a name, a type, a class.
+pub const QUESTION: usize = 255 + 4;
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stage {
+    /// The answer to the very question; it is passed on.
+    #[default]
+    Direct,
+    /// The AAAA leg of a synthesis.
+    Aaaa,
+    /// The A leg.
+    A,
+    /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
+    Basis,
+    /// The AAAA answer that nobody has validated, after a failure that may mean a bogus one (`doubt.rs`).
+    Unchecked,
+}
+
+/// Why the A leg is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Cause {
+    /// The AAAA answer was empty.
+    #[default]
+    NoData,
+    /// All AAAA records were excluded.
+    Excluded,
+    /// A rule ignores the AAAA records.
+    Ignored,
+    /// The AAAA leg failed with an RCODE.
+    Error,
+    /// The AAAA leg was not answered.
+    Timeout,
+}
+
+/// What a client got out of the cache so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Recalled {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Data.
+    Positive,
+    /// That there is nothing.
+    Negative,
+    /// Addresses, out of which others were made.
+    Synthesized,
+    /// That a question failed.
+    Failure,
+    /// Data that have expired.
+    Stale,
+}
+
+/// One client question.
+#[derive(Clone)]
+pub struct Waiter {
+    pub client: Client,
+    pub arrived: Instant,
+    /// Until when it is worth an answer over UDP.
+    pub useful_until: Instant,
+    /// The flight that it waits for, and its neighbours there.
+    pub flight: Index,
+    pub next: Index,
+    pub previous: Index,
+    /// The A flight that it holds while the AAAA leg is not decided.
+    pub second: Index,
+    /// Its network's entry in the ledger, and its neighbours there: older and newer.
+    pub holder: Index,
+    pub older: Index,
+    pub newer: Index,
+    /// The chain that it follows beyond what one reply told.
+    pub chain: Index,
+    pub id: u16,
+    pub flags: Flags,
+    pub edns: Option<RequestorEdns>,
+    pub wishes: Wishes,
+    /// The client subnet that goes with what is asked for it.
+    pub subnet: Option<Subnet>,
+    /// For how many bits of the client subnet the answer counts: the most that any reply said that it rests on. What is
+    /// made of two legs counts only where both do, and RFC 7871 section 7.2.1 has the longest of several RRsets too.
+    pub scope: u8,
+    /// The cookie for its answer.
+    pub cookie: Option<Cookie>,
+    pub stage: Stage,
+    pub cause: Cause,
+    /// The rule of a response policy zone that decides.
+    pub policy: u32,
+    /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
+    pub negative_ttl: Option<u32>,
+    pub secure: bool,
+    /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
+    pub doubtful: bool,
+    /// What it got out of the cache, and whether it had to wait for an upstream.
+    pub recalled: Recalled,
+    pub missed: bool,
+    /// There are expired data of what it waits for.
+    pub has_stale: bool,
+    /// It has waited long enough.
+    pub impatient: bool,
+    /// Keyed hash of the name asked.
+    pub hash: u64,
+    pub question_len: u16,
+    pub question: [u8; QUESTION],
+}
+
+impl Default for Waiter {
+    fn default() -> Waiter {
+        Waiter {
+            client: Client {
+                address: Ipv6Addr::UNSPECIFIED,
+                local: Ipv6Addr::UNSPECIFIED,
+                port: 0,
+                listener: 0,
+                scope: 0,
+                stream: 0,
+                carrier: Carrier::Udp,
+                hop: None,
+            },
+            arrived: Instant(0),
+            useful_until: Instant(0),
+            flight: NONE,
+            next: NONE,
+            previous: NONE,
+            second: NONE,
+            holder: NONE,
+            older: NONE,
+            newer: NONE,
+            chain: NONE,
+            id: 0,
+            flags: Flags(0),
+            edns: None,
+            wishes: Wishes::default(),
+            subnet: None,
+            scope: 0,
+            cookie: None,
+            stage: Stage::Direct,
+            cause: Cause::NoData,
+            policy: UNDECIDED,
+            negative_ttl: None,
+            secure: false,
+            doubtful: false,
+            recalled: Recalled::Nothing,
+            missed: false,
+            has_stale: false,
+            impatient: false,
+            hash: 0,
+            question_len: 0,
+            question: [0; QUESTION],
+        }
+    }
+}
+
+impl Waiter {
+    /// The name asked, as the client wrote it.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.question[..self.question_len as usize - 4]
+    }
+
+    /// The question section, as the client wrote it.
+    #[inline]
+    pub fn question(&self) -> &[u8] {
+        &self.question[..self.question_len as usize]
+    }
+
+    /// The type and the class that the client asks for.
+    pub fn asks_for(&self) -> (Type, Class) {
+        let asked = self.question();
+        let [t0, t1, c0, c1] = [4, 3, 2, 1].map(|back| asked[asked.len() - back]);
+        (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
+    }
+
+    /// The question as it came, whatever is asked for it now.
+    #[inline]
+    pub fn as_question(&self) -> Question<'_> {
+        let (qtype, class) = self.asks_for();
+        Question {
+            name: self.name(),
+            hash: self.hash,
+            qtype,
+            class,
+            wishes: self.wishes,
+            subnet: self.subnet.as_ref(),
+        }
+    }
+
+    /// The bits with which an upstream is asked for a type.
+    #[inline]
+    pub fn wishes_for(&self, qtype: Type) -> Wishes {
+        let unchecked = self.stage == Stage::Unchecked && qtype == Type::AAAA;
+        self.wishes.with(Wishes::CD, unchecked)
+    }
+
+    /// Whether everything that it got so far came out of the cache.
+    #[inline]
+    pub fn is_all_recalled(&self) -> bool {
+        self.recalled != Recalled::Nothing && !self.missed
+    }
+
+    /// What an answer needs to know of the question.
+    #[inline]
+    pub fn asker(&self, own_size: u16) -> Asker<'_> {
+        Asker {
+            id: self.id,
+            flags: self.flags,
+            question: self.question(),
+            edns: self.edns,
+            subnet: self.subnet.as_ref(),
+            scope: self.scope,
+            cookie: self.cookie.as_ref(),
+            limit: answer_limit(self.client.carrier, self.edns, own_size),
+            own_size,
+        }
+    }
+}
+
+/// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
+/// 512 are read as 512), and never more than our own bound.
+#[inline]
+pub fn answer_limit(carrier: Carrier, edns: Option<RequestorEdns>, own_size: u16) -> usize {
+    match (carrier, edns) {
+        (Carrier::Tcp, _) => MESSAGE,
+        (Carrier::Udp, None) => 512,
+        (Carrier::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
+    }
+}

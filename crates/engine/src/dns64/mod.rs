@@ -1,0 +1,10 @@
+//! DNS64 itself (RFC 6147 section 5, RFC 6052): configuration, rules, the decision about an AAAA reply, and the embedding
+//! of IPv4 addresses.
+//!
+//! All functions are pure. Nothing here knows waiters, upstreams or the cache.
+//!
+//! Read `decision.rs` first: it holds RFC 6147 sections 5.1.1 to 5.1.4 as one function.
+
+pub(crate) mod embed;
+pub(crate) mod prefix_table;
+pub mod rules;

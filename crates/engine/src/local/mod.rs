@@ -1,0 +1,8 @@
+//! Answers from local knowledge: records and blocked names of the configuration, and special-use names under `arpa`.
+//!
+//! Nothing here knows waiters, upstreams or the cache. `resolve/lookup.rs` decides when these answers apply.
+//!
+//! Read `local_data.rs` first, then `special_use.rs` (RFC 8880, RFC 6147 section 5.3.1).
+
+pub mod local_data;
+pub(crate) mod special_use;

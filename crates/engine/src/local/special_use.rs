@@ -1,0 +1,357 @@
+//! Names under `arpa` that are answered here, whatever the upstreams do, and never asked there: `ipv4only.arpa` with the
+//! two reverse names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
+
+use crate::answer::builder::{Asker, Page, Written};
+use crate::counters::Counter;
+use crate::dns64::rules::PREFIXES;
+use crate::settings::{Dns64, Reverse, Settings};
+use core::net::Ipv6Addr;
+use pref64::Pref64;
+use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
+use wire::header::Flags;
+use wire::{Builder, Class, Name, Rcode, Section, Type};
+
+/// TTL of everything that is answered here, in seconds: long enough to be kept, and after an hour clients know of another
+/// prefix (RFC 7050 section 3 has them ask again when the TTL ends).
+//= RFC 7050 section 4: requirement 41
+const TTL: u32 = 3600;
+
+/// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
+const ALIAS_TTL: u32 = 600;
+
+/// Serial, refresh, retry and expire of the zones, which nobody transfers.
+const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
+
+/// The end of every name that may be ours.
+const ARPA: &[u8; 6] = b"\x04arpa\x00";
+const IP6_ARPA: &[u8; 10] = b"\x03ip6\x04arpa\x00";
+
+/// The zone of RFC 8880 section 7.1, and those of section 7.2.
+const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+//= RFC 8880 section 7.2: requirement 49
+const IPV4ONLY_REVERSE: [&[u8]; 2] =
+    [b"\x03170\x010\x010\x03192\x07in-addr\x04arpa\x00", b"\x03171\x010\x010\x03192\x07in-addr\x04arpa\x00"];
+
+/// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
+const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
+
+/// Labels of a name of 255 octets.
+const LABELS: usize = 128;
+
+/// Nibbles of an address.
+const NIBBLES: usize = 32;
+
+/// What is done with a question.
+pub enum SpecialUse<'s> {
+    /// It is none of ours.
+    Ordinary,
+    /// It is answered at once.
+    Here(Here<'s>),
+    /// The name is an alias of the reverse name of this IPv4 address, which is asked upstream.
+    Alias([u8; 4]),
+}
+
+/// An answer out of a zone of our own.
+pub struct Here<'s> {
+    /// What it counts as.
+    pub counter: Counter,
+    data: Data,
+    /// Where the zone's name begins in the question's.
+    apex: usize,
+    client: Ipv6Addr,
+    dns64: &'s Dns64,
+}
+
+/// What the zone has for a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Data {
+    /// The name does not exist.
+    Nobody,
+    /// The name exists, but has no such record.
+    Nothing,
+    A,
+    Aaaa,
+    Soa,
+    Ns,
+    /// The reverse name of one of the addresses of `ipv4only.arpa`.
+    Pointer,
+    /// The alias of an address under a prefix and nothing else.
+    Alias([u8; 4]),
+    /// The alias of one of those reverse names, and the name found there.
+    AliasToPointer([u8; 4]),
+}
+
+/// What is to be done with a client's question for a name, its own or one that an alias has led to.
+#[inline]
+pub fn classify<'s>(
+    settings: &'s Settings,
+    client: Ipv6Addr,
+    name: &[u8],
+    qtype: Type,
+    class: Class,
+) -> SpecialUse<'s> {
+    let is_arpa = name.len() >= ARPA.len() && name[name.len() - ARPA.len()..].eq_ignore_ascii_case(ARPA);
+    if !is_arpa || class != Class::IN { SpecialUse::Ordinary } else { in_arpa(settings, client, name, qtype) }
+}
+
+#[cold]
+fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> SpecialUse<'s> {
+    let dns64 = &settings.dns64;
+    //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
+    //= RFC 7050 section 3: requirement 39; whatever bits are set.
+    let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
+    if knows_ipv4only && let Some((data, zone)) = ipv4only(name, qtype) {
+        return match data {
+            Some(data) => {
+                let counter = Counter::LocalIpv4Only;
+                SpecialUse::Here(Here { counter, data, apex: name.len() - zone, client, dns64 })
+            }
+            None => SpecialUse::Ordinary,
+        };
+    }
+    if dns64.arpa.reverse == Reverse::Off {
+        return SpecialUse::Ordinary;
+    }
+    //= RFC 6147 section 5.3.1: requirement 23
+    let Some(Inside { apex, place }) = inside(dns64, name) else { return SpecialUse::Ordinary };
+    let here = |data| SpecialUse::Here(Here { counter: Counter::LocalReverse, data, apex, client, dns64 });
+    match place {
+        _ if apex == 0 && qtype == Type::SOA => here(Data::Soa),
+        _ if apex == 0 && qtype == Type::NS => here(Data::Ns),
+        _ if apex == 0 => here(Data::Nothing),
+        //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
+        _ if dns64.arpa.reverse == Reverse::Local => here(Data::Nobody),
+        Place::Above => here(Data::Nothing),
+        Place::Below => here(Data::Nobody),
+        Place::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => here(Data::Alias(address)),
+        // Unless the configuration says something of the name that it leads to.
+        Place::Address(address)
+            if knows_ipv4only
+                && WELL_KNOWN.contains(&address)
+                && !settings.own.has_records(InAddr::new(address).wire()) =>
+        {
+            here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
+        }
+        //= RFC 6147 section 5.3.1: requirements 21, 22; option 2.
+        Place::Address(address) => SpecialUse::Alias(address),
+    }
+}
+
+/// RFC 8880 sections 7.1 and 7.2: what a name has that is special there, and how long the name of its zone is. No data:
+/// it is resolved as usual all the same.
+fn ipv4only(name: &[u8], qtype: Type) -> Option<(Option<Data>, usize)> {
+    let is_forward = wire::is_at_or_below(name, IPV4ONLY);
+    let zone = if is_forward {
+        IPV4ONLY
+    } else {
+        IPV4ONLY_REVERSE.into_iter().find(|zone| wire::is_at_or_below(name, zone))?
+    };
+    let data = if name.len() > zone.len() {
+        //= RFC 8880 section 7.1: requirement 47
+        Data::Nobody
+    } else {
+        match qtype {
+            //= RFC 8880 section 7.1: requirement 45; the delegation is unsigned, and a validator must be able to see that.
+            Type::DS => return Some((None, zone.len())),
+            //= RFC 8880 section 7.1: requirement 46
+            Type::A | Type::ANY if is_forward => Data::A,
+            Type::AAAA if is_forward => Data::Aaaa,
+            Type::PTR | Type::ANY if !is_forward => Data::Pointer,
+            _ => Data::Nothing,
+        }
+    };
+    Some((Some(data), zone.len()))
+}
+
+/// A name under the reverse name of a prefix.
+struct Inside {
+    /// Where the prefix's name begins.
+    apex: usize,
+    place: Place,
+}
+
+enum Place {
+    /// The name of an address, and of the IPv4 address in it.
+    Address([u8; 4]),
+    /// Fewer nibbles than an address has: names exist below it.
+    Above,
+    /// Below the name of an address, or with a label that is no nibble.
+    Below,
+}
+
+/// Where a name stands under the longest of the prefixes that it is under; none: under none.
+fn inside(dns64: &Dns64, name: &[u8]) -> Option<Inside> {
+    let (mut starts, mut labels, mut at) = ([0u8; LABELS], 0, 0);
+    while name[at] != 0 {
+        starts[labels] = at as u8;
+        labels += 1;
+        at += 1 + usize::from(name[at]);
+    }
+    // Without the two labels of the zone.
+    let labels = labels.checked_sub(2)?;
+    let zone = usize::from(starts[labels]);
+    if !name[zone..].eq_ignore_ascii_case(IP6_ARPA) {
+        return None;
+    }
+    let (mut bits, mut nibbles) = (0u128, 0);
+    for &start in starts[..labels].iter().rev().take(NIBBLES) {
+        let start = usize::from(start);
+        let digit = if name[start] == 1 { (name[start + 1] as char).to_digit(16) } else { None };
+        let Some(digit) = digit else { break };
+        bits = bits << 4 | u128::from(digit);
+        nibbles += 1;
+    }
+    if nibbles == 0 {
+        return None;
+    }
+    let address = (bits << (4 * (NIBBLES - nibbles))).to_be_bytes();
+    let is_under = |prefix: &&Pref64| usize::from(prefix.length()) <= 4 * nibbles && prefix.contains(address);
+    //= RFC 6147 section 5.3.1: requirement 20; the well-known prefix too, whether it is in use or not.
+    let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).filter(is_under);
+    let longest = general.chain(dns64.rules.longest_prefix_of(address, 4 * nibbles));
+    let prefix = longest.max_by_key(|prefix| prefix.length())?;
+    let place = match prefix.extract(address) {
+        Some(v4) if labels == NIBBLES && nibbles == NIBBLES => Place::Address(v4),
+        _ if labels > nibbles => Place::Below,
+        _ => Place::Above,
+    };
+    Some(Inside { apex: usize::from(starts[labels - usize::from(prefix.length()) / 4]), place })
+}
+
+impl Here<'_> {
+    /// All prefixes that the client may be given addresses of: the general ones first, then those of rules for some names
+    /// and addresses.
+    fn prefixes(&self) -> Vec<Pref64> {
+        let mut special = Vec::new();
+        let mut general = &self.dns64.prefixes;
+        for rule in self.dns64.rules.telling(self.client) {
+            if rule.is_general() {
+                // No later one is asked.
+                general = &rule.prefixes;
+                break;
+            }
+            special.extend(rule.prefixes.iter().copied());
+        }
+        let mut prefixes: Vec<Pref64> = Vec::new();
+        for prefix in general.iter().copied().chain(special) {
+            if prefixes.len() < PREFIXES && !prefixes.contains(&prefix) {
+                prefixes.push(prefix);
+            }
+        }
+        prefixes
+    }
+
+    /// Writes the answer about a name; `before` are the replies whose aliases led to it. AA is set, as we are the
+    /// authority here (RFC 8880 section 7.1, item 4), but it speaks for the first name alone (RFC 1035 section 4.1.1).
+    pub fn write<'m>(
+        &self,
+        frame: &mut [u8],
+        asker: &Asker<'_>,
+        name: &'m [u8],
+        before: &'m [Vec<u8>],
+    ) -> Written {
+        let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let flags = asker.flags(rcode, false);
+        let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
+        let mut page = Page::start(frame, asker, flags, None);
+        page.lead(before);
+        page.begin_rrset();
+        let (Some(owner), Some(apex)) = (Name::from_wire(name), Name::from_wire(&name[self.apex..])) else {
+            return page.finish(asker, Rcode::SERVFAIL, None);
+        };
+        let arpa = &self.dns64.arpa;
+        match self.data {
+            // RFC 2308 section 3.
+            Data::Nobody | Data::Nothing => {
+                page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+            }
+            Data::A => {
+                for address in WELL_KNOWN {
+                    page.record(Section::Answer, owner, Type::A, TTL, &address);
+                }
+            }
+            //= RFC 7050 section 3: requirement 40; whatever is left out elsewhere, clients learn the prefixes so.
+            Data::Aaaa => {
+                let prefixes = self.prefixes();
+                if prefixes.is_empty() {
+                    page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+                }
+                for address in WELL_KNOWN {
+                    for prefix in &prefixes {
+                        page.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));
+                    }
+                }
+            }
+            Data::Soa => page.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA])),
+            Data::Ns => page.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
+            Data::Pointer => page.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
+            Data::Alias(address) | Data::AliasToPointer(address) => {
+                let target = InAddr::new(address);
+                page.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
+                if let (Data::AliasToPointer(_), Some(target)) = (self.data, Name::from_wire(target.wire())) {
+                    page.begin_rrset();
+                    page.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
+                }
+            }
+        }
+        page.finish(asker, rcode, None)
+    }
+}
+
+/// Octets of the SOA's RDATA: two names and five numbers.
+pub const SOA: usize = 2 * 255 + 5 * 4;
+
+/// RDATA of the SOA of our zones, with this MINIMUM.
+pub fn soa<'r>(arpa: &crate::settings::Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
+    let mut at = 0;
+    for name in [&arpa.server, &arpa.contact] {
+        room[at..at + name.len()].copy_from_slice(name);
+        at += name.len();
+    }
+    for timer in SOA_TIMERS.into_iter().chain([minimum]) {
+        room[at..at + 4].copy_from_slice(&timer.to_be_bytes());
+        at += 4;
+    }
+    &room[..at]
+}
+
+/// The reverse name of an IPv4 address in wire form.
+#[derive(Clone, Copy)]
+pub struct InAddr {
+    octets: [u8; IN_ADDR_NAME_MAX],
+    length: usize,
+}
+
+impl InAddr {
+    fn new(address: [u8; 4]) -> InAddr {
+        let mut octets = [0; IN_ADDR_NAME_MAX];
+        let length = write_in_addr(address, &mut octets);
+        InAddr { octets, length }
+    }
+
+    /// The name.
+    pub fn wire(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+/// A reverse name under a prefix as the alias that it is.
+pub struct Alias {
+    /// The reverse name of the IPv4 address.
+    pub target: InAddr,
+    /// The reply that an upstream would have given: the question's name is an alias of the target.
+    pub reply: Vec<u8>,
+}
+
+/// Makes the name of a question an alias of the reverse name of `address`. None: the question is none.
+pub fn alias(question: &[u8], address: [u8; 4]) -> Option<Alias> {
+    let target = InAddr::new(address);
+    // The question, an owner that points to it, ten octets, the target.
+    let mut reply = vec![0; wire::HEADER + question.len() + 12 + target.length];
+    let owner = Name::from_wire(&question[..question.len().checked_sub(4)?])?;
+    let limit = reply.len();
+    let mut builder = Builder::new(&mut reply, limit, 0, Flags(0).with(Flags::QR), question)?;
+    builder.record(Section::Answer, owner, Type::CNAME, Class::IN, ALIAS_TTL, target.wire()).ok()?;
+    builder.finish();
+    Some(Alias { target, reply })
+}

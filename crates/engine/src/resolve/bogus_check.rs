@@ -1,0 +1,108 @@
+//! A failure of the AAAA leg that may mean a bogus answer, which must never be papered over with A records (RFC 6147 section
+//! 5.5 (2)), or a dead server, where the A leg decides (section 5.1.2).
+//!
+//! Upstreams that say why (RFC 8914) are believed. Of the others it is found out by asking without validation, CD set (RFC
+//! 4035 section 3.2.2), while the A leg is asked as well:
+//!
+//! ```text
+//! AAAA -> SERVFAIL -> AAAA with CD -> also fails: nothing to validate, a dead server      -> the A leg decides
+//!                                  -> is answered -> AAAA once more -> SERVFAIL: bogus    -> SERVFAIL
+//!                                                                   -> whatever comes now -> as if it had come at first
+//! ```
+//!
+//! The last question tells a bogus answer from a server that failed for a moment. So a failure costs one question more and
+//! no time if the A leg takes as long; a bogus answer costs two. With `dnssec = "off"` nobody is trusted to have validated,
+//! and where `on-failure` passes failures on, nothing is at stake: neither is doubted.
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::client::waiter::{Cause, Stage};
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::event::Note;
+use crate::interface::Outbox;
+use crate::settings::{Dnssec, OnFailure};
+use crate::upstream::in_flight::Wishes;
+use crate::upstream::receive::{Outcome, may_be_bogus};
+use wire::{Message, Rcode, Type, ede};
+
+impl Engine {
+    /// Whether a failure may hide a bogus answer.
+    pub(crate) fn may_doubt(&self, message: &Message<'_>) -> bool {
+        let dns64 = &self.settings.dns64;
+        dns64.dnssec == Dnssec::Trust
+            && dns64.on_failure.servfail == OnFailure::Synthesize
+            && may_be_bogus(message)
+    }
+
+    /// The AAAA leg of a client has failed, and nobody says why. Returns the reason to go on with the A leg; none: the
+    /// client waits, or has its answer.
+    pub(crate) fn doubt(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> Option<Cause> {
+        let state = &mut self.waiters[waiter];
+        // Nobody has validated for a client that asks with CD.
+        if state.wishes.has(Wishes::CD) {
+            return Some(Cause::Error);
+        }
+        if state.doubtful {
+            self.counters.count(Counter::NotSynthesizedBogus);
+            self.remember_bogus(waiter);
+            out.note(|| Note::Passed(Counter::NotSynthesizedBogus));
+            //= RFC 6147 section 5.5: requirement 29
+            self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
+            return None;
+        }
+        out.note(|| Note::Doubts);
+        state.stage = Stage::Unchecked;
+        if state.second == NONE {
+            self.ask_second(waiter, now, out);
+        }
+        self.counters.count(Counter::Doubts);
+        self.wait_for_aaaa(waiter, now, out);
+        None
+    }
+
+    /// The AAAA leg was asked without validation.
+    pub(crate) fn after_unchecked(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        out.note(|| self.leg_note(waiter, outcome));
+        match outcome {
+            // What has expired shows that somebody answered once, not that anybody does now.
+            Outcome::Reply(message, _) if is_stale(message) => {
+                self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
+            }
+            Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
+                out.note(|| Note::AsksAgain);
+                let state = &mut self.waiters[waiter];
+                state.stage = Stage::Aaaa;
+                state.doubtful = true;
+                self.wait_for_aaaa(waiter, now, out);
+            }
+            _ => self.decide_by_a(waiter, Cause::Error, outcome, now, out),
+        }
+    }
+
+    fn wait_for_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        // To ask once more means to ask: what is kept is the failure that is in doubt.
+        self.waiters[waiter].has_stale = false;
+        if self.waiters[waiter].stage == Stage::Unchecked && self.answer_recalled(waiter, now, out) {
+            return;
+        }
+        match self.flight_for(waiter, Type::AAAA, now, out) {
+            Some(flight) => self.join(flight, waiter),
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
+        }
+    }
+}
+
+/// Whether a reply is made of expired data, ours or the upstream's (RFC 8914 sections 4.4 and 4.20).
+fn is_stale(message: &Message<'_>) -> bool {
+    message.opt().is_some_and(|opt| {
+        let mut codes = opt.ede().map(|(code, _)| code);
+        codes.any(|code| matches!(code, ede::STALE | ede::STALE_NXDOMAIN))
+    })
+}

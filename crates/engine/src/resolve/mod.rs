@@ -1,0 +1,13 @@
+//! Resolution of an admitted query: lookup order, the AAAA and A legs, CNAME chase, RPZ, cache, and completion of a question
+//! in flight.
+//!
+//! The parts below (client, cache, upstream, local, rpz) do not know each other; here they meet.
+//!
+//! Read `a.rs` first.
+
+pub(crate) mod a;
+pub(crate) mod bogus_check;
+pub(crate) mod from_cache;
+pub(crate) mod lookup;
+pub(crate) mod rpz;
+pub(crate) mod to_cache;

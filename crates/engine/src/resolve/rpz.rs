@@ -1,0 +1,317 @@
+//! Response policy zones at work: a rule takes the place of what an upstream would have said, or of what it did say.
+//! `policy.rs` says which rule.
+//!
+//! One rule decides a question, with all its legs and the whole way that it leads (draft-vixie-dnsop-dns-rpz-00 section
+//! 5.1). Data of a zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::client::waiter::{QUESTION, Stage};
+use crate::counters::Counter;
+use crate::engine::{Engine, Exit};
+use crate::event::Note;
+use crate::interface::{Carrier, Outbox};
+use crate::local::local_data::{answer_records, deny};
+use crate::message::cname_chain::Chain;
+use crate::rpz::table::{Action, ReplyAddresses, ResponsePolicy};
+use crate::settings::Arpa;
+use crate::upstream::receive::Outcome;
+use crate::{answer::builder as answer, local::local_data as own};
+use wire::header::Flags;
+use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
+
+/// In the place of a rule's number: none has been found yet.
+pub const UNDECIDED: u32 = u32::MAX;
+
+/// In the place of a rule's number: no rule counts any more.
+pub const EXEMPT: u32 = u32::MAX - 1;
+
+/// A reply that a rule changes, from one of the names of its chain on.
+#[derive(Clone, Copy)]
+struct From<'m, 'a> {
+    message: &'m Message<'a>,
+    chain: &'m Chain<'a>,
+    place: usize,
+}
+
+impl Engine {
+    /// Before a leg is asked: whether a rule answers it. False: nobody but an upstream can.
+    pub(crate) fn answer_by_policy(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        let state = &self.waiters[waiter];
+        match state.policy {
+            EXEMPT => return false,
+            UNDECIDED => {}
+            rule => return self.answer_from(waiter, rule, now, out),
+        }
+        let (leg, policy) = (self.leg(waiter), &self.settings.policy);
+        if !leg.is_ours() {
+            return false;
+        }
+        let client = (state.chain == NONE).then_some(state.client.address);
+        match policy.of_question(client, leg.name) {
+            Some(hit) if !policy.is_open(hit, leg.qtype) => self.enforce(waiter, hit.rule, None, now, out),
+            _ => false,
+        }
+    }
+
+    /// After a leg was answered, or was not: whether a rule has taken over.
+    #[inline]
+    pub(crate) fn police(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        // What nobody has validated is not what a client will be told.
+        !self.settings.policy.is_empty()
+            && self.waiters[waiter].policy == UNDECIDED
+            && self.waiters[waiter].stage != Stage::Unchecked
+            && self.police_reply(waiter, outcome, now, out)
+    }
+
+    fn police_reply(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let state = &self.waiters[waiter];
+        let leg = self.leg(waiter);
+        if !leg.is_ours() {
+            return false;
+        }
+        let (policy, dns64) = (&self.settings.policy, &self.settings.dns64);
+        let client = (state.chain == NONE).then_some(state.client.address);
+        let Outcome::Reply(message, chain) = *outcome else {
+            // What was left open is settled: there is no answer that another rule could apply to.
+            let hit = policy.of_question(client, leg.name);
+            return hit.is_some_and(|hit| self.enforce(waiter, hit.rule, None, now, out));
+        };
+        let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));
+        let reply = ReplyAddresses {
+            message,
+            chain,
+            dns64,
+            rules: rules.as_ref(),
+            excludes: matches!(state.stage, Stage::Aaaa | Stage::Basis),
+        };
+        let Some((hit, place)) = policy.of_reply(&reply, client) else { return false };
+        self.enforce(waiter, hit.rule, Some(From { message, chain, place }), now, out)
+    }
+
+    /// Does what a rule says. False: it says that nothing shall be done.
+    fn enforce(
+        &mut self,
+        waiter: Index,
+        rule: u32,
+        from: Option<From<'_, '_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let Some((found, _)) = self.settings.policy.rule_of(rule) else { return false };
+        let over_udp = self.waiters[waiter].client.carrier == Carrier::Udp;
+        let (counter, leads_on) = match &found.action {
+            Action::NxDomain => (Counter::FilteredNxDomain, false),
+            Action::NoData => (Counter::FilteredNoData, false),
+            Action::Drop => (Counter::FilteredDrop, false),
+            Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
+            Action::Passthru | Action::TcpOnly => {
+                self.counters.count(Counter::FilteredPassthru);
+                out.note(|| Note::Own(Counter::FilteredPassthru));
+                self.waiters[waiter].policy = EXEMPT;
+                return false;
+            }
+            Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
+        };
+        self.counters.count(counter);
+        out.note(|| Note::Own(counter));
+        if leads_on {
+            self.waiters[waiter].policy = rule;
+            // What was asked ahead is not what the zone says.
+            let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
+            if second != NONE {
+                self.let_go(second);
+            }
+            return match from {
+                Some(from) if from.place > 0 => self.lead_to(waiter, from, now, out),
+                _ => self.answer_from(waiter, rule, now, out),
+            };
+        }
+        if self.waiters[waiter].stage != Stage::Direct {
+            self.counters.count(Counter::NotSynthesizedPolicy);
+        }
+        match counter {
+            Counter::FilteredDrop => self.forget(waiter),
+            Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
+            _ => self.deny_by(waiter, rule, from, now, out),
+        }
+        true
+    }
+
+    /// An empty answer with TC (draft section 3.5).
+    fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        let own_size = self.settings.udp_size;
+        let Engine { waiters, counters, rates, .. } = self;
+        let exit = Exit { counters, rates: Some(rates), now };
+        Engine::respond(waiters, exit, own_size, waiter, out, answer::referral_to_tcp);
+        self.forget(waiter);
+    }
+
+    /// The name does not exist, or has nothing: that is the answer, whatever leg was asked.
+    fn deny_by(
+        &mut self,
+        waiter: Index,
+        rule: u32,
+        from: Option<From<'_, '_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+        let mut room = [0; QUESTION];
+        let question = self.leg(waiter).question(&mut room);
+        let length = self.settings.policy.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
+        match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
+            Some(message) => {
+                let chain = Chain::follow(&message);
+                out.note(|| self.leg_note(waiter, &Outcome::Reply(&message, &chain)));
+                self.pass_on(waiter, &message, &chain, false, now, out);
+            }
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
+        }
+        self.frames.push(frame);
+    }
+
+    /// Goes over to a name that the answer leads to, whose data are those of a rule: what an upstream says ends there.
+    fn lead_to(&mut self, waiter: Index, from: From<'_, '_>, now: Instant, out: &mut impl Outbox) -> bool {
+        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+        let mut room = [0; QUESTION];
+        let leg = self.leg(waiter);
+        let qtype = leg.qtype;
+        let question = leg.question(&mut room);
+        let length = from.way(question, &mut frame);
+        let goes = length.and_then(|length| Message::parse(&frame[..length]).ok()).is_some_and(|message| {
+            let end = from.chain.name(from.place);
+            self.follow(waiter, &message, end, qtype, now, out)
+        });
+        if !goes {
+            self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out);
+        }
+        self.frames.push(frame);
+        true
+    }
+
+    /// Answers a leg with the data of a rule. False: there is no such rule any more.
+    fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
+        let policy = &self.settings.policy;
+        let Some((found, _)) = policy.rule_of(rule) else {
+            self.waiters[waiter].policy = EXEMPT;
+            return false;
+        };
+        let is_alias = match &found.action {
+            Action::Data(records) => records.iter().any(|record| record.rtype == Type::CNAME),
+            _ => true,
+        };
+        let leg = self.leg(waiter);
+        let qtype = leg.qtype;
+        let mut room = [0; QUESTION];
+        let question = leg.question(&mut room);
+        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+        let length = self.settings.policy.data(rule, question, &self.settings.dns64.arpa, &mut frame);
+        if is_alias {
+            // Its target is what it is: no second rule is looked for.
+            self.waiters[waiter].policy = EXEMPT;
+        }
+        match length {
+            Some(length) => self.conclude(waiter, &frame[..length], qtype, now, out),
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
+        }
+        self.frames.push(frame);
+        true
+    }
+}
+
+impl From<'_, '_> {
+    /// Writes the records that lead to the name from which on a rule decides.
+    fn copy_way(&self, builder: &mut Builder<'_>) -> Option<()> {
+        let records = self.message.records(Section::Answer);
+        for record in records.filter(|record| self.chain.leads_to(record, self.place)) {
+            builder.copy(Section::Answer, &record).ok()?;
+        }
+        Some(())
+    }
+
+    /// The reply of an upstream that stops at that name.
+    fn way(&self, question: &[u8], frame: &mut [u8]) -> Option<usize> {
+        let limit = frame.len();
+        let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
+        self.copy_way(&mut builder)?;
+        Some(builder.finish())
+    }
+}
+
+impl ResponsePolicy {
+    /// Writes a reply by which the name does not exist, or has nothing.
+    fn denial(
+        &self,
+        rule: u32,
+        question: &[u8],
+        from: Option<From<'_, '_>>,
+        arpa: &Arpa,
+        frame: &mut [u8],
+    ) -> Option<usize> {
+        let (found, zone) = self.rule_of(rule)?;
+        let rcode = if found.action == Action::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let limit = frame.len();
+        let flags = Flags(0).with(Flags::QR).with_rcode(rcode);
+        let mut builder = Builder::new(frame, limit, 0, flags, question)?;
+        let apex = match from {
+            Some(from) => {
+                from.copy_way(&mut builder)?;
+                from.chain.name(from.place)
+            }
+            None => Name::from_wire(&question[..question.len() - 4])?,
+        };
+        deny(&mut builder, apex, found.ttl, arpa).ok()?;
+        sign(&mut builder, zone, ede::BLOCKED)?;
+        Some(builder.finish())
+    }
+
+    /// Writes a reply with the data of a rule. None: they do not fit, or the alias would be too long for a name.
+    fn data(&self, rule: u32, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<usize> {
+        let (found, zone) = self.rule_of(rule)?;
+        let wire = &question[..question.len().checked_sub(4)?];
+        let qtype = Type(u16::from_be_bytes([question[wire.len()], question[wire.len() + 1]]));
+        let limit = frame.len();
+        let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
+        let owner = Name::from_wire(wire)?;
+        let answered = match &found.action {
+            Action::Data(records) => answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
+            Action::Suffix(suffix) => {
+                // Draft section 3.6: the asterisk stands for the name that was asked.
+                let (mut target, labels) = ([0; 255], wire.len() - 1);
+                let target = target.get_mut(..labels + suffix.len())?;
+                target[..labels].copy_from_slice(&wire[..labels]);
+                target[labels..].copy_from_slice(suffix);
+                let written =
+                    builder.record(Section::Answer, owner, Type::CNAME, Class::IN, found.ttl, target);
+                written.ok()?;
+                true
+            }
+            _ => return None,
+        };
+        // RFC 8914 sections 4.5 and 4.16.
+        sign(&mut builder, zone, if answered { ede::FORGED } else { ede::BLOCKED })?;
+        Some(builder.finish())
+    }
+}
+
+/// Tells whose work a reply is: the SOA of the zone in the additional section (draft section 2), and an extended error.
+fn sign(builder: &mut Builder<'_>, zone: &own::LocalRecord, reason: u16) -> Option<()> {
+    let own::LocalRecord { owner, rtype, ttl, rdata } = zone;
+    let apex = Name::from_wire(owner)?;
+    // Without it the reply is as good, if there is no room.
+    let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);
+    builder.opt(512, 0, 0, false, Some(reason)).ok()
+}

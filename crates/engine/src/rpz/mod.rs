@@ -1,0 +1,8 @@
+//! Response policy zones (RPZ, draft-vixie-dnsop-dns-rpz-00): triggers, precedence, actions, and the replies they make.
+//!
+//! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to queries and replies.
+//!
+//! Read `table.rs` first: triggers and their precedence. `zone_record.rs` turns the records of a zone into rules.
+
+pub mod table;
+pub mod zone_record;

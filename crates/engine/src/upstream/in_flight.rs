@@ -1,0 +1,387 @@
+//! Questions that are asked upstream. Equal questions meet here, so an upstream is asked once however many
+//! clients wait (which also denies the birthday attack, VU#457875).
+
+use crate::base::slab::{Index, NONE, Slab};
+use crate::base::time::Instant;
+use crate::base::timer_wheel::{Hook, Hooks};
+use crate::interface::Link;
+use crate::limits::ATTEMPTS;
+use crate::message::client_subnet::Subnet;
+use wire::{Class, Type};
+
+/// The bits that make two questions for one name and type different ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wishes(u8);
+
+impl Wishes {
+    /// Recursion desired.
+    pub const RD: Wishes = Wishes(1);
+    /// Checking disabled.
+    pub const CD: Wishes = Wishes(2);
+    /// AD in the question: the asker understands AD (RFC 6840 section 5.7).
+    pub const AD: Wishes = Wishes(4);
+    /// DNSSEC OK.
+    pub const DO: Wishes = Wishes(8);
+    /// A probe of a dead server; no client's question joins it.
+    pub const PROBE: Wishes = Wishes(16);
+
+    /// These and those.
+    #[inline]
+    pub const fn with(self, more: Wishes, on: bool) -> Wishes {
+        if on { Wishes(self.0 | more.0) } else { self }
+    }
+
+    /// Those that change what an upstream answers: what is kept for one of them is no answer to another.
+    #[inline]
+    pub const fn kept(self) -> u8 {
+        self.0 & (Wishes::CD.0 | Wishes::AD.0 | Wishes::DO.0)
+    }
+
+    /// Whether all of `some` are among them.
+    #[inline]
+    pub const fn has(self, some: Wishes) -> bool {
+        self.0 & some.0 == some.0
+    }
+}
+
+/// What makes two questions equal.
+#[derive(Clone, Copy)]
+pub struct Question<'a> {
+    /// Name in wire form, any letter case.
+    pub name: &'a [u8],
+    /// Keyed hash of the name.
+    pub hash: u64,
+    /// Type.
+    pub qtype: Type,
+    /// Class.
+    pub class: Class,
+    /// Bits.
+    pub wishes: Wishes,
+    /// Client subnet.
+    pub subnet: Option<&'a Subnet>,
+}
+
+/// One try.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// The link that it went over.
+    pub link: Link,
+    /// Its message ID.
+    pub id: u16,
+    /// The server asked.
+    pub server: u16,
+    /// When.
+    pub sent: Instant,
+    /// The server replied that it failed.
+    pub failed: bool,
+    /// The flight's client subnet went with it.
+    pub with_subnet: bool,
+    /// A cookie went with it.
+    pub with_cookie: bool,
+    /// An OPT record went with it.
+    pub with_opt: bool,
+    /// It repeats one that may still be answered (`repeat.rs`).
+    pub is_repetition: bool,
+}
+
+impl Attempt {
+    /// None.
+    pub const NONE: Attempt = Attempt {
+        link: Link::NOWHERE,
+        id: 0,
+        server: 0,
+        sent: Instant(0),
+        failed: false,
+        with_subnet: false,
+        with_cookie: false,
+        with_opt: false,
+        is_repetition: false,
+    };
+}
+
+/// Where a flight stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FlightState {
+    /// The slot is free.
+    #[default]
+    Free,
+    /// Asked, not answered.
+    Asked,
+    /// Over, and its outcome is kept for clients whose AAAA leg is not decided.
+    Completed,
+}
+
+/// One question on its way.
+pub struct Flight {
+    pub state: FlightState,
+    pub over_tcp: bool,
+    /// The current try could not be sent.
+    pub unsent: bool,
+    /// An upstream did not want the client subnet: it is left out from now on.
+    pub plain: bool,
+    /// The same of the cookie.
+    pub bare: bool,
+    /// The same of the OPT record.
+    pub no_opt: bool,
+    /// Its next try repeats one that is only late (`repeat.rs`).
+    pub repeats: bool,
+    /// It had to wait with some try; its current try is late, and waits on.
+    pub held_back: bool,
+    pub waits_on: bool,
+    /// What came is not for others.
+    pub is_private: bool,
+    /// It was asked with a renewed cookie after BADCOOKIE.
+    pub baked: bool,
+    /// A reply over UDP lacked the cookie.
+    pub doubted: bool,
+    /// Tries so far.
+    pub tries: u8,
+    pub attempts_len: u8,
+    pub wishes: Wishes,
+    pub subnet: Option<Subnet>,
+    /// The scope of the last reply: for how many bits of the client subnet it counts.
+    pub scope: u8,
+    pub name_len: u8,
+    pub qtype: Type,
+    pub class: Class,
+    pub hash: u64,
+    chain: Index,
+    pub hook: Hook,
+    /// When the current try is given up.
+    pub deadline: Instant,
+    /// When the A leg is asked as well (an AAAA question with `lookup = "stagger"`, or whose first try failed).
+    pub stagger: Option<Instant>,
+    /// When clients for whom there are expired data get these (RFC 8767 section 5).
+    pub patience: Option<Instant>,
+    /// First of the clients that wait.
+    pub waiters: Index,
+    /// Clients that wait for another flight and will want the outcome of this one.
+    pub holders: u32,
+    /// The number of the group of upstreams that its name belonged to when it was asked first.
+    pub group: u32,
+    /// How often the cache had been made to forget something by then.
+    pub flushes: u32,
+    /// Number of the kept reply; [`NONE`]: it failed, [`LOST`](crate::upstream::parked_replies::LOST): there was no room.
+    pub held: Index,
+    pub attempts: [Attempt; ATTEMPTS],
+    /// The name as it was sent, letter by letter.
+    pub name: [u8; 256],
+}
+
+impl Default for Flight {
+    fn default() -> Flight {
+        Flight {
+            state: FlightState::Free,
+            over_tcp: false,
+            unsent: false,
+            plain: false,
+            bare: false,
+            no_opt: false,
+            repeats: false,
+            held_back: false,
+            waits_on: false,
+            is_private: false,
+            baked: false,
+            doubted: false,
+            tries: 0,
+            attempts_len: 0,
+            wishes: Wishes::default(),
+            subnet: None,
+            scope: 0,
+            name_len: 0,
+            qtype: Type(0),
+            class: Class(0),
+            hash: 0,
+            chain: NONE,
+            hook: Hook::default(),
+            deadline: Instant(0),
+            stagger: None,
+            patience: None,
+            waiters: NONE,
+            holders: 0,
+            group: 0,
+            flushes: 0,
+            held: NONE,
+            attempts: [Attempt::NONE; ATTEMPTS],
+            name: [0; 256],
+        }
+    }
+}
+
+impl Flight {
+    /// The name as it was sent.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.name[..self.name_len as usize]
+    }
+
+    /// What it asks.
+    #[inline]
+    pub fn question(&self) -> Question<'_> {
+        Question {
+            name: self.name(),
+            hash: self.hash,
+            qtype: self.qtype,
+            class: self.class,
+            wishes: self.wishes,
+            subnet: self.subnet.as_ref(),
+        }
+    }
+
+    /// The tries that may still be answered.
+    #[inline]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts[..self.attempts_len as usize]
+    }
+}
+
+/// All flights, and the table in which equal questions meet.
+pub struct Flights {
+    pub slab: Slab<Flight>,
+    buckets: Box<[Index]>,
+    /// How often the cache was made to forget something.
+    pub flushes: u32,
+    /// How many bits of a product do not choose the bucket.
+    shift: u32,
+}
+
+impl Hooks for Slab<Flight> {
+    #[inline]
+    fn hook(&mut self, index: Index) -> &mut Hook {
+        &mut self[index].hook
+    }
+}
+
+impl Flights {
+    /// Room for `capacity` flights.
+    pub fn new(capacity: usize) -> Flights {
+        let buckets = capacity.next_power_of_two().max(2);
+        Flights {
+            slab: Slab::new(capacity),
+            buckets: vec![NONE; buckets].into(),
+            flushes: 0,
+            shift: u64::BITS - buckets.ilog2(),
+        }
+    }
+
+    /// Whether the cache was made to forget something since a flight was asked first: its reply may be what was meant.
+    #[inline]
+    pub fn is_outrun(&self, index: Index) -> bool {
+        self.slab[index].flushes != self.flushes
+    }
+
+    /// One name may be asked for with all types and classes that there are, so these choose the bucket, too. Multiplied with
+    /// what nobody knows, the hash of the name, they spread (multiply-shift hashing, whose best bits are the highest).
+    #[inline]
+    fn bucket(&self, hash: u64, qtype: Type, class: Class) -> usize {
+        let which = u64::from(class.0) << 17 | u64::from(qtype.0) << 1 | 1;
+        ((hash | 1).wrapping_mul(which) >> self.shift) as usize
+    }
+
+    /// The flight that asks this very question.
+    #[inline]
+    pub fn find(&self, question: &Question<'_>) -> Option<Index> {
+        let mut index = self.buckets[self.bucket(question.hash, question.qtype, question.class)];
+        while index != NONE {
+            let flight = &self.slab[index];
+            if flight.hash == question.hash
+                && flight.qtype == question.qtype
+                && flight.class == question.class
+                && flight.wishes == question.wishes
+                && flight.subnet.as_ref() == question.subnet
+                && wire::eq_ignore_case(flight.name(), question.name)
+            {
+                return Some(index);
+            }
+            index = flight.chain;
+        }
+        None
+    }
+
+    /// All flights with this hash, type and class, and perhaps others with this hash: candidates for a reply.
+    #[inline]
+    pub fn candidates(&self, hash: u64, qtype: Type, class: Class) -> Candidates<'_> {
+        Candidates { flights: self, hash, next: self.buckets[self.bucket(hash, qtype, class)] }
+    }
+
+    #[inline]
+    fn bucket_of(&self, index: Index) -> usize {
+        let Flight { hash, qtype, class, .. } = self.slab[index];
+        self.bucket(hash, qtype, class)
+    }
+
+    /// Enters a flight into the table.
+    #[inline]
+    pub fn enter(&mut self, index: Index) {
+        let bucket = self.bucket_of(index);
+        self.slab[index].chain = self.buckets[bucket];
+        self.buckets[bucket] = index;
+    }
+
+    /// Takes a flight out of the table: no question joins it, no reply finds it any more.
+    #[inline]
+    pub fn leave(&mut self, index: Index) {
+        let bucket = self.bucket_of(index);
+        let after = self.slab[index].chain;
+        let mut place = self.buckets[bucket];
+        if place == index {
+            self.buckets[bucket] = after;
+            return;
+        }
+        while self.slab[place].chain != index {
+            place = self.slab[place].chain;
+        }
+        self.slab[place].chain = after;
+    }
+}
+
+/// Walks over [`Flights::candidates`].
+pub struct Candidates<'a> {
+    flights: &'a Flights,
+    hash: u64,
+    next: Index,
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = Index;
+    #[inline]
+    fn next(&mut self) -> Option<Index> {
+        while self.next != NONE {
+            let index = self.next;
+            self.next = self.flights.slab[index].chain;
+            if self.flights.slab[index].hash == self.hash {
+                return Some(index);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name_hash::HashKey;
+
+    #[test]
+    fn questions_for_many_types_of_one_name_lie_in_many_buckets() {
+        let mut flights = Flights::new(1024);
+        let hash = HashKey([0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321]).hash(b"\x04evil\x04test\0");
+        let kinds = (0..512)
+            .map(|number| (Type(number), Class::IN))
+            .chain((1..513).map(|number| (Type::A, Class(number))));
+        for (qtype, class) in kinds.clone() {
+            let index = flights.slab.take().unwrap();
+            let flight = &mut flights.slab[index];
+            (flight.hash, flight.qtype, flight.class) = (hash, qtype, class);
+            flights.enter(index);
+        }
+        // 1,024 in 1,024 buckets: of random ones hardly any would hold eight.
+        for (qtype, class) in kinds {
+            assert!(flights.candidates(hash, qtype, class).count() < 8, "{qtype} {class}");
+        }
+        for index in 0..flights.slab.touched() {
+            flights.leave(index);
+        }
+        assert!(flights.buckets.iter().all(|&first| first == NONE));
+    }
+}

@@ -1,0 +1,104 @@
+//! Replies of A flights that wait for an AAAA flight (`lookup` parallel or staggered), bounded in octets. What does not
+//! fit is asked again when it is needed: slower, never wrong.
+
+use crate::base::slab::{Index, NONE};
+use crate::limits::HELD_OCTETS;
+
+/// In the place of a kept reply: there was one, but no room for it.
+pub const LOST: Index = NONE - 1;
+
+/// Buffers up to this size are used again without asking the allocator.
+const SMALL: usize = crate::limits::UDP_SIZE;
+
+/// Small buffers that wait for use: 1,024 x 4 KiB = 4 MiB at most, part of the bound.
+const SPARE: usize = 1024;
+
+/// The kept replies.
+pub struct Held {
+    replies: Vec<Vec<u8>>,
+    free: Vec<Index>,
+    /// Octets of all buffers, in use or spare: a short reply in the buffer of a long one takes what that took.
+    octets: usize,
+}
+
+impl Held {
+    /// None is kept.
+    pub fn new() -> Held {
+        Held { replies: Vec::new(), free: Vec::new(), octets: 0 }
+    }
+
+    /// Keeps a reply; [`LOST`] when there is no room.
+    pub fn keep(&mut self, bytes: &[u8]) -> Index {
+        let spare = self.free.last().map_or(0, |&index| self.replies[index as usize].capacity());
+        if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
+            return LOST;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.replies.push(Vec::new());
+            self.replies.len() as Index - 1
+        });
+        let reply = &mut self.replies[index as usize];
+        reply.clear();
+        reply.reserve_exact(bytes.len());
+        reply.extend_from_slice(bytes);
+        self.octets += reply.capacity() - spare;
+        index
+    }
+
+    /// Lends a reply out, so that the engine may be changed while it is read.
+    pub fn lend(&mut self, index: Index) -> Vec<u8> {
+        core::mem::take(&mut self.replies[index as usize])
+    }
+
+    /// Takes a lent reply back.
+    pub fn put_back(&mut self, index: Index, reply: Vec<u8>) {
+        self.replies[index as usize] = reply;
+    }
+
+    /// Forgets a reply.
+    pub fn forget(&mut self, index: Index) {
+        if index == LOST {
+            return;
+        }
+        let reply = &mut self.replies[index as usize];
+        if reply.capacity() > SMALL || self.free.len() >= SPARE {
+            self.octets -= reply.capacity();
+            *reply = Vec::new();
+        }
+        self.free.push(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_in_octets_and_room_comes_back() {
+        let mut held = Held::new();
+        let reply = vec![7; 60_000];
+        let mut kept: Vec<_> =
+            core::iter::repeat_with(|| held.keep(&reply)).take_while(|&i| i != LOST).collect();
+        assert_eq!(kept.len(), HELD_OCTETS / 60_000);
+        held.forget(LOST);
+        held.forget(kept.pop().unwrap());
+        assert_ne!(held.keep(&reply), LOST);
+        assert_eq!(held.keep(&reply), LOST);
+        assert_ne!(held.keep(&[1; 100]), LOST);
+    }
+
+    #[test]
+    fn short_replies_in_the_buffers_of_long_ones_take_what_those_take() {
+        let mut held = Held::new();
+        let (long, short) = ([7; SMALL], [7; 40]);
+        for _ in 0..20 {
+            let all: Vec<_> = (0..SPARE).map(|_| held.keep(&long)).collect();
+            all.into_iter().for_each(|index| held.forget(index));
+            for _ in 0..SPARE {
+                held.keep(&short);
+            }
+            let taken: usize = held.replies.iter().map(Vec::capacity).sum();
+            assert!(taken <= HELD_OCTETS, "{taken} octets");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Replies of upstreams, believed only when everything fits (RFC 5452 section 9.1): the socket, the address (the
+//! socket is connected), QR, the operation, the ID, one question, octet for octet in the letter case that we sent. Anything else is
+//! counted, and the wait goes on. A forgery attempt moves its question to TCP.
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::interface::{Link, Outbox};
+use crate::message::cname_chain::Chain;
+use crate::message::reply::is_lame;
+use crate::settings::Transport;
+use crate::upstream::in_flight::{FlightState, Wishes};
+use wire::header::{self, Flags};
+use wire::{Message, Opcode, Rcode, ede};
+
+/// How a flight ended.
+pub(crate) enum Outcome<'m, 'a> {
+    /// With a reply and the way through it.
+    Reply(&'m Message<'a>, &'m Chain<'a>),
+    /// Without an answer in time.
+    Failed,
+}
+
+/// What a message from an upstream is.
+enum Match {
+    /// The reply to a try of a flight.
+    Reply { flight: Index, attempt: usize },
+    /// None; the reason, and the flight that somebody tries to answer in the upstream's place.
+    Suspect(Counter, Option<Index>),
+}
+
+impl Engine {
+    pub(crate) fn on_reply(&mut self, now: Instant, via: Link, bytes: &[u8], out: &mut impl Outbox) {
+        if !self.links.is_open(via) {
+            return self.counters.count(Counter::DroppedStaleLink);
+        }
+        self.links.hear(via, now);
+        if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
+            return self.counters.count(Counter::SuspectNotResponse);
+        }
+        // TuDoor: a malformed reply is neither believed nor taken for a failure; the wait goes on.
+        let Ok(message) = Message::parse(bytes) else {
+            return self.counters.count(Counter::DroppedMalformedReply);
+        };
+        match self.matching(via, &message) {
+            Match::Reply { flight, attempt } => self.accept(flight, attempt, &message, now, out),
+            Match::Suspect(reason, flight) => {
+                self.counters.count(reason);
+                if let Some(flight) = flight {
+                    let server = self.links.server(via);
+                    self.move_to_tcp(flight, server, Counter::TcpSuspicion, now, out);
+                }
+            }
+        }
+    }
+
+    /// Finds the try that a message answers.
+    fn matching(&self, via: Link, message: &Message<'_>) -> Match {
+        let hash = self.key.hash(message.qname());
+        let mut suspicion = Match::Suspect(Counter::SuspectUnknown, None);
+        for index in self.flights.candidates(hash, message.qtype(), message.qclass()) {
+            let flight = &self.flights.slab[index];
+            if flight.qtype != message.qtype() || flight.class != message.qclass() {
+                continue;
+            }
+            let exact = flight.name() == message.qname();
+            if !exact && !wire::eq_ignore_case(flight.name(), message.qname()) {
+                continue;
+            }
+            let mut suspect = |reason, flight: Option<Index>| {
+                // Of several flights that may be meant, one that can still be moved to TCP is named.
+                if flight.is_some() || matches!(suspicion, Match::Suspect(_, None)) {
+                    suspicion = Match::Suspect(reason, flight);
+                }
+            };
+            let mut over_link =
+                flight.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
+            if over_link.peek().is_none() {
+                suspect(Counter::SuspectSocket, None);
+                continue;
+            }
+            let over_udp = self.links.transport(via) == Transport::Udp;
+            if over_udp && flight.over_tcp {
+                // The question was moved to TCP: whoever still answers over UDP is too late, or nobody we know.
+                suspect(Counter::SuspectAbandoned, None);
+                continue;
+            }
+            match over_link.find(|(_, attempt)| attempt.id == message.id()) {
+                // The reply to an earlier flight's try, which another try has made superfluous.
+                None if self.links.was_issued(via, message.id()) => suspect(Counter::DroppedLate, None),
+                None => suspect(Counter::SuspectId, over_udp.then_some(index)),
+                // 0x20 is a defence of UDP; over TCP an upstream may write the name as it likes.
+                Some(_) if over_udp && !exact => {
+                    suspect(Counter::SuspectCase, Some(index));
+                }
+                Some((attempt, _)) => return Match::Reply { flight: index, attempt },
+            }
+        }
+        suspicion
+    }
+
+    /// A reply that fits.
+    fn accept(
+        &mut self,
+        index: Index,
+        attempt: usize,
+        message: &Message<'_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let place = attempt;
+        let attempt = self.flights.slab[index].attempts[place];
+        if attempt.with_cookie && !self.heeds_cookie(index, place, message, now, out) {
+            return;
+        }
+        if attempt.with_subnet && !self.heeds_subnet(index, place, message, now, out) {
+            return;
+        }
+        if attempt.is_repetition {
+            self.repetition_helped();
+        }
+        if self.servers.list[attempt.server as usize].answered(now - attempt.sent) {
+            self.servers.thaw(attempt.server, now);
+        }
+        if self.flights.slab[index].wishes.has(Wishes::PROBE) {
+            let jitter = self.random.bits();
+            let is_failure = is_failure(message) || is_lame(message);
+            self.servers.list[usize::from(attempt.server)].probed(now, is_failure, jitter);
+            return self.finish(index, Some(message), now, out);
+        }
+        let over_udp = self.links.transport(attempt.link) == Transport::Udp;
+        if over_udp && message.flags().contains(Flags::TC) {
+            return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
+        }
+        if self.asks_for_cookie(index, place, message, now, out) {
+            return;
+        }
+        if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
+            return;
+        }
+        if self.asks_without_edns(index, place, message, now, out) {
+            return;
+        }
+        let is_useless = self.is_useless(index, message, over_udp);
+        if is_useless || is_failure(message) {
+            self.flights.slab[index].attempts[place].failed = true;
+            if self.is_wanted(index) && !is_bogus(message) {
+                if self.asks_another(index, attempt.server) {
+                    self.counters.count(Counter::Failover);
+                    return self.ask(index, now, out);
+                }
+                if self.waits_for_another(index, attempt.server) {
+                    return;
+                }
+            }
+            if is_useless {
+                let is_cut = message.flags().contains(Flags::TC);
+                self.counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
+                return self.finish_useless(index, message, now, out);
+            }
+        } else {
+            self.credit(index, attempt.server, now);
+        }
+        self.flights.slab[index].is_private = !attempt.with_opt;
+        // What it thinks of our cookies is nothing to the client. What is cut over TCP, too, would look like the whole answer
+        // (RFC 2181 section 9), and has not come as far as this.
+        let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
+        self.finish(index, reply, now, out);
+    }
+
+    /// Whether somebody waits for the answer, or will.
+    pub(crate) fn is_wanted(&self, index: Index) -> bool {
+        let flight = &self.flights.slab[index];
+        flight.waiters != NONE || flight.holders > 0
+    }
+
+    /// A server has an answer: it helps, and those that failed with this question do not.
+    #[inline]
+    fn credit(&mut self, index: Index, server: u16, now: Instant) {
+        self.servers.list[usize::from(server)].helps();
+        let flight = &self.flights.slab[index];
+        if flight.attempts().len() > 1 {
+            for place in 0..flight.attempts().len() {
+                let other = self.flights.slab[index].attempts[place];
+                // What could not be sent is no failure of this kind.
+                if other.failed && other.server != server && other.link != Link::NOWHERE {
+                    self.servers.list[usize::from(other.server)].lets_down(now);
+                }
+            }
+        }
+    }
+
+    /// Whether a failure that one server reports is reason to ask another one that lives and was not asked yet.
+    fn asks_another(&self, index: Index, server: u16) -> bool {
+        let flight = &self.flights.slab[index];
+        flight.tries < self.settings.upstream.tries
+            && self.servers.group(flight.name()).iter().any(|&other| {
+                other != server
+                    && !self.servers.list[other as usize].dead
+                    && !self.servers.list[other as usize].is_failing()
+                    && flight.attempts().iter().all(|attempt| attempt.server != other)
+            })
+    }
+
+    /// Whether another server that lives was asked and may still answer: one server's failure, or the same failure
+    /// coming twice, is not the last word then.
+    fn waits_for_another(&self, index: Index, server: u16) -> bool {
+        let flight = &self.flights.slab[index];
+        flight.attempts().iter().any(|attempt| {
+            attempt.server != server
+                && !attempt.failed
+                && !self.servers.list[attempt.server as usize].dead
+                && self.links.is_open(attempt.link)
+                && (self.links.transport(attempt.link) == Transport::Tcp) == flight.over_tcp
+        })
+    }
+
+    /// Asks again over TCP: the reply was truncated, or somebody forges. What still comes over UDP is not believed.
+    pub(crate) fn move_to_tcp(
+        &mut self,
+        index: Index,
+        server: u16,
+        reason: Counter,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let flight = &mut self.flights.slab[index];
+        flight.over_tcp = true;
+        // The same try over another transport.
+        flight.tries = flight.tries.saturating_sub(1);
+        self.counters.count(reason);
+        self.ask_server(index, server, now, out);
+    }
+
+    /// A link failed: every question whose current try went over it is asked again at once, elsewhere if possible.
+    pub(crate) fn on_unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+        if !self.links.is_open(via) {
+            return;
+        }
+        let server = self.links.server(via);
+        let transport = self.links.transport(via);
+        // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
+        if self.links.outstanding(via) > 0 {
+            self.counters.count(Counter::Unreachable);
+            // A server that only answers over UDP is not dead.
+            if transport == Transport::Udp || self.settings.upstream.transport == Transport::Tcp {
+                self.servers.list[server as usize].refused(now);
+            }
+        }
+        match transport {
+            Transport::Udp => {
+                // Nothing more goes over it; replies that are under way may still come.
+                let current = &mut self.servers.list[server as usize].current[transport as usize];
+                // An old link may fail while its successor is in use.
+                if *current == Some(via.slot) {
+                    *current = None;
+                }
+                let _ = self.links.retire(via);
+                for place in 0..crate::limits::LINK_QUESTIONS {
+                    let Some((id, index)) = self.links.asked(via, place) else { break };
+                    if self.is_current(index, via, Some(id)) {
+                        self.try_again(index, now, out);
+                        if !self.links.is_open(via) {
+                            break;
+                        }
+                    }
+                }
+                if self.links.is_open(via) && self.links.outstanding(via) == 0 {
+                    self.close(via, out);
+                }
+            }
+            Transport::Tcp => {
+                let waited = self.links.outstanding(via) > 0;
+                self.forget_link(via);
+                let touched = if waited { self.flights.slab.touched() } else { 0 };
+                for index in 0..touched {
+                    if self.is_current(index, via, None) {
+                        self.try_again(index, now, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the current try of a flight went over a link.
+    fn is_current(&self, index: Index, via: Link, id: Option<u16>) -> bool {
+        let flight = &self.flights.slab[index];
+        flight.state == FlightState::Asked
+            && flight
+                .attempts()
+                .last()
+                .is_some_and(|attempt| attempt.link == via && id.is_none_or(|id| attempt.id == id))
+    }
+}
+
+/// Whether a reply is a failure of the server. One for a bogus answer is not: it is an answer.
+fn is_failure(message: &Message<'_>) -> bool {
+    matches!(
+        message.rcode(),
+        Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
+    ) && !is_bogus(message)
+}
+
+/// Whether this is a response, and to a query: we ask nothing else.
+#[inline]
+fn is_response(flags: Flags) -> bool {
+    flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
+}
+
+/// Whether the upstream says that it validated and the answer is bogus: a failure that is an answer, never to be
+/// papered over (RFC 6147 section 5.5 (2)). A plain SERVFAIL does not say so.
+pub(crate) fn is_bogus(message: &Message<'_>) -> bool {
+    message.rcode() == Rcode::SERVFAIL
+        && message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| ede::is_bogus(code)))
+}
+
+/// Whether a failure may mean a bogus answer: the upstream does not say that it could not find one out (RFC 8914 sections
+/// 4.15 and 4.21 to 4.25). Many servers validate and say nothing.
+pub(crate) fn may_be_bogus(message: &Message<'_>) -> bool {
+    let says_why = |code| {
+        matches!(code, ede::NOT_READY | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED..=ede::INVALID_DATA)
+    };
+    message.rcode() == Rcode::SERVFAIL
+        && !message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| says_why(code)))
+}
