@@ -2,9 +2,9 @@
 
 use crate::base::time::Instant;
 use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, SILENT};
+use crate::cache::ttl::{Age, materialize};
 use crate::engine::Engine;
-use crate::resolve::to_cache::{Age, materialize};
-use crate::upstream::in_flight::Wishes;
+use crate::message::question::Wishes;
 use wire::Type;
 
 /// Buckets of the cache that one step of [`Engine::flush_below`] looks at: at most 4,096 entries, about 1 ms if each of them

@@ -1,11 +1,9 @@
 //! What the engine decides on the way to an answer, told to an [`Outbox`](crate::Outbox) that wants to know. A datapath does
 //! not: there the notes are never made and cost nothing. `explain.rs` listens.
 
-use crate::base::slab::{Index, NONE};
-use crate::client::waiter::{Cause, Stage};
 use crate::counters::Counter;
+use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
-use crate::engine::Engine;
 use crate::message::cname_chain::Chain;
 use wire::{Message, Rcode, Type};
 
@@ -90,20 +88,4 @@ pub enum Note<'n> {
         /// All that it is made of was secure.
         secure: bool,
     },
-}
-
-impl Engine {
-    /// The name and the type that a client waits for.
-    pub(crate) fn sought(&self, waiter: Index) -> (&[u8], Type) {
-        let state = &self.waiters[waiter];
-        let qtype = match state.stage {
-            Stage::Direct => state.asks_for().0,
-            Stage::Aaaa | Stage::Basis | Stage::Unchecked => Type::AAAA,
-            Stage::A => Type::A,
-        };
-        match state.chain {
-            NONE => (state.name(), qtype),
-            chain => (&self.chains[chain].name, qtype),
-        }
-    }
 }

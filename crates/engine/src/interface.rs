@@ -4,7 +4,6 @@
 
 use crate::base::time::Instant;
 use crate::event::Note;
-use crate::settings::Transport;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// How a client's question arrived, and so how its answer leaves.
@@ -144,4 +143,14 @@ pub trait Machine {
 
     /// Time has passed. Returns the next deadline, if there is one.
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
+}
+
+/// How questions travel to an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP; TCP on truncation or after a forgery attempt.
+    #[default]
+    Udp,
+    /// Always TCP, pipelined.
+    Tcp,
 }

@@ -1,22 +1,22 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::builder::{self as answer, Asker, RequestorEdns};
+use crate::answer::builder::{empty, referral_to_tcp};
+use crate::answer::requestor::{Asker, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::quota::network_of;
 use crate::client::rate_limit::RateDecision;
-use crate::client::waiter::{Cause, Recalled, Stage, answer_limit};
+use crate::client::respond::{Exit, send};
 use crate::counters::Counter;
-use crate::engine::{Engine, Exit, send};
+use crate::dns64::config::Lookup;
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
 use crate::event::Note;
 use crate::interface::{Carrier, Client, Outbox};
-use crate::limits::CLIENT_WAITS;
-use crate::local::special_use::{self as arpa, Alias, InAddr, SpecialUse};
+use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::Subnet;
+use crate::message::question::{Question, Wishes};
 use crate::resolve::from_cache::Look;
-use crate::resolve::rpz::UNDECIDED;
-use crate::settings::{ClientSubnet, Lookup};
-use crate::upstream::in_flight::{Question, Wishes};
+use crate::settings::ClientSubnet;
 use wire::header::{self, Flags};
 use wire::{Class, Malformed, Message, Opcode, Rcode, Type, ede};
 
@@ -92,9 +92,7 @@ impl Engine {
         match objection {
             Some((rcode, reason)) => {
                 out.note(|| Note::Refused { rcode, reason });
-                send(self.exit(now), from, &asker, out, |frame, asker| {
-                    answer::empty(frame, asker, rcode, reason)
-                });
+                send(self.exit(now), from, &asker, out, |frame, asker| empty(frame, asker, rcode, reason));
             }
             None => {
                 if let Ok(parsed) = &parsed {
@@ -118,13 +116,13 @@ impl Engine {
         let exit = Exit { counters: &mut self.counters, rates: None, now };
         if proven {
             exit.counters.count(Counter::RefusedQueryRate);
-            send(exit, from, asker, out, |frame, asker| answer::empty(frame, asker, Rcode::REFUSED, None));
+            send(exit, from, asker, out, |frame, asker| empty(frame, asker, Rcode::REFUSED, None));
         } else if rate == RateDecision::Slip
             && !asker.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
             exit.counters.count(Counter::SlippedQueryRate);
-            send(exit, from, asker, out, answer::referral_to_tcp);
+            send(exit, from, asker, out, referral_to_tcp);
         } else {
             exit.counters.count(Counter::DroppedQueryRate);
         }
@@ -176,7 +174,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
-        match arpa::classify(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
+        match special_use::classify(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
             SpecialUse::Ordinary => self.take_in(now, from, message, None, asker, out),
             // What the configuration says of a name goes before what it says of a prefix.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
@@ -192,10 +190,10 @@ impl Engine {
             SpecialUse::Alias(address) => {
                 out.note(|| Note::Alias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
-                match arpa::alias(asker.question, address) {
+                match special_use::alias(asker.question, address) {
                     Some(alias) => self.take_in(now, from, message, Some(alias), asker, out),
                     None => send(self.exit(now), from, asker, out, |frame, asker| {
-                        answer::empty(frame, asker, Rcode::SERVFAIL, None)
+                        empty(frame, asker, Rcode::SERVFAIL, None)
                     }),
                 }
             }
@@ -243,7 +241,7 @@ impl Engine {
         }
         let Some(index) = self.admit(from, now, out) else {
             return send(self.exit(now), from, asker, out, |frame, asker| {
-                answer::empty(frame, asker, Rcode::REFUSED, None)
+                empty(frame, asker, Rcode::REFUSED, None)
             });
         };
         let waiter = &mut self.waiters[index];
@@ -342,53 +340,5 @@ impl Engine {
             index = waiter.next;
         }
         false
-    }
-
-    /// Room for one more question. When all is taken, the newest question of the greediest network gives way; when
-    /// that is the asker's own network, it is refused.
-    fn admit(&mut self, from: &Client, now: Instant, out: &mut impl Outbox) -> Option<Index> {
-        let network = network_of(from.address);
-        if self.ledger.highest() >= self.settings.pending_per_client || self.waiters.is_full() {
-            let count = self.ledger.find(network).map_or(0, |holder| self.ledger.count(holder));
-            if count >= self.settings.pending_per_client {
-                self.counters.count(Counter::RefusedPendingPerClient);
-                return None;
-            }
-            if self.waiters.is_full() {
-                self.counters.count(Counter::RefusedPending);
-                if count + 1 >= self.ledger.highest() {
-                    return None;
-                }
-                let greediest = self.ledger.greediest()?;
-                let newest = self.ledger.newest(greediest);
-                self.part(newest);
-                self.respond_empty(newest, Rcode::REFUSED, None, now, out);
-            }
-        }
-        let index = self.waiters.take()?;
-        let holder = self.ledger.add(network);
-        let older = if self.ledger.count(holder) == 1 { NONE } else { self.ledger.newest(holder) };
-        if older != NONE {
-            self.waiters[older].newer = index;
-        }
-        self.ledger.set_newest(holder, index);
-        let waiter = &mut self.waiters[index];
-        waiter.client = *from;
-        waiter.arrived = now;
-        waiter.useful_until = now + CLIENT_WAITS.max(self.settings.upstream.longest());
-        waiter.holder = holder;
-        waiter.older = older;
-        waiter.newer = NONE;
-        waiter.second = NONE;
-        waiter.chain = NONE;
-        waiter.cause = Cause::NoData;
-        waiter.policy = UNDECIDED;
-        waiter.secure = false;
-        waiter.doubtful = false;
-        waiter.recalled = Recalled::Nothing;
-        waiter.missed = false;
-        waiter.has_stale = false;
-        waiter.impatient = false;
-        Some(index)
     }
 }

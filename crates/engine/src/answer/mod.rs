@@ -5,3 +5,6 @@
 //! Read `requestor.rs` first: what the response must fit; then `builder.rs`.
 
 pub(crate) mod builder;
+pub(crate) mod forward;
+pub(crate) mod requestor;
+pub(crate) mod synthesis;

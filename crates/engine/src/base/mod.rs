@@ -6,7 +6,9 @@
 
 pub(crate) mod name_hash;
 pub(crate) mod name_table;
+pub mod network;
 pub(crate) mod random;
+pub(crate) mod range_map;
 pub(crate) mod siphash;
 pub(crate) mod slab;
 pub mod time;

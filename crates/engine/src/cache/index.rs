@@ -113,7 +113,7 @@ impl Index {
     }
 
     #[inline]
-    fn way(&self, hash: u64, place: Place) -> Option<usize> {
+    pub(crate) fn way(&self, hash: u64, place: Place) -> Option<usize> {
         let (tags, places) = self.bucket(hash);
         let mut found = Index::matches(tags, hash);
         while found != 0 {

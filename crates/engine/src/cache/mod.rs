@@ -15,6 +15,8 @@ pub mod entry;
 mod ghost;
 mod index;
 mod ring;
+pub(crate) mod store;
+pub mod ttl;
 
 use crate::base::time::{Instant, Span};
 use entry::{Body, CacheKey, Entry, Facts, HEAD};

@@ -5,9 +5,8 @@
 //! it holds, so nothing is taken from a question whose reply is being read.
 
 use crate::base::name_hash::HashKey;
-use crate::base::slab::{Index, Slab};
-use crate::client::quota::{Ledger, network_of};
-use crate::engine::Engine;
+use crate::base::slab::{Index, NONE, Slab};
+use crate::client::quota::Ledger;
 use crate::limits::CHAINS;
 
 /// The way that a client's question has gone over several replies.
@@ -39,7 +38,7 @@ impl Chains {
     }
 
     /// Room for one more of a network. None: it holds as many as are free.
-    fn take(&mut self, network: u128) -> Option<Index> {
+    pub(crate) fn take(&mut self, network: u128) -> Option<Index> {
         let count = self.ledger.find(network).map_or(0, |holder| self.ledger.count(holder));
         if count as usize >= CHAINS - self.slab.len() {
             return None;
@@ -72,11 +71,6 @@ impl core::ops::IndexMut<Index> for Chains {
     }
 }
 
-impl Engine {
-    /// Room for the way of a client's question, which has none yet. None: its network has enough.
-    pub(crate) fn take_chain(&mut self, waiter: Index) -> Option<Index> {
-        let chain = self.chains.take(network_of(self.waiters[waiter].client.address))?;
-        self.waiters[waiter].chain = chain;
-        Some(chain)
-    }
+pub(crate) fn replies(chains: &crate::client::chased::Chains, chain: Index) -> &[Vec<u8>] {
+    if chain == NONE { &[] } else { &chains[chain].replies }
 }

@@ -5,6 +5,8 @@
 //! Read `waiter.rs` first: one client query that waits for its answer.
 
 pub(crate) mod chased;
+pub(crate) mod cookies;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
+pub(crate) mod respond;
 pub(crate) mod waiter;

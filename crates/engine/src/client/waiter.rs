@@ -1,52 +1,17 @@
 //! Client questions that wait for an upstream.
 
-use crate::answer::builder::{Asker, RequestorEdns};
+use crate::answer::requestor::{Asker, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::dns64::decision::{Cause, Stage};
 use crate::interface::{Carrier, Client};
-use crate::limits::MESSAGE;
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
-use crate::resolve::rpz::UNDECIDED;
-use crate::upstream::in_flight::{Question, Wishes};
+use crate::message::question::{QUESTION, Question, Wishes};
+use crate::rpz::table::UNDECIDED;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
 use wire::{Class, Type};
-
-/// Octets of the longest question: a name, a type, a class.
-pub const QUESTION: usize = 255 + 4;
-
-/// What a client waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Stage {
-    /// The answer to the very question; it is passed on.
-    #[default]
-    Direct,
-    /// The AAAA leg of a synthesis.
-    Aaaa,
-    /// The A leg.
-    A,
-    /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
-    Basis,
-    /// The AAAA answer that nobody has validated, after a failure that may mean a bogus one (`doubt.rs`).
-    Unchecked,
-}
-
-/// Why the A leg is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Cause {
-    /// The AAAA answer was empty.
-    #[default]
-    NoData,
-    /// All AAAA records were excluded.
-    Excluded,
-    /// A rule ignores the AAAA records.
-    Ignored,
-    /// The AAAA leg failed with an RCODE.
-    Error,
-    /// The AAAA leg was not answered.
-    Timeout,
-}
 
 /// What a client got out of the cache so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -226,16 +191,5 @@ impl Waiter {
             limit: answer_limit(self.client.carrier, self.edns, own_size),
             own_size,
         }
-    }
-}
-
-/// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
-/// 512 are read as 512), and never more than our own bound.
-#[inline]
-pub fn answer_limit(carrier: Carrier, edns: Option<RequestorEdns>, own_size: u16) -> usize {
-    match (carrier, edns) {
-        (Carrier::Tcp, _) => MESSAGE,
-        (Carrier::Udp, None) => 512,
-        (Carrier::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
     }
 }

@@ -1,10 +1,10 @@
 //! What becomes of the IPv4 addresses at the end of an answer (RFC 6147 sections 5.1.6 and 5.1.7): under which prefixes each
 //! is embedded, or why it is left out. Synthesis and explanation both ask here, so they cannot disagree.
 
+use crate::dns64::config::Dns64;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::limits::DISTINCT;
 use crate::message::cname_chain::Chain;
-use crate::settings::Dns64;
 use core::net::Ipv4Addr;
 use core::ops::ControlFlow;
 use pref64::Pref64;

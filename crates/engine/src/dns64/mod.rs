@@ -5,6 +5,8 @@
 //!
 //! Read `decision.rs` first: it holds RFC 6147 sections 5.1.1 to 5.1.4 as one function.
 
-pub(crate) mod embed;
+pub mod config;
+pub mod decision;
+pub mod embed;
 pub(crate) mod prefix_table;
 pub mod rules;

@@ -1,5 +1,6 @@
 use super::*;
-use crate::settings::contains;
+use crate::base::network::contains;
+use core::net::Ipv4Addr;
 
 fn name(text: &str) -> Box<[u8]> {
     let mut wire = Vec::new();
@@ -147,7 +148,7 @@ fn names_nested_too_deep_and_rules_that_overlap_too_much_are_refused() {
     let deep =
         |depth: usize| (1..=depth).map(|labels| rule("", &"a.".repeat(labels), "")).collect::<Vec<_>>();
     assert!(Rules::build(deep(NESTED)).is_ok());
-    assert_eq!(Rules::build(deep(NESTED + 1)).unwrap_err(), Entangled::Nested);
+    assert_eq!(Rules::build(deep(NESTED + 1)).unwrap_err(), RulesTooLarge::Nested);
     // Each client network lies in the one before, and each has addresses of its own: the table has n^2 / 2 entries.
     let nested = (0..100).map(|number| {
         let ipv4: String = (0..255).map(|net| format!("10.{net}.{number}.0/24 ")).collect();
@@ -160,7 +161,7 @@ fn names_nested_too_deep_and_rules_that_overlap_too_much_are_refused() {
             .collect();
         rule(&format!("2001:db8::/{}", 28 + number % 100), &format!("n{}", number / 100), &ipv4)
     });
-    assert_eq!(Rules::build(twice.collect()).unwrap_err(), Entangled::Large);
+    assert_eq!(Rules::build(twice.collect()).unwrap_err(), RulesTooLarge::Large);
 }
 
 /// What the tables must say, told by a scan.

@@ -1,9 +1,10 @@
 //! What is decided on the way to an answer, and of each address, in words: a code that does not change, a sentence for people, and what
 //! demands it (a section of an RFC, or a key of the configuration).
 
-use super::{Embedding, RealFate};
-use crate::client::waiter::Cause;
 use crate::counters::Counter;
+use crate::dns64::decision::Cause;
+use crate::dns64::embed::Embedding;
+use crate::explain::RealFate;
 use core::fmt;
 use core::net::Ipv4Addr;
 use wire::{Name, Rcode};

@@ -1,15 +1,17 @@
 //! The ear of an explainer: an outbox that passes everything on and keeps what it hears.
 
-use super::{Address, Answer, Decision, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
 use crate::base::time::Instant;
+use crate::dns64::config::Excluder;
+use crate::dns64::decision::TTL_WITHOUT_SOA;
 use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Rule;
 use crate::event::Note;
-use crate::interface::{Client, Link, Outbox};
+use crate::explain::decision::Decision;
+use crate::explain::{Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
+use crate::interface::{Client, Link, Outbox, Transport};
 use crate::message::cname_chain::Chain;
-use crate::resolve::a::TTL_WITHOUT_SOA;
-use crate::resolve::to_cache::soa_of;
-use crate::settings::{Excluder, Settings, Transport};
+use crate::message::reply::soa_of;
+use crate::settings::Settings;
 use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::ControlFlow;
 use std::collections::HashMap;

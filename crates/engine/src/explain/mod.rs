@@ -4,25 +4,27 @@
 //!
 //! What a worker knows from before (its cache, which upstream is dead) has no part in it.
 
+use crate::base::network::Network;
+use crate::base::time::{Instant, Span};
+use crate::dns64::config::Dnssec;
+use crate::engine::Engine;
+use crate::explain::listen::{Listener, Transcript};
+use crate::interface::{Client, Link, Machine, Outbox, Transport};
+use crate::settings::{Capacity, Settings};
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use pref64::Pref64;
+use wire::{Message, Rcode, Type};
+
 mod decision;
 mod listen;
 mod security;
 
-pub use crate::client::waiter::Cause;
+pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
 pub use crate::dns64::embed::Embedding as Fate;
 pub use LocalSource as Own;
 pub use decision::Decision;
 pub use security::Security;
-
-use crate::base::time::{Instant, Span};
-use crate::engine::Engine;
-use crate::interface::{Client, Link, Machine, Outbox};
-use crate::settings::{Capacity, Dnssec, Network, Settings, Transport};
-use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use listen::{Listener, Transcript};
-use pref64::Pref64;
-use wire::{Message, Rcode, Type};
 
 /// How an answer came about.
 #[derive(Clone, Debug)]

@@ -5,53 +5,11 @@
 //! exist, unless they have records here.
 
 use crate::base::name_table::Names;
-use crate::base::slab::{Index, NONE};
-use crate::base::time::Instant;
-use crate::client::waiter::{QUESTION, Stage};
 use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::event::Note;
-use crate::interface::Outbox;
-use crate::local::special_use::soa;
-use crate::message::cname_chain::Chain;
-use crate::settings::Arpa;
-use crate::upstream::receive::Outcome;
+use crate::dns64::config::Arpa;
+use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, deny};
 use wire::header::Flags;
-use wire::{Builder, Class, Full, Message, Name, Rcode, Section, Type, ede};
-
-/// How long clients may keep that a name is blocked, in seconds: what is unblocked can be reached a minute later.
-const BLOCKED_TTL: u32 = 60;
-
-/// One record in class IN.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalRecord {
-    /// Its name in wire form, lower case.
-    pub owner: Box<[u8]>,
-    /// Its type.
-    pub rtype: Type,
-    /// Its TTL in seconds.
-    pub ttl: u32,
-    /// Its data; names in it are not compressed.
-    pub rdata: Box<[u8]>,
-}
-
-impl LocalRecord {
-    /// Whether it can be read when it stands in a message.
-    pub fn is_sound(&self) -> bool {
-        let written = || {
-            // The question for all that the root has; the record, whose owner takes two octets if that is a pointer.
-            let mut frame = vec![0; wire::HEADER + 5 + self.owner.len().max(2) + 10 + self.rdata.len()];
-            let (limit, question) = (frame.len(), [0, 0, 255, 0, 1]);
-            let mut builder = Builder::new(&mut frame, limit, 0, Flags(0), &question)?;
-            let (owner, LocalRecord { rtype, ttl, rdata, .. }) = (Name::from_wire(&self.owner)?, self);
-            builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).ok()?;
-            let length = builder.finish();
-            frame.truncate(length);
-            Some(frame)
-        };
-        written().is_some_and(|message| Message::parse(&message).is_ok())
-    }
-}
+use wire::{Builder, Name, Rcode, Type, ede};
 
 /// What we know ourselves.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +25,7 @@ struct LocalEntry {
 }
 
 /// What is known of a name.
-enum LocalMatch<'o> {
+pub(crate) enum LocalMatch<'o> {
     Records(&'o [LocalRecord]),
     /// The blocked name begins behind so many octets.
     Blocked(usize),
@@ -104,7 +62,7 @@ impl LocalData {
         !self.is_empty() && self.find(name).is_some()
     }
 
-    fn find(&self, name: &[u8]) -> Option<LocalMatch<'_>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Option<LocalMatch<'_>> {
         let (mut records, mut blocked) = (None, None);
         self.names.find(name, |number, before| {
             let entry = &self.entries[number];
@@ -119,7 +77,7 @@ impl LocalData {
     }
 
     /// Writes the reply that an upstream would give if it knew what we know. None: we do not, or it does not fit.
-    fn reply(&self, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<(usize, Counter)> {
+    pub(crate) fn reply(&self, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<(usize, Counter)> {
         let name = &question[..question.len().checked_sub(4)?];
         let qtype = Type(u16::from_be_bytes([question[name.len()], question[name.len() + 1]]));
         let found = self.find(name)?;
@@ -145,130 +103,10 @@ impl LocalData {
     }
 }
 
-/// Writes the records of a name that are of the type asked, or that there are none. Whether there are.
-pub(crate) fn answer_records(
-    builder: &mut Builder<'_>,
-    owner: Name<'_>,
-    qtype: Type,
-    records: &[LocalRecord],
-    arpa: &Arpa,
-) -> Result<bool, Full> {
-    //= RFC 8482 section 4.1: requirement 53; one RRset is enough for ANY.
-    let first = records.first().filter(|_| qtype == Type::ANY).map_or(qtype, |record| record.rtype);
-    let is_alias = records.iter().any(|record| record.rtype == Type::CNAME);
-    let wanted = if is_alias { Type::CNAME } else { first };
-    let mut answered = false;
-    for record in records.iter().filter(|record| record.rtype == wanted) {
-        let LocalRecord { rtype, ttl, rdata, .. } = record;
-        // A part is better than nothing for a name with hundreds of addresses.
-        if builder.record(Section::Answer, owner, *rtype, Class::IN, *ttl, rdata).is_err() {
-            break;
-        }
-        answered = true;
-    }
-    if !answered {
-        // As long as the longest of its records, so that the TTL of a synthesis is that of its A records.
-        let ttl = records.iter().map(|record| record.ttl).max().unwrap_or(BLOCKED_TTL);
-        deny(builder, owner, ttl, arpa)?;
-    }
-    Ok(answered)
-}
-
-/// The SOA that lets a client keep that there is nothing (RFC 2308 section 3).
-pub(crate) fn deny(builder: &mut Builder<'_>, apex: Name<'_>, ttl: u32, arpa: &Arpa) -> Result<(), Full> {
-    let mut room = [0; crate::local::special_use::SOA];
-    builder.record(Section::Authority, apex, Type::SOA, Class::IN, ttl, soa(arpa, ttl, &mut room))
-}
-
-impl Engine {
-    /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
-    #[inline]
-    pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
-            || self.waiters[waiter].chain != NONE && self.answer_aliased(waiter, now, out)
-            || !self.settings.policy.is_empty() && self.answer_by_policy(waiter, now, out)
-    }
-
-    fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let leg = self.leg(waiter);
-        // Most names are not ours, and need no more than this look.
-        if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
-            return false;
-        }
-        let (mut room, qtype) = ([0; QUESTION], leg.qtype);
-        let question = leg.question(&mut room);
-        // Lent while it is read; what it leads to may need another one.
-        let mut frame = self.frames.pop().unwrap_or_else(frame);
-        let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
-        if let Some((length, counter)) = reply {
-            self.counters.count(counter);
-            out.note(|| Note::Own(counter));
-            self.conclude(waiter, &frame[..length], qtype, now, out);
-        }
-        self.frames.push(frame);
-        reply.is_some()
-    }
-
-    /// Takes a reply of our own for that of an upstream.
-    pub(crate) fn conclude(
-        &mut self,
-        waiter: Index,
-        reply: &[u8],
-        qtype: Type,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let Ok(message) = Message::parse(reply) else {
-            // Data that is not what its type asks for.
-            return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
-        };
-        let chain = Chain::follow(&message);
-        // An upstream follows aliases for us, unless it is we who know the alias.
-        let follows = self.waiters[waiter].stage == Stage::Direct
-            && !matches!(qtype, Type::CNAME | Type::ANY)
-            && chain.is_unfinished(&message);
-        if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
-            self.go_on(waiter, &Outcome::Reply(&message, &chain), now, out);
-        }
-    }
-
-    /// What is to be asked next for a waiter.
-    pub(crate) fn leg(&self, waiter: Index) -> CurrentQuestion<'_> {
-        let (name, qtype) = self.sought(waiter);
-        CurrentQuestion { name, qtype, class: self.waiters[waiter].asks_for().1 }
-    }
-}
-
 /// A frame for a reply of our own.
 pub(crate) fn frame() -> Box<[u8]> {
     vec![0; crate::limits::MESSAGE].into()
 }
-
-/// What is asked: the question of a client, or a part of the way to its answer.
-pub(crate) struct CurrentQuestion<'e> {
-    /// The name in wire form.
-    pub name: &'e [u8],
-    pub qtype: Type,
-    pub class: Class,
-}
-
-impl CurrentQuestion<'_> {
-    /// Whether our own data, which are in class IN, are among what is asked for.
-    #[inline]
-    pub fn is_ours(&self) -> bool {
-        matches!(self.class, Class::IN | Class::ANY)
-    }
-
-    /// It as a question section.
-    pub fn question<'r>(&self, room: &'r mut [u8; QUESTION]) -> &'r [u8] {
-        let length = self.name.len();
-        room[..length].copy_from_slice(self.name);
-        room[length..length + 2].copy_from_slice(&self.qtype.0.to_be_bytes());
-        room[length + 2..length + 4].copy_from_slice(&self.class.0.to_be_bytes());
-        &room[..length + 4]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,4 +134,3 @@ mod tests {
         assert!(root.is_sound());
     }
 }
-pub use {LocalData as Own, LocalRecord as Record};

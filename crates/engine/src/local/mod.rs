@@ -5,4 +5,5 @@
 //! Read `local_data.rs` first, then `special_use.rs` (RFC 8880, RFC 6147 section 5.3.1).
 
 pub mod local_data;
+pub mod record;
 pub(crate) mod special_use;

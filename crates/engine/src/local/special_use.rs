@@ -1,10 +1,13 @@
 //! Names under `arpa` that are answered here, whatever the upstreams do, and never asked there: `ipv4only.arpa` with the
 //! two reverse names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
 
-use crate::answer::builder::{Asker, Page, Written};
+use crate::answer::builder::{Page, Written};
+use crate::answer::requestor::Asker;
 use crate::counters::Counter;
+use crate::dns64::config::{Dns64, Reverse};
 use crate::dns64::rules::PREFIXES;
-use crate::settings::{Dns64, Reverse, Settings};
+use crate::local::record::{SOA, soa};
+use crate::settings::Settings;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
@@ -18,9 +21,6 @@ const TTL: u32 = 3600;
 
 /// TTL of the alias of a reverse name, in seconds: that of an ordinary mapping, which lasts as long as the prefix.
 const ALIAS_TTL: u32 = 600;
-
-/// Serial, refresh, retry and expire of the zones, which nobody transfers.
-const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 
 /// The end of every name that may be ours.
 const ARPA: &[u8; 6] = b"\x04arpa\x00";
@@ -296,23 +296,6 @@ impl Here<'_> {
         }
         page.finish(asker, rcode, None)
     }
-}
-
-/// Octets of the SOA's RDATA: two names and five numbers.
-pub const SOA: usize = 2 * 255 + 5 * 4;
-
-/// RDATA of the SOA of our zones, with this MINIMUM.
-pub fn soa<'r>(arpa: &crate::settings::Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
-    let mut at = 0;
-    for name in [&arpa.server, &arpa.contact] {
-        room[at..at + name.len()].copy_from_slice(name);
-        at += name.len();
-    }
-    for timer in SOA_TIMERS.into_iter().chain([minimum]) {
-        room[at..at + 4].copy_from_slice(&timer.to_be_bytes());
-        at += 4;
-    }
-    &room[..at]
 }
 
 /// The reverse name of an IPv4 address in wire form.

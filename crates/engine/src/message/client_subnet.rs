@@ -4,15 +4,7 @@
 //! A subnet is part of what makes questions equal, so questions with different ones never share a flight. That takes
 //! away what defends against the birthday attack ("RebirthDay"); hence the bound [`SUBNETS`].
 
-use crate::base::slab::{Index, NONE};
-use crate::base::time::Instant;
-use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::Outbox;
-use crate::limits::SUBNETS;
-use crate::settings::Transport;
-use crate::upstream::in_flight::{Flights, Question};
-use wire::{Builder, Message, OPTION_HEADER, Opt, Rcode};
+use wire::{Builder, Message, OPTION_HEADER, Opt};
 
 /// Octets before the address: FAMILY, SOURCE PREFIX-LENGTH, SCOPE PREFIX-LENGTH (RFC 7871 section 6).
 const HEAD: usize = 4;
@@ -34,7 +26,7 @@ enum Family {
 pub struct Subnet {
     family: Family,
     /// SOURCE PREFIX-LENGTH, in bits.
-    source: u8,
+    pub(crate) source: u8,
     /// The address; zero beyond the prefix.
     address: [u8; 16],
 }
@@ -145,106 +137,6 @@ impl Family {
 /// The data of all client subnets of an OPT record.
 fn options<'a>(opt: &Opt<'a>) -> impl Iterator<Item = &'a [u8]> {
     opt.options().filter(|(code, _)| *code == wire::CLIENT_SUBNET).map(|(_, data)| data)
-}
-
-impl Flights {
-    /// Whether a question with a subnet would be one too many of those that differ in nothing else.
-    #[cold]
-    fn is_crowded(&self, question: &Question<'_>) -> bool {
-        let mut others = 0;
-        for index in self.candidates(question.hash, question.qtype, question.class) {
-            let flight = &self.slab[index];
-            if flight.subnet.is_some()
-                && flight.qtype == question.qtype
-                && flight.class == question.class
-                && wire::eq_ignore_case(flight.name(), question.name)
-            {
-                // It is no further one when it joins.
-                if flight.subnet.as_ref() == question.subnet && flight.wishes == question.wishes {
-                    return false;
-                }
-                others += 1;
-            }
-        }
-        others >= SUBNETS
-    }
-}
-
-impl Engine {
-    /// What is asked upstream for a question with a subnet: without it when as many with others are on their way as are
-    /// allowed. Returns the scope of an answer to that.
-    ///
-    /// That answer is told to count for this one subnet: what came of a crowd, perhaps a malicious one, must not keep
-    /// the caches of others from asking for their own.
-    #[inline]
-    pub(crate) fn disperse(
-        flights: &Flights,
-        counters: &mut crate::Counters,
-        question: &mut Question<'_>,
-    ) -> u8 {
-        match question.subnet {
-            Some(subnet) if flights.is_crowded(question) => {
-                counters.count(Counter::SubnetCrowded);
-                question.subnet = None;
-                subnet.source
-            }
-            _ => 0,
-        }
-    }
-
-    /// Looks at the reply to a question that was asked with a subnet. True: it counts.
-    #[cold]
-    pub(crate) fn heeds_subnet(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let attempt = flight.attempts[place];
-        if let Some(scope) = flight.subnet.map_or(Some(0), |subnet| subnet.scope_of_reply(message)) {
-            flight.scope = scope;
-            return true;
-        }
-        self.counters.count(Counter::SuspectSubnet);
-        // Somebody who guessed ID and letter case, or an upstream that cannot do it: over TCP nobody guesses.
-        if self.links.transport(attempt.link) == Transport::Udp {
-            self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, out);
-        }
-        false
-    }
-
-    /// Whether an upstream wants no subnet, and is asked once more without it. RFC 7871 section 7.3: after REFUSED the
-    /// question MUST be repeated without the option. FORMERR is what one says that does not know options.
-    #[cold]
-    pub(crate) fn asks_without_subnet(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let unwanted = matches!(message.rcode(), Rcode::REFUSED | Rcode::FORMERR);
-        if !unwanted || (flight.waiters == NONE && flight.holders == 0) {
-            return false;
-        }
-        flight.attempts[place].failed = true;
-        // Of several tries, the first that is refused is enough; the question without the subnet is on its way.
-        if !flight.plain {
-            flight.plain = true;
-            flight.scope = 0;
-            // The same try in another form.
-            flight.tries = flight.tries.saturating_sub(1);
-            let server = flight.attempts[place].server;
-            self.counters.count(Counter::SubnetRefused);
-            self.ask_server(index, server, now, out);
-        }
-        true
-    }
 }
 
 #[cfg(test)]

@@ -8,18 +8,12 @@
 //!
 //! A client that sends no cookie is served as ever.
 
-use crate::answer::builder::{Asker, RequestorEdns};
 use crate::base::siphash::siphash;
-use crate::base::time::Instant;
-use crate::client::waiter::answer_limit;
 use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::Client;
 use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
-use wire::header;
-use wire::{OPTION_HEADER, Opcode, Opt, Rcode};
+use wire::{OPTION_HEADER, Opt};
 
 /// Octets of a client cookie.
 pub const CLIENT: usize = 8;
@@ -198,62 +192,6 @@ impl Cookie {
     #[cold]
     pub fn append(&self, frame: &mut [u8], octets: usize) -> usize {
         append(&self.data, frame, octets)
-    }
-}
-
-impl<'a> Asker<'a> {
-    /// The answer to who asks for nothing but a cookie has that, and this RCODE (RFC 7873 section 5.4).
-    pub(crate) fn ask_cookie(
-        &mut self,
-        edns: RequestorEdns,
-        cookie: &'a Cookie,
-        from: &Client,
-        own_size: u16,
-    ) -> Rcode {
-        self.cookie = Some(cookie);
-        self.edns = Some(edns);
-        self.limit = answer_limit(from.carrier, self.edns, own_size);
-        if cookie.is_invalid() { Rcode::BADCOOKIE } else { Rcode::NOERROR }
-    }
-}
-
-impl Engine {
-    /// The cookie for the answer to a query.
-    #[inline]
-    pub(crate) fn cookie_for(
-        &mut self,
-        opt: &Opt<'_>,
-        from: &Client,
-        now: Instant,
-    ) -> Result<Option<Cookie>, MalformedCookie> {
-        let Cookies { enabled, secrets } = &self.settings.cookies;
-        if !enabled || first(opt).is_none() {
-            return Ok(None);
-        }
-        let cookie = Cookie::of_query(opt, from.address, secrets, self.clock.unix_secs(now));
-        match cookie {
-            Ok(Some(cookie)) => self.counters.count(cookie.counter()),
-            Ok(None) => {}
-            Err(_) => self.counters.count(Counter::CookieMalformed),
-        }
-        cookie
-    }
-
-    /// What a message that is no question asks for, if that is a cookie alone: no question at all, and an OPT record with one
-    /// (RFC 7873 section 5.4, which RFC 9619 leaves as it is).
-    #[cold]
-    pub(crate) fn cookie_alone(
-        &mut self,
-        from: &Client,
-        message: &[u8],
-        now: Instant,
-    ) -> Option<(RequestorEdns, Cookie)> {
-        let opt = wire::sole_opt(message).filter(|opt| opt.version() == 0)?;
-        if header::flags(message).opcode() != Opcode::QUERY || !self.settings.allow.contains(from.address) {
-            return None;
-        }
-        let cookie = self.cookie_for(&opt, from, now).ok()??;
-        Some((RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
     }
 }
 

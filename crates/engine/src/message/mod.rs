@@ -8,4 +8,5 @@
 pub(crate) mod client_subnet;
 pub(crate) mod cname_chain;
 pub mod cookie;
+pub mod question;
 pub(crate) mod reply;

@@ -16,25 +16,16 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::waiter::{Cause, Stage};
 use crate::counters::Counter;
+use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
 use crate::event::Note;
 use crate::interface::Outbox;
-use crate::settings::{Dnssec, OnFailure};
-use crate::upstream::in_flight::Wishes;
-use crate::upstream::receive::{Outcome, may_be_bogus};
-use wire::{Message, Rcode, Type, ede};
+use crate::message::question::Wishes;
+use crate::message::reply::{Outcome, is_stale};
+use wire::{Rcode, Type, ede};
 
 impl Engine {
-    /// Whether a failure may hide a bogus answer.
-    pub(crate) fn may_doubt(&self, message: &Message<'_>) -> bool {
-        let dns64 = &self.settings.dns64;
-        dns64.dnssec == Dnssec::Trust
-            && dns64.on_failure.servfail == OnFailure::Synthesize
-            && may_be_bogus(message)
-    }
-
     /// The AAAA leg of a client has failed, and nobody says why. Returns the reason to go on with the A leg; none: the
     /// client waits, or has its answer.
     pub(crate) fn doubt(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> Option<Cause> {
@@ -97,12 +88,4 @@ impl Engine {
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
         }
     }
-}
-
-/// Whether a reply is made of expired data, ours or the upstream's (RFC 8914 sections 4.4 and 4.20).
-fn is_stale(message: &Message<'_>) -> bool {
-    message.opt().is_some_and(|opt| {
-        let mut codes = opt.ede().map(|(code, _)| code);
-        codes.any(|code| matches!(code, ede::STALE | ede::STALE_NXDOMAIN))
-    })
 }

@@ -4,30 +4,27 @@
 //! An entry is the answer as it stands only under the settings that have looked at it (`approved`): after a reload, the
 //! first question goes the long way again. So what is cached does not depend on policy, and answers never ignore it.
 
-use crate::answer::builder::{self as answer, Asker, Source, Written};
+use crate::answer::builder::{Written, append_opt};
+use crate::answer::requestor::Asker;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT};
-use crate::client::waiter::{Cause, Recalled, Stage, Waiter};
+use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
+use crate::cache::store::key_of;
+use crate::cache::ttl::{Age, is_due, materialize, stale_reason, write_ttls};
+use crate::client::respond::{Exit, send};
+use crate::client::waiter::Recalled;
 use crate::counters::Counter;
-use crate::dns64::embed::Tally;
-use crate::engine::{Engine, Exit, send};
+use crate::dns64::config::Dnssec;
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
 use crate::limits::MESSAGE;
 use crate::message::cname_chain::Chain;
-use crate::resolve::to_cache::{
-    Age, key_of, materialize, nobody, put, stale_reason, without_opt, write_ttls,
-};
-use crate::settings::{Dnssec, Settings};
-use crate::upstream::in_flight::{Question, Wishes};
-use crate::upstream::receive::Outcome;
+use crate::message::question::{Question, Wishes};
+use crate::message::reply::Outcome;
+use crate::settings::Settings;
 use wire::header::{self, Flags};
-use wire::{Class, Message, Rcode, Section, Type, ede};
-
-/// Data are refreshed when a question comes in the last tenth of their life.
-const REFRESH_SHARE: u64 = 10;
-/// Data that live shorter than this are not refreshed: asking again costs as much as the questions it saves.
-const REFRESH_LIFE: Span = Span::from_secs(10);
+use wire::{Class, Message, Rcode, ede};
 
 /// What came of a look into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +72,7 @@ impl Engine {
 
     /// Whether no rule has to do with a question.
     #[inline]
-    fn is_general(&self, from: &Client, name: &[u8]) -> bool {
+    pub(crate) fn is_general(&self, from: &Client, name: &[u8]) -> bool {
         let rules = &self.settings.dns64.rules;
         rules.is_empty() || rules.of(from.address, name).is_empty()
     }
@@ -216,173 +213,6 @@ impl Engine {
             waiter = next;
         }
     }
-
-    fn go_on_with(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
-        if !self.police(waiter, outcome, now, out) {
-            self.go_on(waiter, outcome, now, out);
-        }
-    }
-
-    /// Whether the A leg of a waiter needs no question: a fresh reply is kept.
-    pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
-        let state = &self.waiters[waiter];
-        let question = Question { qtype, ..state.as_question() };
-        if !self.is_cacheable(&question) || state.chain != NONE {
-            return false;
-        }
-        let key = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
-        self.cache.find(&key).is_some_and(|place| self.cache.entry(place).expires() > now)
-    }
-
-    /// A waiter's answer was a kept reply as it stands: from now on that is known. `reason`: for clients with DNS64,
-    /// and what they count.
-    pub(crate) fn approve(&mut self, waiter: Index, reason: Option<Counter>) {
-        let Engine { cache, waiters, servers, key, generation, .. } = self;
-        let state = &waiters[waiter];
-        if !state.is_all_recalled() || state.chain != NONE {
-            return;
-        }
-        let question = state.as_question();
-        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
-        if let Some(place) = cache.find(&leg)
-            && !cache.entry(place).is(FAILURE)
-        {
-            entry::approve(cache.entry_mut(place), *generation, reason.map(|reason| reason as u8));
-        }
-    }
-
-    /// The same for a client with DNS64 whose AAAA leg is the answer, if that is so for all of them.
-    pub(crate) fn approve64(&mut self, waiter: Index, message: &Message<'_>, reason: Counter) {
-        let state = &self.waiters[waiter];
-        let dns64 = &self.settings.dns64;
-        if state.is_all_recalled()
-            && self.is_general(&state.client, state.name())
-            && !message.records(Section::Answer).any(|record| answer::is_excluded(&record, Some(dns64)))
-        {
-            self.approve(waiter, Some(reason));
-        }
-    }
-
-    /// Keeps a synthesis, made by [`synthesize_for_all`]: it is the answer for all clients that no rule is about.
-    pub(crate) fn remember_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
-        let state = &self.waiters[waiter];
-        let counter = match state.cause {
-            Cause::Excluded => Counter::SynthesizedExcluded,
-            _ => Counter::SynthesizedNoData,
-        };
-        let Ok(message) = Message::parse(bytes) else { return };
-        let ttl = message.records(Section::Answer).map(|record| record.ttl).min().unwrap_or(0);
-        if ttl == 0 {
-            return;
-        }
-        let question = state.as_question();
-        let leg = |qtype| {
-            let leg = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
-            self.cache.find(&leg).map(|place| self.cache.entry(place))
-        };
-        let (Some(aaaa), Some(a)) = (leg(Type::AAAA), leg(Type::A)) else { return };
-        let expires = now + Span::from_secs(u64::from(ttl));
-        let facts = Facts {
-            stored: now,
-            // It outlives neither: excluded addresses may have a shorter TTL, and real ones come in their place.
-            expires: expires.min(aaaa.expires()).min(a.expires()),
-            born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
-            marks: 0,
-            approved: 0,
-            approved64: self.generation,
-            ede: Some(ede::SYNTHESIZED),
-            reason: counter as u8,
-            failures: 0,
-        };
-        let key = key_of(self.key, &self.servers, &question, question.qtype, EntryKind::Synthesis);
-        if let Some(body) = without_opt(&message) {
-            put(&mut self.cache, now, &key, &facts, &message, body);
-        }
-    }
-
-    /// Whether the synthesis for a waiter is worth keeping: it came out of the cache, so somebody asks again and again.
-    pub(crate) fn keeps_synthesis(&self, waiter: Index) -> bool {
-        let state = &self.waiters[waiter];
-        state.is_all_recalled()
-            && state.recalled == Recalled::Positive
-            // Failures are soon over, and rules are not for all.
-            && matches!(state.cause, Cause::NoData | Cause::Excluded)
-            && state.chain == NONE
-            && !self.settings.own.knows(state.name())
-            && self.is_general(&state.client, state.name())
-    }
-
-    /// Asks for what a waiter has just got out of the cache, as that will soon expire, or has.
-    fn refresh_for(
-        &mut self,
-        waiter: Index,
-        qtype: Type,
-        is_fresh: bool,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let state = &self.waiters[waiter];
-        let question = Question { qtype, wishes: state.wishes_for(qtype), ..state.as_question() };
-        if state.chain == NONE
-            && !self.settings.own.knows(state.name())
-            && self.flights.find(&question).is_none()
-            // A flight for nobody: what it brings is kept.
-            && self.flight_for(waiter, qtype, now, out).is_some()
-            && is_fresh
-        {
-            self.counters.count(Counter::Refreshed);
-        }
-    }
-
-    /// The same for an answer that was given as it lay there.
-    #[cold]
-    fn refresh(&mut self, question: &Question<'_>, kind: EntryKind, now: Instant, out: &mut impl Outbox) {
-        let types: &[Type] =
-            if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
-        for &qtype in types {
-            let question = Question { qtype, ..*question };
-            let is_wanted = kind == EntryKind::Reply || self.claims_refresh(&question, now);
-            if is_wanted && self.flights.find(&question).is_none() {
-                self.counters.count(Counter::Refreshed);
-                let _ = self.launch(&question, now, out);
-            }
-        }
-    }
-
-    /// Whether a leg is to be refreshed because of an answer that was made of it; that is noted in it, as the answer may be
-    /// made again as often as its other leg is.
-    fn claims_refresh(&mut self, question: &Question<'_>, now: Instant) -> bool {
-        let leg = key_of(self.key, &self.servers, question, question.qtype, EntryKind::Reply);
-        let Some(place) = self.cache.find(&leg) else { return true };
-        let is_due = is_due(&self.cache.entry(place), now);
-        if is_due {
-            entry::mark(self.cache.entry_mut(place), REFRESHED);
-        }
-        is_due
-    }
-}
-
-/// Writes the synthesis as everybody gets it whose question has the same bits. Returns its octets; None: it is not the
-/// same for everybody, or has nothing to keep.
-pub(crate) fn synthesize_for_all(
-    frame: &mut [u8],
-    waiter: &Waiter,
-    source: &Source<'_, '_>,
-) -> Option<usize> {
-    let asker = Asker { flags: waiter.flags, ..nobody(waiter.wishes, waiter.question()) };
-    let (written, tally) = answer::synthesize(frame, &asker, source);
-    // What is left out is counted for each answer, which a copy would not do.
-    let is_whole = tally == Tally { records: tally.records, ..Tally::default() };
-    (is_whole && tally.records > 0 && !written.truncated).then_some(written.len)
-}
-
-/// Whether an entry is in the last tenth of its life, and was not refreshed yet.
-fn is_due(entry: &Entry<'_>, now: Instant) -> bool {
-    let life = entry.expires() - entry.born();
-    (entry.expires() - now).0.saturating_mul(REFRESH_SHARE) <= life.0
-        && life >= REFRESH_LIFE
-        && !entry.is(REFRESHED)
-        && !entry.is(FAILURE)
 }
 
 /// What kind of hit an entry is.
@@ -412,7 +242,7 @@ fn copy(entry: &Entry<'_>, frame: &mut [u8], asker: &Asker<'_>, trusted: bool, n
     if asker.edns.is_some() {
         let others = header::arcount(frame);
         header::set_arcount(frame, others + 1);
-        len += answer::append_opt(&mut frame[end..], asker, rcode, entry.ede());
+        len += append_opt(&mut frame[end..], asker, rcode, entry.ede());
     }
     Written { len, rcode, truncated: false, reason: asker.edns.and(entry.ede()) }
 }

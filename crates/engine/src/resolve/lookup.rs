@@ -3,14 +3,17 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::waiter::Stage;
-use crate::engine::{Engine, Exit};
+use crate::client::respond::{Exit, respond};
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
 use crate::event::Note;
 use crate::interface::Outbox;
-use crate::local::special_use::{self as arpa, Alias, SpecialUse};
+use crate::local::local_data::frame;
+use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
-use crate::upstream::receive::Outcome;
-use wire::{Message, Type};
+use crate::message::question::QUESTION;
+use crate::message::reply::Outcome;
+use wire::{Message, Rcode, Type};
 
 impl Engine {
     /// Answers a client whose alias has led to such a name, or goes on with what that is an alias of. False: it is an
@@ -25,14 +28,14 @@ impl Engine {
         // Whatever leg has led here, it is the client's own question that is answered.
         let (qtype, class) = state.asks_for();
         let own_size = settings.udp_size;
-        match arpa::classify(settings, state.client.address, &followed.name, qtype, class) {
+        match special_use::classify(settings, state.client.address, &followed.name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Here(here) => {
                 out.note(|| Note::Arpa { counter: here.counter, name: &followed.name });
                 counters.count(here.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
                 let exit = Exit { counters, rates: Some(rates), now };
-                Engine::respond(waiters, exit, own_size, waiter, out, |frame, asker| {
+                respond(waiters, exit, own_size, waiter, out, |frame, asker| {
                     here.write(frame, asker, name, before)
                 });
                 self.forget(waiter);
@@ -42,7 +45,7 @@ impl Engine {
                 let leg = if state.stage == Stage::A { Type::A } else { qtype };
                 let mut question = followed.name.clone();
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
-                let Some(Alias { reply, .. }) = arpa::alias(&question, address) else { return false };
+                let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
                 out.note(|| Note::Alias { name: &followed.name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
@@ -52,6 +55,57 @@ impl Engine {
                 }
                 true
             }
+        }
+    }
+
+    /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
+    #[inline]
+    pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
+            || self.waiters[waiter].chain != NONE && self.answer_aliased(waiter, now, out)
+            || !self.settings.policy.is_empty() && self.answer_by_policy(waiter, now, out)
+    }
+
+    fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        let leg = self.leg(waiter);
+        // Most names are not ours, and need no more than this look.
+        if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
+            return false;
+        }
+        let (mut room, qtype) = ([0; QUESTION], leg.qtype);
+        let question = leg.question(&mut room);
+        // Lent while it is read; what it leads to may need another one.
+        let mut frame = self.frames.pop().unwrap_or_else(frame);
+        let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
+        if let Some((length, counter)) = reply {
+            self.counters.count(counter);
+            out.note(|| Note::Own(counter));
+            self.conclude(waiter, &frame[..length], qtype, now, out);
+        }
+        self.frames.push(frame);
+        reply.is_some()
+    }
+
+    /// Takes a reply of our own for that of an upstream.
+    pub(crate) fn conclude(
+        &mut self,
+        waiter: Index,
+        reply: &[u8],
+        qtype: Type,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let Ok(message) = Message::parse(reply) else {
+            // Data that is not what its type asks for.
+            return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+        };
+        let chain = Chain::follow(&message);
+        // An upstream follows aliases for us, unless it is we who know the alias.
+        let follows = self.waiters[waiter].stage == Stage::Direct
+            && !matches!(qtype, Type::CNAME | Type::ANY)
+            && chain.is_unfinished(&message);
+        if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
+            self.go_on(waiter, &Outcome::Reply(&message, &chain), now, out);
         }
     }
 }

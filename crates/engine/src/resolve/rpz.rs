@@ -4,35 +4,22 @@
 //! One rule decides a question, with all its legs and the whole way that it leads (draft-vixie-dnsop-dns-rpz-00 section
 //! 5.1). Data of a zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
 
+use crate::answer::builder::referral_to_tcp;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::waiter::{QUESTION, Stage};
+use crate::client::respond::{Exit, respond};
 use crate::counters::Counter;
-use crate::engine::{Engine, Exit};
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
 use crate::event::Note;
 use crate::interface::{Carrier, Outbox};
-use crate::local::local_data::{answer_records, deny};
+use crate::local::local_data::frame;
 use crate::message::cname_chain::Chain;
-use crate::rpz::table::{Action, ReplyAddresses, ResponsePolicy};
-use crate::settings::Arpa;
-use crate::upstream::receive::Outcome;
-use crate::{answer::builder as answer, local::local_data as own};
-use wire::header::Flags;
-use wire::{Builder, Class, Message, Name, Rcode, Section, Type, ede};
-
-/// In the place of a rule's number: none has been found yet.
-pub const UNDECIDED: u32 = u32::MAX;
-
-/// In the place of a rule's number: no rule counts any more.
-pub const EXEMPT: u32 = u32::MAX - 1;
-
-/// A reply that a rule changes, from one of the names of its chain on.
-#[derive(Clone, Copy)]
-struct From<'m, 'a> {
-    message: &'m Message<'a>,
-    chain: &'m Chain<'a>,
-    place: usize,
-}
+use crate::message::question::QUESTION;
+use crate::message::reply::Outcome;
+use crate::rpz::response::RewritePoint;
+use crate::rpz::table::{Action, EXEMPT, ReplyAddresses, UNDECIDED};
+use wire::{Message, Rcode, Type, ede};
 
 impl Engine {
     /// Before a leg is asked: whether a rule answers it. False: nobody but an upstream can.
@@ -98,7 +85,7 @@ impl Engine {
             excludes: matches!(state.stage, Stage::Aaaa | Stage::Basis),
         };
         let Some((hit, place)) = policy.of_reply(&reply, client) else { return false };
-        self.enforce(waiter, hit.rule, Some(From { message, chain, place }), now, out)
+        self.enforce(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
     }
 
     /// Does what a rule says. False: it says that nothing shall be done.
@@ -106,7 +93,7 @@ impl Engine {
         &mut self,
         waiter: Index,
         rule: u32,
-        from: Option<From<'_, '_>>,
+        from: Option<RewritePoint<'_, '_>>,
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
@@ -155,7 +142,7 @@ impl Engine {
         let own_size = self.settings.udp_size;
         let Engine { waiters, counters, rates, .. } = self;
         let exit = Exit { counters, rates: Some(rates), now };
-        Engine::respond(waiters, exit, own_size, waiter, out, answer::referral_to_tcp);
+        respond(waiters, exit, own_size, waiter, out, referral_to_tcp);
         self.forget(waiter);
     }
 
@@ -164,11 +151,11 @@ impl Engine {
         &mut self,
         waiter: Index,
         rule: u32,
-        from: Option<From<'_, '_>>,
+        from: Option<RewritePoint<'_, '_>>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+        let mut frame = self.frames.pop().unwrap_or_else(frame);
         let mut room = [0; QUESTION];
         let question = self.leg(waiter).question(&mut room);
         let length = self.settings.policy.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
@@ -184,8 +171,14 @@ impl Engine {
     }
 
     /// Goes over to a name that the answer leads to, whose data are those of a rule: what an upstream says ends there.
-    fn lead_to(&mut self, waiter: Index, from: From<'_, '_>, now: Instant, out: &mut impl Outbox) -> bool {
-        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+    fn lead_to(
+        &mut self,
+        waiter: Index,
+        from: RewritePoint<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let mut frame = self.frames.pop().unwrap_or_else(frame);
         let mut room = [0; QUESTION];
         let leg = self.leg(waiter);
         let qtype = leg.qtype;
@@ -217,7 +210,7 @@ impl Engine {
         let qtype = leg.qtype;
         let mut room = [0; QUESTION];
         let question = leg.question(&mut room);
-        let mut frame = self.frames.pop().unwrap_or_else(own::frame);
+        let mut frame = self.frames.pop().unwrap_or_else(frame);
         let length = self.settings.policy.data(rule, question, &self.settings.dns64.arpa, &mut frame);
         if is_alias {
             // Its target is what it is: no second rule is looked for.
@@ -230,88 +223,4 @@ impl Engine {
         self.frames.push(frame);
         true
     }
-}
-
-impl From<'_, '_> {
-    /// Writes the records that lead to the name from which on a rule decides.
-    fn copy_way(&self, builder: &mut Builder<'_>) -> Option<()> {
-        let records = self.message.records(Section::Answer);
-        for record in records.filter(|record| self.chain.leads_to(record, self.place)) {
-            builder.copy(Section::Answer, &record).ok()?;
-        }
-        Some(())
-    }
-
-    /// The reply of an upstream that stops at that name.
-    fn way(&self, question: &[u8], frame: &mut [u8]) -> Option<usize> {
-        let limit = frame.len();
-        let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
-        self.copy_way(&mut builder)?;
-        Some(builder.finish())
-    }
-}
-
-impl ResponsePolicy {
-    /// Writes a reply by which the name does not exist, or has nothing.
-    fn denial(
-        &self,
-        rule: u32,
-        question: &[u8],
-        from: Option<From<'_, '_>>,
-        arpa: &Arpa,
-        frame: &mut [u8],
-    ) -> Option<usize> {
-        let (found, zone) = self.rule_of(rule)?;
-        let rcode = if found.action == Action::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-        let limit = frame.len();
-        let flags = Flags(0).with(Flags::QR).with_rcode(rcode);
-        let mut builder = Builder::new(frame, limit, 0, flags, question)?;
-        let apex = match from {
-            Some(from) => {
-                from.copy_way(&mut builder)?;
-                from.chain.name(from.place)
-            }
-            None => Name::from_wire(&question[..question.len() - 4])?,
-        };
-        deny(&mut builder, apex, found.ttl, arpa).ok()?;
-        sign(&mut builder, zone, ede::BLOCKED)?;
-        Some(builder.finish())
-    }
-
-    /// Writes a reply with the data of a rule. None: they do not fit, or the alias would be too long for a name.
-    fn data(&self, rule: u32, question: &[u8], arpa: &Arpa, frame: &mut [u8]) -> Option<usize> {
-        let (found, zone) = self.rule_of(rule)?;
-        let wire = &question[..question.len().checked_sub(4)?];
-        let qtype = Type(u16::from_be_bytes([question[wire.len()], question[wire.len() + 1]]));
-        let limit = frame.len();
-        let mut builder = Builder::new(frame, limit, 0, Flags(0).with(Flags::QR), question)?;
-        let owner = Name::from_wire(wire)?;
-        let answered = match &found.action {
-            Action::Data(records) => answer_records(&mut builder, owner, qtype, records, arpa).ok()?,
-            Action::Suffix(suffix) => {
-                // Draft section 3.6: the asterisk stands for the name that was asked.
-                let (mut target, labels) = ([0; 255], wire.len() - 1);
-                let target = target.get_mut(..labels + suffix.len())?;
-                target[..labels].copy_from_slice(&wire[..labels]);
-                target[labels..].copy_from_slice(suffix);
-                let written =
-                    builder.record(Section::Answer, owner, Type::CNAME, Class::IN, found.ttl, target);
-                written.ok()?;
-                true
-            }
-            _ => return None,
-        };
-        // RFC 8914 sections 4.5 and 4.16.
-        sign(&mut builder, zone, if answered { ede::FORGED } else { ede::BLOCKED })?;
-        Some(builder.finish())
-    }
-}
-
-/// Tells whose work a reply is: the SOA of the zone in the additional section (draft section 2), and an extended error.
-fn sign(builder: &mut Builder<'_>, zone: &own::LocalRecord, reason: u16) -> Option<()> {
-    let own::LocalRecord { owner, rtype, ttl, rdata } = zone;
-    let apex = Name::from_wire(owner)?;
-    // Without it the reply is as good, if there is no room.
-    let _ = builder.record(Section::Additional, apex, *rtype, Class::IN, *ttl, rdata);
-    builder.opt(512, 0, 0, false, Some(reason)).ok()
 }

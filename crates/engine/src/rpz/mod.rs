@@ -4,5 +4,6 @@
 //!
 //! Read `table.rs` first: triggers and their precedence. `zone_record.rs` turns the records of a zone into rules.
 
+pub(crate) mod response;
 pub mod table;
 pub mod zone_record;

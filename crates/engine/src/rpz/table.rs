@@ -6,13 +6,14 @@
 //! on the question is settled when the tables are built: a name keeps the rule of the first zone that has it, and networks
 //! are ranked. So millions of triggers cost a question one walk over the labels of its name, and an address a binary search.
 
-use crate::answer::builder::is_excluded;
 use crate::base::name_table::Names;
+use crate::base::network::Network;
+use crate::base::range_map::{NOBODY, Ranges, client_spans, span4, span6};
+use crate::dns64::config::{Dns64, is_excluded};
 use crate::dns64::embed::{self, Embedding};
-use crate::dns64::rules::{Applicable, NOBODY, Ranges, RulesTooLarge, client_spans, span4, span6};
-use crate::local::local_data::LocalRecord;
+use crate::dns64::rules::{Applicable, RulesTooLarge};
+use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
-use crate::settings::{Dns64, Network};
 use core::net::Ipv6Addr;
 use core::ops::ControlFlow;
 use std::collections::HashMap;
@@ -126,6 +127,12 @@ pub(crate) struct Hit {
     pub rule: u32,
     pub zone: u16,
 }
+
+/// In the place of a rule's number: none has been found yet.
+pub const UNDECIDED: u32 = u32::MAX;
+
+/// In the place of a rule's number: no rule counts any more.
+pub const EXEMPT: u32 = u32::MAX - 1;
 
 /// All zones in tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -386,4 +393,3 @@ fn embedded(dns64: &Dns64, address: [u8; 16]) -> Option<[u8; 4]> {
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod tests;
-pub use {PolicyRule as Entry, PolicyZone as Zone, ResponsePolicy as Policy};

@@ -1,9 +1,9 @@
 //! What the records of a response policy zone say (draft-vixie-dnsop-dns-rpz-00 sections 3 and 4): owners are triggers,
 //! CNAME targets are actions, all other records are data. Text is read elsewhere.
 
-use crate::local::local_data::LocalRecord;
+use crate::base::network::Network;
+use crate::local::record::LocalRecord;
 use crate::rpz::table::{Action, PolicyRule, PolicyZone, Trigger};
-use crate::settings::Network;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
 use std::fmt;

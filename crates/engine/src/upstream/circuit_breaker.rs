@@ -20,7 +20,7 @@
 //! go to one dead server after another.
 
 use crate::base::time::{Instant, Span};
-use crate::upstream::groups::{Server, Servers};
+use crate::upstream::server::Server;
 
 /// Tries without a reply in a row after which a server is asked whether it lives: a few names whose own servers are
 /// silent look the same from here, and must not make all upstreams seem dead.
@@ -36,9 +36,9 @@ pub(crate) const PROBE_INTERVAL: Span = Span::from_millis(500);
 pub(crate) const LONGEST_PAUSE: Span = Span::from_millis(4_000);
 /// A server that was not asked for so long has to prove that it lives when another one is silent; so many at a time.
 const IDLE: Span = Span::from_secs(2);
-const MUSTERED: usize = 8;
+pub(crate) const MUSTERED: usize = 8;
 /// For so long after all servers of a group were dead, expired data are still given for a part of the questions.
-const LONGEST_THAW: Span = Span::from_secs(10);
+pub(crate) const LONGEST_THAW: Span = Span::from_secs(10);
 
 /// What is known of a server's life.
 #[derive(Clone, Debug, Default)]
@@ -47,26 +47,26 @@ pub(crate) struct Breaker {
     silent: u32,
     let_down: u32,
     /// Half-open: it was silent for so long, or not asked for so long, that it is asked whether it lives.
-    suspected: bool,
+    pub(crate) suspected: bool,
     /// It fails where others do not.
     failing: bool,
     /// A probe is on its way.
-    probing: bool,
+    pub(crate) probing: bool,
     /// Probes in a row that were in vain.
-    in_vain: u32,
+    pub(crate) in_vain: u32,
     /// It died of refusals: somebody said that it is not there.
     refused: bool,
-    probe_at: Instant,
+    pub(crate) probe_at: Instant,
     /// When it was asked last, and when it died.
-    asked: Option<Instant>,
-    died: Instant,
+    pub(crate) asked: Option<Instant>,
+    pub(crate) died: Instant,
     /// It died since somebody looked.
     has_died: bool,
 }
 
 impl Breaker {
     /// Whether nobody has asked the server for a while, or ever.
-    fn is_idle(&self, now: Instant) -> bool {
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
         self.asked.is_none_or(|asked| now - asked >= IDLE)
     }
 }
@@ -260,85 +260,8 @@ impl Server {
     }
 }
 
-impl Servers {
-    /// The groups, each a list of the numbers of its servers.
-    fn groups(&self) -> impl Iterator<Item = &[u16]> {
-        core::iter::once(&self.default[..]).chain(self.zones.iter().map(|(_, numbers)| &numbers[..]))
-    }
-
-    fn is_all_dead(&self, group: &[u16]) -> bool {
-        group.iter().all(|&number| self.list[usize::from(number)].dead)
-    }
-
-    /// Whether there is a group whose servers are all dead, this one among them.
-    pub(crate) fn is_urgent(&self, number: u16) -> bool {
-        self.groups().any(|group| group.contains(&number) && self.is_all_dead(group))
-    }
-
-    /// A server has died: where none is left, none may pause for long.
-    pub(crate) fn hasten_probes(&mut self, now: Instant, jitter: u64) {
-        for number in 0..self.list.len() {
-            if self.list[number].dead && self.is_urgent(number as u16) {
-                let breaker = &mut self.list[number].breaker;
-                breaker.probe_at = breaker.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
-            }
-        }
-    }
-
-    /// A server of a name's group is silent: those that nobody has asked for a while are to prove that they live.
-    pub(crate) fn muster(&mut self, name: &[u8], silent: u16, now: Instant) {
-        let mut place = 0;
-        let mut mustered = 0;
-        while let Some(&number) = self.group(name).get(place) {
-            place += 1;
-            let server = &mut self.list[usize::from(number)];
-            let breaker = &mut server.breaker;
-            if number != silent && !server.dead && !breaker.probing && breaker.is_idle(now) {
-                breaker.suspected = true;
-                breaker.probe_at = now;
-                breaker.asked = Some(now);
-                mustered += 1;
-                if mustered == MUSTERED {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// A server that was dead is back: a group of which it is the first one thaws.
-    #[cold]
-    pub(crate) fn thaw(&mut self, number: u16, now: Instant) {
-        for place in 0..self.numbers.len() {
-            let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
-            let others_dead =
-                group.iter().all(|&other| other == number || self.list[usize::from(other)].dead);
-            if group.contains(&number) && others_dead {
-                // It began when the last one died.
-                let died = group.iter().map(|&other| self.list[usize::from(other)].breaker.died).max();
-                let span = died.map_or(Span::ZERO, |died| now - died).min(LONGEST_THAW);
-                self.thaws[place] = (now, span);
-                // The others may be back as well: their pauses were for as long as it stood in for them.
-                for member in 0..group.len() {
-                    let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
-                    let breaker = &mut self.list[usize::from(group[member])].breaker;
-                    breaker.in_vain = 0;
-                    breaker.probe_at = breaker.probe_at.min(now + PROBE_INTERVAL);
-                }
-            }
-        }
-    }
-
-    /// Whether a question for which there are expired data is to be asked, while its servers have only just come back:
-    /// all that has expired meanwhile would be asked for at once otherwise. The part that is grows with the time.
-    pub(crate) fn is_frozen(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
-        let (since, span) = self.thaws[self.group_place(name)];
-        let past = now - since;
-        past < span && random(span.0) >= past.0
-    }
-}
-
 /// Between three and five quarters of a span.
-fn jittered(span: Span, jitter: u64) -> Span {
+pub(crate) fn jittered(span: Span, jitter: u64) -> Span {
     Span(span.0 * 3 / 4 + jitter % (span.0 / 2 + 1))
 }
 
@@ -441,4 +364,3 @@ mod tests {
         assert_eq!(server.state(), BreakerState::Closed);
     }
 }
-pub use BreakerState as State;

@@ -15,15 +15,9 @@
 
 use crate::base::random::Random;
 use crate::base::siphash::siphash;
-use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::{Link, Outbox};
-use crate::message::cookie::{self, CLIENT, LONGEST};
-use crate::settings::Transport;
+use crate::message::cookie::{CLIENT, LONGEST};
 use core::net::IpAddr;
-use wire::{Message, Rcode};
 
 /// The secret behind client cookies lives so long: RFC 7873 section 7.1 says that it SHOULD NOT live longer than 26 hours.
 const KEY_LIFE: Span = Span::from_secs(86_400);
@@ -80,7 +74,7 @@ impl ClientCookieSecret {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vouch {
     /// It has returned our cookie: over UDP nothing without it is believed.
-    expected: bool,
+    pub(crate) expected: bool,
     /// Its cookie, and the cookie of ours that it belongs to.
     server: [u8; SERVER],
     server_len: u8,
@@ -89,13 +83,13 @@ pub(crate) struct Vouch {
     lenient_until: Instant,
     leniency: Span,
     /// Questions in a row that it understood only without a cookie, and until when it is sent none.
-    chokes: u8,
+    pub(crate) chokes: u8,
     left_out_until: Instant,
 }
 
 impl Vouch {
     /// A reply had our cookie and this one of the server's.
-    fn learn(&mut self, client: &[u8; CLIENT], server: &[u8], now: Instant) {
+    pub(crate) fn learn(&mut self, client: &[u8; CLIENT], server: &[u8], now: Instant) {
         self.chokes = 0;
         // Who repeats what it was sent and adds nothing does not speak of cookies.
         let Some(place) = self.server.get_mut(..server.len()).filter(|_| !server.is_empty()) else { return };
@@ -106,7 +100,7 @@ impl Vouch {
     }
 
     /// Over TCP it has replied without a cookie, after somebody did so over UDP.
-    fn relent(&mut self, now: Instant) {
+    pub(crate) fn relent(&mut self, now: Instant) {
         if self.expected {
             let is_soon = now - self.lenient_until < LONGEST_LENIENCY && self.leniency > Span::ZERO;
             self.leniency = match is_soon {
@@ -120,7 +114,7 @@ impl Vouch {
     }
 
     /// It has understood a question without a cookie that it did not understand with one.
-    fn choke(&mut self, now: Instant) {
+    pub(crate) fn choke(&mut self, now: Instant) {
         self.chokes += 1;
         if self.chokes >= CHOKES {
             self.chokes = 0;
@@ -128,7 +122,7 @@ impl Vouch {
         }
     }
 
-    fn leave_out(&mut self, now: Instant) {
+    pub(crate) fn leave_out(&mut self, now: Instant) {
         self.left_out_until = now + LEFT_OUT;
     }
 
@@ -156,141 +150,6 @@ impl Vouch {
         room[CLIENT..].copy_from_slice(&self.server);
         let server_len = if self.client == *client { usize::from(self.server_len) } else { 0 };
         Some(&room[..CLIENT + server_len])
-    }
-}
-
-impl Engine {
-    /// The client cookie for a link that was just opened.
-    pub(crate) fn bake(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
-        if self.settings.cookies.enabled {
-            let address = self.servers.list[usize::from(server)].address.ip();
-            let cookie = self.cookie_key.cookie(address, out.local(link), now, &mut self.random);
-            self.links.set_cookie(link, cookie);
-        }
-    }
-
-    /// Looks at the reply to a question that was asked with a cookie. True: it counts.
-    ///
-    /// RFC 7873 section 5.3: a reply with another cookie than ours MUST be discarded, and one without where one is
-    /// expected.
-    #[inline]
-    pub(crate) fn heeds_cookie(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let attempt = self.flights.slab[index].attempts[place];
-        let ours = self.links.cookie(attempt.link);
-        let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        let vouch = &mut self.servers.list[usize::from(attempt.server)].vouch;
-        match message.opt().as_ref().and_then(cookie::first).map(cookie::split) {
-            Some(Some((client, server))) if client == ours => {
-                vouch.learn(client, server, now);
-                return true;
-            }
-            Some(_) => {}
-            None if over_udp => {
-                if !vouch.expected {
-                    return true;
-                }
-            }
-            None => {
-                if self.flights.slab[index].doubted {
-                    vouch.relent(now);
-                    self.counters.count(Counter::UpstreamCookieLost);
-                }
-                return true;
-            }
-        }
-        self.counters.count(Counter::SuspectCookie);
-        if over_udp {
-            self.flights.slab[index].doubted = true;
-            self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, out);
-        } else {
-            // Nobody forges this: the server is wrong about cookies.
-            vouch.relent(now);
-            vouch.leave_out(now);
-            self.ask_bare(index, place, now, out);
-        }
-        false
-    }
-
-    /// Asks the same server once more without a cookie: the same try in another form.
-    #[cold]
-    fn ask_bare(&mut self, index: Index, place: usize, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.flights.slab[index];
-        let attempt = &mut flight.attempts[place];
-        attempt.failed = true;
-        let (server, with_subnet) = (attempt.server, attempt.with_subnet);
-        // Of several tries, the first that is not understood is enough; the question without the cookie is on its way.
-        if core::mem::replace(&mut flight.bare, true) {
-            return;
-        }
-        if with_subnet {
-            // Who does not know one option does not know the other.
-            flight.plain = true;
-            flight.scope = 0;
-            self.counters.count(Counter::SubnetRefused);
-        }
-        flight.tries = flight.tries.saturating_sub(1);
-        self.counters.count(Counter::UpstreamCookieRefused);
-        self.ask_server(index, server, now, out);
-    }
-
-    /// What a reply that counts means for cookies. True: the question is asked again because of them.
-    ///
-    /// RFC 7873 section 5.3: after BADCOOKIE the question is asked with the new cookie, and over TCP if that is not good
-    /// either. A server that replies FORMERR and does not return the cookie may not know options (RFC 6891 section 7).
-    #[inline]
-    pub(crate) fn asks_for_cookie(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let attempt = flight.attempts[place];
-        let wanted = flight.waiters != NONE || flight.holders > 0;
-        match message.rcode() {
-            Rcode::FORMERR if attempt.with_cookie && wanted => {
-                if message.opt().as_ref().and_then(cookie::first).is_some() {
-                    return false;
-                }
-                self.ask_bare(index, place, now, out);
-                true
-            }
-            Rcode::BADCOOKIE if wanted && self.links.transport(attempt.link) == Transport::Udp => {
-                flight.attempts[place].failed = true;
-                if attempt.with_cookie && !core::mem::replace(&mut flight.baked, true) {
-                    flight.tries = flight.tries.saturating_sub(1);
-                    self.counters.count(Counter::UpstreamCookieRenewed);
-                    self.ask_server(index, attempt.server, now, out);
-                } else {
-                    self.move_to_tcp(index, attempt.server, Counter::TcpCookie, now, out);
-                }
-                true
-            }
-            rcode => {
-                let failed_with = |other: &crate::upstream::in_flight::Attempt| {
-                    other.server == attempt.server && other.with_cookie && !other.with_subnet && other.failed
-                };
-                if flight.bare
-                    && !attempt.with_cookie
-                    && rcode != Rcode::FORMERR
-                    && flight.attempts().iter().any(failed_with)
-                {
-                    self.servers.list[usize::from(attempt.server)].vouch.choke(now);
-                } else if attempt.with_cookie && rcode != Rcode::FORMERR {
-                    self.servers.list[usize::from(attempt.server)].vouch.chokes = 0;
-                }
-                false
-            }
-        }
     }
 }
 

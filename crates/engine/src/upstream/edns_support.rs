@@ -15,16 +15,7 @@
 //! An answer to a question without an OPT record has no signatures. It is given to clients that asked for them (DO), but not
 //! kept for others.
 
-use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::Outbox;
-use crate::message::cookie;
-use crate::settings::Transport;
-use crate::upstream::groups::Server;
-use crate::upstream::in_flight::Attempt;
-use wire::{Message, Opt, Rcode};
 
 /// What a server showed counts for so long.
 const KNOWN: Span = Span::from_secs(3_600);
@@ -57,18 +48,18 @@ impl EdnsSupport {
 
     /// A reply had an OPT record.
     #[inline]
-    fn shows(&mut self, now: Instant) {
+    pub(crate) fn shows(&mut self, now: Instant) {
         self.known_until = now + KNOWN;
         self.chokes = 0;
     }
 
     /// Over TCP it has said that it does not know EDNS.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known_until = Instant(0);
     }
 
     /// It has answered a question without an OPT record that it did not answer with one.
-    fn choke(&mut self, now: Instant) {
+    pub(crate) fn choke(&mut self, now: Instant) {
         if self.is_known(now) {
             return;
         }
@@ -77,81 +68,6 @@ impl EdnsSupport {
             self.chokes = 0;
             self.left_out_until = now + LEFT_OUT;
         }
-    }
-}
-
-impl Engine {
-    /// Whether the next question of a flight to a server goes without an OPT record.
-    pub(crate) fn omits_edns(&self, index: Index, server: u16, now: Instant) -> bool {
-        let flight = &self.flights.slab[index];
-        let Server { edns, vouch, .. } = &self.servers.list[usize::from(server)];
-        // Without the record there is no cookie either: who has shown cookies is not asked without over UDP.
-        if vouch.is_expected() && !flight.over_tcp {
-            return false;
-        }
-        // One server's trouble with EDNS is no reason to be without another one's.
-        if edns.is_left_out(now) || flight.no_opt && !edns.is_known(now) {
-            return true;
-        }
-        // A probe asks for a sign of life, which servers of all kinds give to the plainest question.
-        let is_last = flight.tries > 0 && flight.tries + 1 >= self.settings.upstream.tries;
-        let was_silent = |attempt: &Attempt| {
-            attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
-        };
-        !edns.is_known(now)
-            && (flight.wishes.has(crate::upstream::in_flight::Wishes::PROBE)
-                || is_last && !flight.over_tcp && flight.attempts().iter().any(was_silent))
-    }
-
-    /// What a reply that counts means for EDNS. True: the question is asked again because of that.
-    #[inline]
-    pub(crate) fn asks_without_edns(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let attempt = flight.attempts[place];
-        let Server { edns, vouch, .. } = &mut self.servers.list[usize::from(attempt.server)];
-        let is_failure = matches!(message.rcode(), Rcode::FORMERR | Rcode::NOTIMP);
-        if !attempt.with_opt {
-            let needed = |other: &Attempt| {
-                other.server == attempt.server && other.with_opt && other.sent < attempt.sent
-            };
-            if !is_failure && flight.attempts().iter().any(needed) {
-                edns.choke(now);
-            }
-            return false;
-        }
-        // Some send the question back as it came: a client cookie alone is our own.
-        let is_own = |opt: &Opt<'_>| cookie::first(opt).is_none_or(|data| data.len() > cookie::CLIENT);
-        if message.opt().as_ref().is_some_and(is_own) {
-            edns.shows(now);
-            return false;
-        }
-        if !is_failure || flight.waiters == NONE && flight.holders == 0 {
-            return false;
-        }
-        if edns.is_known(now) || vouch.is_expected() {
-            if self.links.transport(attempt.link) == Transport::Udp {
-                flight.attempts[place].failed = true;
-                self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, out);
-                return true;
-            }
-            edns.forget();
-        }
-        flight.attempts[place].failed = true;
-        // Of several tries, the first that is not understood is enough; the question without the record is on its way.
-        if !core::mem::replace(&mut flight.no_opt, true) {
-            // The same try in another form.
-            flight.tries = flight.tries.saturating_sub(1);
-            self.counters.count(Counter::EdnsRefused);
-            self.ask_server(index, attempt.server, now, out);
-        }
-        true
     }
 }
 

@@ -5,116 +5,14 @@
 //! avoids does not arise).
 
 use crate::base::time::{Instant, Span};
-use crate::counters::DURATION_BOUNDS_US;
-use crate::settings::{Select, Settings, Upstream};
-use crate::upstream::circuit_breaker::Breaker;
-use crate::upstream::cookies::Vouch;
-use crate::upstream::edns_support::EdnsSupport;
+use crate::interface::Transport;
+use crate::settings::Settings;
+use crate::upstream::circuit_breaker::{LONGEST_THAW, MUSTERED, PROBE_INTERVAL, jittered};
+use crate::upstream::server::Server;
 use core::net::SocketAddr;
 
-/// The wait before anything was measured.
-const FIRST_WAIT: Span = Span::from_millis(250);
-/// No wait is shorter: a recursive upstream that has to work takes longer than its round trip, and asking again
-/// too early doubles its load.
-const SHORTEST_WAIT: Span = Span::from_millis(50);
-/// However steady the round trip is, a reply may be later by this part of it: a wait that ends with the round trip itself
-/// asks every question twice (RFC 6298 section 2.3 has the granularity of the clock for that).
-const MARGIN: u64 = 4;
 /// With `select = "fastest"`, one question in so many goes to any server.
 const EXPLORE: u64 = 64;
-/// What kind of question went to a server, for its counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum QueryKind {
-    /// AAAA.
-    Aaaa,
-    /// A.
-    A,
-    /// Any other type.
-    Other,
-    /// A probe of a dead server.
-    Probe,
-}
-
-impl QueryKind {
-    /// The label of each kind, in the order of their numbers.
-    pub const LABELS: [&str; 4] = ["AAAA", "A", "other", "probe"];
-}
-
-/// One upstream server.
-#[derive(Clone, Debug)]
-pub struct Server {
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// Smoothed round trip; none before the first reply.
-    pub round_trip: Option<Span>,
-    variance: Span,
-    /// Whether it counts as dead.
-    pub dead: bool,
-    /// What else is known of its life.
-    pub(crate) breaker: Breaker,
-    /// Whether the current configuration names it.
-    pub configured: bool,
-    /// The link that new questions take, by transport (UDP, TCP).
-    pub(crate) current: [Option<u16>; 2],
-    /// What is known of its cookies, and of its EDNS.
-    pub(crate) vouch: Vouch,
-    pub(crate) edns: EdnsSupport,
-    /// Questions sent, by [`QueryKind`].
-    pub asked: [u64; 4],
-    /// Round trips by duration, with the bounds of [`DURATION_BOUNDS_US`]; the last has no bound.
-    pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
-    /// Sum of all round trips, in nanoseconds.
-    pub duration_sum_ns: u64,
-}
-
-impl Server {
-    pub(crate) fn new(address: SocketAddr) -> Server {
-        Server {
-            address,
-            round_trip: None,
-            variance: Span::ZERO,
-            dead: false,
-            breaker: Breaker::default(),
-            configured: true,
-            current: [None; 2],
-            vouch: Vouch::default(),
-            edns: EdnsSupport::default(),
-            asked: [0; 4],
-            durations: [0; DURATION_BOUNDS_US.len() + 1],
-            duration_sum_ns: 0,
-        }
-    }
-
-    /// A reply came after `sample` (RFC 6298 section 2). True: the server was dead until now.
-    pub fn answered(&mut self, sample: Span) -> bool {
-        (self.round_trip, self.variance) = match self.round_trip {
-            None => (Some(sample), Span(sample.0 / 2)),
-            Some(Span(smooth)) => {
-                let deviation = smooth.abs_diff(sample.0);
-                (Some(Span((smooth * 7 + sample.0) / 8)), Span((self.variance.0 * 3 + deviation) / 4))
-            }
-        };
-        let us = sample.as_micros();
-        let bucket =
-            DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
-        self.durations[bucket] += 1;
-        self.duration_sum_ns += sample.0;
-        self.lives()
-    }
-
-    /// How long try number `attempt` (from 0) over UDP waits: the estimate, doubled with every try, under the
-    /// ceiling. The caller gives the last try the whole ceiling, since late replies to earlier tries count too.
-    pub fn wait(&self, attempt: u32, ceiling: Span) -> Span {
-        let estimate = match self.round_trip {
-            None => FIRST_WAIT,
-            Some(round_trip) => {
-                Span((round_trip.0 + (4 * self.variance.0).max(round_trip.0 / MARGIN)).max(SHORTEST_WAIT.0))
-            }
-        };
-        Span((estimate.0 << attempt.min(8)).min(ceiling.0))
-    }
-}
 
 /// All servers, and the groups that names belong to.
 pub struct Servers {
@@ -300,28 +198,124 @@ impl Servers {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Which upstream of a group is asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Select {
+    /// The first in the list that is alive.
+    #[default]
+    Ordered,
+    /// One at random per question.
+    Random,
+    /// The one with the shortest measured round trip.
+    Fastest,
+}
 
-    fn server() -> Server {
-        Server::new("[::1]:53".parse().unwrap())
-    }
+/// Forwarders of a zone.
+#[derive(Clone, Debug)]
+pub struct ForwardZone {
+    /// The zone's name in wire form, lower case; the root (`[0]`) matches everything.
+    pub name: Box<[u8]>,
+    /// Its forwarders, in order.
+    pub forwarders: Vec<SocketAddr>,
+}
 
-    #[test]
-    fn the_wait_follows_the_round_trip_and_doubles_with_every_try() {
-        let mut server = server();
-        let ceiling = Span::from_secs(1);
-        assert_eq!(server.wait(0, ceiling), FIRST_WAIT);
-        for _ in 0..100 {
-            server.answered(Span::from_millis(80));
-        }
-        let wait = server.wait(0, ceiling);
-        assert!(wait >= Span::from_millis(99) && wait < Span::from_millis(102), "{wait:?}");
-        assert_eq!(server.wait(1, ceiling), Span(wait.0 * 2));
-        assert_eq!(server.wait(7, ceiling), ceiling);
-        server.answered(Span::from_millis(400));
-        assert!(server.wait(0, ceiling) > Span::from_millis(400));
+/// `[upstream]`.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Forwarders for everything that no zone claims, in order.
+    pub forwarders: Vec<SocketAddr>,
+    /// Zones that go elsewhere; the longest match wins.
+    pub zones: Vec<ForwardZone>,
+    /// Which of a group is asked first.
+    pub select: Select,
+    /// Ceiling for the wait of one try.
+    pub timeout: Span,
+    /// Tries in all, over all forwarders: 1 to [`crate::limits::TRIES`].
+    pub tries: u8,
+    /// How questions travel.
+    pub transport: Transport,
+}
+
+impl Upstream {
+    /// How long all tries of one question take at most.
+    pub fn longest(&self) -> Span {
+        Span(self.timeout.0.saturating_mul(u64::from(self.tries)))
     }
 }
-pub use QueryKind as Kind;
+
+impl Servers {
+    /// The groups, each a list of the numbers of its servers.
+    fn groups(&self) -> impl Iterator<Item = &[u16]> {
+        core::iter::once(&self.default[..]).chain(self.zones.iter().map(|(_, numbers)| &numbers[..]))
+    }
+
+    fn is_all_dead(&self, group: &[u16]) -> bool {
+        group.iter().all(|&number| self.list[usize::from(number)].dead)
+    }
+
+    /// Whether there is a group whose servers are all dead, this one among them.
+    pub(crate) fn is_urgent(&self, number: u16) -> bool {
+        self.groups().any(|group| group.contains(&number) && self.is_all_dead(group))
+    }
+
+    /// A server has died: where none is left, none may pause for long.
+    pub(crate) fn hasten_probes(&mut self, now: Instant, jitter: u64) {
+        for number in 0..self.list.len() {
+            if self.list[number].dead && self.is_urgent(number as u16) {
+                let breaker = &mut self.list[number].breaker;
+                breaker.probe_at = breaker.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
+            }
+        }
+    }
+
+    /// A server of a name's group is silent: those that nobody has asked for a while are to prove that they live.
+    pub(crate) fn muster(&mut self, name: &[u8], silent: u16, now: Instant) {
+        let mut place = 0;
+        let mut mustered = 0;
+        while let Some(&number) = self.group(name).get(place) {
+            place += 1;
+            let server = &mut self.list[usize::from(number)];
+            let breaker = &mut server.breaker;
+            if number != silent && !server.dead && !breaker.probing && breaker.is_idle(now) {
+                breaker.suspected = true;
+                breaker.probe_at = now;
+                breaker.asked = Some(now);
+                mustered += 1;
+                if mustered == MUSTERED {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A server that was dead is back: a group of which it is the first one thaws.
+    #[cold]
+    pub(crate) fn thaw(&mut self, number: u16, now: Instant) {
+        for place in 0..self.numbers.len() {
+            let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
+            let others_dead =
+                group.iter().all(|&other| other == number || self.list[usize::from(other)].dead);
+            if group.contains(&number) && others_dead {
+                // It began when the last one died.
+                let died = group.iter().map(|&other| self.list[usize::from(other)].breaker.died).max();
+                let span = died.map_or(Span::ZERO, |died| now - died).min(LONGEST_THAW);
+                self.thaws[place] = (now, span);
+                // The others may be back as well: their pauses were for as long as it stood in for them.
+                for member in 0..group.len() {
+                    let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
+                    let breaker = &mut self.list[usize::from(group[member])].breaker;
+                    breaker.in_vain = 0;
+                    breaker.probe_at = breaker.probe_at.min(now + PROBE_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// Whether a question for which there are expired data is to be asked, while its servers have only just come back:
+    /// all that has expired meanwhile would be asked for at once otherwise. The part that is grows with the time.
+    pub(crate) fn is_frozen(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
+        let (since, span) = self.thaws[self.group_place(name)];
+        let past = now - since;
+        past < span && random(span.0) >= past.0
+    }
+}

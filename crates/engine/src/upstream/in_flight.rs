@@ -1,65 +1,20 @@
 //! Questions that are asked upstream. Equal questions meet here, so an upstream is asked once however many
 //! clients wait (which also denies the birthday attack, VU#457875).
 
+use crate::base::random::Random;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
 use crate::base::timer_wheel::{Hook, Hooks};
-use crate::interface::Link;
-use crate::limits::ATTEMPTS;
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::interface::{Link, Transport};
+use crate::limits::{ATTEMPTS, SUBNETS};
 use crate::message::client_subnet::Subnet;
+use crate::message::question::{Question, Wishes};
+use crate::settings::Settings;
+use crate::upstream::dns0x20::mix_case;
+use crate::upstream::groups::Servers;
 use wire::{Class, Type};
-
-/// The bits that make two questions for one name and type different ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Wishes(u8);
-
-impl Wishes {
-    /// Recursion desired.
-    pub const RD: Wishes = Wishes(1);
-    /// Checking disabled.
-    pub const CD: Wishes = Wishes(2);
-    /// AD in the question: the asker understands AD (RFC 6840 section 5.7).
-    pub const AD: Wishes = Wishes(4);
-    /// DNSSEC OK.
-    pub const DO: Wishes = Wishes(8);
-    /// A probe of a dead server; no client's question joins it.
-    pub const PROBE: Wishes = Wishes(16);
-
-    /// These and those.
-    #[inline]
-    pub const fn with(self, more: Wishes, on: bool) -> Wishes {
-        if on { Wishes(self.0 | more.0) } else { self }
-    }
-
-    /// Those that change what an upstream answers: what is kept for one of them is no answer to another.
-    #[inline]
-    pub const fn kept(self) -> u8 {
-        self.0 & (Wishes::CD.0 | Wishes::AD.0 | Wishes::DO.0)
-    }
-
-    /// Whether all of `some` are among them.
-    #[inline]
-    pub const fn has(self, some: Wishes) -> bool {
-        self.0 & some.0 == some.0
-    }
-}
-
-/// What makes two questions equal.
-#[derive(Clone, Copy)]
-pub struct Question<'a> {
-    /// Name in wire form, any letter case.
-    pub name: &'a [u8],
-    /// Keyed hash of the name.
-    pub hash: u64,
-    /// Type.
-    pub qtype: Type,
-    /// Class.
-    pub class: Class,
-    /// Bits.
-    pub wishes: Wishes,
-    /// Client subnet.
-    pub subnet: Option<&'a Subnet>,
-}
 
 /// One try.
 #[derive(Clone, Copy, Debug)]
@@ -354,6 +309,126 @@ impl Iterator for Candidates<'_> {
             }
         }
         None
+    }
+}
+
+/// A flight for a question, in the table and not asked yet. None: all room is taken.
+pub(crate) fn prepare(
+    flights: &mut Flights,
+    random: &mut Random,
+    settings: &Settings,
+    servers: &Servers,
+    question: &Question<'_>,
+) -> Option<Index> {
+    let index = flights.slab.take()?;
+    let flushes = flights.flushes;
+    let flight = &mut flights.slab[index];
+    flight.state = FlightState::Asked;
+    flight.unsent = false;
+    flight.over_tcp = settings.upstream.transport == Transport::Tcp;
+    flight.tries = 0;
+    flight.attempts_len = 0;
+    flight.wishes = question.wishes;
+    flight.subnet = question.subnet.copied();
+    flight.scope = 0;
+    flight.plain = false;
+    flight.bare = false;
+    flight.no_opt = false;
+    flight.repeats = false;
+    flight.held_back = false;
+    flight.waits_on = false;
+    flight.is_private = false;
+    flight.baked = false;
+    flight.doubted = false;
+    flight.qtype = question.qtype;
+    flight.class = question.class;
+    flight.hash = question.hash;
+    flight.stagger = None;
+    flight.patience = None;
+    flight.group = servers.group_number(question.name);
+    flight.flushes = flushes;
+    flight.waiters = NONE;
+    flight.holders = 0;
+    flight.held = NONE;
+    flight.name_len = question.name.len() as u8;
+    mix_case(question.name, random.bits(), &mut flight.name);
+    flights.enter(index);
+    Some(index)
+}
+
+impl Flights {
+    /// Whether a question with a subnet would be one too many of those that differ in nothing else.
+    #[cold]
+    fn is_crowded(&self, question: &Question<'_>) -> bool {
+        let mut others = 0;
+        for index in self.candidates(question.hash, question.qtype, question.class) {
+            let flight = &self.slab[index];
+            if flight.subnet.is_some()
+                && question.qtype == flight.qtype
+                && flight.class == question.class
+                && wire::eq_ignore_case(flight.name(), question.name)
+            {
+                // It is no further one when it joins.
+                if flight.subnet.as_ref() == question.subnet && question.wishes == flight.wishes {
+                    return false;
+                }
+                others += 1;
+            }
+        }
+        others >= SUBNETS
+    }
+}
+
+impl Engine {
+    pub(crate) fn set_deadline(&mut self, index: Index, deadline: Instant) {
+        let flight = &mut self.flights.slab[index];
+        flight.deadline = deadline;
+        let due = [flight.stagger, flight.patience].into_iter().flatten().fold(deadline, Instant::min);
+        self.wheel.set(&mut self.flights.slab, index, due);
+    }
+
+    /// Sets when the A leg of a AAAA flight is asked.
+    pub(crate) fn set_stagger(&mut self, index: Index, at: Instant) {
+        self.flights.slab[index].stagger = Some(at);
+        let deadline = self.flights.slab[index].deadline;
+        self.set_deadline(index, deadline);
+    }
+
+    /// Sets when clients of a flight get expired data.
+    pub(crate) fn set_patience(&mut self, index: Index, at: Instant) {
+        let flight = &mut self.flights.slab[index];
+        if flight.patience.is_none_or(|patience| at < patience) {
+            flight.patience = Some(at);
+            let deadline = flight.deadline;
+            self.set_deadline(index, deadline);
+        }
+    }
+
+    /// Whether somebody waits for the answer, or will.
+    pub(crate) fn is_wanted(&self, index: Index) -> bool {
+        let flight = &self.flights.slab[index];
+        flight.waiters != NONE || flight.holders > 0
+    }
+
+    /// What is asked upstream for a question with a subnet: without it when as many with others are on their way as are
+    /// allowed. Returns the scope of an answer to that.
+    ///
+    /// That answer is told to count for this one subnet: what came of a crowd, perhaps a malicious one, must not keep
+    /// the caches of others from asking for their own.
+    #[inline]
+    pub(crate) fn disperse(
+        flights: &Flights,
+        counters: &mut crate::Counters,
+        question: &mut Question<'_>,
+    ) -> u8 {
+        match question.subnet {
+            Some(subnet) if flights.is_crowded(question) => {
+                counters.count(Counter::SubnetCrowded);
+                question.subnet = None;
+                subnet.source
+            }
+            _ => 0,
+        }
     }
 }
 

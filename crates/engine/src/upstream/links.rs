@@ -6,10 +6,9 @@
 use crate::base::random::Random;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::interface::Link;
+use crate::interface::{Link, Transport};
 use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
 use crate::message::cookie::CLIENT;
-use crate::settings::Transport;
 
 /// LinkState of one slot.
 struct LinkState {

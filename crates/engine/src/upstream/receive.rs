@@ -2,25 +2,16 @@
 //! socket is connected), QR, the operation, the ID, one question, octet for octet in the letter case that we sent. Anything else is
 //! counted, and the wait goes on. A forgery attempt moves its question to TCP.
 
-use crate::base::slab::{Index, NONE};
+use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::interface::{Link, Outbox};
-use crate::message::cname_chain::Chain;
-use crate::message::reply::is_lame;
-use crate::settings::Transport;
-use crate::upstream::in_flight::{FlightState, Wishes};
+use crate::interface::{Link, Outbox, Transport};
+use crate::message::question::Wishes;
+use crate::message::reply::{is_bogus, is_lame, warrants_failover};
+use crate::upstream::in_flight::FlightState;
 use wire::header::{self, Flags};
-use wire::{Message, Opcode, Rcode, ede};
-
-/// How a flight ended.
-pub(crate) enum Outcome<'m, 'a> {
-    /// With a reply and the way through it.
-    Reply(&'m Message<'a>, &'m Chain<'a>),
-    /// Without an answer in time.
-    Failed,
-}
+use wire::{Message, Opcode, Rcode};
 
 /// What a message from an upstream is.
 enum Match {
@@ -125,7 +116,7 @@ impl Engine {
         }
         if self.flights.slab[index].wishes.has(Wishes::PROBE) {
             let jitter = self.random.bits();
-            let is_failure = is_failure(message) || is_lame(message);
+            let is_failure = warrants_failover(message) || is_lame(message);
             self.servers.list[usize::from(attempt.server)].probed(now, is_failure, jitter);
             return self.finish(index, Some(message), now, out);
         }
@@ -143,7 +134,7 @@ impl Engine {
             return;
         }
         let is_useless = self.is_useless(index, message, over_udp);
-        if is_useless || is_failure(message) {
+        if is_useless || warrants_failover(message) {
             self.flights.slab[index].attempts[place].failed = true;
             if self.is_wanted(index) && !is_bogus(message) {
                 if self.asks_another(index, attempt.server) {
@@ -167,12 +158,6 @@ impl Engine {
         // (RFC 2181 section 9), and has not come as far as this.
         let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
         self.finish(index, reply, now, out);
-    }
-
-    /// Whether somebody waits for the answer, or will.
-    pub(crate) fn is_wanted(&self, index: Index) -> bool {
-        let flight = &self.flights.slab[index];
-        flight.waiters != NONE || flight.holders > 0
     }
 
     /// A server has an answer: it helps, and those that failed with this question do not.
@@ -214,23 +199,6 @@ impl Engine {
                 && self.links.is_open(attempt.link)
                 && (self.links.transport(attempt.link) == Transport::Tcp) == flight.over_tcp
         })
-    }
-
-    /// Asks again over TCP: the reply was truncated, or somebody forges. What still comes over UDP is not believed.
-    pub(crate) fn move_to_tcp(
-        &mut self,
-        index: Index,
-        server: u16,
-        reason: Counter,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let flight = &mut self.flights.slab[index];
-        flight.over_tcp = true;
-        // The same try over another transport.
-        flight.tries = flight.tries.saturating_sub(1);
-        self.counters.count(reason);
-        self.ask_server(index, server, now, out);
     }
 
     /// A link failed: every question whose current try went over it is asked again at once, elsewhere if possible.
@@ -292,35 +260,19 @@ impl Engine {
                 .last()
                 .is_some_and(|attempt| attempt.link == via && id.is_none_or(|id| attempt.id == id))
     }
-}
 
-/// Whether a reply is a failure of the server. One for a bogus answer is not: it is an answer.
-fn is_failure(message: &Message<'_>) -> bool {
-    matches!(
-        message.rcode(),
-        Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTIMP | Rcode::FORMERR | Rcode::BADCOOKIE
-    ) && !is_bogus(message)
+    /// Whether a reply is none, though it says that all is well. Replies to probes show life, whatever they say.
+    #[inline]
+    pub(crate) fn is_useless(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
+        let flight = &self.flights.slab[index];
+        let is_cut = !over_udp && message.flags().contains(Flags::TC);
+        // What a client asks without RD it may be referred for.
+        (is_cut || flight.wishes.has(Wishes::RD) && is_lame(message)) && !flight.wishes.has(Wishes::PROBE)
+    }
 }
 
 /// Whether this is a response, and to a query: we ask nothing else.
 #[inline]
 fn is_response(flags: Flags) -> bool {
     flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
-}
-
-/// Whether the upstream says that it validated and the answer is bogus: a failure that is an answer, never to be
-/// papered over (RFC 6147 section 5.5 (2)). A plain SERVFAIL does not say so.
-pub(crate) fn is_bogus(message: &Message<'_>) -> bool {
-    message.rcode() == Rcode::SERVFAIL
-        && message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| ede::is_bogus(code)))
-}
-
-/// Whether a failure may mean a bogus answer: the upstream does not say that it could not find one out (RFC 8914 sections
-/// 4.15 and 4.21 to 4.25). Many servers validate and say nothing.
-pub(crate) fn may_be_bogus(message: &Message<'_>) -> bool {
-    let says_why = |code| {
-        matches!(code, ede::NOT_READY | ede::NOT_AUTHORITATIVE | ede::NOT_SUPPORTED..=ede::INVALID_DATA)
-    };
-    message.rcode() == Rcode::SERVFAIL
-        && !message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| says_why(code)))
 }

@@ -18,13 +18,6 @@
 //!
 //! No token is needed when the last try is known to be lost: its server is dead, or said so.
 
-use crate::base::slab::{Index, NONE};
-use crate::base::time::Instant;
-use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::Outbox;
-use crate::upstream::in_flight::Wishes;
-
 /// The most tokens there are.
 pub const MOST: u32 = 64;
 /// Parts of a token; each first question brings one.
@@ -49,53 +42,14 @@ impl Budget {
         self.0 = (self.0 + 1).min(MOST * PARTS);
     }
 
-    fn helped(&mut self) {
+    pub(crate) fn helped(&mut self) {
         self.0 = (self.0 + HELPED * PARTS).min(MOST * PARTS);
     }
 
-    fn take(&mut self) -> bool {
+    pub(crate) fn take(&mut self) -> bool {
         let left = self.0.checked_sub(PARTS);
         self.0 = left.unwrap_or(self.0);
         left.is_some()
-    }
-}
-
-impl Engine {
-    /// Whether a question whose last try is late has to wait on before it is asked again. The A leg of its clients does
-    /// not wait: it is no repetition.
-    pub(crate) fn holds_back(&mut self, index: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let Some(&attempt) = flight.attempts().last() else { return false };
-        let half = crate::Span(self.settings.upstream.timeout.0 / 2);
-        let is_early = now - attempt.sent < half
-            && !flight.unsent
-            && !flight.over_tcp
-            && !flight.waits_on
-            && !flight.wishes.has(Wishes::PROBE)
-            && (flight.waiters != NONE || flight.holders > 0)
-            && flight.tries < self.settings.upstream.tries
-            && !self.servers.list[usize::from(attempt.server)].dead;
-        if !is_early {
-            return false;
-        }
-        if !self.waiters.is_crowded() && self.budget.take() {
-            flight.repeats = true;
-            self.counters.count(Counter::RepeatedEarly);
-            return false;
-        }
-        flight.held_back = true;
-        flight.waits_on = true;
-        self.counters.count(Counter::HeldBack);
-        self.ask_second_leg(index, now, out);
-        self.set_deadline(index, attempt.sent + half);
-        true
-    }
-
-    /// A repetition was answered before what it repeats.
-    #[cold]
-    pub(crate) fn repetition_helped(&mut self) {
-        self.counters.count(Counter::RepeatHelped);
-        self.budget.helped();
     }
 }
 

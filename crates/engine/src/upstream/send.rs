@@ -1,22 +1,19 @@
 //! Asked upstream: launching a question, choosing server, link, ID and letter case, and what happens when a try is
 //! not answered in time.
 
-use crate::base::name_hash::mix_case;
-use crate::base::random::Random;
-use crate::base::slab::{Index, NONE};
+use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
-use crate::client::waiter::Stage;
 use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::interface::{Link, Outbox};
-use crate::limits::{ATTEMPTS, TRIES};
+use crate::interface::{Link, Outbox, Transport};
+use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
-use crate::settings::{Lookup, OnFailure, Settings, Transport};
-use crate::upstream::groups::{QueryKind, Servers};
-use crate::upstream::in_flight::{Attempt, FlightState, Flights, Question, Wishes};
+use crate::message::question::{Question, Wishes};
+use crate::upstream::in_flight::{Attempt, prepare};
 use crate::upstream::links::Release;
+use crate::upstream::server::{QueryKind, Server};
+use wire::Type;
 use wire::header::{self, Flags};
-use wire::{Class, Type};
 
 impl Engine {
     /// A new flight for a question, asked at once. None: all room is taken.
@@ -105,13 +102,6 @@ impl Engine {
         let flight = &self.flights.slab[index];
         let tried = |number: u16| flight.attempts().iter().any(|attempt| attempt.server == number);
         self.servers.group(flight.name()).iter().any(|&number| !tried(number))
-    }
-
-    pub(crate) fn set_deadline(&mut self, index: Index, deadline: Instant) {
-        let flight = &mut self.flights.slab[index];
-        flight.deadline = deadline;
-        let due = [flight.stagger, flight.patience].into_iter().flatten().fold(deadline, Instant::min);
-        self.wheel.set(&mut self.flights.slab, index, due);
     }
 
     /// Writes the question into a frame of the link.
@@ -233,293 +223,34 @@ impl Engine {
         Some(link)
     }
 
-    /// A deadline of a flight has come: the A leg is due, or the current try is given up.
-    pub(crate) fn on_deadline(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        if self.flights.slab[index].stagger.is_some_and(|stagger| stagger <= now) {
-            self.flights.slab[index].stagger = None;
-            self.ask_seconds(index, now, out);
+    /// The client cookie for a link that was just opened.
+    pub(crate) fn bake(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
+        if self.settings.cookies.enabled {
+            let address = self.servers.list[usize::from(server)].address.ip();
+            let cookie = self.cookie_key.cookie(address, out.local(link), now, &mut self.random);
+            self.links.set_cookie(link, cookie);
         }
-        if self.flights.slab[index].patience.is_some_and(|patience| patience <= now) {
-            self.flights.slab[index].patience = None;
-            self.lose_patience(index, now, out);
-        }
+    }
+
+    /// Whether the next question of a flight to a server goes without an OPT record.
+    pub(crate) fn omits_edns(&self, index: Index, server: u16, now: Instant) -> bool {
         let flight = &self.flights.slab[index];
-        if flight.deadline > now {
-            let deadline = flight.deadline;
-            return self.set_deadline(index, deadline);
+        let Server { edns, vouch, .. } = &self.servers.list[usize::from(server)];
+        // Without the record there is no cookie either: who has shown cookies is not asked without over UDP.
+        if vouch.is_expected() && !flight.over_tcp {
+            return false;
         }
-        let last = flight.attempts().last().copied();
-        // It was counted when it began to wait on.
-        if !flight.waits_on {
-            self.counters.count(Counter::Timeouts);
+        // One server's trouble with EDNS is no reason to be without another one's.
+        if edns.is_left_out(now) || flight.no_opt && !edns.is_known(now) {
+            return true;
         }
-        if let Some(attempt) = last
-            && !flight.unsent
-            && !flight.waits_on
-        {
-            let server = &mut self.servers.list[attempt.server as usize];
-            if flight.wishes.has(Wishes::PROBE) {
-                server.probe_unanswered(now);
-            } else {
-                server.silent(now);
-            }
-            // The kernel gives a connection up only after minutes: the next question opens another one.
-            if self.links.is_hung(attempt.link, attempt.sent) {
-                let current = &mut server.current[Transport::Tcp as usize];
-                if *current == Some(attempt.link.slot) {
-                    *current = None;
-                }
-                // It closes with its last question, of which this is one.
-                let _ = self.links.retire(attempt.link);
-            }
-        }
-        if self.holds_back(index, now, out) {
-            return;
-        }
-        self.try_again(index, now, out);
-        if let Some(attempt) = last {
-            self.muster(index, attempt.server, now);
-        }
-    }
-
-    /// A server was silent: those of its group that nobody asks have to show that they live.
-    fn muster(&mut self, index: Index, silent: u16, now: Instant) {
-        let flight = &self.flights.slab[index];
-        if flight.state == FlightState::Asked && !flight.wishes.has(Wishes::PROBE) {
-            self.servers.muster(flight.name(), silent, now);
-        }
-    }
-
-    /// The current try of a flight has failed: another one, or the flight settles.
-    pub(crate) fn try_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &self.flights.slab[index];
-        if flight.wishes.has(Wishes::PROBE) {
-            return self.probe_again(index, now, out);
-        }
-        if !self.is_wanted(index) || flight.tries >= self.settings.upstream.tries {
-            return self.finish(index, None, now, out);
-        }
-        if self.servers.is_dead(flight.name()) {
-            return self.give_up(index, now, out);
-        }
-        self.ask_second_leg(index, now, out);
-        self.ask(index, now, out);
-    }
-
-    /// Nobody is left to be asked. What was asked may still be answered until its time is over: whoever forges ICMP errors
-    /// must not end a question, nor must servers that have become slow and so look dead.
-    fn give_up(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.flights.slab[index];
-        let ceiling = self.settings.upstream.timeout;
-        let Some(&attempt) = flight.attempts().last() else { return self.finish(index, None, now, out) };
-        let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
-        if flight.deadline > now {
-            let deadline = flight.deadline.min(now + wait);
-            self.set_deadline(index, deadline);
-        } else if attempt.sent + wait > now && !flight.unsent && !flight.waits_on {
-            flight.waits_on = true;
-            self.set_deadline(index, attempt.sent + wait);
-        } else {
-            self.finish(index, None, now, out);
-        }
-    }
-
-    /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
-    pub(crate) fn ask_second_leg(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.flights.slab[index];
-        if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
-            flight.stagger = None;
-            self.ask_seconds(index, now, out);
-        }
-    }
-
-    /// A question of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
-    fn probe_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &self.flights.slab[index];
-        let Some(&first) = flight.attempts().first() else { return self.finish(index, None, now, out) };
-        let is_over = now - first.sent >= self.settings.upstream.timeout;
-        let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
-            return self.ask_server(index, first.server, now, out);
-        }
-        self.probe_ended(first.server, now);
-        self.finish(index, None, now, out);
-    }
-
-    fn probe_ended(&mut self, server: u16, now: Instant) {
-        let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
-        self.servers.list[usize::from(server)].probed_in_vain(now, urgent, jitter);
-    }
-
-    /// Asks a server that counts as dead whether it lives.
-    pub(crate) fn probe(&mut self, server: u16, now: Instant, out: &mut impl Outbox) {
-        let root = [0u8];
-        let question = Question {
-            name: &root,
-            hash: self.key.hash(&root),
-            qtype: Type::NS,
-            class: Class::IN,
-            wishes: Wishes::RD.with(Wishes::PROBE, true),
-            subnet: None,
+        // A probe asks for a sign of life, which servers of all kinds give to the plainest question.
+        let is_last = flight.tries > 0 && flight.tries + 1 >= self.settings.upstream.tries;
+        let was_silent = |attempt: &Attempt| {
+            attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
         };
-        let Engine { flights, random, settings, servers, .. } = self;
-        match prepare(flights, random, settings, servers, &question) {
-            Some(index) => self.ask_server(index, server, now, out),
-            None => self.probe_ended(server, now),
-        }
+        !edns.is_known(now)
+            && (flight.wishes.has(crate::message::question::Wishes::PROBE)
+                || is_last && !flight.over_tcp && flight.attempts().iter().any(was_silent))
     }
-
-    /// Whether the A leg of new clients of a AAAA flight is asked at once.
-    pub(crate) fn asks_both(&self, flight: Index) -> bool {
-        let flight = &self.flights.slab[flight];
-        match self.settings.dns64.lookup {
-            Lookup::Parallel => true,
-            Lookup::Stagger(_) => flight.stagger.is_none(),
-            Lookup::Sequential => {
-                flight.tries > 1 && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize
-            }
-        }
-    }
-
-    /// Sets when the A leg of a AAAA flight is asked.
-    pub(crate) fn set_stagger(&mut self, index: Index, at: Instant) {
-        self.flights.slab[index].stagger = Some(at);
-        let deadline = self.flights.slab[index].deadline;
-        self.set_deadline(index, deadline);
-    }
-
-    /// Sets when clients of a flight get expired data.
-    pub(crate) fn set_patience(&mut self, index: Index, at: Instant) {
-        let flight = &mut self.flights.slab[index];
-        if flight.patience.is_none_or(|patience| at < patience) {
-            flight.patience = Some(at);
-            let deadline = flight.deadline;
-            self.set_deadline(index, deadline);
-        }
-    }
-
-    /// A server has died: what it was asked last is asked of others now. Where no other server lives, clients for whom there
-    /// are expired data wait no more, and no probe makes a long pause.
-    #[cold]
-    pub(crate) fn hasten(&mut self, now: Instant) {
-        for index in 0..self.flights.slab.touched() {
-            let flight = &self.flights.slab[index];
-            if flight.state != FlightState::Asked || flight.wishes.has(Wishes::PROBE) {
-                continue;
-            }
-            if self.servers.is_dead(flight.name()) {
-                if flight.patience.is_some() {
-                    self.set_patience(index, now);
-                }
-            } else if flight
-                .attempts()
-                .last()
-                .is_some_and(|attempt| self.servers.list[usize::from(attempt.server)].dead)
-                && flight.tries < self.settings.upstream.tries
-            {
-                self.set_deadline(index, now);
-            }
-        }
-        let jitter = self.random.bits();
-        self.servers.hasten_probes(now, jitter);
-    }
-
-    /// Asks the A leg for every client of a AAAA flight that may need it.
-    pub(crate) fn ask_seconds(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
-        let mut index = self.flights.slab[flight].waiters;
-        while index != NONE {
-            let next = self.waiters[index].next;
-            if self.waiters[index].stage == Stage::Aaaa && self.waiters[index].second == NONE {
-                self.ask_second(index, now, out);
-            }
-            index = next;
-        }
-    }
-
-    /// Asks the A leg of a client before its AAAA leg is decided.
-    //= RFC 6147 section 5.1.8: requirements 15, 15b
-    pub(crate) fn ask_second(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        if self.has_fresh(index, Type::A, now) {
-            return;
-        }
-        if let Some(flight) = self.flight_for(index, Type::A, now, out) {
-            self.flights.slab[flight].holders += 1;
-            self.waiters[index].second = flight;
-        }
-    }
-
-    /// The flight that asks for a type of the name that a client wants now: one under way, or a new one.
-    pub(crate) fn flight_for(
-        &mut self,
-        index: Index,
-        qtype: Type,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> Option<Index> {
-        let Engine { waiters, chains, flights, random, settings, servers, key, counters, .. } = self;
-        let waiter = &waiters[index];
-        let (name, hash) = match waiter.chain {
-            NONE => (waiter.name(), waiter.hash),
-            chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
-        };
-        let wishes = waiter.wishes_for(qtype);
-        let mut question =
-            Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet.as_ref() };
-        let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
-        let found = flights.find(&question);
-        let flight = match found {
-            Some(flight) => flight,
-            None => prepare(flights, random, settings, servers, &question)?,
-        };
-        waiters[index].scope = scope;
-        match found {
-            Some(_) => counters.count(Counter::Joined),
-            None => self.ask(flight, now, out),
-        }
-        Some(flight)
-    }
-}
-
-/// A flight for a question, in the table and not asked yet. None: all room is taken.
-fn prepare(
-    flights: &mut Flights,
-    random: &mut Random,
-    settings: &Settings,
-    servers: &Servers,
-    question: &Question<'_>,
-) -> Option<Index> {
-    let index = flights.slab.take()?;
-    let flushes = flights.flushes;
-    let flight = &mut flights.slab[index];
-    flight.state = FlightState::Asked;
-    flight.unsent = false;
-    flight.over_tcp = settings.upstream.transport == Transport::Tcp;
-    flight.tries = 0;
-    flight.attempts_len = 0;
-    flight.wishes = question.wishes;
-    flight.subnet = question.subnet.copied();
-    flight.scope = 0;
-    flight.plain = false;
-    flight.bare = false;
-    flight.no_opt = false;
-    flight.repeats = false;
-    flight.held_back = false;
-    flight.waits_on = false;
-    flight.is_private = false;
-    flight.baked = false;
-    flight.doubted = false;
-    flight.qtype = question.qtype;
-    flight.class = question.class;
-    flight.hash = question.hash;
-    flight.stagger = None;
-    flight.patience = None;
-    flight.group = servers.group_number(question.name);
-    flight.flushes = flushes;
-    flight.waiters = NONE;
-    flight.holders = 0;
-    flight.held = NONE;
-    flight.name_len = question.name.len() as u8;
-    mix_case(question.name, random.bits(), &mut flight.name);
-    flights.enter(index);
-    Some(index)
 }

@@ -1,0 +1,101 @@
+//! An upstream reply forwarded to a client: its records unchanged, header and OPT record our own (RFC 6147 section 5.3.3).
+
+use crate::answer::builder::{Page, Written, append_opt};
+use crate::answer::requestor::{Asker, Takes};
+use crate::dns64::config::{Dns64, is_excluded};
+use crate::message::cname_chain::Chain;
+use crate::message::reply::{ede_to_forward, is_of_transaction};
+use wire::header::{self, Flags};
+use wire::{Message, Record, Section, Type};
+
+/// What an answer that is passed on consists of.
+pub struct Passed<'m, 'a> {
+    /// The upstream's reply.
+    pub message: &'m Message<'a>,
+    /// The way through it.
+    pub chain: &'m Chain<'a>,
+    /// Whether its AD bit is believed, and speaks for the whole answer.
+    pub trusted: bool,
+    /// AAAA records that this excludes are left out; none when nothing is excluded for this client.
+    pub exclude: Option<&'m Dns64>,
+    /// Replies that led to the name that this reply is about, in order.
+    pub before: &'m [Vec<u8>],
+}
+
+impl Passed<'_, '_> {
+    fn keeps(&self, record: &Record<'_>) -> bool {
+        //= RFC 6147 section 5.1.4: requirements 8, 9
+        self.chain.keeps(record) && !is_excluded(record, self.exclude)
+    }
+
+    /// Whether some of the AAAA records are left out: what is left is not what was signed.
+    fn is_filtered(&self) -> bool {
+        self.message.records(Section::Answer).any(|record| is_excluded(&record, self.exclude))
+    }
+
+    /// Whether the octets behind the question can be copied as they are: every record is kept, and the OPT
+    /// record, which is not passed on, is the last one.
+    fn is_verbatim(&self, takes: Takes) -> bool {
+        let takes_all = |section| self.message.records(section).all(|record| takes.it(&record));
+        self.before.is_empty()
+            && self.message.records(Section::Answer).all(|record| self.keeps(&record) && takes.it(&record))
+            && (takes.all || takes_all(Section::Authority) && takes_all(Section::Additional))
+            && self.ends_verbatim()
+    }
+
+    /// Whether the additional section has nothing that is not passed on but an OPT record at its end.
+    fn ends_verbatim(&self) -> bool {
+        let has_opt = self.message.opt_start().is_some();
+        if self.message.count(Section::Additional) == usize::from(has_opt) {
+            return true;
+        }
+        let mut records = self.message.records(Section::Additional);
+        (!has_opt || records.clone().last().is_some_and(|record| record.rtype == Type::OPT))
+            && !records.any(|record| is_of_transaction(&record))
+    }
+}
+
+/// Where the octets of a reply end that can be passed on as they are. None: not all of them can.
+pub fn verbatim_end(asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Option<usize> {
+    let message = passed.message;
+    passed.is_verbatim(asker.takes()).then(|| message.opt_start().unwrap_or(message.end()))
+}
+
+/// Passes a reply on: its records unchanged, header and OPT record our own.
+//= RFC 6147 section 5.3.3: requirement 25
+pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Written {
+    let message = passed.message;
+    let rcode = asker.plain(message.rcode());
+    let secure = passed.trusted && message.flags().contains(Flags::AD) && asker.wants_ad();
+    let reason = ede_to_forward(message);
+    let flags = asker.flags(rcode, secure);
+    if passed.is_verbatim(asker.takes()) {
+        let start = 12 + message.question().len();
+        let end = message.opt_start().unwrap_or(message.end());
+        let octets = asker.opt_octets(reason);
+        if end + octets <= asker.limit && start == 12 + asker.question.len() {
+            frame[12..start].copy_from_slice(asker.question);
+            frame[start..end].copy_from_slice(&message.bytes()[start..end]);
+            header::set_id(frame, asker.id);
+            header::set_flags(frame, flags);
+            header::set_qdcount(frame, 1);
+            header::set_ancount(frame, message.count(Section::Answer) as u16);
+            header::set_nscount(frame, message.count(Section::Authority) as u16);
+            let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
+            header::set_arcount(frame, others as u16 + u16::from(asker.edns.is_some()));
+            let len = end + append_opt(&mut frame[end..], asker, rcode, reason);
+            return Written { len, rcode, truncated: false, reason: asker.edns.and(reason) };
+        }
+    }
+    let filtered = passed.is_filtered();
+    let flags = if filtered { flags.without(Flags::AD) } else { flags };
+    let mut page = Page::start(frame, asker, flags, reason);
+    page.lead(passed.before);
+    for record in message.records(Section::Answer).filter(|record| passed.keeps(record)) {
+        if !(filtered && record.covered() == Some(Type::AAAA)) {
+            page.copy(Section::Answer, &record);
+        }
+    }
+    page.copy_rest(message);
+    page.finish(asker, rcode, reason)
+}

@@ -1,0 +1,94 @@
+//! The way out of every response: rate limit, counters, and the frame of the datapath.
+
+use crate::answer::builder::{Written, referral_to_tcp};
+use crate::answer::requestor::Asker;
+use crate::base::slab::{Index, Slab};
+use crate::base::time::Instant;
+use crate::client::rate_limit::{RateDecision, Rates};
+use crate::client::waiter::Waiter;
+use crate::counters::{Counter, Counters};
+use crate::interface::{Carrier, Client, Outbox};
+use wire::Rcode;
+
+/// What every answer passes on its way out.
+pub(crate) struct Exit<'e> {
+    pub(crate) counters: &'e mut Counters,
+    /// The limits that it is under, if any.
+    pub(crate) rates: Option<&'e mut Rates>,
+    pub(crate) now: Instant,
+}
+
+/// Sends an answer and counts it, unless the client's network has had too many of its kind.
+pub(crate) fn send(
+    exit: Exit<'_>,
+    client: &Client,
+    asker: &Asker<'_>,
+    out: &mut impl Outbox,
+    write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+) {
+    let Exit { counters, rates, now } = exit;
+    let mut written = None;
+    let mut verdict = RateDecision::Within;
+    let taken = out.answer(client, asker.limit, |frame| {
+        let mut done = write(frame, asker);
+        // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
+        // ask for.
+        if let Some(rates) = rates
+            && client.carrier == Carrier::Udp
+            && !asker.has_valid_cookie()
+        {
+            verdict = rates.response(now, client.address, asker.question, done.rcode);
+        }
+        match verdict {
+            RateDecision::Within => {}
+            RateDecision::Slip => done = referral_to_tcp(frame, asker),
+            RateDecision::Beyond => done.len = 0,
+        }
+        written = Some(done);
+        done.len
+    });
+    match verdict {
+        RateDecision::Within => {}
+        RateDecision::Slip => counters.count(Counter::SlippedResponseRate),
+        RateDecision::Beyond => return counters.count(Counter::DroppedResponseRate),
+    }
+    match written {
+        Some(written) if taken => {
+            counters.count(match written.rcode {
+                Rcode::NOERROR => Counter::ResponsesNoError,
+                Rcode::FORMERR => Counter::ResponsesFormErr,
+                Rcode::SERVFAIL => Counter::ResponsesServFail,
+                Rcode::NXDOMAIN => Counter::ResponsesNxDomain,
+                Rcode::NOTIMP => Counter::ResponsesNotImp,
+                Rcode::REFUSED => Counter::ResponsesRefused,
+                _ => Counter::ResponsesOther,
+            });
+            if written.truncated {
+                counters.count(Counter::Truncated);
+            }
+            if let Some(code) = written.reason {
+                counters.count(Counter::of_extended_error(code));
+            }
+        }
+        _ => counters.count(Counter::DroppedAnswer),
+    }
+}
+
+/// Writes and sends the answer to a waiter.
+pub(crate) fn respond(
+    waiters: &Slab<Waiter>,
+    exit: Exit<'_>,
+    own_size: u16,
+    index: Index,
+    out: &mut impl Outbox,
+    write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+) {
+    let waiter = &waiters[index];
+    // What accumulates does not go off: over TCP a client waits as long as its connection stands.
+    if waiter.client.carrier == Carrier::Udp && exit.now > waiter.useful_until {
+        return exit.counters.count(Counter::DroppedOverdue);
+    }
+    let asker = waiter.asker(own_size);
+    exit.counters.duration(exit.now - waiter.arrived);
+    send(exit, &waiter.client, &asker, out, write);
+}

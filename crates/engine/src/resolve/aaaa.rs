@@ -1,0 +1,60 @@
+//! The AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4).
+
+use crate::base::slab::Index;
+use crate::base::time::Instant;
+use crate::counters::Counter;
+use crate::dns64::decision::{AaaaDecision, Cause};
+use crate::dns64::rules::Rule;
+use crate::engine::Engine;
+use crate::event::Note;
+use crate::interface::Outbox;
+use crate::message::reply::Outcome;
+use wire::Type;
+
+impl Engine {
+    pub(crate) fn after_aaaa(
+        &mut self,
+        waiter: Index,
+        verdict: AaaaDecision,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        out.note(|| self.leg_note(waiter, outcome));
+        let cause = match (verdict, outcome) {
+            (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
+                Cause::Ignored
+            }
+            (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
+                self.counters.count(reason);
+                out.note(|| Note::Passed(reason));
+                self.approve64(waiter, message, reason);
+                return self.pass_on(waiter, message, chain, true, now, out);
+            }
+            (AaaaDecision::Pass(reason), Outcome::Failed) => {
+                self.counters.count(reason);
+                out.note(|| Note::Passed(reason));
+                return self.pass_direct(waiter, outcome, now, out);
+            }
+            (AaaaDecision::Follow, Outcome::Reply(message, chain)) => {
+                if self.follow(waiter, message, chain.end(), Type::AAAA, now, out) {
+                    return;
+                }
+                Cause::NoData
+            }
+            (AaaaDecision::Follow, Outcome::Failed) => Cause::Timeout,
+            (AaaaDecision::Synthesize(cause), _) => cause,
+            (AaaaDecision::Doubt, _) => match self.doubt(waiter, now, out) {
+                Some(cause) => cause,
+                None => return,
+            },
+        };
+        self.decide_by_a(waiter, cause, outcome, now, out);
+    }
+
+    /// The rule that has a client's question synthesized although there are AAAA records.
+    pub(crate) fn ignores_real(&self, waiter: Index) -> Option<&Rule> {
+        let waiter = &self.waiters[waiter];
+        self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()
+    }
+}

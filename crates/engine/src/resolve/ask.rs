@@ -1,0 +1,159 @@
+//! Questions asked for waiters: the A leg ahead of its time, and the refresh of cached data.
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::Instant;
+use crate::cache::entry::{self, EntryKind, REFRESHED};
+use crate::cache::store::key_of;
+use crate::cache::ttl::is_due;
+use crate::counters::Counter;
+use crate::dns64::config::{Lookup, OnFailure};
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
+use crate::interface::Outbox;
+use crate::message::question::Question;
+use crate::upstream::in_flight::prepare;
+use wire::{Class, Type};
+
+impl Engine {
+    /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
+    pub(crate) fn ask_second_leg(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let flight = &mut self.flights.slab[index];
+        if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
+            flight.stagger = None;
+            self.ask_seconds(index, now, out);
+        }
+    }
+
+    /// Asks the A leg for every client of a AAAA flight that may need it.
+    pub(crate) fn ask_seconds(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+        let mut index = self.flights.slab[flight].waiters;
+        while index != NONE {
+            let next = self.waiters[index].next;
+            if self.waiters[index].stage == Stage::Aaaa && self.waiters[index].second == NONE {
+                self.ask_second(index, now, out);
+            }
+            index = next;
+        }
+    }
+
+    /// Asks the A leg of a client before its AAAA leg is decided.
+    //= RFC 6147 section 5.1.8: requirements 15, 15b
+    pub(crate) fn ask_second(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        if self.has_fresh(index, Type::A, now) {
+            return;
+        }
+        if let Some(flight) = self.flight_for(index, Type::A, now, out) {
+            self.flights.slab[flight].holders += 1;
+            self.waiters[index].second = flight;
+        }
+    }
+
+    /// The flight that asks for a type of the name that a client wants now: one under way, or a new one.
+    pub(crate) fn flight_for(
+        &mut self,
+        index: Index,
+        qtype: Type,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> Option<Index> {
+        let Engine { waiters, chains, flights, random, settings, servers, key, counters, .. } = self;
+        let waiter = &waiters[index];
+        let (name, hash) = match waiter.chain {
+            NONE => (waiter.name(), waiter.hash),
+            chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
+        };
+        let wishes = waiter.wishes_for(qtype);
+        let mut question =
+            Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet.as_ref() };
+        let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
+        let found = flights.find(&question);
+        let flight = match found {
+            Some(flight) => flight,
+            None => prepare(flights, random, settings, servers, &question)?,
+        };
+        waiters[index].scope = scope;
+        match found {
+            Some(_) => counters.count(Counter::Joined),
+            None => self.ask(flight, now, out),
+        }
+        Some(flight)
+    }
+
+    /// Whether the A leg of new clients of a AAAA flight is asked at once.
+    pub(crate) fn asks_both(&self, flight: Index) -> bool {
+        let flight = &self.flights.slab[flight];
+        match self.settings.dns64.lookup {
+            Lookup::Parallel => true,
+            Lookup::Stagger(_) => flight.stagger.is_none(),
+            Lookup::Sequential => {
+                flight.tries > 1 && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize
+            }
+        }
+    }
+
+    /// Asks for what a waiter has just got out of the cache, as that will soon expire, or has.
+    pub(crate) fn refresh_for(
+        &mut self,
+        waiter: Index,
+        qtype: Type,
+        is_fresh: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let state = &self.waiters[waiter];
+        let question = Question { qtype, wishes: state.wishes_for(qtype), ..state.as_question() };
+        if state.chain == NONE
+            && !self.settings.own.knows(state.name())
+            && self.flights.find(&question).is_none()
+            // A flight for nobody: what it brings is kept.
+            && self.flight_for(waiter, qtype, now, out).is_some()
+            && is_fresh
+        {
+            self.counters.count(Counter::Refreshed);
+        }
+    }
+
+    /// The same for an answer that was given as it lay there.
+    #[cold]
+    pub(crate) fn refresh(
+        &mut self,
+        question: &Question<'_>,
+        kind: EntryKind,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let types: &[Type] =
+            if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
+        for &qtype in types {
+            let question = Question { qtype, ..*question };
+            let is_wanted = kind == EntryKind::Reply || self.claims_refresh(&question, now);
+            if is_wanted && self.flights.find(&question).is_none() {
+                self.counters.count(Counter::Refreshed);
+                let _ = self.launch(&question, now, out);
+            }
+        }
+    }
+
+    /// Whether a leg is to be refreshed because of an answer that was made of it; that is noted in it, as the answer may be
+    /// made again as often as its other leg is.
+    fn claims_refresh(&mut self, question: &Question<'_>, now: Instant) -> bool {
+        let leg = key_of(self.key, &self.servers, question, question.qtype, EntryKind::Reply);
+        let Some(place) = self.cache.find(&leg) else { return true };
+        let is_due = is_due(&self.cache.entry(place), now);
+        if is_due {
+            entry::mark(self.cache.entry_mut(place), REFRESHED);
+        }
+        is_due
+    }
+
+    /// Whether the A leg of a waiter needs no question: a fresh reply is kept.
+    pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
+        let state = &self.waiters[waiter];
+        let question = Question { qtype, ..state.as_question() };
+        if !self.is_cacheable(&question) || state.chain != NONE {
+            return false;
+        }
+        let key = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
+        self.cache.find(&key).is_some_and(|place| self.cache.entry(place).expires() > now)
+    }
+}

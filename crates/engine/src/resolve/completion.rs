@@ -1,0 +1,216 @@
+//! Completion of a question in flight: store the reply, then serve the waiters.
+
+use crate::base::slab::{Index, NONE};
+use crate::base::time::{Instant, Span};
+use crate::cache::entry::{self, EntryKind, FAILURE};
+use crate::cache::store::key_of;
+use crate::cache::ttl::{Age, materialize, stale_reason};
+use crate::client::waiter::Recalled;
+use crate::counters::Counter;
+use crate::dns64::decision::Stage;
+use crate::engine::Engine;
+use crate::interface::Outbox;
+use crate::message::cname_chain::Chain;
+use crate::message::question::Wishes;
+use crate::message::reply::{Outcome, is_bogus, is_no_answer};
+use crate::upstream::in_flight::FlightState;
+use wire::header::{self, Flags};
+use wire::{Message, Rcode, ede};
+
+impl Engine {
+    /// Ends a flight.
+    pub(crate) fn settle(
+        &mut self,
+        index: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.wheel.cancel(&mut self.flights.slab, index);
+        self.flights.leave(index);
+        self.release_links(index, out);
+        let mut waiter = core::mem::replace(&mut self.flights.slab[index].waiters, NONE);
+        let scope = self.flights.slab[index].scope;
+        // No reply and no question finds it any more, so nothing below comes back to this flight.
+        self.flights.slab[index].state = FlightState::Completed;
+        // The same for all of them, and only AAAA flights have clients that need it.
+        let mut verdict = None;
+        while waiter != NONE {
+            let next = self.waiters[waiter].next;
+            self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
+            if self.police(waiter, outcome, now, out) {
+                waiter = next;
+                continue;
+            }
+            match self.waiters[waiter].stage {
+                Stage::Direct => self.pass_direct(waiter, outcome, now, out),
+                Stage::Aaaa => {
+                    let verdict = *verdict.get_or_insert_with(|| self.judge(outcome));
+                    self.after_aaaa(waiter, verdict, outcome, now, out);
+                }
+                Stage::A => self.after_a(waiter, outcome, now, out),
+                Stage::Basis => self.after_basis(waiter, outcome, now, out),
+                Stage::Unchecked => self.after_unchecked(waiter, outcome, now, out),
+            }
+            waiter = next;
+        }
+        if self.flights.slab[index].holders == 0 {
+            return self.drop_flight(index);
+        }
+        if let Outcome::Reply(message, _) = outcome {
+            self.flights.slab[index].held = self.held.keep(message.bytes());
+        }
+    }
+
+    /// A flight is over: what it brought is kept, and its clients get it, or something older that is better.
+    pub(crate) fn finish(
+        &mut self,
+        index: Index,
+        reply: Option<&Message<'_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let flight = &self.flights.slab[index];
+        // After a reload its name may belong to other upstreams, for whom the former ones do not speak.
+        let is_private = flight.is_private && flight.wishes.has(Wishes::DO);
+        if is_private
+            || !self.is_cacheable(&flight.question())
+            || flight.group != self.servers.group_number(flight.name())
+        {
+            return self.settle_with(index, reply, now, out);
+        }
+        let Some(message) = reply.filter(|message| !is_no_answer(message)) else {
+            return self.finish_failed(index, reply, now, out);
+        };
+        if self.settings.cache.is_out_of_range(message) {
+            return self.finish_clamped(index, message, now, out);
+        }
+        let chain = Chain::follow(message);
+        self.remember(index, message, &chain, now);
+        self.settle(index, &Outcome::Reply(message, &chain), now, out);
+    }
+
+    /// The same for a flight that nobody answered, or whose answer is a failure.
+    fn finish_failed(
+        &mut self,
+        index: Index,
+        reply: Option<&Message<'_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        // An answer that was found bogus is an answer: older data would paper over it.
+        if !reply.is_some_and(is_bogus) {
+            let put_off = if reply.is_some() { PUT_OFF_FAILED } else { PUT_OFF_SILENT };
+            if self.settle_stale(index, put_off, now, out) {
+                return;
+            }
+        }
+        self.remember_failure(index, reply, now);
+        self.settle_with(index, reply, now, out);
+    }
+
+    fn settle_with(
+        &mut self,
+        index: Index,
+        reply: Option<&Message<'_>>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        match reply {
+            None => self.settle(index, &Outcome::Failed, now, out),
+            Some(message) => {
+                let chain = Chain::follow(message);
+                self.settle(index, &Outcome::Reply(message, &chain), now, out);
+            }
+        }
+    }
+
+    /// The same with a reply whose TTLs are beyond what the configuration allows.
+    fn finish_clamped(&mut self, index: Index, message: &Message<'_>, now: Instant, out: &mut impl Outbox) {
+        let mut frame = self.frame();
+        let bytes = &mut frame[..message.bytes().len()];
+        bytes.copy_from_slice(message.bytes());
+        self.settings.cache.clamp(message, bytes);
+        if let Ok(clamped) = Message::parse(&frame[..message.bytes().len()]) {
+            let chain = Chain::follow(&clamped);
+            self.remember(index, &clamped, &chain, now);
+            self.settle(index, &Outcome::Reply(&clamped, &chain), now, out);
+        } else {
+            // A name ran through a TTL. The wait goes on, as after any malformed reply.
+            self.counters.count(Counter::DroppedMalformedReply);
+        }
+        self.frames.push(frame);
+    }
+
+    /// Ends a failed flight with data that have expired (RFC 8767). False: there are none.
+    fn settle_stale(&mut self, index: Index, put_off: Span, now: Instant, out: &mut impl Outbox) -> bool {
+        let Engine { cache, flights, servers, key, settings, waiters, .. } = self;
+        let question = flights.slab[index].question();
+        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
+        let Some(place) = cache.find(&leg) else { return false };
+        let entry = cache.entry(place);
+        if entry.is(FAILURE) || entry.expires() + settings.cache.stale <= now {
+            return false;
+        }
+        let is_fresh = entry.expires() > now;
+        // That a refresh failed puts nothing off: it was one try, for nobody, and a client's question makes all of them.
+        if !is_fresh {
+            entry::put_off(cache.entry_mut(place), now + put_off);
+        }
+        let mut waiter = flights.slab[index].waiters;
+        while waiter != NONE && !is_fresh {
+            waiters[waiter].recalled = Recalled::Stale;
+            waiter = waiters[waiter].next;
+        }
+        let mut frame = self.frame();
+        let entry = self.cache.entry(place);
+        let length = if is_fresh {
+            // A refresh failed, and what it was to replace is still good.
+            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
+        } else {
+            materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
+        };
+        let parsed = Message::parse(&frame[..length]);
+        if let Ok(message) = &parsed {
+            self.settle_with(index, Some(message), now, out);
+        }
+        let settled = parsed.is_ok();
+        self.frames.push(frame);
+        settled
+    }
+
+    /// Ends a flight that got nothing better: its clients are told that no authority can be reached (RFC 8914 section
+    /// 4.23).
+    #[cold]
+    pub(crate) fn finish_useless(
+        &mut self,
+        index: Index,
+        message: &Message<'_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let mut frame = self.frame();
+        let end = wire::HEADER + message.question().len();
+        frame[..end].copy_from_slice(&message.bytes()[..end]);
+        let flags = message.flags().without(Flags::TC).without(Flags::AD).with_rcode(Rcode::SERVFAIL);
+        header::set_flags(&mut frame, flags);
+        header::set_ancount(&mut frame, 0);
+        header::set_nscount(&mut frame, 0);
+        header::set_arcount(&mut frame, 1);
+        let room = &mut frame[end..];
+        let octets = wire::write_opt(room, 512, 0, 0, false, Some(ede::NO_REACHABLE_AUTHORITY));
+        if let Ok(failure) = Message::parse(&frame[..end + octets.unwrap_or(0)]) {
+            self.finish(index, Some(&failure), now, out);
+        } else {
+            debug_assert!(false, "a failure of our own does not parse");
+            self.finish(index, None, now, out);
+        }
+        self.frames.push(frame);
+    }
+}
+
+/// After a failure of an upstream, expired data are given without another try for so long (RFC 8767 section 5).
+const PUT_OFF_FAILED: Span = Span::from_secs(30);
+
+/// The same after silence: the server is found dead by then, or is asked again.
+const PUT_OFF_SILENT: Span = Span::from_secs(1);

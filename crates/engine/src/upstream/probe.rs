@@ -1,0 +1,48 @@
+//! Probes of servers that do not reply.
+
+use crate::base::slab::Index;
+use crate::base::time::Instant;
+use crate::engine::Engine;
+use crate::interface::Outbox;
+use crate::limits::TRIES;
+use crate::message::question::{Question, Wishes};
+use crate::upstream::in_flight::prepare;
+use wire::{Class, Type};
+
+impl Engine {
+    /// A question of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
+    pub(crate) fn probe_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+        let flight = &self.flights.slab[index];
+        let Some(&first) = flight.attempts().first() else { return self.finish(index, None, now, out) };
+        let is_over = now - first.sent >= self.settings.upstream.timeout;
+        let server = &self.servers.list[usize::from(first.server)];
+        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
+            return self.ask_server(index, first.server, now, out);
+        }
+        self.probe_ended(first.server, now);
+        self.finish(index, None, now, out);
+    }
+
+    fn probe_ended(&mut self, server: u16, now: Instant) {
+        let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
+        self.servers.list[usize::from(server)].probed_in_vain(now, urgent, jitter);
+    }
+
+    /// Asks a server that counts as dead whether it lives.
+    pub(crate) fn probe(&mut self, server: u16, now: Instant, out: &mut impl Outbox) {
+        let root = [0u8];
+        let question = Question {
+            name: &root,
+            hash: self.key.hash(&root),
+            qtype: Type::NS,
+            class: Class::IN,
+            wishes: Wishes::RD.with(Wishes::PROBE, true),
+            subnet: None,
+        };
+        let Engine { flights, random, settings, servers, .. } = self;
+        match prepare(flights, random, settings, servers, &question) {
+            Some(index) => self.ask_server(index, server, now, out),
+            None => self.probe_ended(server, now),
+        }
+    }
+}
