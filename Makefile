@@ -1,12 +1,13 @@
-# The everyday commands.
+# Everyday commands.
 
 .PHONY: test bench fmt lint
 
-# Everything: see ./test.
+# All checks and tests; see ./test.
 test:
 	./test
 
-# Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, and the parts of the laboratory beside others of their kind. Options go into BENCH: make bench BENCH='--quick'
+# Benchmark of Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, and of the laboratory's parts beside similar programs.
+# Pass options in BENCH: make bench BENCH='--quick'
 bench:
 	cargo build --release -p sixfold -p sixfold-bench -p sixfold-rivals
 	cargo run --release -q -p sixfold-rivals -- $(BENCH)
