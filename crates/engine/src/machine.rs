@@ -31,8 +31,8 @@ impl Machine for Engine {
         let mut next = None;
         let mut has_died = false;
         for number in 0..self.servers.list.len() {
-            has_died |= self.servers.list[number].take_has_died();
-            if self.servers.list[number].probe_due(now) {
+            has_died |= self.servers.list[number].breaker.take_has_opened();
+            if self.servers.list[number].take_probe(now) {
                 self.probe(number as u16, now, out);
             }
             if let Some(probe) = self.servers.list[number].next_probe() {

@@ -1,6 +1,7 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::builder::{empty, referral_to_tcp};
+use crate::answer::builder::empty;
+use crate::answer::builder::referral_to_tcp;
 use crate::answer::requestor::{Asker, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -8,7 +9,7 @@ use crate::client::rate_limit::RateDecision;
 use crate::client::respond::{Exit, send};
 use crate::counters::Counter;
 use crate::dns64::config::Lookup;
-use crate::dns64::decision::Stage;
+use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
 use crate::event::Note;
 use crate::interface::{Carrier, Client, Outbox};
@@ -17,8 +18,9 @@ use crate::message::client_subnet::Subnet;
 use crate::message::question::{Question, Wishes};
 use crate::resolve::from_cache::Look;
 use crate::settings::ClientSubnet;
-use wire::header::{self, Flags};
-use wire::{Class, Malformed, Message, Opcode, Rcode, Type, ede};
+use wire::header;
+use wire::header::Flags;
+use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// How many of the clients of a flight are compared with a newcomer that may be a repetition.
 const REPEATED_LOOK: usize = 16;
@@ -215,7 +217,10 @@ impl Engine {
             .with(Wishes::CD, asker.flags.contains(Flags::CD))
             .with(Wishes::AD, asker.flags.contains(Flags::AD))
             .with(Wishes::DO, asker.edns.is_some_and(|edns| edns.dnssec_ok));
-        let (stage, reason) = self.stage_of(from, message, wishes);
+        let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, wishes);
+        if let Some(reason) = reason {
+            self.counters.count(reason);
+        }
         out.note(|| Note::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
         let name = target.as_ref().map_or(message.qname(), InAddr::wire);
@@ -292,31 +297,6 @@ impl Engine {
                 }
             }
         }
-    }
-
-    /// Whether a question is passed on as it is, or is the AAAA leg of a synthesis; and why a question for AAAA records is not.
-    fn stage_of(&mut self, from: &Client, message: &Message<'_>, wishes: Wishes) -> (Stage, Option<Counter>) {
-        //= RFC 6147 section 5.1: requirement 2
-        //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
-        //= RFC 9460 section 4.2.1: requirement 50
-        //= RFC 8482 section 4.1: requirement 53; ANY is not AAAA.
-        if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
-            return (Stage::Direct, None);
-        }
-        let dns64 = &self.settings.dns64;
-        //= RFC 6147 section 6.3: requirement 31
-        let reason = if !dns64.clients.contains(from.address) {
-            Counter::NotSynthesizedClient
-        } else if wishes.has(Wishes::DO.with(Wishes::CD, true)) && !dns64.break_dnssec {
-            //= RFC 6147 section 5.5: requirement 30; the client validates by itself.
-            Counter::NotSynthesizedDnssec
-        } else if dns64.recursive_only && !wishes.has(Wishes::RD) {
-            Counter::NotSynthesizedNotRecursive
-        } else {
-            return (Stage::Aaaa, None);
-        };
-        self.counters.count(reason);
-        (Stage::Direct, Some(reason))
     }
 
     /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.

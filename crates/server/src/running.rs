@@ -119,7 +119,7 @@ impl Running {
             return Err(format!("worker {stuck} does not respond"));
         }
         let dead =
-            |view: &Arc<View>| !view.servers.is_empty() && view.servers.iter().all(|server| server.dead);
+            |view: &Arc<View>| !view.servers.is_empty() && view.servers.iter().all(|server| server.is_dead());
         if views.iter().flatten().all(dead) {
             return Err("no upstream answers".into());
         }

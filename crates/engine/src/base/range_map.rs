@@ -2,12 +2,15 @@
 //! search per address.
 
 use crate::base::network::Network;
-use crate::dns64::rules::RulesTooLarge;
 use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// No rule.
 pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// The map would have more entries than its bound allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyEntries;
 
 /// A number for each part of a line of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,18 +41,18 @@ impl RangeKey for u128 {
 
 impl<K: RangeKey> Ranges<K> {
     /// For each part the lowest of the numbers whose spans cover it.
-    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, RulesTooLarge> {
+    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, TooManyEntries> {
         Ranges::build(spans, |numbers| {
-            *room = room.checked_sub(1).ok_or(RulesTooLarge::Large)?;
+            *room = room.checked_sub(1).ok_or(TooManyEntries)?;
             Ok(numbers.first().copied().unwrap_or(NOBODY))
         })
     }
 
     /// Cuts the line at both ends of each span; `value` makes a number of those that cover a part.
-    pub(crate) fn build(
+    pub(crate) fn build<E>(
         spans: Vec<((K, K), u32)>,
-        mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, RulesTooLarge>,
-    ) -> Result<Ranges<K>, RulesTooLarge> {
+        mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, E>,
+    ) -> Result<Ranges<K>, E> {
         // A number may come with spans that overlap: it ends with the last of them.
         let mut cuts: BTreeMap<K, Vec<(u32, bool)>> = BTreeMap::new();
         for ((first, last), number) in spans {

@@ -7,7 +7,8 @@
 
 use crate::base::name_table::{Names, suffixes};
 use crate::base::network::Network;
-use crate::base::range_map::{NOBODY, Ranges, client_spans, span4, span6};
+use crate::base::range_map::client_spans;
+use crate::base::range_map::{NOBODY, Ranges, TooManyEntries, span4, span6};
 use crate::dns64::prefix_table::Prefixes;
 use core::cell::Cell;
 use core::net::Ipv6Addr;
@@ -65,6 +66,12 @@ impl fmt::Display for RulesTooLarge {
 }
 
 impl std::error::Error for RulesTooLarge {}
+
+impl From<TooManyEntries> for RulesTooLarge {
+    fn from(_: TooManyEntries) -> RulesTooLarge {
+        RulesTooLarge::Large
+    }
+}
 
 /// Rules, ready to be asked.
 #[derive(Clone, Debug, Default)]
@@ -151,7 +158,7 @@ impl Rules {
             })
             .collect();
         let mut known = HashMap::new();
-        let clients = Ranges::build(spans, |numbers| {
+        let clients = Ranges::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
             if numbers.is_empty() {
                 return Ok(NOBODY);
             }
@@ -209,7 +216,7 @@ impl Rules {
         let everybody = &to_all[..to_all.len() - usize::from(general_of_all != NOBODY)];
         let mut places = HashMap::from([(to_all.clone(), 0)]);
         self.telling.push(to_all.clone());
-        self.clients = Ranges::build(spans, |numbers| {
+        self.clients = Ranges::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
             let general = numbers.range(GENERAL..).next().map_or(NOBODY, |number| number & !GENERAL);
             let mut some = numbers.range(..GENERAL).copied().peekable();
             let mut all = everybody.iter().copied().peekable();

@@ -36,15 +36,15 @@ impl Engine {
                 out.note(|| Note::Passed(reason));
                 return self.pass_direct(waiter, outcome, now, out);
             }
-            (AaaaDecision::Follow, Outcome::Reply(message, chain)) => {
+            (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {
                 if self.follow(waiter, message, chain.end(), Type::AAAA, now, out) {
                     return;
                 }
                 Cause::NoData
             }
-            (AaaaDecision::Follow, Outcome::Failed) => Cause::Timeout,
+            (AaaaDecision::ChaseCname, Outcome::Failed) => Cause::Timeout,
             (AaaaDecision::Synthesize(cause), _) => cause,
-            (AaaaDecision::Doubt, _) => match self.doubt(waiter, now, out) {
+            (AaaaDecision::CheckBogus, _) => match self.doubt(waiter, now, out) {
                 Some(cause) => cause,
                 None => return,
             },

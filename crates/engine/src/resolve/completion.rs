@@ -8,13 +8,16 @@ use crate::cache::ttl::{Age, materialize, stale_reason};
 use crate::client::waiter::Recalled;
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
+use crate::dns64::decision::decide;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::Wishes;
-use crate::message::reply::{Outcome, is_bogus, is_no_answer};
+use crate::message::reply::is_bogus;
+use crate::message::reply::{Outcome, is_no_answer};
 use crate::upstream::in_flight::FlightState;
-use wire::header::{self, Flags};
+use wire::header;
+use wire::header::Flags;
 use wire::{Message, Rcode, ede};
 
 impl Engine {
@@ -45,7 +48,7 @@ impl Engine {
             match self.waiters[waiter].stage {
                 Stage::Direct => self.pass_direct(waiter, outcome, now, out),
                 Stage::Aaaa => {
-                    let verdict = *verdict.get_or_insert_with(|| self.judge(outcome));
+                    let verdict = *verdict.get_or_insert_with(|| decide(outcome, &self.settings.dns64));
                     self.after_aaaa(waiter, verdict, outcome, now, out);
                 }
                 Stage::A => self.after_a(waiter, outcome, now, out),

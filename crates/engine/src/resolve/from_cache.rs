@@ -150,7 +150,7 @@ impl Engine {
             && (entry.again() > now
                 || state.impatient
                 || servers.is_dead(name)
-                || servers.is_frozen(name, now, |bound| random.below(bound)));
+                || servers.in_slow_start(name, now, |bound| random.below(bound)));
         let is_impatient = state.impatient;
         waiters[waiter].has_stale = has_stale;
         if !is_fresh && !is_stale {

@@ -3,6 +3,7 @@
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::dns64::decision::Stage;
+use crate::dns64::decision::decide;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
@@ -19,7 +20,7 @@ impl Engine {
         match self.waiters[waiter].stage {
             Stage::Direct => self.pass_direct(waiter, outcome, now, out),
             Stage::Aaaa => {
-                let verdict = self.judge(outcome);
+                let verdict = decide(outcome, &self.settings.dns64);
                 self.after_aaaa(waiter, verdict, outcome, now, out);
             }
             Stage::A => self.after_a(waiter, outcome, now, out),

@@ -8,10 +8,10 @@
 
 use crate::base::name_table::Names;
 use crate::base::network::Network;
-use crate::base::range_map::{NOBODY, Ranges, client_spans, span4, span6};
+use crate::base::range_map::{NOBODY, Ranges, TooManyEntries, client_spans, span4, span6};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::dns64::embed::{self, Embedding};
-use crate::dns64::rules::{Applicable, RulesTooLarge};
+use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
 use core::net::Ipv6Addr;
@@ -209,7 +209,7 @@ impl ResponsePolicy {
         }
         // Two cuts for each span, and two spans at most for each network.
         let mut room = 4 * NETWORKS;
-        let too_many = |_: RulesTooLarge| TooMany::Networks;
+        let too_many = |_: TooManyEntries| TooMany::Networks;
         made.ipv4 = Ranges::lowest(spans4, &mut room).map_err(too_many)?;
         made.ipv6 = Ranges::lowest(spans6, &mut room).map_err(too_many)?;
         made.clients = Ranges::lowest(of_clients, &mut room).map_err(too_many)?;

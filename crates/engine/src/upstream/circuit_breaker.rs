@@ -1,91 +1,85 @@
-//! Whether a server is asked at all: a breaker for each.
+//! The circuit breaker of one upstream server: whether queries go to it at all.
 //!
 //! ```text
 //! closed    -- 8 tries in a row without a reply -------------> half-open   asked last; probed at once
 //!           -- 2 refusals (ICMP errors, no route) in a row --> open
-//!           -- 8 failures in a row that others answer well --> failing     asked last; its failures are not asked about
+//!           -- 8 failures in a row that others answer well --> failing     asked last; its failures cause no failover
 //! half-open -- a reply of any kind --------------------------> closed
 //!           -- a probe without a reply ----------------------> open        dead: asked when all others are dead, too
 //! open      -- a reply of any kind, mostly to a probe -------> closed
 //! failing   -- an answer that is no failure -----------------> closed
 //! ```
 //!
-//! A probe is a flight of its own that asks for the root, half a second apart, until the ceiling of a try is over; the next
-//! one begins after that. So there is one at a time, and a server that has become slow is heard, too. Between probes of a
-//! server that others stand in for the pause doubles up to `LONGEST_PAUSE`; where all servers of a group are dead there is
-//! none. All pauses have jitter, as the workers of a server that came back would meet otherwise.
+//! A probe is a question in flight of its own: it asks for the root every half second until the ceiling of a try is over. The
+//! next probe begins after that, so there is one at a time, and a server that has become slow is heard, too. While other servers
+//! stand in for a dead one, the pause between its probes doubles up to `LONGEST_PAUSE`; where all servers of a group are dead
+//! there is no pause. All pauses have jitter; otherwise all workers would meet at a server that came back.
 //!
-//! A server that nobody has asked for a while says nothing of itself. So the first question that another one of its group is
-//! silent about makes such servers prove that they live (`Servers::muster`): the tries of a question are few, and must not
-//! go to one dead server after another.
+//! A server that received no query for a while says nothing of itself. So the first timeout of another server of its group
+//! makes such servers prove that they live (`Groups::probe_idle_servers`): a question has few tries, and they must not go to one
+//! dead server after another.
 
 use crate::base::time::{Instant, Span};
-use crate::upstream::server::Server;
 
-/// Tries without a reply in a row after which a server is asked whether it lives: a few names whose own servers are
-/// silent look the same from here, and must not make all upstreams seem dead.
-pub(crate) const SILENCE: u32 = 8;
-/// What a refused connection or an ICMP error weighs, in silent tries: the second one in a row decides.
+/// Tries without a reply in a row after which a server is probed. A few names whose own authorities are silent look the
+/// same from here, and must not make all upstreams seem dead.
+pub(crate) const SILENT_TRIES: u32 = 8;
+/// Weight of a refused connection or an ICMP error, in silent tries: the second one in a row decides.
 const REFUSAL: u32 = 4;
-/// Failures in a row of names that another server knew something of, after which a server is asked last: one that refuses
+/// Failures in a row of names that another server answered, after which a server is asked last. A server that refuses
 /// everything, or whose own upstreams are gone, would cost every question a round trip.
-const LET_DOWN: u32 = 8;
-/// A probe repeats its question so often, and the next one comes so soon while nobody stands in for the server.
+const FAILURES: u32 = 8;
+/// Interval between the queries of a probe, and the pause between probes while no other server stands in.
 pub(crate) const PROBE_INTERVAL: Span = Span::from_millis(500);
 /// The longest pause between probes.
 pub(crate) const LONGEST_PAUSE: Span = Span::from_millis(4_000);
-/// A server that was not asked for so long has to prove that it lives when another one is silent; so many at a time.
+/// A server without a query for so long has to prove that it lives when another one times out.
 const IDLE: Span = Span::from_secs(2);
-pub(crate) const MUSTERED: usize = 8;
-/// For so long after all servers of a group were dead, expired data are still given for a part of the questions.
-pub(crate) const LONGEST_THAW: Span = Span::from_secs(10);
 
-/// What is known of a server's life.
+/// State and history of one server's breaker.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Breaker {
-    /// Tries without a reply, and failures that others answered well, in a row.
-    silent: u32,
-    let_down: u32,
-    /// Half-open: it was silent for so long, or not asked for so long, that it is asked whether it lives.
-    pub(crate) suspected: bool,
-    /// It fails where others do not.
+pub(crate) struct CircuitBreaker {
+    /// Open: the server counts as dead.
+    dead: bool,
+    /// Tries without a reply in a row; refusals count several.
+    silent_tries: u32,
+    /// Failures in a row to questions that another server answered.
+    failures: u32,
+    /// Half-open: the server was silent, or had no query, for so long that it is probed.
+    suspected: bool,
+    /// The server fails where others do not.
     failing: bool,
     /// A probe is on its way.
-    pub(crate) probing: bool,
-    /// Probes in a row that were in vain.
-    pub(crate) in_vain: u32,
-    /// It died of refusals: somebody said that it is not there.
+    probing: bool,
+    /// Probes in a row without a reply, or with nothing but failures.
+    failed_probes: u32,
+    /// The breaker opened because of refusals, not of silence.
     refused: bool,
-    pub(crate) probe_at: Instant,
-    /// When it was asked last, and when it died.
-    pub(crate) asked: Option<Instant>,
-    pub(crate) died: Instant,
-    /// It died since somebody looked.
-    has_died: bool,
+    /// Time of the next probe.
+    probe_at: Instant,
+    /// Time of the latest query to the server.
+    queried: Option<Instant>,
+    /// Time at which the breaker opened last.
+    opened: Instant,
+    /// The breaker has opened since [`CircuitBreaker::take_has_opened`].
+    has_opened: bool,
 }
 
-impl Breaker {
-    /// Whether nobody has asked the server for a while, or ever.
-    pub(crate) fn is_idle(&self, now: Instant) -> bool {
-        self.asked.is_none_or(|asked| now - asked >= IDLE)
-    }
-}
-
-/// How a server stands.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It is asked in its turn.
+    /// The server is asked in its turn.
     Closed,
-    /// It is asked last, and probed at this moment.
+    /// The server is asked last, and is being probed.
     HalfOpen,
-    /// It is dead: asked only by probes, while others live.
+    /// The server is dead: while others live it receives probes only.
     Open,
-    /// It replies, but with failures where others have answers: asked last, and probed.
+    /// The server replies with failures where others have answers: it is asked last, and probed.
     Failing,
 }
 
 impl BreakerState {
-    /// A word for each.
+    /// The state as a word for operators.
     pub fn word(self) -> &'static str {
         match self {
             BreakerState::Closed => "closed",
@@ -96,172 +90,193 @@ impl BreakerState {
     }
 }
 
-impl Server {
-    /// How its breaker stands.
+impl CircuitBreaker {
+    /// The state for operators.
     pub fn state(&self) -> BreakerState {
         match () {
             () if self.dead => BreakerState::Open,
-            () if self.breaker.failing => BreakerState::Failing,
-            () if self.breaker.suspected => BreakerState::HalfOpen,
+            () if self.failing => BreakerState::Failing,
+            () if self.suspected => BreakerState::HalfOpen,
             () => BreakerState::Closed,
         }
     }
 
-    /// How far behind others it comes when a server is chosen, in tries.
+    /// True if the server counts as dead.
     #[inline]
-    pub(crate) fn handicap(&self) -> u32 {
+    pub fn is_dead(&self) -> bool {
+        self.dead
+    }
+
+    /// Handicap of the server when one is chosen, in tries.
+    #[inline]
+    pub fn handicap(&self) -> u32 {
         match () {
-            // A living server that was silent once comes before a dead one, one that was silent twice after it.
+            // A living server with one silent try comes before a dead one, a living one with two after it.
             () if self.dead => 2,
-            () if self.breaker.suspected || self.breaker.failing => 1,
+            () if self.suspected || self.failing => 1,
             () => 0,
         }
     }
 
-    /// Whether it replies with failures where others have answers.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.breaker.failing
+    /// True if the server replies with failures where others have answers.
+    pub fn is_failing(&self) -> bool {
+        self.failing
     }
 
-    /// It is asked.
-    #[inline]
-    pub(crate) fn is_asked(&mut self, now: Instant) {
-        self.breaker.asked = Some(now);
+    /// True if nothing but the server's slowness may explain its silence: no probe has failed, nothing was refused.
+    pub fn may_be_slow(&self) -> bool {
+        self.failed_probes == 0 && !self.refused
     }
 
-    /// It has replied. True: it was dead until now.
+    /// Time at which the breaker opened last.
+    pub fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    /// A query goes to the server.
     #[inline]
-    pub(crate) fn lives(&mut self) -> bool {
-        self.breaker.silent = 0;
-        self.breaker.suspected = false;
-        self.breaker.refused = false;
+    pub fn on_query(&mut self, now: Instant) {
+        self.queried = Some(now);
+    }
+
+    /// The server has replied. Returns true if it was dead until now.
+    #[inline]
+    pub fn on_reply(&mut self) -> bool {
+        self.silent_tries = 0;
+        self.suspected = false;
+        self.refused = false;
         core::mem::take(&mut self.dead)
     }
 
     /// A try was not answered in time.
-    pub fn silent(&mut self, now: Instant) {
-        let breaker = &mut self.breaker;
-        breaker.silent = breaker.silent.saturating_add(1);
-        if !self.dead && !breaker.suspected && breaker.silent >= SILENCE {
-            breaker.suspected = true;
-            breaker.probe_at = now;
+    pub fn on_timeout(&mut self, now: Instant) {
+        self.silent_tries = self.silent_tries.saturating_add(1);
+        if !self.dead && !self.suspected && self.silent_tries >= SILENT_TRIES {
+            self.suspected = true;
+            self.probe_at = now;
         }
     }
 
-    /// A question of a probe was not answered in time. One is enough for a server that has been silent: it counts as dead
-    /// from now on.
-    pub fn probe_unanswered(&mut self, now: Instant) {
-        if self.breaker.suspected && self.breaker.silent >= SILENCE {
-            self.die(now);
+    /// A query of a probe was not answered in time. One is enough for a server that has been silent: it is dead now.
+    pub fn on_probe_timeout(&mut self, now: Instant) {
+        if self.suspected && self.silent_tries >= SILENT_TRIES {
+            self.open(now);
         }
     }
 
-    /// A probe has ended without a reply. `urgent`: nobody stands in for this server. `jitter`: a random number.
-    pub(crate) fn probed_in_vain(&mut self, now: Instant, urgent: bool, jitter: u64) {
-        if self.breaker.suspected {
-            // It was only asked because it had been idle.
-            self.die(now);
+    /// A probe has ended without a reply. `urgent`: no other server stands in for this one. `jitter`: a random number.
+    pub fn on_probe_failed(&mut self, now: Instant, urgent: bool, jitter: u64) {
+        if self.suspected {
+            // It was probed only because it had been idle.
+            self.open(now);
         }
-        let breaker = &mut self.breaker;
-        breaker.probing = false;
-        breaker.in_vain = breaker.in_vain.saturating_add(1);
-        let pause = match urgent {
-            true => Span(PROBE_INTERVAL.0 / 8),
-            false => {
-                let doubled = PROBE_INTERVAL.0 << (breaker.in_vain - 1).min(8);
-                Span(doubled.min(LONGEST_PAUSE.0))
-            }
-        };
-        breaker.probe_at = now + jittered(pause, jitter);
+        self.probing = false;
+        self.failed_probes = self.failed_probes.saturating_add(1);
+        let pause = if urgent { Span(PROBE_INTERVAL.0 / 8) } else { self.doubled_pause() };
+        self.probe_at = now + jittered(pause, jitter);
     }
 
-    /// A probe was replied to. `is_failure`: with nothing better than a failure, which is life, but no help.
-    pub(crate) fn probed(&mut self, now: Instant, is_failure: bool, jitter: u64) {
-        let breaker = &mut self.breaker;
-        breaker.probing = false;
-        match breaker.failing && is_failure {
-            true => {
-                breaker.in_vain = breaker.in_vain.saturating_add(1);
-                let doubled = PROBE_INTERVAL.0 << (breaker.in_vain - 1).min(8);
-                breaker.probe_at = now + jittered(Span(doubled.min(LONGEST_PAUSE.0)), jitter);
-            }
-            false => {
-                breaker.in_vain = 0;
-                self.helps();
-            }
+    /// A probe was replied to. `is_failure`: with a failure, which proves life, but no use.
+    pub fn on_probe_reply(&mut self, now: Instant, is_failure: bool, jitter: u64) {
+        self.probing = false;
+        if self.failing && is_failure {
+            self.failed_probes = self.failed_probes.saturating_add(1);
+            self.probe_at = now + jittered(self.doubled_pause(), jitter);
+        } else {
+            self.failed_probes = 0;
+            self.on_success();
         }
     }
 
-    /// The server cannot be reached. The second time in a row it counts as dead: that needs no probe.
-    pub fn refused(&mut self, now: Instant) {
-        self.breaker.silent = self.breaker.silent.saturating_add(REFUSAL);
-        if !self.dead && self.breaker.silent >= SILENCE {
-            self.breaker.refused = true;
-            self.die(now);
+    /// The server cannot be reached. The second time in a row it counts as dead, without a probe.
+    pub fn on_refused(&mut self, now: Instant) {
+        self.silent_tries = self.silent_tries.saturating_add(REFUSAL);
+        if !self.dead && self.silent_tries >= SILENT_TRIES {
+            self.refused = true;
+            self.open(now);
         }
     }
 
-    /// It has failed with what another server had an answer to.
-    pub(crate) fn lets_down(&mut self, now: Instant) {
-        let breaker = &mut self.breaker;
-        breaker.let_down = breaker.let_down.saturating_add(1);
-        if !breaker.failing && breaker.let_down >= LET_DOWN {
-            breaker.failing = true;
-            breaker.probe_at = now + PROBE_INTERVAL;
+    /// The server failed with a question that another server answered.
+    pub fn on_failure(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        if !self.failing && self.failures >= FAILURES {
+            self.failing = true;
+            self.probe_at = now + PROBE_INTERVAL;
         }
     }
 
-    /// It has answered a question, and not with a failure.
+    /// The server has answered a question without a failure.
     #[inline]
-    pub(crate) fn helps(&mut self) {
-        self.breaker.let_down = 0;
-        self.breaker.failing = false;
+    pub fn on_success(&mut self) {
+        self.failures = 0;
+        self.failing = false;
     }
 
-    fn die(&mut self, now: Instant) {
-        self.dead = true;
-        let breaker = &mut self.breaker;
-        breaker.has_died = true;
-        breaker.died = now;
-        breaker.suspected = false;
-        breaker.in_vain = 0;
-        breaker.probe_at = now + PROBE_INTERVAL;
+    /// True once after the breaker has opened.
+    pub fn take_has_opened(&mut self) -> bool {
+        core::mem::take(&mut self.has_opened)
     }
 
-    /// It died since somebody looked.
-    pub(crate) fn take_has_died(&mut self) -> bool {
-        core::mem::take(&mut self.breaker.has_died)
-    }
-
-    /// How long a question of a probe waits: longer than any question in use, as a server that has only become slow must not
-    /// die of it. Nobody waits for the verdict: a suspected server is asked last already.
+    /// Wait for the reply to one query of a probe. It is longer than that of any other query, as a server that has only become
+    /// slow must not die of it. No client waits for the result: a suspected server is asked last already.
     pub fn probe_wait(&self, ceiling: Span) -> Span {
         ceiling.min(PROBE_INTERVAL)
     }
 
-    /// How long the only question to a dead server waits, where all are dead. One that is silent may be slow, until a probe
-    /// has waited for the whole ceiling.
-    pub(crate) fn last_wait(&self, ceiling: Span) -> Span {
-        let may_be_slow = self.breaker.in_vain == 0 && !self.breaker.refused;
-        if may_be_slow { ceiling } else { self.wait(1, ceiling) }
-    }
-
-    /// Whether a probe is due; it has then to be sent.
-    pub fn probe_due(&mut self, now: Instant) -> bool {
+    /// Returns true if a probe is due; the caller sends it.
+    pub fn take_probe(&mut self, now: Instant) -> bool {
         let due = self.next_probe().is_some_and(|at| now >= at);
-        self.breaker.probing |= due;
+        self.probing |= due;
         due
     }
 
-    /// When the next probe is due; none while one is on its way.
+    /// Time of the next probe; none while one is on its way.
     pub fn next_probe(&self) -> Option<Instant> {
-        let Breaker { suspected, failing, probing, probe_at, .. } = self.breaker;
-        ((self.dead || suspected || failing) && self.configured && !probing).then_some(probe_at)
+        ((self.dead || self.suspected || self.failing) && !self.probing).then_some(self.probe_at)
+    }
+
+    /// Suspects the server if it lives and had no query for a while, so that it is probed at once. Returns true if so.
+    pub fn suspect_if_idle(&mut self, now: Instant) -> bool {
+        let is_idle = self.queried.is_none_or(|queried| now - queried >= IDLE);
+        let suspects = !self.dead && !self.probing && is_idle;
+        if suspects {
+            self.suspected = true;
+            self.probe_at = now;
+            self.queried = Some(now);
+        }
+        suspects
+    }
+
+    /// The next probe of a dead server comes soon: no other server of the group is left. `jitter`: a random number.
+    pub fn expedite_probe(&mut self, now: Instant, jitter: u64) {
+        self.probe_at = self.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
+    }
+
+    /// Another server of a dead group has come back, so this one may be back, too: its pause starts anew.
+    pub fn reset_pause(&mut self, now: Instant) {
+        self.failed_probes = 0;
+        self.probe_at = self.probe_at.min(now + PROBE_INTERVAL);
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.dead = true;
+        self.has_opened = true;
+        self.opened = now;
+        self.suspected = false;
+        self.failed_probes = 0;
+        self.probe_at = now + PROBE_INTERVAL;
+    }
+
+    /// Pause after a failed probe: doubled with each, up to the longest.
+    fn doubled_pause(&self) -> Span {
+        let doubled = PROBE_INTERVAL.0 << (self.failed_probes - 1).min(8);
+        Span(doubled.min(LONGEST_PAUSE.0))
     }
 }
 
-/// Between three and five quarters of a span.
-pub(crate) fn jittered(span: Span, jitter: u64) -> Span {
+/// A span between three and five quarters of `span`.
+fn jittered(span: Span, jitter: u64) -> Span {
     Span(span.0 * 3 / 4 + jitter % (span.0 / 2 + 1))
 }
 
@@ -271,96 +286,99 @@ mod tests {
 
     const NOW: Instant = Instant(1_000_000_000_000);
 
-    fn server() -> Server {
-        Server::new("[::1]:53".parse().unwrap())
+    fn breaker() -> CircuitBreaker {
+        CircuitBreaker::default()
     }
 
-    fn fall_silent(server: &mut Server) {
-        for _ in 0..SILENCE {
-            server.silent(NOW);
+    fn fall_silent(breaker: &mut CircuitBreaker) {
+        for _ in 0..SILENT_TRIES {
+            breaker.on_timeout(NOW);
         }
     }
 
     #[test]
     fn silence_kills_and_one_reply_revives() {
-        let mut server = server();
-        for _ in 1..SILENCE {
-            server.silent(NOW);
+        let mut breaker = breaker();
+        for _ in 1..SILENT_TRIES {
+            breaker.on_timeout(NOW);
         }
-        assert_eq!((server.state(), server.next_probe()), (BreakerState::Closed, None));
-        server.silent(NOW);
-        assert_eq!(server.state(), BreakerState::HalfOpen);
-        assert!(server.probe_due(NOW), "it is asked whether it lives");
-        server.probe_unanswered(NOW);
-        assert_eq!(server.state(), BreakerState::Open);
-        assert!(server.lives());
-        assert_eq!(server.state(), BreakerState::Closed);
+        assert_eq!((breaker.state(), breaker.next_probe()), (BreakerState::Closed, None));
+        breaker.on_timeout(NOW);
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
+        assert!(breaker.take_probe(NOW), "it is asked whether it lives");
+        breaker.on_probe_timeout(NOW);
+        assert_eq!(breaker.state(), BreakerState::Open);
+        assert!(breaker.on_reply());
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 
     #[test]
     fn a_reply_in_between_keeps_a_lossy_server_alive() {
-        let mut server = server();
+        let mut breaker = breaker();
         for _ in 0..100 {
-            for _ in 0..SILENCE - 1 {
-                server.silent(NOW);
+            for _ in 0..SILENT_TRIES - 1 {
+                breaker.on_timeout(NOW);
             }
-            server.lives();
+            breaker.on_reply();
         }
-        assert_eq!((server.dead, server.next_probe()), (false, None));
+        assert_eq!((breaker.is_dead(), breaker.next_probe()), (false, None));
     }
 
     #[test]
     fn a_probe_that_is_answered_clears_the_suspicion() {
-        let mut server = server();
-        fall_silent(&mut server);
-        assert!(server.probe_due(NOW));
-        server.lives();
-        server.probe_unanswered(NOW);
-        assert_eq!((server.dead, server.next_probe()), (false, None));
+        let mut breaker = breaker();
+        fall_silent(&mut breaker);
+        assert!(breaker.take_probe(NOW));
+        breaker.on_reply();
+        breaker.on_probe_timeout(NOW);
+        assert_eq!((breaker.is_dead(), breaker.next_probe()), (false, None));
     }
 
     #[test]
     fn there_is_one_probe_at_a_time_and_the_pauses_grow_to_a_bound_with_jitter() {
-        let mut server = server();
-        fall_silent(&mut server);
+        let mut breaker = breaker();
+        fall_silent(&mut breaker);
         let mut now = NOW;
-        assert!(server.probe_due(now) && !server.probe_due(now + Span::from_secs(3_600)));
-        server.probe_unanswered(now);
+        assert!(breaker.take_probe(now) && !breaker.take_probe(now + Span::from_secs(3_600)));
+        breaker.on_probe_timeout(now);
         let mut pauses = Vec::new();
         for round in 0..8u64 {
-            assert!(!server.probe_due(now + Span::from_secs(3_600)), "the last one has not ended");
-            server.probed_in_vain(now, false, round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let next = server.next_probe().expect("it is dead");
+            assert!(!breaker.take_probe(now + Span::from_secs(3_600)), "the last one has not ended");
+            breaker.on_probe_failed(now, false, round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let next = breaker.next_probe().expect("it is dead");
             pauses.push((next - now).0 / 1_000_000);
-            assert!(!server.probe_due(Instant(next.0 - 1)));
+            assert!(!breaker.take_probe(Instant(next.0 - 1)));
             now = next;
-            assert!(server.probe_due(now));
+            assert!(breaker.take_probe(now));
         }
         for (pause, middle) in pauses.iter().zip([500, 1_000, 2_000, 4_000, 4_000, 4_000, 4_000, 4_000]) {
             assert!((middle * 3 / 4..=middle * 5 / 4).contains(pause), "{pauses:?}");
         }
         assert!(pauses[3..].windows(2).any(|two| two[0] != two[1]), "no jitter: {pauses:?}");
-        server.probed_in_vain(now, true, 7);
-        assert!(server.next_probe().expect("it is dead") - now <= PROBE_INTERVAL, "nobody stands in for it");
+        breaker.on_probe_failed(now, true, 7);
+        assert!(breaker.next_probe().expect("it is dead") - now <= PROBE_INTERVAL, "nobody stands in for it");
     }
 
     #[test]
     fn a_server_that_only_fails_is_asked_last_until_it_has_an_answer() {
-        let mut server = server();
-        for _ in 1..LET_DOWN {
-            server.lets_down(NOW);
+        let mut breaker = breaker();
+        for _ in 1..FAILURES {
+            breaker.on_failure(NOW);
         }
-        server.helps();
-        for _ in 1..LET_DOWN {
-            server.lets_down(NOW);
+        breaker.on_success();
+        for _ in 1..FAILURES {
+            breaker.on_failure(NOW);
         }
-        assert_eq!((server.state(), server.handicap()), (BreakerState::Closed, 0));
-        server.lets_down(NOW);
-        assert_eq!((server.state(), server.handicap(), server.dead), (BreakerState::Failing, 1, false));
-        assert!(server.probe_due(NOW + PROBE_INTERVAL));
-        server.probed(NOW, true, 0);
-        assert_eq!(server.state(), BreakerState::Failing);
-        server.probed(NOW, false, 0);
-        assert_eq!(server.state(), BreakerState::Closed);
+        assert_eq!((breaker.state(), breaker.handicap()), (BreakerState::Closed, 0));
+        breaker.on_failure(NOW);
+        assert_eq!(
+            (breaker.state(), breaker.handicap(), breaker.is_dead()),
+            (BreakerState::Failing, 1, false)
+        );
+        assert!(breaker.take_probe(NOW + PROBE_INTERVAL));
+        breaker.on_probe_reply(NOW, true, 0);
+        assert_eq!(breaker.state(), BreakerState::Failing);
+        breaker.on_probe_reply(NOW, false, 0);
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 }

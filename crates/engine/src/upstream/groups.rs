@@ -7,10 +7,13 @@
 use crate::base::time::{Instant, Span};
 use crate::interface::Transport;
 use crate::settings::Settings;
-use crate::upstream::circuit_breaker::{LONGEST_THAW, MUSTERED, PROBE_INTERVAL, jittered};
 use crate::upstream::server::Server;
 use core::net::SocketAddr;
 
+/// Idle servers that are probed because another one was silent.
+const PROBED_AT_ONCE: usize = 8;
+/// For so long after all servers of a group were dead, expired data are still given for a part of the questions.
+const LONGEST_SLOW_START: Span = Span::from_secs(10);
 /// With `select = "fastest"`, one question in so many goes to any server.
 const EXPLORE: u64 = 64;
 
@@ -23,8 +26,8 @@ pub struct Servers {
     pub(crate) zones: Vec<(Box<[u8]>, Vec<u16>)>,
     /// The number of the default group, and those of the zones.
     pub(crate) numbers: Vec<u32>,
-    /// Of each group: since when it thaws, and for how long (`breaker.rs`).
-    pub(crate) thaws: Vec<(Instant, Span)>,
+    /// Of each group: since when it slow_starts, and for how long (`breaker.rs`).
+    pub(crate) slow_starts: Vec<(Instant, Span)>,
     /// Groups that have a number: the zone (the root for the default group) and its servers.
     known: Vec<(u32, Box<[u8]>, Vec<SocketAddr>)>,
     /// The next number.
@@ -39,7 +42,7 @@ impl Servers {
             default: Vec::new(),
             zones: Vec::new(),
             numbers: Vec::new(),
-            thaws: Vec::new(),
+            slow_starts: Vec::new(),
             known: Vec::new(),
             fresh: 0,
         };
@@ -73,7 +76,7 @@ impl Servers {
             .collect();
         self.zones.sort_by_key(|(name, _)| core::cmp::Reverse(name.len()));
         self.number_groups(upstream);
-        self.thaws = vec![(Instant(0), Span::ZERO); self.numbers.len()];
+        self.slow_starts = vec![(Instant(0), Span::ZERO); self.numbers.len()];
     }
 
     /// A group keeps its number while its zone and its servers stay what they are: what one group said is never given
@@ -123,7 +126,7 @@ impl Servers {
 
     /// Whether every server that a name could be asked of is dead.
     pub fn is_dead(&self, name: &[u8]) -> bool {
-        self.group(name).iter().all(|&number| self.list[number as usize].dead)
+        self.group(name).iter().all(|&number| self.list[number as usize].is_dead())
     }
 
     fn number(&mut self, address: SocketAddr, unused: &impl Fn(u16) -> bool) -> Option<u16> {
@@ -186,12 +189,12 @@ impl Servers {
             Select::Fastest => self.list[number as usize].round_trip.map_or(0, |span| span.0),
         };
         let cost = |&(place, &number): &(usize, &u16)| {
-            (tries(number) + self.list[usize::from(number)].handicap(), rank(place, number))
+            (tries(number) + self.list[usize::from(number)].breaker.handicap(), rank(place, number))
         };
         let chosen = group.iter().enumerate().min_by_key(cost).map(|(_, &number)| number)?;
         // Of dead ones alone any may be the first that is back.
         let is_first = || group.iter().all(|&number| tries(number) == 0);
-        if self.list[usize::from(chosen)].dead && is_first() {
+        if self.list[usize::from(chosen)].is_dead() && is_first() {
             return Some(group[random.below(group.len() as u64) as usize]);
         }
         Some(chosen)
@@ -250,7 +253,7 @@ impl Servers {
     }
 
     fn is_all_dead(&self, group: &[u16]) -> bool {
-        group.iter().all(|&number| self.list[usize::from(number)].dead)
+        group.iter().all(|&number| self.list[usize::from(number)].is_dead())
     }
 
     /// Whether there is a group whose servers are all dead, this one among them.
@@ -259,53 +262,46 @@ impl Servers {
     }
 
     /// A server has died: where none is left, none may pause for long.
-    pub(crate) fn hasten_probes(&mut self, now: Instant, jitter: u64) {
+    pub(crate) fn expedite_probes(&mut self, now: Instant, jitter: u64) {
         for number in 0..self.list.len() {
-            if self.list[number].dead && self.is_urgent(number as u16) {
-                let breaker = &mut self.list[number].breaker;
-                breaker.probe_at = breaker.probe_at.min(now + jittered(PROBE_INTERVAL, jitter));
+            if self.list[number].is_dead() && self.is_urgent(number as u16) {
+                self.list[number].breaker.expedite_probe(now, jitter);
             }
         }
     }
 
     /// A server of a name's group is silent: those that nobody has asked for a while are to prove that they live.
-    pub(crate) fn muster(&mut self, name: &[u8], silent: u16, now: Instant) {
+    pub(crate) fn probe_idle_servers(&mut self, name: &[u8], silent: u16, now: Instant) {
         let mut place = 0;
-        let mut mustered = 0;
+        let mut probed = 0;
         while let Some(&number) = self.group(name).get(place) {
             place += 1;
-            let server = &mut self.list[usize::from(number)];
-            let breaker = &mut server.breaker;
-            if number != silent && !server.dead && !breaker.probing && breaker.is_idle(now) {
-                breaker.suspected = true;
-                breaker.probe_at = now;
-                breaker.asked = Some(now);
-                mustered += 1;
-                if mustered == MUSTERED {
+            if number != silent && self.list[usize::from(number)].breaker.suspect_if_idle(now) {
+                probed += 1;
+                if probed == PROBED_AT_ONCE {
                     return;
                 }
             }
         }
     }
 
-    /// A server that was dead is back: a group of which it is the first one thaws.
+    /// A server that was dead is back: a group of which it is the first one slow_starts.
     #[cold]
-    pub(crate) fn thaw(&mut self, number: u16, now: Instant) {
+    pub(crate) fn start_slow_start(&mut self, number: u16, now: Instant) {
         for place in 0..self.numbers.len() {
             let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
             let others_dead =
-                group.iter().all(|&other| other == number || self.list[usize::from(other)].dead);
+                group.iter().all(|&other| other == number || self.list[usize::from(other)].is_dead());
             if group.contains(&number) && others_dead {
                 // It began when the last one died.
-                let died = group.iter().map(|&other| self.list[usize::from(other)].breaker.died).max();
-                let span = died.map_or(Span::ZERO, |died| now - died).min(LONGEST_THAW);
-                self.thaws[place] = (now, span);
+                let died = group.iter().map(|&other| self.list[usize::from(other)].breaker.opened()).max();
+                let span = died.map_or(Span::ZERO, |died| now - died).min(LONGEST_SLOW_START);
+                self.slow_starts[place] = (now, span);
                 // The others may be back as well: their pauses were for as long as it stood in for them.
                 for member in 0..group.len() {
                     let group = if place == 0 { &self.default } else { &self.zones[place - 1].1 };
-                    let breaker = &mut self.list[usize::from(group[member])].breaker;
-                    breaker.in_vain = 0;
-                    breaker.probe_at = breaker.probe_at.min(now + PROBE_INTERVAL);
+                    let member = group[member];
+                    self.list[usize::from(member)].breaker.reset_pause(now);
                 }
             }
         }
@@ -313,8 +309,8 @@ impl Servers {
 
     /// Whether a question for which there are expired data is to be asked, while its servers have only just come back:
     /// all that has expired meanwhile would be asked for at once otherwise. The part that is grows with the time.
-    pub(crate) fn is_frozen(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
-        let (since, span) = self.thaws[self.group_place(name)];
+    pub(crate) fn in_slow_start(&self, name: &[u8], now: Instant, random: impl FnOnce(u64) -> u64) -> bool {
+        let (since, span) = self.slow_starts[self.group_place(name)];
         let past = now - since;
         past < span && random(span.0) >= past.0
     }

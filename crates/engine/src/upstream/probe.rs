@@ -25,7 +25,7 @@ impl Engine {
 
     fn probe_ended(&mut self, server: u16, now: Instant) {
         let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
-        self.servers.list[usize::from(server)].probed_in_vain(now, urgent, jitter);
+        self.servers.list[usize::from(server)].breaker.on_probe_failed(now, urgent, jitter);
     }
 
     /// Asks a server that counts as dead whether it lives.

@@ -112,12 +112,12 @@ impl Engine {
             self.repetition_helped();
         }
         if self.servers.list[attempt.server as usize].answered(now - attempt.sent) {
-            self.servers.thaw(attempt.server, now);
+            self.servers.start_slow_start(attempt.server, now);
         }
         if self.flights.slab[index].wishes.has(Wishes::PROBE) {
             let jitter = self.random.bits();
             let is_failure = warrants_failover(message) || is_lame(message);
-            self.servers.list[usize::from(attempt.server)].probed(now, is_failure, jitter);
+            self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(now, is_failure, jitter);
             return self.finish(index, Some(message), now, out);
         }
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
@@ -163,14 +163,14 @@ impl Engine {
     /// A server has an answer: it helps, and those that failed with this question do not.
     #[inline]
     fn credit(&mut self, index: Index, server: u16, now: Instant) {
-        self.servers.list[usize::from(server)].helps();
+        self.servers.list[usize::from(server)].breaker.on_success();
         let flight = &self.flights.slab[index];
         if flight.attempts().len() > 1 {
             for place in 0..flight.attempts().len() {
                 let other = self.flights.slab[index].attempts[place];
                 // What could not be sent is no failure of this kind.
                 if other.failed && other.server != server && other.link != Link::NOWHERE {
-                    self.servers.list[usize::from(other.server)].lets_down(now);
+                    self.servers.list[usize::from(other.server)].breaker.on_failure(now);
                 }
             }
         }
@@ -182,8 +182,8 @@ impl Engine {
         flight.tries < self.settings.upstream.tries
             && self.servers.group(flight.name()).iter().any(|&other| {
                 other != server
-                    && !self.servers.list[other as usize].dead
-                    && !self.servers.list[other as usize].is_failing()
+                    && !self.servers.list[other as usize].is_dead()
+                    && !self.servers.list[other as usize].breaker.is_failing()
                     && flight.attempts().iter().all(|attempt| attempt.server != other)
             })
     }
@@ -195,7 +195,7 @@ impl Engine {
         flight.attempts().iter().any(|attempt| {
             attempt.server != server
                 && !attempt.failed
-                && !self.servers.list[attempt.server as usize].dead
+                && !self.servers.list[attempt.server as usize].is_dead()
                 && self.links.is_open(attempt.link)
                 && (self.links.transport(attempt.link) == Transport::Tcp) == flight.over_tcp
         })
@@ -213,7 +213,7 @@ impl Engine {
             self.counters.count(Counter::Unreachable);
             // A server that only answers over UDP is not dead.
             if transport == Transport::Udp || self.settings.upstream.transport == Transport::Tcp {
-                self.servers.list[server as usize].refused(now);
+                self.servers.list[server as usize].breaker.on_refused(now);
             }
         }
         match transport {

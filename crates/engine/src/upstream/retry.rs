@@ -35,9 +35,9 @@ impl Engine {
         {
             let server = &mut self.servers.list[attempt.server as usize];
             if flight.wishes.has(Wishes::PROBE) {
-                server.probe_unanswered(now);
+                server.breaker.on_probe_timeout(now);
             } else {
-                server.silent(now);
+                server.breaker.on_timeout(now);
             }
             // The kernel gives a connection up only after minutes: the next question opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
@@ -62,7 +62,7 @@ impl Engine {
     fn muster(&mut self, index: Index, silent: u16, now: Instant) {
         let flight = &self.flights.slab[index];
         if flight.state == FlightState::Asked && !flight.wishes.has(Wishes::PROBE) {
-            self.servers.muster(flight.name(), silent, now);
+            self.servers.probe_idle_servers(flight.name(), silent, now);
         }
     }
 
@@ -116,14 +116,14 @@ impl Engine {
             } else if flight
                 .attempts()
                 .last()
-                .is_some_and(|attempt| self.servers.list[usize::from(attempt.server)].dead)
+                .is_some_and(|attempt| self.servers.list[usize::from(attempt.server)].is_dead())
                 && flight.tries < self.settings.upstream.tries
             {
                 self.set_deadline(index, now);
             }
         }
         let jitter = self.random.bits();
-        self.servers.hasten_probes(now, jitter);
+        self.servers.expedite_probes(now, jitter);
     }
 
     /// Whether a question whose last try is late has to wait on before it is asked again. The A leg of its clients does
@@ -139,7 +139,7 @@ impl Engine {
             && !flight.wishes.has(Wishes::PROBE)
             && (flight.waiters != NONE || flight.holders > 0)
             && flight.tries < self.settings.upstream.tries
-            && !self.servers.list[usize::from(attempt.server)].dead;
+            && !self.servers.list[usize::from(attempt.server)].is_dead();
         if !is_early {
             return false;
         }

@@ -68,11 +68,13 @@ impl Engine {
         let ceiling = self.settings.upstream.timeout;
         let last = flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE);
         // No server lives: more than one question is no use, and would be a storm at the moment of their return.
-        let is_given_up = self.servers.list[server as usize].dead && self.servers.is_dead(flight.name());
+        let is_given_up = self.servers.list[server as usize].is_dead() && self.servers.is_dead(flight.name());
         let at_once = !sent && if last { is_hopeless() } else { self.has_untried(index) };
         let wait = match transport {
             _ if at_once => Span::ZERO,
-            _ if flight.wishes.has(Wishes::PROBE) => self.servers.list[server as usize].probe_wait(ceiling),
+            _ if flight.wishes.has(Wishes::PROBE) => {
+                self.servers.list[server as usize].breaker.probe_wait(ceiling)
+            }
             _ if is_given_up => self.servers.list[server as usize].last_wait(ceiling),
             // One and a half times the ceiling since the first try.
             Transport::Udp if last && flight.held_back => {
@@ -122,7 +124,7 @@ impl Engine {
         let own_size = self.settings.udp_size;
         let with_subnet = flight.subnet.is_some() && !flight.plain && with_opt;
         let room = &mut [0; LONGEST];
-        self.servers.list[server as usize].is_asked(now);
+        self.servers.list[server as usize].breaker.on_query(now);
         let vouch = &self.servers.list[server as usize].vouch;
         let cookie = match self.settings.cookies.enabled && with_opt {
             true => vouch.write(self.links.cookie(link), flight.bare, now, room),
@@ -211,7 +213,7 @@ impl Engine {
         if !out.open(link, self.servers.list[server as usize].address, transport, port) {
             self.links.free(link);
             // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].refused(now);
+            self.servers.list[server as usize].breaker.on_refused(now);
             return None;
         }
         self.bake(link, server, now, out);

@@ -1,8 +1,8 @@
 //! One upstream server: address, round trip, timeout, and what is known of its EDNS and cookies.
 
-use crate::base::time::Span;
+use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
-use crate::upstream::circuit_breaker::Breaker;
+use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
 use crate::upstream::cookies::Vouch;
 use crate::upstream::edns_support::EdnsSupport;
 use core::net::SocketAddr;
@@ -45,10 +45,8 @@ pub struct Server {
     /// Smoothed round trip; none before the first reply.
     pub round_trip: Option<Span>,
     variance: Span,
-    /// Whether it counts as dead.
-    pub dead: bool,
     /// What else is known of its life.
-    pub(crate) breaker: Breaker,
+    pub(crate) breaker: CircuitBreaker,
     /// Whether the current configuration names it.
     pub configured: bool,
     /// The link that new questions take, by transport (UDP, TCP).
@@ -70,8 +68,7 @@ impl Server {
             address,
             round_trip: None,
             variance: Span::ZERO,
-            dead: false,
-            breaker: Breaker::default(),
+            breaker: CircuitBreaker::default(),
             configured: true,
             current: [None; 2],
             vouch: Vouch::default(),
@@ -96,7 +93,33 @@ impl Server {
             DURATION_BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(DURATION_BOUNDS_US.len());
         self.durations[bucket] += 1;
         self.duration_sum_ns += sample.0;
-        self.lives()
+        self.breaker.on_reply()
+    }
+
+    /// The state of its breaker.
+    pub fn state(&self) -> BreakerState {
+        self.breaker.state()
+    }
+
+    /// True if the server counts as dead.
+    pub fn is_dead(&self) -> bool {
+        self.breaker.is_dead()
+    }
+
+    /// Time of the next probe; none while one is on its way, and for a server that the configuration no longer names.
+    pub(crate) fn next_probe(&self) -> Option<Instant> {
+        self.breaker.next_probe().filter(|_| self.configured)
+    }
+
+    /// Returns true if a probe of the server is due; the caller sends it.
+    pub(crate) fn take_probe(&mut self, now: Instant) -> bool {
+        self.configured && self.breaker.take_probe(now)
+    }
+
+    /// Wait for the reply to the only query to a dead server, where all are dead. A silent server may be slow until a probe has
+    /// waited for the whole ceiling.
+    pub(crate) fn last_wait(&self, ceiling: Span) -> Span {
+        if self.breaker.may_be_slow() { ceiling } else { self.wait(1, ceiling) }
     }
 
     /// How long try number `attempt` (from 0) over UDP waits: the estimate, doubled with every try, under the

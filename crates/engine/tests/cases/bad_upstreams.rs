@@ -103,7 +103,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
         }
         let states = |world: &World| world.engine.servers().map(|server| server.state()).collect::<Vec<_>>();
         assert_eq!(states(&world), [State::Failing, State::Closed]);
-        assert!(world.engine.servers().all(|server| !server.dead), "it replies");
+        assert!(world.engine.servers().all(|server| !server.is_dead()), "it replies");
         let before = world.asked.len();
         for number in 100..200 {
             let token = question(&mut world, number, Type::A, Span::from_millis(50));
@@ -158,7 +158,7 @@ fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowe
     let token = question(&mut world, 1, Type::A, Span::from_secs(4));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     assert_eq!(world.asked.len(), 4, "once over UDP, three times over TCP");
-    assert!(world.engine.servers().all(|server| !server.dead), "over UDP it replies");
+    assert!(world.engine.servers().all(|server| !server.is_dead()), "over UDP it replies");
     assert_eq!(world.engine.flights(), 0);
 }
 
@@ -189,7 +189,7 @@ fn a_server_without_edns_is_found_out_and_asked_without() {
         // After a few nothing is asked twice, and nobody waits.
         assert!(spent[8..].iter().all(|&(asked, ms)| asked == 1 && ms == 10), "kind {kind}: {spent:?}");
         assert!(spent.iter().all(|&(asked, ms)| asked <= 3 && ms <= 800), "kind {kind}: {spent:?}");
-        assert!(world.engine.servers().all(|server| !server.dead));
+        assert!(world.engine.servers().all(|server| !server.is_dead()));
         // Ten minutes later it may have learnt something.
         world.run(Span::from_secs(600));
         question(&mut world, 100, Type::A, Span::from_secs(2));
@@ -242,7 +242,7 @@ fn a_server_that_drops_aaaa_questions_costs_time_and_no_answers() {
         let token = question(&mut world, number, Type::AAAA, Span::from_millis(2_000));
         assert!(is_good(&world, token), "question {number}");
         assert!(world.answer_to(token).at - at <= Span::from_millis(1_800), "question {number}");
-        assert!(world.engine.servers().all(|server| !server.dead), "question {number}");
+        assert!(world.engine.servers().all(|server| !server.is_dead()), "question {number}");
         assert_eq!(times(&world, number, Type::A).0, 1);
     }
     // What its silence cost in questions is what the tries allow.

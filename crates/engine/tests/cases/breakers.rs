@@ -132,12 +132,12 @@ fn after_an_hour_all_come_back_at_once_and_are_found_within_a_second_without_any
     traffic(&mut world, 100, Span::from_secs(2), u32::MAX, &mut next);
     alive.set(0);
     traffic(&mut world, 100, Span::from_secs(5), u32::MAX, &mut next);
-    assert!(world.engine.servers().all(|server| server.dead));
+    assert!(world.engine.servers().all(|server| server.is_dead()));
     world.run(Span::from_secs(3_600));
     alive.set(u32::MAX);
     let back = world.now;
     world.run(one_second());
-    assert!(world.engine.servers().all(|server| !server.dead), "all were probed");
+    assert!(world.engine.servers().all(|server| !server.is_dead()), "all were probed");
     let (probes, others) = asked(&world, back, world.now);
     assert!(probes <= 4 * 3 && others == 0, "{probes} probes");
 }
@@ -169,7 +169,7 @@ fn expired_names_are_not_all_asked_for_at_the_moment_of_the_return() {
     // And then everything is fresh again.
     let last = &after[after.len() - 1_000..];
     assert!(last.iter().all(|&(_, token)| world.answer_to(token).ede().is_none()));
-    assert_eq!(world.engine.servers().filter(|server| server.dead).count(), 0);
+    assert_eq!(world.engine.servers().filter(|server| server.is_dead()).count(), 0);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
     // The machine sleeps; what was under way is late when it wakes.
     world.now += Span::from_secs(3_600);
     world.look();
-    assert!(world.engine.servers().all(|server| !server.dead));
+    assert!(world.engine.servers().all(|server| !server.is_dead()));
     let after = traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     world.run(Span::from_secs(3));
     assert_eq!(failed(&world, &after), 0);
@@ -203,7 +203,7 @@ fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
         let (mut dead_ms, mut longest_ms, mut run_ms) = (0, 0, 0);
         for _ in 0..60 * rate {
             tokens.extend(traffic(&mut world, rate, Span(1_000_000_000 / rate), u32::MAX, &mut next));
-            let is_dead = world.engine.servers().all(|server| server.dead);
+            let is_dead = world.engine.servers().all(|server| server.is_dead());
             run_ms = if is_dead { run_ms + 1_000 / rate } else { 0 };
             dead_ms += if is_dead { 1_000 / rate } else { 0 };
             longest_ms = longest_ms.max(run_ms);

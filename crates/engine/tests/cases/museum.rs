@@ -295,7 +295,7 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     let token = world.ask(&ask("after.example.", Type::A).id(999));
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
-    assert!(world.engine.servers().all(|server| !server.dead));
+    assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
 /// DNS rebinding through the NAT64: a public name for what only the gateway itself, or its cloud, can reach.
@@ -366,7 +366,7 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
             world.ask(&ask(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
             world.run(Span::from_millis(5));
         }
-        assert!(world.engine.servers().all(|server| !server.dead), "{rcode}");
+        assert!(world.engine.servers().all(|server| !server.is_dead()), "{rcode}");
         let token = world.ask(&ask("www.example.", Type::A).id(9));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
@@ -396,7 +396,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
         let token = world.ask(&ask("www.example.", Type::A).id(number));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
-        assert!(world.engine.servers().all(|server| !server.dead));
+        assert!(world.engine.servers().all(|server| !server.is_dead()));
     }
     assert!(world.count(Counter::SuspectId) > 200 && world.count(Counter::DroppedMalformedReply) > 200);
 }

@@ -112,7 +112,7 @@ fn when_all_upstreams_become_slow_a_bounded_number_of_questions_is_repeated() {
     assert_eq!(traffic.answered(&world, slow) as u64, questions);
     assert!(more <= MOST + questions / QUESTIONS_FOR_ONE, "{more}");
     assert!(more > 0 && world.count(Counter::HeldBack) > 0, "the bound was not tried");
-    assert!(world.engine.servers().all(|server| !server.dead));
+    assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn lost_messages_pay_for_their_repetitions() {
         if (tries, percent) == (6, 30) {
             assert!(answered >= 0.999, "{answered}");
         }
-        assert!(world.engine.servers().all(|server| !server.dead), "a lossy line is no dead server");
+        assert!(world.engine.servers().all(|server| !server.is_dead()), "a lossy line is no dead server");
     }
 }
 
@@ -178,7 +178,7 @@ fn replies_after_the_ceiling_are_used_and_measured() {
     assert!(asked(&world) <= 2 * all.len() as u64 + MOST, "{} for {}", asked(&world), all.len());
     let first = world.engine.servers().next().expect("two servers");
     assert_eq!(first.round_trip.map(|span| span.0 / 10_000_000), Some(120));
-    assert!(!first.dead);
+    assert!(!first.is_dead());
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn one_storm(seed: u64) {
     world.run(Span::from_secs(5));
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0), "seed {seed}");
     let servers = world.engine.servers().count();
-    assert!(world.engine.servers().all(|server| !server.dead), "seed {seed}");
+    assert!(world.engine.servers().all(|server| !server.is_dead()), "seed {seed}");
     assert!(world.engine.open_links() <= 2 * servers, "seed {seed}: {} links", world.engine.open_links());
 }
 

@@ -100,7 +100,7 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR, "{number}");
     }
     // Silence alone proves nothing: it is asked whether it lives, and does not answer that either.
-    let dead = |world: &World| world.engine.servers().map(|server| server.dead).collect::<Vec<_>>();
+    let dead = |world: &World| world.engine.servers().map(|server| server.is_dead()).collect::<Vec<_>>();
     assert_eq!(dead(&world), [false, false]);
     world.run(Span::from_millis(500));
     assert_eq!(dead(&world), [true, false]);
@@ -118,7 +118,7 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
     // It lives again: the next probe finds out, and it is the first again.
     alive.set(true);
     world.run(Span::from_millis(5_100));
-    assert!(world.engine.servers().all(|server| !server.dead));
+    assert!(world.engine.servers().all(|server| !server.is_dead()));
     ask_and_wait(&mut world, 200, Span::from_millis(100));
     assert_eq!(world.asked.last().unwrap().upstream, first);
     world.run(Span::from_secs(5));
@@ -133,7 +133,7 @@ fn the_time_of_a_probe_s_end_is_among_the_deadlines() {
     for number in 0..4 {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
-    assert!(world.engine.servers().all(|server| server.dead));
+    assert!(world.engine.servers().all(|server| server.is_dead()));
     // Stepped from deadline to deadline, as a driver would that sleeps in between.
     for _ in 0..20 {
         let next = world.engine.expire(world.now, &mut world.wires).expect("a probe is always due");
@@ -164,7 +164,7 @@ fn an_icmp_error_makes_the_next_server_be_asked_at_once() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
     assert!(world.count(Counter::Unreachable) >= 2);
-    let dead: Vec<bool> = world.engine.servers().map(|server| server.dead).collect();
+    let dead: Vec<bool> = world.engine.servers().map(|server| server.is_dead()).collect();
     assert_eq!(dead, [true, false]);
     assert!(world.engine.open_links() <= 2, "{} links leaked", world.engine.open_links());
 }
@@ -340,7 +340,7 @@ fn a_server_without_a_route_is_passed_over_at_once_and_found_dead() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
     assert!(world.asked.iter().all(|asked| asked.upstream == address("192.0.2.54")));
-    let servers: Vec<_> = world.engine.servers().map(|server| server.dead).collect();
+    let servers: Vec<_> = world.engine.servers().map(|server| server.is_dead()).collect();
     assert_eq!(servers, [true, false]);
 }
 
@@ -389,6 +389,6 @@ fn names_whose_own_servers_are_silent_do_not_make_an_upstream_dead() {
     for number in 0..20 {
         let token = ask_and_wait(&mut world, number, Span::from_secs(2));
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
-        assert!(world.engine.servers().all(|server| !server.dead), "after {number} names");
+        assert!(world.engine.servers().all(|server| !server.is_dead()), "after {number} names");
     }
 }
