@@ -7,40 +7,32 @@
 //!
 //! All unsafe code of the project is in this crate, each block with the argument for its safety.
 
-mod address;
-mod answers;
-mod batch;
 pub mod counters;
-mod filter;
-pub mod framing;
-mod gate;
-mod group;
-pub mod identity;
-mod kernel;
+pub mod laboratory;
 pub mod limits;
-pub mod listener;
-pub mod mailbox;
-mod outgoing;
-pub mod proxy;
-mod reflector;
-pub mod responder;
-pub mod steering;
-mod tcp_link;
-pub mod tester;
-pub mod tester_inlet;
-pub mod tester_thread;
-mod truncation;
-mod udp_link;
+mod listen;
+pub mod privileges;
+mod socket;
 mod upstream;
 mod worker;
 
 pub use counters::{Counter, Snapshot};
-pub use group::{BuildError, Built, Options, Shared, build};
-pub use kernel::{fast_open, now, pin};
+pub use laboratory::reflector::{Reflection, Reflector};
+pub use laboratory::responder::Responder;
+pub use laboratory::{query_sender as tester, reply_receiver as tester_inlet, responder, tester_thread};
 pub use limits::TICK;
-pub use listener::{BindError, UdpListener};
-pub use mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
-pub use reflector::{Reflection, Reflector};
-pub use responder::Responder;
-pub use steering::{Seed, Steer, owner};
-pub use worker::{Hook, Worker};
+pub use listen::listener::{BindError, UdpListener};
+pub use listen::steering::{Seed, Steer, owner};
+pub use listen::{listener, proxy_protocol as proxy, steering};
+pub use privileges as identity;
+pub use socket::syscalls::{fast_open, now, pin};
+pub use upstream::framing;
+pub use worker::event_loop::{Hook, Worker};
+pub use worker::group::{BuildError, Built, Options, Shared, build};
+pub use worker::mailbox;
+pub use worker::mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
+
+// The files still name each other by their former places.
+pub(crate) use listen::{fair_shedding as gate, response_queue as answers, shedding_filter as filter};
+pub(crate) use socket::{address, receive_batch as batch, send_batch as outgoing, syscalls as kernel};
+pub(crate) use worker::group;

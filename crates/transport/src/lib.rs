@@ -16,12 +16,14 @@
 mod admission;
 mod connection;
 pub mod counters;
-mod desk;
 pub mod inbound;
 pub mod limits;
 mod listen;
 mod outbound;
+mod stream_thread;
 mod streams;
+
+use stream_thread as desk;
 
 pub use counters::Counter;
 pub use limits::Limits;

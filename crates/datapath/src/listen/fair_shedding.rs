@@ -249,5 +249,5 @@ fn seconds_of(span: Span) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "gate_tests.rs"]
+#[path = "fair_shedding_tests.rs"]
 mod tests;

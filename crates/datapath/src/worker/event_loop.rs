@@ -24,7 +24,7 @@ use crate::mailbox::{Mailbox, StreamSink};
 use crate::outgoing::kernel_cuts;
 use crate::proxy;
 use crate::steering::steerable;
-use crate::upstream::{LINK_TOKEN, Links, Reading, from_token};
+use crate::upstream::links::{LINK_TOKEN, Links, Reading, from_token};
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
 use std::io;

@@ -7,7 +7,7 @@ use crate::listener::{BindError, UdpListener};
 use crate::mailbox::{Full, Mailbox};
 use crate::proxy::Trusted;
 use crate::steering::{self, Seed, Steer};
-use crate::worker::Worker;
+use crate::worker::event_loop::Worker;
 use engine::{Client, Machine};
 use std::fmt;
 use std::io;

@@ -3,7 +3,7 @@
 
 use crate::address::{Controls, Name};
 use crate::limits::BATCH;
-use crate::truncation::truncate;
+use crate::socket::truncation::truncate;
 use engine::Client;
 use std::io;
 use std::mem::zeroed;

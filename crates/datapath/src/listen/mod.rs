@@ -1,0 +1,7 @@
+//! The sockets that clients send to.
+pub(crate) mod fair_shedding;
+pub mod listener;
+pub mod proxy_protocol;
+pub(crate) mod response_queue;
+pub(crate) mod shedding_filter;
+pub mod steering;

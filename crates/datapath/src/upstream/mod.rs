@@ -1,0 +1,5 @@
+//! The sockets that upstreams are asked through.
+pub mod framing;
+pub(crate) mod links;
+mod tcp_link;
+mod udp_link;
