@@ -1,7 +1,7 @@
 //! PROXY headers of version 2, beside a reader that follows the words of the protocol's section 2.2.
 
 use datapath::limits::PROXY_HEADER;
-use datapath::proxy::{Error, Header, open};
+use datapath::proxy_protocol::{Error, Header, open};
 use engine::Client;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -17,22 +17,13 @@ mod upstream;
 mod worker;
 
 pub use counters::{Counter, Snapshot};
-pub use laboratory::reflector::{Reflection, Reflector};
-pub use laboratory::responder::Responder;
-pub use laboratory::{query_sender as tester, reply_receiver as tester_inlet, responder, tester_thread};
+pub use laboratory::{Reflection, Reflector, Responder};
 pub use limits::TICK;
 pub use listen::listener::{BindError, UdpListener};
 pub use listen::steering::{Seed, Steer, owner};
-pub use listen::{listener, proxy_protocol as proxy, steering};
-pub use privileges as identity;
+pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin};
 pub use upstream::framing;
 pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Options, Shared, build};
-pub use worker::mailbox;
 pub use worker::mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
-
-// The files still name each other by their former places.
-pub(crate) use listen::{fair_shedding as gate, response_queue as answers, shedding_filter as filter};
-pub(crate) use socket::{address, receive_batch as batch, send_batch as outgoing, syscalls as kernel};
-pub(crate) use worker::group;

@@ -1,7 +1,7 @@
 //! Who the process is: the identity that it takes once everything is bound, and how many files it may open.
 
-use crate::kernel::check;
 use crate::limits::USER_ENTRY;
+use crate::socket::syscalls::check;
 use std::ffi::CString;
 use std::fmt;
 use std::io;

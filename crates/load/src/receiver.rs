@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::slots::{Slot, State};
 use crate::tally::Tally;
-use datapath::tester_inlet::{Arrival, Inlet};
+use datapath::laboratory::{Arrival, Inlet};
 
 /// The receiving half of a thread.
 pub struct Receiver<'a> {

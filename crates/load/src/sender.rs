@@ -9,7 +9,7 @@ use crate::pool::Draw;
 use crate::random::mix;
 use crate::slots::State;
 use crate::timeline::Timeline;
-use datapath::tester::Outlet;
+use datapath::laboratory::Outlet;
 
 /// What a turn left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

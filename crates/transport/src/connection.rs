@@ -8,11 +8,11 @@
 use crate::Questions;
 use crate::admission::{Patience, Place};
 use crate::counters::Counter;
-use crate::desk::Desk;
 use crate::inbound::{Inbound, Taken};
 use crate::limits;
 use crate::outbound::Outbound;
-use datapath::proxy::{self, Header};
+use crate::stream_thread::Desk;
+use datapath::proxy_protocol::{self, Header};
 use engine::Client;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -237,7 +237,7 @@ impl Connection {
                     questions => self.ask(desk, now, Some(questions)),
                 }
             }
-            Err(proxy::Error::Incomplete(_)) => {
+            Err(proxy_protocol::Error::Incomplete(_)) => {
                 self.header = Some(octets);
                 Ok(())
             }

@@ -23,8 +23,6 @@ mod outbound;
 mod stream_thread;
 mod streams;
 
-use stream_thread as desk;
-
 pub use counters::Counter;
 pub use limits::Limits;
 pub use listen::{BoundStreams, Error, Options};

@@ -3,7 +3,7 @@
 use crate::Questions;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use crate::streams::Streams;
-use datapath::proxy::Trusted;
+use datapath::proxy_protocol::Trusted;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;

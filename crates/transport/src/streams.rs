@@ -4,11 +4,11 @@
 use crate::Questions;
 use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
-use crate::desk::Desk;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
+use crate::stream_thread::Desk;
 use crossbeam_queue::ArrayQueue;
-use datapath::proxy::Trusted;
+use datapath::proxy_protocol::Trusted;
 use datapath::{Letter, StreamSink};
 use engine::Client;
 use std::fmt;

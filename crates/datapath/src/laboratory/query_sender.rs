@@ -1,12 +1,12 @@
 //! The client side of a load: source ports that are not connected, so that a reply from a wrong address is seen, and
 //! sends of many queries at a time.
 //!
-//! What comes in is in [`inlet`](crate::tester_inlet), waiting and what a thread has used in
-//! [`thread`](crate::tester_thread). Nothing here knows DNS.
+//! What comes in is in [`inlet`](crate::laboratory::reply_receiver), waiting and what a thread has used in
+//! [`thread`](crate::laboratory::tester_thread). Nothing here knows DNS.
 
-use crate::address::Controls;
-use crate::kernel::{check, receive_buffer, receive_drops};
 use crate::limits::{BULK, SEGMENTS, TESTER_BUFFER};
+use crate::socket::address::Controls;
+use crate::socket::syscalls::{check, receive_buffer, receive_drops};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -78,7 +78,7 @@ impl Port {
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
         // A kernel without it (before 5.0) hands over datagrams one by one.
-        let _ = crate::kernel::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = crate::socket::syscalls::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         Ok(Port(socket))
     }
 

@@ -1,10 +1,10 @@
 //! What comes to the ports of a load: many datagrams in one call, large ones that the kernel put together (UDP GRO) taken
 //! apart again, each with whether it came from the server that was asked.
 
-use crate::batch::{Fixed, empty_header, empty_vector};
-use crate::kernel::check;
+use crate::laboratory::query_sender::{Peer, Port};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
-use crate::tester::{Peer, Port};
+use crate::socket::receive_batch::{Fixed, empty_header, empty_vector};
+use crate::socket::syscalls::check;
 use std::mem::{offset_of, size_of};
 use std::net::SocketAddr;
 
@@ -142,7 +142,7 @@ impl Inlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tester::Outlet;
+    use crate::laboratory::query_sender::Outlet;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
@@ -205,11 +205,18 @@ mod tests {
                 server.send_to(&largest, to).unwrap();
                 server.send_to(b"x", to).unwrap();
                 assert_eq!(take(&mut inlet, &port, expected.len()), expected);
-                crate::kernel::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 500).unwrap();
+                crate::socket::syscalls::set_option(
+                    server.as_raw_fd(),
+                    libc::SOL_UDP,
+                    libc::UDP_SEGMENT,
+                    500,
+                )
+                .unwrap();
                 server.send_to(&[9; 1700], to).unwrap();
                 let cut = [500, 500, 500, 200].map(|length| (vec![9; length], true));
                 assert_eq!(take(&mut inlet, &port, cut.len()), cut);
-                crate::kernel::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).unwrap();
+                crate::socket::syscalls::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0)
+                    .unwrap();
             }
             expected.clear();
             inlet.receive(&port);

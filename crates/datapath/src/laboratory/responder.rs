@@ -8,13 +8,13 @@
 //! The owner drives it: [`Responder::turn`] never blocks, [`Responder::wait`] does. An answer may also come later, by
 //! [`Responder::answer`]. There is no thread, clock or timer here.
 
-use crate::answers::Answers;
-use crate::batch::Inbound;
 use crate::counters::{Counter, Counters};
-use crate::kernel::{readable, receive_drops, set_option, wait_readable};
 use crate::limits::{RESPONDER_ANSWERS, RESPONDER_BUFFER, RESPONDER_RECEIVES, RESPONDER_SLOTS};
-use crate::listener::UdpListener;
-use crate::outgoing::kernel_cuts;
+use crate::listen::listener::UdpListener;
+use crate::listen::response_queue::Answers;
+use crate::socket::receive_batch::Inbound;
+use crate::socket::send_batch::kernel_cuts;
+use crate::socket::syscalls::{readable, receive_drops, set_option, wait_readable};
 use engine::{Client, Span};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};

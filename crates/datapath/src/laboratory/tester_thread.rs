@@ -1,8 +1,8 @@
 //! The threads of a load: waiting to the nanosecond for readiness or an instant, the core they run on, and what they
 //! have used.
 
-use crate::kernel::{Poll, check};
-use crate::tester::Port;
+use crate::laboratory::query_sender::Port;
+use crate::socket::syscalls::{Poll, check};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};

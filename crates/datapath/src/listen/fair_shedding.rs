@@ -2,7 +2,7 @@
 //! drops by arrival: a network that sends ten times what the worker can do would take nine questions in ten from everybody. So
 //! the worker looks at its queue while it is busy, and when that grows beyond [`QUEUE_TARGET`] it works out what a network
 //! may have at most for all to fit (max-min: who asks for less than that gets all of it), and lets only a part of what
-//! the networks beyond it send into the queue. The kernel drops the rest before it is queued ([`filter`](crate::filter)).
+//! the networks beyond it send into the queue. The kernel drops the rest before it is queued ([`filter`](crate::listen::shedding_filter)).
 //!
 //! This is the decision alone: no socket, no clock. A network is an IPv6 /64 or an IPv4 address, as everywhere else.
 //! Where no network sends much, there is nobody to tell from the others, and the kernel drops by arrival as before.

@@ -1,8 +1,8 @@
 //! Sockets that clients send to. All workers' sockets for one address form one SO_REUSEPORT group, in the order of the
 //! workers, which is what the steering program counts on.
 
-use crate::kernel::{receive_buffer, set_option};
 use crate::limits::{IPV6_MINIMUM_MTU, RECEIVE_BUFFER, SEND_BUFFER};
+use crate::socket::syscalls::{receive_buffer, set_option};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;

@@ -1,6 +1,6 @@
 //! The sockets that clients send to.
 pub(crate) mod fair_shedding;
-pub mod listener;
+pub(crate) mod listener;
 pub mod proxy_protocol;
 pub(crate) mod response_queue;
 pub(crate) mod shedding_filter;

@@ -1,11 +1,11 @@
 //! The answers that wait to leave through one listening socket. They leave sorted by client and length, so that answers
 //! for one client (a resolver behind us, a load generator) can leave in bulk; UDP keeps no order anyway.
 
-use crate::address::{Controls, Name};
-use crate::batch::{Fixed, LINE, stride};
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
-use crate::outgoing::{Envelope, Ledger, Outgoing};
+use crate::socket::address::{Controls, Name};
+use crate::socket::receive_batch::{Fixed, LINE, stride};
+use crate::socket::send_batch::{Envelope, Ledger, Outgoing};
 use engine::Client;
 use std::os::fd::RawFd;
 
@@ -153,7 +153,7 @@ fn key(client: &Client, length: usize, slot: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::UdpListener;
+    use crate::listen::listener::UdpListener;
     use std::net::{SocketAddr, UdpSocket};
     use std::os::fd::AsRawFd;
     use std::time::Duration;

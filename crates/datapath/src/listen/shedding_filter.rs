@@ -2,8 +2,8 @@
 //! into the queue in part only. It runs where the kernel would queue the datagram, so what it drops costs no room, no system
 //! call and none of the worker's time.
 
-use crate::gate::Gated;
-use crate::kernel::{check, set_option};
+use crate::listen::fair_shedding::Gated;
+use crate::socket::syscalls::{check, set_option};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::RawFd;
@@ -58,9 +58,9 @@ pub(crate) fn attach(socket: RawFd, gated: &[Gated], ipv6: bool) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::network_of;
-    use crate::kernel::receive_queue;
-    use crate::listener::UdpListener;
+    use crate::listen::fair_shedding::network_of;
+    use crate::listen::listener::UdpListener;
+    use crate::socket::syscalls::receive_queue;
     use std::net::{Ipv6Addr, UdpSocket};
     use std::os::fd::AsRawFd;
 
@@ -75,7 +75,7 @@ mod tests {
         for _ in 0..SENT {
             client.send_to(&[7; 40], listener.address()).unwrap();
         }
-        let mut inbound = crate::batch::Inbound::new(512);
+        let mut inbound = crate::socket::receive_batch::Inbound::new(512);
         let mut arrived = 0;
         while let Ok(count) = inbound.receive_clients(socket) {
             arrived += count;

@@ -5,9 +5,9 @@
 //! The hash is FNV-1a over octets | 0x20, from a secret start, with a finish that mixes in a second secret (FNV's low
 //! bits alone are linear in the input's). It spreads load; nothing's safety depends on it.
 
-use crate::kernel::check;
 use crate::limits::STEERING_OCTETS;
-use crate::proxy;
+use crate::listen::proxy_protocol;
+use crate::socket::syscalls::check;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -88,7 +88,7 @@ fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
     if proxied {
         // Whose signature fits has its message behind 16 octets and as many as the last two of these say.
         code.extend([step(BPF_LD | BPF_IMM, 0), step(BPF_ST, MESSAGE)]);
-        let (words, _) = proxy::SIGNATURE.as_chunks::<4>();
+        let (words, _) = proxy_protocol::SIGNATURE.as_chunks::<4>();
         for (place, word) in words.iter().enumerate() {
             let last = 2 * (words.len() - 1 - place) as u8 + 3;
             code.push(step(BPF_LD | BPF_W | BPF_ABS, 4 * place as u32));
@@ -96,8 +96,8 @@ fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
             code.push(libc::sock_filter { jf: last, ..is_equal });
         }
         code.extend([
-            step(BPF_LD | BPF_H | BPF_ABS, proxy::FIXED as u32 - 2),
-            step(BPF_ALU | BPF_ADD | BPF_K, proxy::FIXED as u32),
+            step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED as u32 - 2),
+            step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED as u32),
             step(BPF_ST, MESSAGE),
             step(BPF_LD | BPF_IMM, seed.start),
             step(BPF_ST, HASH),
@@ -161,7 +161,7 @@ pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::listener::UdpListener;
+    use crate::listen::listener::UdpListener;
     use std::net::UdpSocket;
     use std::time::Duration;
 
@@ -262,7 +262,7 @@ pub(crate) mod tests {
                 for &(family, rest) in headers {
                     let mut datagram = Vec::new();
                     if family != 0 {
-                        datagram.extend(proxy::SIGNATURE);
+                        datagram.extend(proxy_protocol::SIGNATURE);
                         datagram.extend([0x21, family, (rest >> 8) as u8, rest as u8]);
                         datagram.extend((0..rest).map(|octet| octet as u8));
                     }

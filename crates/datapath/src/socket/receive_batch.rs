@@ -1,8 +1,8 @@
 //! Batches of datagrams as they are received: the arrays that recvmmsg works on. They are made once, point at each other for
 //! life, and only the slots that a batch used are reset.
 
-use crate::address::{Controls, Name};
 use crate::limits::BATCH;
+use crate::socket::address::{Controls, Name};
 use crate::socket::truncation::truncate;
 use engine::Client;
 use std::io;
@@ -237,13 +237,13 @@ fn receive(socket: RawFd, headers: &mut Fixed<libc::mmsghdr>, slots: usize) -> i
             std::ptr::null_mut(),
         )
     };
-    crate::kernel::check(result)
+    crate::socket::syscalls::check(result)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::UdpListener;
+    use crate::listen::listener::UdpListener;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 

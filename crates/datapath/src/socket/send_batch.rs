@@ -5,11 +5,11 @@
 //! for the questions to an upstream, and for the answers when they go to one client. `make bench` prints what the packets
 //! of a resolution cost (the reflector).
 
-use crate::address::{Controls, Name};
-use crate::batch::{Fixed, empty_header, empty_vector};
 use crate::counters::{Counter, Counters};
-use crate::kernel::set_option;
 use crate::limits::{BULK, BULK_MESSAGE, SEGMENTS};
+use crate::socket::address::{Controls, Name};
+use crate::socket::receive_batch::{Fixed, empty_header, empty_vector};
+use crate::socket::syscalls::set_option;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

@@ -1,7 +1,7 @@
 //! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
 //! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
 
-use crate::gate::Queue;
+use crate::listen::fair_shedding::Queue;
 use engine::{Instant, Span};
 use std::io;
 use std::mem::size_of;

@@ -2,9 +2,9 @@
 //! turn is collected and leaves at its end, one send or write per link.
 
 use crate::counters::{Counter, Counters};
-use crate::framing::{Decoder, Encoder};
-use crate::kernel::Registry;
 use crate::limits::{BATCH, QUESTION, SPARES, WRITE_BUFFER};
+use crate::socket::syscalls::Registry;
+use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::tcp_link::TcpLink;
 use crate::upstream::udp_link::{Questions, UdpLink};
 use engine::limits::LINKS;

@@ -1,8 +1,8 @@
 //! A TCP link to an upstream: questions are collected and leave with one write per turn, many in one segment; replies are
 //! cut out of the stream as they come (RFC 7766 section 6.2.1, pipelining). Nothing here waits.
 
-use crate::framing::{Decoder, Encoder};
-use crate::kernel::{set_option, take_error};
+use crate::socket::syscalls::{set_option, take_error};
+use crate::upstream::framing::{Decoder, Encoder};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{IpAddr, SocketAddr};

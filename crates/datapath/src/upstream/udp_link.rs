@@ -1,12 +1,12 @@
 //! A UDP link to an upstream, and the questions that wait to leave over such links: they are collected during a turn and
 //! sent with one call per link, sorted by length, so that those of equal length leave in bulk. UDP keeps no order anyway.
 
-use crate::batch::Fixed;
 use crate::counters::{Counter, Counters};
-use crate::kernel::{receive_buffer, receive_drops, set_option};
 use crate::limits::{PORT_DRAWS, PORTS_TRIED, QUESTION, RECEIVE_BUFFER, STRAYS, WAITING};
-use crate::listener::ignore_path_mtu;
-use crate::outgoing::{Ledger, Outgoing};
+use crate::listen::listener::ignore_path_mtu;
+use crate::socket::receive_batch::Fixed;
+use crate::socket::send_batch::{Ledger, Outgoing};
+use crate::socket::syscalls::{receive_buffer, receive_drops, set_option};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cmp::Reverse;
 use std::io;
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(counters.get(Counter::UpstreamSendFailed), 0);
         assert!(questions.outgoing.is_bulk(), "the kernel still cuts up large sends");
         // The same when the link is read next.
-        let mut inbound = crate::batch::Inbound::new(512);
+        let mut inbound = crate::socket::receive_batch::Inbound::new(512);
         demand_fragments(&link, to);
         let at = link.socket.local_addr().unwrap().as_socket().unwrap();
         assert_eq!(upstream.send_to(b"genuine", at).unwrap(), 7);
@@ -431,7 +431,10 @@ mod tests {
         flood(STRAYS - 1);
         discard_strays(socket.as_raw_fd()).unwrap();
         assert_eq!(
-            crate::batch::Inbound::new(512).receive_link(socket.as_raw_fd()).unwrap_err().kind(),
+            crate::socket::receive_batch::Inbound::new(512)
+                .receive_link(socket.as_raw_fd())
+                .unwrap_err()
+                .kind(),
             io::ErrorKind::WouldBlock
         );
         flood(STRAYS);

@@ -8,23 +8,23 @@
 //!
 //! So under overload it is clients that wait in the kernel's queues, never the replies that make room for them.
 
-use crate::answers::Answers;
-use crate::batch::Inbound;
 use crate::counters::{Counter, Counters};
-use crate::filter;
-use crate::gate::{Gate, network_of};
-use crate::group::Shared;
-use crate::kernel::{Poll, now, receive_queue};
 use crate::limits::{
     BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, PROXY_HEADER,
     STREAM_READ_OCTETS, TICK, WAIT_MS,
 };
-use crate::listener::UdpListener;
-use crate::mailbox::{Mailbox, StreamSink};
-use crate::outgoing::kernel_cuts;
-use crate::proxy;
-use crate::steering::steerable;
+use crate::listen::fair_shedding::{Gate, network_of};
+use crate::listen::listener::UdpListener;
+use crate::listen::proxy_protocol;
+use crate::listen::response_queue::Answers;
+use crate::listen::shedding_filter;
+use crate::listen::steering::steerable;
+use crate::socket::receive_batch::Inbound;
+use crate::socket::send_batch::kernel_cuts;
+use crate::socket::syscalls::{Poll, now, receive_queue};
 use crate::upstream::links::{LINK_TOKEN, Links, Reading, from_token};
+use crate::worker::group::Shared;
+use crate::worker::mailbox::{Mailbox, StreamSink};
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
 use std::io;
@@ -381,12 +381,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
                 continue;
             };
             if worker.shared.proxies().speaks_for_others(&client) {
-                match proxy::open(&client, message) {
+                match proxy_protocol::open(&client, message) {
                     Ok(opened) => (client, message) = opened,
                     Err(error) => {
                         counters.add(
                             match error {
-                                proxy::Error::Missing => Counter::ProxyHeaderMissing,
+                                proxy_protocol::Error::Missing => Counter::ProxyHeaderMissing,
                                 _ => Counter::ProxyHeaderMalformed,
                             },
                             1,
@@ -438,7 +438,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         worker.counters.add(reason, u64::from(new));
         if let Some(gated) = gate.look(self.now, queue) {
             // Where the kernel has no room for a filter, everybody stays let in.
-            let _ = filter::attach(raw, gated, socket.address().is_ipv6());
+            let _ = shedding_filter::attach(raw, gated, socket.address().is_ipv6());
         }
     }
 

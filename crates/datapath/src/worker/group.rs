@@ -3,11 +3,11 @@
 
 use crate::counters::{Counter, Counters, Snapshot};
 use crate::limits::SMALLEST_BUFFER;
-use crate::listener::{BindError, UdpListener};
-use crate::mailbox::{Full, Mailbox};
-use crate::proxy::Trusted;
-use crate::steering::{self, Seed, Steer};
+use crate::listen::listener::{BindError, UdpListener};
+use crate::listen::proxy_protocol::Trusted;
+use crate::listen::steering::{self, Seed, Steer};
 use crate::worker::event_loop::Worker;
+use crate::worker::mailbox::{Full, Mailbox};
 use engine::{Client, Machine};
 use std::fmt;
 use std::io;

@@ -5,8 +5,8 @@
 //! is woken through an eventfd, one that is awake costs no system call: it says which by an atomic flag.
 //! The way back to the streams is [`StreamSink`].
 
-use crate::kernel::Bell;
 use crate::limits::{INLINE, LETTERS, ORDERS};
+use crate::socket::syscalls::Bell;
 use crossbeam_queue::ArrayQueue;
 use engine::{Client, Instant};
 use std::fmt;
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn only_a_sleeping_worker_is_rung_for() {
         let mailbox = Mailbox::<()>::new().unwrap();
-        let mut poll = crate::kernel::Poll::new(1).unwrap();
+        let mut poll = crate::socket::syscalls::Poll::new(1).unwrap();
         poll.registry().unwrap().add(mailbox.descriptor(), libc::EPOLLIN, 7).unwrap();
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);

@@ -1,4 +1,4 @@
 //! The worker threads.
 pub(crate) mod event_loop;
 pub(crate) mod group;
-pub mod mailbox;
+pub(crate) mod mailbox;

@@ -1,7 +1,7 @@
 //! From the configuration to what the engine is told.
 
 use super::{Config, Dns64, Network, Rule};
-use datapath::proxy::Trusted;
+use datapath::proxy_protocol::Trusted;
 use engine::own::Own;
 use engine::rules::{self, Entangled, Rules};
 use engine::settings::{self, Networks};
