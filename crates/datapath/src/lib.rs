@@ -25,5 +25,6 @@ pub use listen::{proxy_protocol, steering};
 pub use socket::syscalls::{fast_open, now, pin};
 pub use upstream::framing;
 pub use worker::event_loop::{Hook, Worker};
-pub use worker::group::{BuildError, Built, Options, Shared, build};
+pub use worker::group::{BuildError, Built, Options, build};
 pub use worker::mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
+pub use worker::shared::Shared;

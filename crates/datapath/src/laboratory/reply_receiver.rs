@@ -3,7 +3,7 @@
 
 use crate::laboratory::query_sender::{Peer, Port};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
-use crate::socket::receive_batch::{Fixed, empty_header, empty_vector};
+use crate::socket::pinned_array::{Fixed, empty_header, empty_vector};
 use crate::socket::syscalls::check;
 use std::mem::{offset_of, size_of};
 use std::net::SocketAddr;

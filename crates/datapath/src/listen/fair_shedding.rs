@@ -11,26 +11,9 @@ use crate::limits::{
     GATE_BIG, GATE_CALM, GATE_DATAGRAMS, GATE_DRAIN, GATE_INTERVAL, GATE_OPEN_INTERVAL, GATE_SAMPLE,
     GATE_SMALLEST_PART, GATED, QUEUE_TARGET, QUEUED_OCTETS,
 };
+use crate::socket::syscalls::ReceiveQueue;
 use engine::{Instant, Span};
 use std::net::Ipv6Addr;
-
-/// What the kernel says of a socket's receive queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Queue {
-    /// Octets that wait, as the kernel counts them, with its own overhead.
-    pub(crate) used: u32,
-    /// Octets that may.
-    pub(crate) size: u32,
-    /// Datagrams dropped so far, for want of room or by a filter (wraps around).
-    pub(crate) drops: u32,
-}
-
-impl Queue {
-    /// Datagrams that wait, if all are small.
-    fn waiting(&self) -> f64 {
-        f64::from(self.used) / QUEUED_OCTETS
-    }
-}
 
 /// A network of which only a part passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +27,7 @@ pub(crate) struct Gated {
 #[derive(Clone, Copy, Default)]
 struct Look {
     at: Instant,
-    queue: Queue,
+    queue: ReceiveQueue,
     seen: u64,
 }
 
@@ -140,7 +123,7 @@ impl Gate {
     }
 
     /// Looks at the queue. Returns whom the kernel is to let through in part, if that has changed: nobody when the gate opens.
-    pub(crate) fn look(&mut self, now: Instant, queue: Queue) -> Option<&[Gated]> {
+    pub(crate) fn look(&mut self, now: Instant, queue: ReceiveQueue) -> Option<&[Gated]> {
         let here = Look { at: now, queue, seen: self.seen };
         let Some(last) = self.last.replace(here) else {
             // From here on it is measured.
@@ -201,7 +184,7 @@ impl Gate {
     }
 
     /// Divides what the worker can do. Says whether anything has changed.
-    fn share(&mut self, queue: Queue) -> bool {
+    fn share(&mut self, queue: ReceiveQueue) -> bool {
         // What may come in, so that the queue reaches its target within GATE_DRAIN: never empty, and with room for bursts.
         let rate = self.read_rate.max(1.0);
         let wanted = (rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / QUEUED_OCTETS / 3.0);

@@ -109,7 +109,7 @@ impl World {
                 self.gate.keeps_up();
             }
             if (batch == crate::limits::BATCH || self.gate.is_closed()) && self.gate.is_due(now) {
-                let queue = Queue {
+                let queue = ReceiveQueue {
                     used: (self.queue.len() as f64 * QUEUED_OCTETS) as u32,
                     size: SIZE,
                     drops: self.drops,

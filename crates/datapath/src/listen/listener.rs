@@ -1,8 +1,8 @@
 //! Sockets that clients send to. All workers' sockets for one address form one SO_REUSEPORT group, in the order of the
 //! workers, which is what the steering program counts on.
 
-use crate::limits::{IPV6_MINIMUM_MTU, RECEIVE_BUFFER, SEND_BUFFER};
-use crate::socket::syscalls::{receive_buffer, set_option};
+use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
+use crate::socket::syscalls::{ignore_path_mtu, receive_buffer, set_option};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -82,18 +82,6 @@ impl UdpListener {
     /// The socket.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-/// Has the kernel neither believe what ICMP says about the path's MTU nor forbid fragments: the sizes of DNS messages are
-/// bounded by EDNS (RFC 9715), and a forged "fragmentation needed" must not change anything. Old kernels without
-/// these options work all the same.
-pub(crate) fn ignore_path_mtu(socket: i32, ipv6: bool) {
-    if ipv6 {
-        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT);
-        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, IPV6_MINIMUM_MTU);
-    } else {
-        let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
 use crate::socket::address::{Controls, Name};
-use crate::socket::receive_batch::{Fixed, LINE, stride};
+use crate::socket::pinned_array::{Fixed, LINE, stride};
 use crate::socket::send_batch::{Envelope, Ledger, Outgoing};
 use engine::Client;
 use std::os::fd::RawFd;

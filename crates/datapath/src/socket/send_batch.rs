@@ -8,7 +8,7 @@
 use crate::counters::{Counter, Counters};
 use crate::limits::{BULK, BULK_MESSAGE, SEGMENTS};
 use crate::socket::address::{Controls, Name};
-use crate::socket::receive_batch::{Fixed, empty_header, empty_vector};
+use crate::socket::pinned_array::{Fixed, empty_header, empty_vector};
 use crate::socket::syscalls::set_option;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;

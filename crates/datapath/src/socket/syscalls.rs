@@ -1,7 +1,7 @@
 //! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
 //! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
 
-use crate::listen::fair_shedding::Queue;
+use crate::limits::{IPV6_MINIMUM_MTU, QUEUED_OCTETS};
 use engine::{Instant, Span};
 use std::io;
 use std::mem::size_of;
@@ -61,6 +61,18 @@ pub fn fast_open(socket: BorrowedFd<'_>, pending: u32) -> io::Result<()> {
     set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending)
 }
 
+/// Has the kernel neither believe what ICMP says about the path's MTU nor forbid fragments: the sizes of DNS messages are
+/// bounded by EDNS (RFC 9715), and a forged "fragmentation needed" must not change anything. Old kernels without
+/// these options work all the same.
+pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
+    if ipv6 {
+        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT);
+        let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, IPV6_MINIMUM_MTU);
+    } else {
+        let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
+    }
+}
+
 /// Asks for a receive buffer of `octets`, beyond the system's limit if the process may; says whether it might.
 pub(crate) fn receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
     if force && set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, octets).is_ok() {
@@ -76,8 +88,26 @@ pub(crate) fn receive_drops(socket: RawFd) -> u32 {
     receive_queue(socket).drops
 }
 
+/// What the kernel says of a socket's receive queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceiveQueue {
+    /// Octets that wait, as the kernel counts them, with its own overhead.
+    pub(crate) used: u32,
+    /// Octets that may.
+    pub(crate) size: u32,
+    /// Datagrams dropped so far, for want of room or by a filter (wraps around).
+    pub(crate) drops: u32,
+}
+
+impl ReceiveQueue {
+    /// Datagrams that wait, if all are small.
+    pub(crate) fn waiting(&self) -> f64 {
+        f64::from(self.used) / QUEUED_OCTETS
+    }
+}
+
 /// How full a socket's receive queue is.
-pub(crate) fn receive_queue(socket: RawFd) -> Queue {
+pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     const FIELDS: usize = 16;
     let mut info = [0u32; FIELDS];
     let mut length = (FIELDS * size_of::<u32>()) as libc::socklen_t;
@@ -85,7 +115,7 @@ pub(crate) fn receive_queue(socket: RawFd) -> Queue {
     unsafe {
         libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, info.as_mut_ptr().cast(), &mut length)
     };
-    Queue {
+    ReceiveQueue {
         used: info[libc::SK_MEMINFO_RMEM_ALLOC as usize],
         size: info[libc::SK_MEMINFO_RCVBUF as usize],
         drops: info[libc::SK_MEMINFO_DROPS as usize],

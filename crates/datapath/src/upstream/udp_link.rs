@@ -3,10 +3,9 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{PORT_DRAWS, PORTS_TRIED, QUESTION, RECEIVE_BUFFER, STRAYS, WAITING};
-use crate::listen::listener::ignore_path_mtu;
-use crate::socket::receive_batch::Fixed;
+use crate::socket::pinned_array::Fixed;
 use crate::socket::send_batch::{Ledger, Outgoing};
-use crate::socket::syscalls::{receive_buffer, receive_drops, set_option};
+use crate::socket::syscalls::{ignore_path_mtu, receive_buffer, receive_drops, set_option};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cmp::Reverse;
 use std::io;

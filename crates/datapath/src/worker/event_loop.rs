@@ -23,12 +23,12 @@ use crate::socket::receive_batch::Inbound;
 use crate::socket::send_batch::kernel_cuts;
 use crate::socket::syscalls::{Poll, now, receive_queue};
 use crate::upstream::links::{LINK_TOKEN, Links, Reading, from_token};
-use crate::worker::group::Shared;
 use crate::worker::mailbox::{Mailbox, StreamSink};
+use crate::worker::outbox::SocketOutbox;
+use crate::worker::shared::Shared;
 use engine::limits::{LINKS, MESSAGE};
-use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
+use engine::{Instant, Link, Machine};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -107,7 +107,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
                 Answers::new(listener.socket().as_raw_fd(), listener.address().is_ipv6(), self.udp_size, bulk)
             })
             .collect();
-        let out = Outward {
+        let out = SocketOutbox {
             answers,
             links,
             sink,
@@ -120,65 +120,10 @@ impl<M: Machine + Send + 'static> Worker<M> {
     }
 }
 
-/// What the machine says meanwhile goes here, and leaves at the end of the turn.
-struct Outward<S> {
-    answers: Vec<Answers>,
-    links: Links,
-    sink: S,
-    /// The frame of answers to streams.
-    large: Box<[u8]>,
-    counters: Arc<Counters>,
-}
-
-impl<S: StreamSink> Outbox for Outward<S> {
-    #[inline]
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if to.carrier == Carrier::Tcp {
-            let length = fill(&mut self.large).min(MESSAGE);
-            let taken = self.sink.deliver(to, &self.large[..length]);
-            self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
-            return taken;
-        }
-        match self.answers.get_mut(usize::from(to.listener)) {
-            Some(answers) => answers.push(to, size, &self.counters, fill),
-            None => {
-                self.counters.add(Counter::SendFailed, 1);
-                false
-            }
-        }
-    }
-
-    #[inline]
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        self.links.ask(via, fill, &self.counters)
-    }
-
-    fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
-        self.links.open(link, upstream, transport, port, &self.counters)
-    }
-
-    fn local(&self, link: Link) -> Option<std::net::IpAddr> {
-        self.links.local(link)
-    }
-
-    fn close(&mut self, link: Link) {
-        self.links.close(link, &self.counters);
-    }
-}
-
-impl<S> Outward<S> {
-    fn flush(&mut self) {
-        for answers in &mut self.answers {
-            answers.flush(&self.counters);
-        }
-        self.links.flush(&self.counters);
-    }
-}
-
 struct Running<M, S> {
     worker: Worker<M>,
     machine: M,
-    out: Outward<S>,
+    out: SocketOutbox<S>,
     /// The time of this turn.
     now: Instant,
 }

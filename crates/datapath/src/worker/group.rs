@@ -1,20 +1,19 @@
 //! All workers of a server together: every socket is bound before any thread starts, so that whatever is wrong is
 //! reported from the main thread, and privileges can be dropped in between.
 
-use crate::counters::{Counter, Counters, Snapshot};
 use crate::limits::SMALLEST_BUFFER;
 use crate::listen::listener::{BindError, UdpListener};
 use crate::listen::proxy_protocol::Trusted;
 use crate::listen::steering::{self, Seed, Steer};
 use crate::worker::event_loop::Worker;
-use crate::worker::mailbox::{Full, Mailbox};
-use engine::{Client, Machine};
+use crate::worker::mailbox::Mailbox;
+use crate::worker::shared::Shared;
+use engine::Machine;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicUsize;
 
 /// What the datapath is to be.
 #[derive(Clone, Debug)]
@@ -79,105 +78,6 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         })
         .collect();
     Ok((workers.map_err(|error| BuildError::System { step: "epoll", error })?, shared))
-}
-
-/// What other threads need of the workers.
-pub struct Shared<M> {
-    mailboxes: Vec<Arc<Mailbox<M>>>,
-    counters: Vec<Arc<Counters>>,
-    addresses: Vec<SocketAddr>,
-    seed: Seed,
-    crosses: bool,
-    proxies: Trusted,
-    /// Workers that have emptied their listeners after the order to stop.
-    emptied: AtomicUsize,
-    steering_error: Option<io::Error>,
-}
-
-impl<M> Shared<M> {
-    /// How many workers there are.
-    pub fn workers(&self) -> usize {
-        self.mailboxes.len()
-    }
-
-    /// The addresses that are listened on, with their actual ports, in the order of the options.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// The mailbox of one worker.
-    pub fn mailbox(&self, worker: usize) -> &Arc<Mailbox<M>> {
-        &self.mailboxes[worker]
-    }
-
-    /// The worker that owns the name which a message asks for.
-    #[inline]
-    pub fn owner(&self, message: &[u8]) -> usize {
-        steering::owner(message, self.seed, self.workers())
-    }
-
-    /// Posts a client's message to the worker that owns the name.
-    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), Full> {
-        self.mailboxes[self.owner(message)].post(client, message)
-    }
-
-    /// Has all workers stop, as [`Mailbox::stop`] says.
-    /// None ends before all have emptied their listeners: what they find there may belong to another.
-    pub fn stop(&self, grace: Duration) {
-        self.mailboxes.iter().for_each(|mailbox| mailbox.stop(grace));
-    }
-
-    /// What one worker has counted.
-    pub fn counters(&self, worker: usize) -> Snapshot {
-        let mut snapshot = self.counters[worker].snapshot();
-        snapshot.set(Counter::MailboxFull, self.mailboxes[worker].refused_letters());
-        snapshot
-    }
-
-    /// What all workers have counted.
-    pub fn total(&self) -> Snapshot {
-        let mut total = Snapshot::default();
-        (0..self.workers()).for_each(|worker| total.add(&self.counters(worker)));
-        total
-    }
-
-    /// Why the kernel does not steer by name although it was to: the workers hand on what others own instead, which is
-    /// slower. To be reported at start.
-    pub fn steering_error(&self) -> Option<&io::Error> {
-        self.steering_error.as_ref()
-    }
-
-    /// Whether workers have to hand on what another one owns.
-    pub(crate) fn crosses(&self) -> bool {
-        self.crosses
-    }
-
-    /// The proxies whose PROXY header is believed.
-    #[inline]
-    pub fn proxies(&self) -> &Trusted {
-        &self.proxies
-    }
-
-    /// A worker has emptied its listeners after the order to stop, and has no more letters for the others. The last one
-    /// to say so wakes them: they wait for it.
-    pub(crate) fn has_emptied(&self) {
-        if self.emptied.fetch_add(1, Ordering::SeqCst) + 1 == self.workers() {
-            self.mailboxes.iter().for_each(|mailbox| mailbox.ring());
-        }
-    }
-
-    /// Whether no worker has letters for others any more.
-    pub(crate) fn all_have_emptied(&self) -> bool {
-        self.emptied.load(Ordering::SeqCst) >= self.workers()
-    }
-
-    pub(crate) fn seed(&self) -> Seed {
-        self.seed
-    }
-
-    pub(crate) fn live_counters(&self, worker: usize) -> Arc<Counters> {
-        Arc::clone(&self.counters[worker])
-    }
 }
 
 /// Why the datapath cannot be built.
