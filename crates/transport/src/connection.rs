@@ -11,7 +11,7 @@ use crate::counters::Counter;
 use crate::inbound::{Inbound, Taken};
 use crate::limits;
 use crate::outbound::Outbound;
-use crate::stream_thread::Desk;
+use crate::thread_context::ThreadContext;
 use datapath::proxy_protocol::{self, Header};
 use engine::Client;
 use std::pin::Pin;
@@ -113,7 +113,11 @@ impl Connection {
     }
 
     /// Goes as far as it can without waiting: answers first, they free memory.
-    pub(crate) fn turn<Q: Questions>(&mut self, context: &mut Context<'_>, desk: &Desk<Q>) -> Poll<Close> {
+    pub(crate) fn turn<Q: Questions>(
+        &mut self,
+        context: &mut Context<'_>,
+        thread: &ThreadContext<Q>,
+    ) -> Poll<Close> {
         if let Some(close) = self.doom {
             return Poll::Ready(close);
         }
@@ -121,9 +125,9 @@ impl Connection {
             self.waker = Some(context.waker().clone());
         }
         let now = Instant::now();
-        let went = self.write(context, now).and_then(|()| self.read(context, desk, now));
+        let went = self.write(context, now).and_then(|()| self.read(context, thread, now));
         self.inbound.keep_time(now, self.may_read());
-        match went.and_then(|()| self.charge(desk)) {
+        match went.and_then(|()| self.charge(thread)) {
             Err(close) => Poll::Ready(close),
             Ok(()) if !self.has_ended() => Poll::Pending,
             Ok(()) => Poll::Ready(if self.draining { Close::Drained } else { Close::Ended }),
@@ -131,12 +135,12 @@ impl Connection {
     }
 
     /// Takes an answer. False: it cannot, and is doomed.
-    pub(crate) fn accept<Q: Questions>(&mut self, message: &[u8], desk: &Desk<Q>) -> bool {
+    pub(crate) fn accept<Q: Questions>(&mut self, message: &[u8], thread: &ThreadContext<Q>) -> bool {
         if self.doom.is_some() {
             return false;
         }
         self.outstanding = self.outstanding.saturating_sub(1);
-        let taken = if self.outbound.push(message) { self.charge(desk) } else { Err(Close::SlowReader) };
+        let taken = if self.outbound.push(message) { self.charge(thread) } else { Err(Close::SlowReader) };
         self.doom = taken.err();
         self.wake();
         taken.is_ok()
@@ -171,8 +175,8 @@ impl Connection {
 
     /// Settles what the desk knows of the connection. Workers are not told: an answer that is still owed finds the
     /// connection gone, and is counted.
-    pub(crate) fn leave<Q: Questions>(&mut self, close: Close, desk: &Desk<Q>) {
-        desk.recharge(self.charged, 0);
+    pub(crate) fn leave<Q: Questions>(&mut self, close: Close, thread: &ThreadContext<Q>) {
+        thread.recharge(self.charged, 0);
         self.charged = 0;
         if close.is_abrupt() {
             let _ = self.stream.set_zero_linger(); // Failing, it ends a little later by the kernel's own timers.
@@ -197,14 +201,14 @@ impl Connection {
     fn read<Q: Questions>(
         &mut self,
         context: &mut Context<'_>,
-        desk: &Desk<Q>,
+        thread: &ThreadContext<Q>,
         now: Instant,
     ) -> Result<(), Close> {
-        let scratch = &mut *desk.scratch.borrow_mut();
+        let scratch = &mut *thread.scratch.borrow_mut();
         if self.draining {
             self.inbound = Inbound::default();
         } else if self.may_ask() && self.inbound.waits() {
-            self.ask(desk, now, None)?;
+            self.ask(thread, now, None)?;
         }
         for _ in 0..limits::READS {
             if !self.may_read() {
@@ -217,7 +221,7 @@ impl Connection {
                 Poll::Ready(Ok(())) if room.filled().is_empty() => self.finished = true,
                 // Read all the same: a close with unread octets is a reset, and could cost the client its answers.
                 Poll::Ready(Ok(())) if self.draining => {}
-                Poll::Ready(Ok(())) => self.take(desk, now, room.filled())?,
+                Poll::Ready(Ok(())) => self.take(thread, now, room.filled())?,
             }
         }
         context.waker().wake_by_ref();
@@ -225,8 +229,13 @@ impl Connection {
     }
 
     /// Takes what was read: questions, or what stands before them.
-    fn take<Q: Questions>(&mut self, desk: &Desk<Q>, now: Instant, input: &[u8]) -> Result<(), Close> {
-        let Some(mut octets) = self.header.take() else { return self.ask(desk, now, Some(input)) };
+    fn take<Q: Questions>(
+        &mut self,
+        thread: &ThreadContext<Q>,
+        now: Instant,
+        input: &[u8],
+    ) -> Result<(), Close> {
+        let Some(mut octets) = self.header.take() else { return self.ask(thread, now, Some(input)) };
         octets.extend_from_slice(input);
         match Header::read(&octets) {
             Ok(header) => {
@@ -234,7 +243,7 @@ impl Connection {
                 self.place.belongs_to(self.client.address).map_err(|_| Close::ClientLimit)?;
                 match &octets[header.length..] {
                     [] => Ok(()),
-                    questions => self.ask(desk, now, Some(questions)),
+                    questions => self.ask(thread, now, Some(questions)),
                 }
             }
             Err(proxy_protocol::Error::Incomplete(_)) => {
@@ -246,10 +255,15 @@ impl Connection {
     }
 
     /// Hands over the questions in `input`, or those that were kept.
-    fn ask<Q: Questions>(&mut self, desk: &Desk<Q>, now: Instant, input: Option<&[u8]>) -> Result<(), Close> {
+    fn ask<Q: Questions>(
+        &mut self,
+        thread: &ThreadContext<Q>,
+        now: Instant,
+        input: Option<&[u8]>,
+    ) -> Result<(), Close> {
         let Connection { client, outstanding, refusals, paused, wants_retry, active, .. } = self;
         let take = |message: &[u8]| {
-            if desk.post(client, message) {
+            if thread.post(client, message) {
                 *refusals = 0;
                 *active = now;
                 // A response is no question; nobody will answer it.
@@ -260,7 +274,7 @@ impl Connection {
                 return Taken::Not;
             } else {
                 *refusals = 0;
-                desk.count(Counter::QuestionsRefused);
+                thread.count(Counter::QuestionsRefused);
             }
             if *outstanding < limits::OUTSTANDING { Taken::Next } else { Taken::Last }
         };
@@ -307,10 +321,10 @@ impl Connection {
     }
 
     /// Brings the common account of buffers up to date.
-    fn charge<Q: Questions>(&mut self, desk: &Desk<Q>) -> Result<(), Close> {
+    fn charge<Q: Questions>(&mut self, thread: &ThreadContext<Q>) -> Result<(), Close> {
         let header = self.header.as_ref().map_or(0, Vec::capacity);
         let octets = self.inbound.octets() + self.outbound.octets() + header;
-        let within = desk.recharge(self.charged, octets);
+        let within = thread.recharge(self.charged, octets);
         self.charged = octets;
         if within || octets <= limits::SMALL_OCTETS { Ok(()) } else { Err(Close::Buffers) }
     }

@@ -20,8 +20,10 @@ pub mod inbound;
 pub mod limits;
 mod listen;
 mod outbound;
+mod shared;
 mod stream_thread;
 mod streams;
+mod thread_context;
 
 pub use counters::Counter;
 pub use limits::Limits;

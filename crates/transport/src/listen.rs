@@ -1,20 +1,17 @@
 //! Listening sockets: bound while the process may still bind, used after it has given its privileges up.
 
-use crate::Questions;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
-use crate::streams::Streams;
 use datapath::proxy_protocol::Trusted;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
 /// What streams are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// What may change later, by [`Streams::configure`].
+    /// What may change later, by [`crate::Streams::configure`].
     pub limits: Limits,
     /// The proxies whose PROXY header is believed.
     pub proxies: Trusted,
@@ -23,8 +20,8 @@ pub struct Options {
 /// Sockets that listen already (the kernel keeps up to [`BACKLOG`] clients waiting), without anyone who accepts.
 #[derive(Debug)]
 pub struct BoundStreams {
-    listeners: Vec<TcpListener>,
-    options: Options,
+    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) options: Options,
 }
 
 impl BoundStreams {
@@ -42,11 +39,6 @@ impl BoundStreams {
     /// The listening sockets, in the same order, for further options.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.listeners.iter().map(AsFd::as_fd)
-    }
-
-    /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
-    pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
-        Streams::start(self.listeners, self.options, questions, threads).map_err(Error::Thread)
     }
 }
 

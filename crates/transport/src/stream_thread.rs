@@ -7,7 +7,8 @@ use crate::admission::Place;
 use crate::connection::{Close, Connection};
 use crate::counters::Counter;
 use crate::limits;
-use crate::streams::{Ring, Shared};
+use crate::shared::{Ring, Shared};
+use crate::thread_context::ThreadContext;
 use engine::{Carrier, Client};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,26 +25,21 @@ type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
 /// What the tasks of one stream thread share.
 pub(crate) struct Desk<Q> {
-    shared: Arc<Shared>,
-    questions: Arc<Q>,
+    context: ThreadContext<Q>,
     /// Which thread this is: the top octet of its connections' tokens.
     number: usize,
     connections: RefCell<Connections>,
     /// Connections so far: the rest of the token. 56 bits last for two thousand years of a million per second.
     opened: Cell<u64>,
-    /// Where all connections read to. Borrowed within a turn only.
-    pub(crate) scratch: RefCell<Box<[u8]>>,
 }
 
 impl<Q: Questions> Desk<Q> {
     pub(crate) fn new(shared: Arc<Shared>, questions: Arc<Q>, number: usize) -> Desk<Q> {
         Desk {
-            shared,
-            questions,
+            context: ThreadContext::new(shared, questions),
             number,
             connections: RefCell::default(),
             opened: Cell::new(0),
-            scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()),
         }
     }
 
@@ -56,7 +52,7 @@ impl<Q: Questions> Desk<Q> {
         }
         let deadline = loop {
             self.deliver().await;
-            if let Some(deadline) = self.shared.deadline() {
+            if let Some(deadline) = self.context.shared.deadline() {
                 break deadline;
             }
             self.ring().bell.notified().await;
@@ -71,7 +67,7 @@ impl<Q: Questions> Desk<Q> {
             }
         };
         let _ = tokio::time::timeout_at(deadline.into(), drained).await;
-        self.shared.cut.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
+        self.context.shared.cut.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -81,10 +77,14 @@ impl<Q: Questions> Desk<Q> {
             for _ in 0..limits::DELIVERIES {
                 let Some(letter) = self.ring().take() else { return };
                 let connections = self.connections.borrow();
-                let taken = connections
-                    .get(&letter.client.stream)
-                    .is_some_and(|connection| connection.borrow_mut().accept(letter.message(), self));
-                self.count(if taken { Counter::AnswersQueued } else { Counter::AnswersUndeliverable });
+                let taken = connections.get(&letter.client.stream).is_some_and(|connection| {
+                    connection.borrow_mut().accept(letter.message(), &self.context)
+                });
+                self.context.count(if taken {
+                    Counter::AnswersQueued
+                } else {
+                    Counter::AnswersUndeliverable
+                });
             }
             yield_now().await;
         }
@@ -104,20 +104,20 @@ impl<Q: Questions> Desk<Q> {
             carrier: Carrier::Tcp,
             hop: None,
         };
-        let admission = &self.shared.admission;
-        let proxied = self.shared.proxies.speaks_for_others(&client);
+        let admission = &self.context.shared.admission;
+        let proxied = self.context.shared.proxies.speaks_for_others(&client);
         let admitted = if proxied { admission.admit_proxy() } else { admission.admit(client.address) };
         let place = match admitted {
-            Ok(place) if self.shared.deadline().is_none() => place,
+            Ok(place) if self.context.shared.deadline().is_none() => place,
             Ok(_) => return,
             Err(reason) => {
-                self.count(reason);
+                self.context.count(reason);
                 // A reset: no state of a refused connection stays here, not even in the kernel.
                 let _ = stream.set_zero_linger();
                 return;
             }
         };
-        self.count(Counter::Accepted);
+        self.context.count(Counter::Accepted);
         spawn_local(attend(self.clone(), self.seat(stream, client, place, proxied)));
     }
 
@@ -128,33 +128,8 @@ impl<Q: Questions> Desk<Q> {
         Seat { desk: self.clone(), connection, token, close: Close::Drained }
     }
 
-    pub(crate) fn post(&self, client: &Client, message: &[u8]) -> bool {
-        let posted = self.questions.post(client, message);
-        if posted {
-            self.count(Counter::QuestionsPosted);
-        }
-        posted
-    }
-
-    pub(crate) fn count(&self, counter: Counter) {
-        self.shared.counters.count(counter);
-    }
-
-    /// Changes the common account of buffered octets. False: it is overdrawn.
-    pub(crate) fn recharge(&self, before: usize, after: usize) -> bool {
-        let account = &self.shared.buffered;
-        match after.checked_sub(before) {
-            Some(0) => true,
-            Some(more) => account.fetch_add(more, Ordering::Relaxed) + more <= limits::BUFFER_OCTETS,
-            None => {
-                account.fetch_sub(before - after, Ordering::Relaxed);
-                true
-            }
-        }
-    }
-
     fn ring(&self) -> &Ring {
-        &self.shared.rings[self.number]
+        &self.context.shared.rings[self.number]
     }
 }
 
@@ -169,9 +144,9 @@ struct Seat<Q: Questions> {
 impl<Q: Questions> Drop for Seat<Q> {
     fn drop(&mut self) {
         self.desk.connections.borrow_mut().remove(&self.token);
-        self.desk.count(self.close.counter());
-        self.connection.borrow_mut().leave(self.close, &self.desk);
-        if self.desk.shared.deadline().is_some() {
+        self.desk.context.count(self.close.counter());
+        self.connection.borrow_mut().leave(self.close, &self.desk.context);
+        if self.desk.context.shared.deadline().is_some() {
             self.desk.ring().bell.notify_one();
         }
     }
@@ -181,7 +156,7 @@ impl<Q: Questions> Drop for Seat<Q> {
 async fn attend<Q: Questions>(desk: Rc<Desk<Q>>, mut seat: Seat<Q>) {
     seat.close = poll_fn(|context| {
         let mut connection = seat.connection.borrow_mut();
-        let turn = connection.turn(context, &desk);
+        let turn = connection.turn(context, &desk.context);
         if connection.wants_retry() {
             let again = seat.connection.clone();
             spawn_local(async move {
@@ -208,7 +183,7 @@ async fn accept<Q: Questions>(desk: Rc<Desk<Q>>, listener: tokio::net::TcpListen
                     tracing::warn!(%error, "cannot accept TCP connections; raise LimitNOFILE or lower tcp-connections");
                 }
                 failing = true;
-                desk.count(Counter::AcceptFailed);
+                desk.context.count(Counter::AcceptFailed);
                 tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             }
         }
@@ -218,7 +193,7 @@ async fn accept<Q: Questions>(desk: Rc<Desk<Q>>, listener: tokio::net::TcpListen
 /// Ends what takes too long. Often enough for the idle time of the moment, which is why it is looked at each time.
 async fn sweep<Q: Questions>(desk: Rc<Desk<Q>>) {
     loop {
-        let patience = desk.shared.admission.patience();
+        let patience = desk.context.shared.admission.patience();
         let now = Instant::now();
         for connection in desk.connections.borrow().values() {
             connection.borrow_mut().sweep(now, patience);

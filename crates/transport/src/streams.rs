@@ -6,20 +6,18 @@ use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
+use crate::shared::{Ring, Shared};
 use crate::stream_thread::Desk;
-use crossbeam_queue::ArrayQueue;
-use datapath::proxy_protocol::Trusted;
-use datapath::{Letter, StreamSink};
+use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 /// The client streams. Clones are handles to the same; the streams live until [`Streams::drain`].
@@ -102,6 +100,13 @@ impl Streams {
     }
 }
 
+impl BoundStreams {
+    /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
+    pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
+        Streams::start(self.listeners, self.options, questions, threads).map_err(Error::Thread)
+    }
+}
+
 impl fmt::Debug for Streams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streams").field("connections", &self.connections()).finish_non_exhaustive()
@@ -118,70 +123,6 @@ impl StreamSink for Streams {
             self.shared.counters.count(Counter::AnswersOverrun);
         }
         taken
-    }
-}
-
-/// What stream threads, workers and the server share.
-pub(crate) struct Shared {
-    /// One per stream thread.
-    pub(crate) rings: Box<[Ring]>,
-    pub(crate) admission: Arc<Admission>,
-    pub(crate) counters: Counters,
-    /// The proxies whose PROXY header is believed.
-    pub(crate) proxies: Trusted,
-    /// Octets buffered for all connections.
-    pub(crate) buffered: AtomicUsize,
-    /// Set when draining begins.
-    deadline: OnceLock<Instant>,
-    /// Connections cut off at the end of the grace.
-    pub(crate) cut: AtomicUsize,
-    /// Threads that run.
-    running: Mutex<usize>,
-    ended: Condvar,
-}
-
-impl Shared {
-    /// Until when to drain, once draining has begun.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get().copied()
-    }
-}
-
-/// Answers on the way from the workers to a stream thread.
-pub(crate) struct Ring {
-    letters: ArrayQueue<Letter>,
-    octets: AtomicUsize,
-    /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
-    pub(crate) bell: Notify,
-    /// The thread has ended.
-    closed: AtomicBool,
-}
-
-impl Ring {
-    fn new() -> Ring {
-        Ring {
-            letters: ArrayQueue::new(limits::RING_LETTERS),
-            octets: AtomicUsize::new(0),
-            bell: Notify::new(),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn put(&self, to: &Client, message: &[u8]) -> bool {
-        let fits =
-            self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len() <= limits::RING_OCTETS;
-        if !fits || self.letters.is_full() || self.letters.push(Letter::new(to, message)).is_err() {
-            self.octets.fetch_sub(message.len(), Ordering::Relaxed);
-            return false;
-        }
-        self.bell.notify_one();
-        true
-    }
-
-    pub(crate) fn take(&self) -> Option<Letter> {
-        let letter = self.letters.pop()?;
-        self.octets.fetch_sub(letter.message().len(), Ordering::Relaxed);
-        Some(letter)
     }
 }
 
