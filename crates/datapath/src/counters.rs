@@ -46,7 +46,7 @@ counters! {
     /// Octets of DNS messages sent to upstreams.
     UpstreamOctetsOut = "upstream_octets_out",
     /// Letters taken from the mailbox.
-    LettersIn = "letters_in",
+    QueuedMessagesIn = "letters_in",
     /// Turns of the worker's loop.
     Turns = "turns",
     /// Receive calls that returned something.

@@ -17,7 +17,7 @@ mod upstream;
 mod worker;
 
 pub use counters::{Counter, Snapshot};
-pub use laboratory::{Reflection, Reflector, Responder};
+pub use laboratory::{Reflector, ReflectorOptions, Responder};
 pub use limits::TICK;
 pub use listen::listener::{BindError, UdpListener};
 pub use listen::steering::{Seed, Steer, owner};
@@ -26,5 +26,5 @@ pub use socket::syscalls::{fast_open, now, pin};
 pub use upstream::framing;
 pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Options, build};
-pub use worker::mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
+pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};
 pub use worker::shared::Shared;

@@ -45,7 +45,7 @@ pub(crate) const LINK_BATCHES: usize = 8;
 pub(crate) const STREAM_READ_OCTETS: usize = 64 << 10;
 
 /// Letters taken from the mailbox in a turn: as many as come from four listening sockets.
-pub(crate) const LETTERS_PER_TURN: usize = 4 * BATCH;
+pub(crate) const MESSAGES_PER_TURN: usize = 4 * BATCH;
 
 /// Rounds of telling the machine of failed links and sending what it says to that, in one turn. What fails after
 /// them is told in the next turn, which then begins without a wait.
@@ -58,53 +58,53 @@ pub(crate) const LAST_BATCHES: usize = 256;
 // The gate in front of a listening socket.
 
 /// How long a question shall wait in a queue at most when more comes than the worker can read. Shorter than what a client
-/// notices; long enough that the worker always finds something, although it looks every [`GATE_INTERVAL`] only.
+/// notices; long enough that the worker always finds something, although it looks every [`SHEDDING_INTERVAL`] only.
 pub(crate) const QUEUE_TARGET: Span = Span::from_millis(40);
 
 /// Within what time the queue is brought to its target.
-pub(crate) const GATE_DRAIN: Span = Span::from_millis(50);
+pub(crate) const QUEUE_DRAIN_TIME: Span = Span::from_millis(50);
 
 /// Octets that the kernel counts for a small datagram in a queue (512 of data with their overhead, 256 of its description).
-pub(crate) const QUEUED_OCTETS: f64 = 768.0;
+pub(crate) const DATAGRAM_QUEUE_OCTETS: f64 = 768.0;
 
-/// Datagrams whose networks are remembered, 8 KiB per socket: of the last of them at most [`GATE_BIG`] networks send a part
+/// Datagrams whose networks are remembered, 8 KiB per socket: of the last of them at most [`HEAVY_NETWORKS`] networks send a part
 /// that is worth counting.
-pub(crate) const GATE_SAMPLE: usize = 1024;
+pub(crate) const SHEDDING_SAMPLE: usize = 1024;
 
 /// A network that sends less than the 32nd part of what comes is never gated: in the smallest sample that are 4 datagrams of
 /// 128, less than which says nothing.
-pub(crate) const GATE_BIG: usize = 32;
+pub(crate) const HEAVY_NETWORKS: usize = 32;
 
 /// Networks that are gated at a time, the largest: 7 instructions each, of 4,096 that a filter may have.
-pub(crate) const GATED: usize = 16;
+pub(crate) const SHED_NETWORKS: usize = 16;
 
 /// Datagrams between two looks at the queue, two batches: a look costs a system call, half a microsecond.
-pub(crate) const GATE_DATAGRAMS: u64 = 2 * BATCH as u64;
+pub(crate) const SHEDDING_DATAGRAMS: u64 = 2 * BATCH as u64;
 
 /// Time between two looks while everybody passes. Two alarms in a row close the gate: at 150,000 datagrams a second after
 /// some 2 ms, in which a million a second fill less than half of [`RECEIVE_BUFFER`].
-pub(crate) const GATE_OPEN_INTERVAL: Span = Span::from_millis(1);
+pub(crate) const SHEDDING_IDLE_INTERVAL: Span = Span::from_millis(1);
 
 /// Time between two looks while the gate is closed.
-pub(crate) const GATE_INTERVAL: Span = Span::from_millis(10);
+pub(crate) const SHEDDING_INTERVAL: Span = Span::from_millis(10);
 
 /// The longest time between two looks while the gate is closed and datagrams come.
-pub(crate) const GATE_CALM: Span = Span::from_millis(50);
+pub(crate) const SHEDDING_LONGEST_INTERVAL: Span = Span::from_millis(50);
 
 /// The smallest part of a network that passes, so that its end is noticed.
-pub(crate) const GATE_SMALLEST_PART: f64 = 1.0 / 1024.0;
+pub(crate) const SHEDDING_SMALLEST_SHARE: f64 = 1.0 / 1024.0;
 
 // The mailbox.
 
 /// Octets of a message that a letter carries inline; questions are hardly ever longer.
-pub const INLINE: usize = 512;
+pub const INLINE_OCTETS: usize = 512;
 
 /// Letters that wait for a worker: 4,096 of about 600 octets, 2.4 MiB per worker.
-pub const LETTERS: usize = 4096;
+pub const QUEUED_MESSAGES: usize = 4096;
 
 /// Orders that wait for a worker, and the most that it carries out in a turn. There is one for a reload or a look
 /// into the cache.
-pub const ORDERS: usize = 64;
+pub const QUEUED_TASKS: usize = 64;
 
 // Sending.
 
@@ -116,23 +116,23 @@ pub(crate) const SEND_BUFFER: usize = 512 << 10;
 pub(crate) const IPV6_MINIMUM_MTU: i32 = 1280;
 
 /// Messages in one large send: what every kernel takes (UDP_MAX_SEGMENTS).
-pub(crate) const SEGMENTS: usize = 64;
+pub(crate) const GSO_SEGMENTS: usize = 64;
 
 /// Octets in one large send; a datagram to be cut up has at most 65,535 - 20 - 8 = 65,507.
-pub(crate) const BULK: usize = 65_000;
+pub(crate) const GSO_OCTETS: usize = 65_000;
 
 /// The longest message that leaves in bulk: with headers it must not exceed the path's MTU, as the kernel does not cut up
 /// what needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
-pub(crate) const BULK_MESSAGE: usize = 1232;
+pub(crate) const GSO_MESSAGE_OCTETS: usize = 1232;
 
 // Links to upstreams.
 
 /// Octets of a question's frame: a header, the longest name, type and class, and an OPT record take
 /// 12 + 255 + 4 + 11 = 282; 230 are left for options.
-pub(crate) const QUESTION: usize = 512;
+pub(crate) const QUESTION_OCTETS: usize = 512;
 
 /// Questions that wait at a time, over all UDP links of a worker; then they are sent: 256 x 512 octets = 128 KiB.
-pub(crate) const WAITING: usize = 256;
+pub(crate) const WAITING_QUESTIONS: usize = 256;
 
 /// Ports tried before a link counts as one that cannot be opened. With a thousand ports in use one try in 64 fails.
 pub(crate) const PORTS_TRIED: usize = 16;
@@ -142,7 +142,7 @@ pub(crate) const PORTS_TRIED: usize = 16;
 pub(crate) const PORT_DRAWS: usize = 64;
 
 /// Datagrams that may have come to a port between bind and connect before it is given up as under attack.
-pub(crate) const STRAYS: usize = 16;
+pub(crate) const STRAY_DATAGRAMS: usize = 16;
 
 /// The largest frame on a stream: two octets of length and 65,535 of message.
 pub const FRAME: usize = 2 + MESSAGE;
@@ -151,12 +151,12 @@ pub const FRAME: usize = 2 + MESSAGE;
 pub(crate) const WRITE_BUFFER: usize = 256 << 10;
 
 /// Write buffers of closed TCP links that are kept for new ones: 8 x 256 KiB at most.
-pub(crate) const SPARES: usize = 8;
+pub(crate) const SPARE_ENCODERS: usize = 8;
 
 // The reflector.
 
 /// Octets of a question that are kept to be asked a second time; longer questions are ignored. A length has eight bits.
-pub(crate) const REFLECTOR_QUESTION: usize = 255;
+pub(crate) const REFLECTOR_QUESTION_OCTETS: usize = 255;
 
 /// Links that are in use in turn; a rotated one stays open until it is its turn again.
 pub(crate) const REFLECTOR_LINKS: u16 = 64;
@@ -200,4 +200,4 @@ pub(crate) const TESTER_EVENTS: usize = 64;
 // Start-up.
 
 /// Longest entry of the user database that is read, in octets. The C library suggests 1 KiB.
-pub(crate) const USER_ENTRY: usize = 16 << 10;
+pub(crate) const USER_ENTRY_OCTETS: usize = 16 << 10;

@@ -1,6 +1,6 @@
 //! Who the process is: the identity that it takes once everything is bound, and how many files it may open.
 
-use crate::limits::USER_ENTRY;
+use crate::limits::USER_ENTRY_OCTETS;
 use crate::socket::syscalls::check;
 use std::ffi::CString;
 use std::fmt;
@@ -8,26 +8,26 @@ use std::io;
 
 /// Why another identity could not be taken.
 #[derive(Debug)]
-pub enum IdentityError {
+pub enum PrivilegeError {
     /// There is no such user. Create it, or name another in `server.user`.
     NoSuchUser(String),
     /// The system refused; the process is still who it was.
     Refused(String, io::Error),
 }
 
-impl fmt::Display for IdentityError {
+impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IdentityError::NoSuchUser(name) => write!(
+            PrivilegeError::NoSuchUser(name) => write!(
                 f,
                 "no such user: {name}; create it (useradd --system --no-create-home {name}) or change `server.user`"
             ),
-            IdentityError::Refused(name, error) => write!(f, "cannot become {name}: {error}"),
+            PrivilegeError::Refused(name, error) => write!(f, "cannot become {name}: {error}"),
         }
     }
 }
 
-impl std::error::Error for IdentityError {}
+impl std::error::Error for PrivilegeError {}
 
 /// Whether the process is root.
 pub fn is_root() -> bool {
@@ -36,11 +36,11 @@ pub fn is_root() -> bool {
 }
 
 /// The numbers of `user` and of its own group.
-pub fn lookup(user: &str) -> Result<(u32, u32), IdentityError> {
-    let unknown = || IdentityError::NoSuchUser(user.to_owned());
+pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
+    let unknown = || PrivilegeError::NoSuchUser(user.to_owned());
     let name = CString::new(user).map_err(|_| unknown())?;
     let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
-    let mut octets = vec![0u8; USER_ENTRY];
+    let mut octets = vec![0u8; USER_ENTRY_OCTETS];
     let mut found = std::ptr::null_mut();
     // SAFETY: all pointers are valid for the call, and the buffer's length is given.
     let code = unsafe {
@@ -61,7 +61,7 @@ pub fn lookup(user: &str) -> Result<(u32, u32), IdentityError> {
 
 /// Becomes `user` with its own group and no other, for all threads, for good. Must come before other threads start
 /// only for the sake of what they open; the C library changes all of them.
-pub fn become_user(user: &str) -> Result<(), IdentityError> {
+pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
     let (uid, gid) = lookup(user)?;
     // SAFETY: plain numbers; an empty list of groups needs no pointer.
     let steps: [&dyn Fn() -> i32; 3] =
@@ -69,7 +69,7 @@ pub fn become_user(user: &str) -> Result<(), IdentityError> {
             libc::setuid(uid)
         }];
     for step in steps {
-        check(step()).map_err(|error| IdentityError::Refused(user.to_owned(), error))?;
+        check(step()).map_err(|error| PrivilegeError::Refused(user.to_owned(), error))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! it on both sides shows by the kernel's own counters that it does.
 
 use engine::{Instant, Transport};
-use sixfold_datapath::{Counter, NoStreams, Options, Reflection, Reflector, Steer, build, fast_open};
+use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build, fast_open};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Questions of a round. The reflector asks each twice, here over a connection of its own each time.
 const QUESTIONS: usize = 10;
@@ -59,12 +59,13 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         proxies: Default::default(),
     };
     let (mut workers, shared) = build(&options).unwrap();
-    let machine = Reflector::new(Reflection { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
+    let machine =
+        Reflector::new(ReflectorOptions { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
     let hook = Box::new(|_: &mut Reflector, _: Instant| ());
     let worker = workers.pop().unwrap().start(machine, NoStreams, hook).unwrap();
     let client = UdpSocket::bind(listen).unwrap();
     client.connect(shared.addresses()[0]).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     for number in 0..QUESTIONS {
         let mut question = [number as u8; 40];
         question[0] = 0x77;
@@ -73,7 +74,7 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         let length = client.recv(&mut buffer).unwrap();
         assert_eq!(buffer[..length], question);
     }
-    shared.stop(PATIENCE);
+    shared.stop(TEST_TIMEOUT);
     assert_eq!(worker.join().unwrap().answered(), QUESTIONS as u64);
     served.join().unwrap();
     assert_eq!(shared.total().get(Counter::LinksOpened), CONNECTIONS as u64);

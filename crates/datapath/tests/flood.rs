@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What a question takes this machine: however slow the flooder is, he sends faster than 2,000 a second.
 const WORK: Duration = Duration::from_micros(500);
 
 /// Answers each question with itself, slowly.
-struct Slow;
+struct SlowEcho;
 
-impl Machine for Slow {
+impl Machine for SlowEcho {
     fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         std::thread::sleep(WORK);
         out.answer(from, message.len(), |frame| {
@@ -50,7 +50,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
     };
     let (mut workers, shared) = build(&options).unwrap();
     let server = shared.addresses()[0];
-    let worker = workers.remove(0).start(Slow, NoStreams, Box::new(|_, _| ())).unwrap();
+    let worker = workers.remove(0).start(SlowEcho, NoStreams, Box::new(|_, _| ())).unwrap();
 
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -67,7 +67,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
 
     let polite = UdpSocket::bind("127.0.0.3:0").unwrap();
     polite.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TEST_TIMEOUT;
     let (mut number, mut in_a_row) = (0u32, 0);
     // By arrival hardly one in ten would come through: thirty in a row never do.
     while in_a_row < 30 && std::time::Instant::now() < end {

@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Set for the program inside the namespace.
 const INSIDE: &str = "SIXFOLD_LINK_LOCAL_NAMESPACE";
@@ -92,7 +92,7 @@ fn clients_are_answered() {
     for source in ["2001:db8::7", "fe80::5"] {
         let source = SocketAddrV6::new(source.parse().unwrap(), 0, 0, scope);
         let client = UdpSocket::bind(source).unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut buffer = [0; 64];
         for asked in [asked("fe80::5"), asked("2001:db8::7")] {
             client.send_to(&[5; 30], asked).unwrap();
@@ -104,7 +104,7 @@ fn clients_are_answered() {
         let (length, from) = client.recv_from(&mut buffer).unwrap();
         assert_eq!((length, from.port()), (30, port));
     }
-    shared.stop(PATIENCE);
+    shared.stop(TEST_TIMEOUT);
     worker.join().unwrap();
     assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
     assert_eq!(shared.total().get(Counter::ClientPacketsOut), 6);

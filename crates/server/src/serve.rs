@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{BoundStreams, Questions, Streams};
+use transport::{BoundStreams, QuerySink, Streams};
 
 /// How long a stop waits for answers that are under way.
 const GRACE: Duration = Duration::from_secs(10);
@@ -268,7 +268,7 @@ fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(
     }
     let (uid, gid) = match privileges::lookup(user) {
         Ok(numbers) => numbers,
-        Err(privileges::IdentityError::NoSuchUser(user)) if config.server.user.is_none() => {
+        Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
             tracing::warn!("running as root, as there is no user {user}; create it or set `server.user`");
             return Ok(());
         }
@@ -286,7 +286,7 @@ fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(
 /// The way of a stream's question to the worker that owns the name.
 struct Post(Arc<Shared<Engine>>);
 
-impl Questions for Post {
+impl QuerySink for Post {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
         self.0.post(client, message).is_ok()
     }

@@ -19,15 +19,15 @@ struct Open {
 }
 
 /// A place that a connection holds until it is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     admission: Arc<Admission>,
     /// Unknown while a proxy has not said for whom it speaks.
     network: Option<u128>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The client of a proxy's connection is known now. An error: it has too many already.
-    pub(crate) fn belongs_to(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
+    pub(crate) fn assign_client(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
         let network = network_of(address);
         let mut open = self.admission.open();
         let held = open.networks.get(&network).copied().unwrap_or(0);
@@ -47,7 +47,7 @@ impl Admission {
 
     /// Lets a client in, or says which limit is against it. The limit per client is looked at first: a client that
     /// fills its own share must not appear as a full server.
-    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<Place, Counter> {
+    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<ConnectionSlot, Counter> {
         let network = network_of(address);
         let mut open = self.open();
         let held = open.networks.get(&network).copied().unwrap_or(0);
@@ -59,17 +59,17 @@ impl Admission {
         }
         open.connections += 1;
         open.networks.insert(network, held + 1);
-        Ok(Place { admission: self.clone(), network: Some(network) })
+        Ok(ConnectionSlot { admission: self.clone(), network: Some(network) })
     }
 
-    /// Lets a proxy in, which will say for whom it speaks ([`Place::belongs_to`]).
-    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<Place, Counter> {
+    /// Lets a proxy in, which will say for whom it speaks ([`ConnectionSlot::assign_client`]).
+    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
         if open.connections >= open.limits.connections {
             return Err(Counter::RefusedTotalLimit);
         }
         open.connections += 1;
-        Ok(Place { admission: self.clone(), network: None })
+        Ok(ConnectionSlot { admission: self.clone(), network: None })
     }
 
     /// Sets other limits. Connections beyond them stay until they end by themselves, which is soon: the idle time
@@ -83,9 +83,9 @@ impl Admission {
     }
 
     /// The idle time as of now, and how long answers may take.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn timeouts(&self) -> Timeouts {
         let open = self.open();
-        Patience { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
+        Timeouts { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -98,7 +98,7 @@ impl Admission {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.connections -= 1;
@@ -121,7 +121,7 @@ fn network_of(address: Ipv6Addr) -> u128 {
 
 /// How long a connection may take over what it does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
     pub(crate) answer_wait: Duration,
 }
@@ -153,9 +153,10 @@ mod tests {
     #[test]
     fn a_place_that_is_given_up_is_free_again_and_leaves_no_trace() {
         let admission = admission(2, 2);
-        let places: Vec<Place> = (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        let slots: Vec<ConnectionSlot> =
+            (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
         assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
-        drop(places);
+        drop(slots);
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
         assert!(admission.admit(address("2001:db8:1::1")).is_ok());
     }
@@ -166,10 +167,10 @@ mod tests {
         let mut first = admission.admit_proxy().unwrap();
         let mut second = admission.admit_proxy().unwrap();
         assert_eq!((admission.connections(), admission.networks()), (2, 0));
-        first.belongs_to(address("2001:db8:1::1")).unwrap();
-        assert_eq!(second.belongs_to(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
+        first.assign_client(address("2001:db8:1::1")).unwrap();
+        assert_eq!(second.assign_client(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
         assert_eq!(admission.admit(address("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
-        second.belongs_to(address("::ffff:192.0.2.1")).unwrap();
+        second.assign_client(address("::ffff:192.0.2.1")).unwrap();
         let third = admission.admit_proxy().unwrap();
         assert_eq!(admission.admit_proxy().err(), Some(Counter::RefusedTotalLimit));
         drop((first, second, third));
@@ -179,9 +180,10 @@ mod tests {
     #[test]
     fn lower_limits_hold_for_the_next_connection() {
         let admission = admission(10, 10);
-        let _places: Vec<Place> = (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        let _slots: Vec<ConnectionSlot> =
+            (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
         admission.configure(Limits { connections: 5, per_client: 10, ..Limits::default() });
         assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
-        assert_eq!(admission.patience().idle, Limits::default().idle / 10);
+        assert_eq!(admission.timeouts().idle, Limits::default().idle / 10);
     }
 }

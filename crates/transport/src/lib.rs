@@ -1,7 +1,7 @@
 //! Client streams: DNS over TCP for clients (RFC 7766, RFC 9210), on threads of their own.
 //!
 //! A stream thread accepts connections, cuts them into messages and hands the questions to the server through
-//! [`Questions`]; the worker that owns the name answers through [`datapath::StreamSink`], which [`Streams`]
+//! [`QuerySink`]; the worker that owns the name answers through [`datapath::StreamSink`], which [`Streams`]
 //! implements with a bounded ring per thread. Questions are pipelined and answers leave in the order in which they
 //! come (RFC 7766 sections 6.2.1.1 and 7), several in one write.
 //!
@@ -34,7 +34,7 @@ use engine::Client;
 
 /// What streams need of the server: a way to the worker that owns the name. Called from the stream threads; must not
 /// wait.
-pub trait Questions: Send + Sync + 'static {
+pub trait QuerySink: Send + Sync + 'static {
     /// Hands over a message of at least 12 octets. False: there is no room now. The stream then stops reading and
     /// offers the message again, a few times over about [`limits::RETRIES`] x [`limits::RETRY`].
     fn post(&self, client: &Client, message: &[u8]) -> bool;

@@ -14,7 +14,7 @@ pub const OUTSTANDING: u32 = 128;
 pub const READ_OCTETS: usize = 16 * 1024;
 
 /// Reads of one connection before the others have their turn.
-pub const READS: usize = 4;
+pub const READS_PER_TURN: usize = 4;
 
 /// Octets of answers waiting to be written at which a connection is no longer read: whoever does not take answers
 /// may not ask.
@@ -22,7 +22,7 @@ pub const UNREAD_OCTETS: usize = 64 * 1024;
 
 /// Octets of answers that may wait to be written to one connection: what [`UNREAD_OCTETS`] allows and three of the
 /// largest messages. Beyond it the client is a slow reader, and cut off.
-pub const QUEUE_OCTETS: usize = 256 * 1024;
+pub const WRITE_QUEUE_OCTETS: usize = 256 * 1024;
 
 /// Octets buffered for all connections together, in both directions. When they are used up, a connection that
 /// holds more than [`SMALL_OCTETS`] is closed, so all buffers together stay below this and 4 KiB per connection:
@@ -33,16 +33,16 @@ pub const BUFFER_OCTETS: usize = 64 * 1024 * 1024;
 pub const SMALL_OCTETS: usize = 4 * 1024;
 
 /// Answers on the way from the workers to one stream thread. 4,096 letters of about 600 octets: 2.4 MiB.
-pub const RING_LETTERS: usize = 4096;
+pub const QUEUED_ANSWERS: usize = 4096;
 
 /// Octets of all answers on the way to one stream thread; the largest are kept outside of the letters.
-pub const RING_OCTETS: usize = 16 * 1024 * 1024;
+pub const QUEUED_ANSWER_OCTETS: usize = 16 * 1024 * 1024;
 
 /// Answers brought to their connections before the connections have their turn to write.
-pub const DELIVERIES: usize = 512;
+pub const ANSWERS_PER_PASS: usize = 512;
 
 /// Stream threads.
-pub const THREADS: usize = 16;
+pub const MAX_THREADS: usize = 16;
 
 /// Connections that the kernel keeps until they are accepted.
 pub const BACKLOG: i32 = 1024;

@@ -1,7 +1,7 @@
 //! Listening sockets: bound while the process may still bind, used after it has given its privileges up.
 
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
-use datapath::proxy_protocol::Trusted;
+use datapath::proxy_protocol::TrustedProxies;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub struct Options {
     /// What may change later, by [`crate::Streams::configure`].
     pub limits: Limits,
     /// The proxies whose PROXY header is believed.
-    pub proxies: Trusted,
+    pub proxies: TrustedProxies,
 }
 
 /// Sockets that listen already (the kernel keeps up to [`BACKLOG`] clients waiting), without anyone who accepts.

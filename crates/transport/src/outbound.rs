@@ -1,7 +1,7 @@
 //! Answers that wait to be written to a connection: framed, so that length and message leave in one write (RFC 7766
 //! section 8) together with all others that wait. Owns no memory when nothing waits.
 
-use crate::limits::QUEUE_OCTETS;
+use crate::limits::WRITE_QUEUE_OCTETS;
 use datapath::framing::Encoder;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ struct Queue {
 impl Outbound {
     /// Adds an answer. False: too much waits already.
     pub(crate) fn push(&mut self, message: &[u8]) -> bool {
-        let new = || Box::new(Queue { encoder: Encoder::new(QUEUE_OCTETS), passed: 0, blocked: None });
+        let new = || Box::new(Queue { encoder: Encoder::new(WRITE_QUEUE_OCTETS), passed: 0, blocked: None });
         let queue = self.0.get_or_insert_with(new);
         queue.passed += 2 + message.len();
         queue.encoder.push(message.len(), |room| {
@@ -59,15 +59,15 @@ impl Outbound {
         }
     }
 
-    /// Whether what waited could not be written within `patience`.
-    pub(crate) fn is_overdue(&self, now: Instant, patience: Duration) -> bool {
+    /// Whether what waited could not be written within `limit`.
+    pub(crate) fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
         let blocked = self.0.as_ref().and_then(|queue| queue.blocked);
-        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= patience)
+        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= limit)
     }
 
     /// Octets of buffers, at most: the encoder's grows in powers of two.
     pub(crate) fn octets(&self) -> usize {
-        self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(QUEUE_OCTETS))
+        self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(WRITE_QUEUE_OCTETS))
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         }
         assert!(outbound.push(&[0; 60_000]));
         assert!(!outbound.push(&[0; 65_535]));
-        assert_eq!(outbound.octets(), QUEUE_OCTETS);
+        assert_eq!(outbound.octets(), WRITE_QUEUE_OCTETS);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::limits;
 use crossbeam_queue::ArrayQueue;
-use datapath::Letter;
-use datapath::proxy_protocol::Trusted;
+use datapath::QueuedMessage;
+use datapath::proxy_protocol::TrustedProxies;
 use engine::Client;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -15,17 +15,17 @@ use tokio::sync::Notify;
 /// What stream threads, workers and the server share.
 pub(crate) struct Shared {
     /// One per stream thread.
-    pub(crate) rings: Box<[Ring]>,
+    pub(crate) answer_queues: Box<[AnswerQueue]>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) counters: Counters,
     /// The proxies whose PROXY header is believed.
-    pub(crate) proxies: Trusted,
+    pub(crate) proxies: TrustedProxies,
     /// Octets buffered for all connections.
     pub(crate) buffered: AtomicUsize,
     /// Set when draining begins.
-    pub(crate) deadline: OnceLock<Instant>,
+    pub(crate) drain_deadline: OnceLock<Instant>,
     /// Connections cut off at the end of the grace.
-    pub(crate) cut: AtomicUsize,
+    pub(crate) cut_off: AtomicUsize,
     /// Threads that run.
     pub(crate) running: Mutex<usize>,
     pub(crate) ended: Condvar,
@@ -33,45 +33,46 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Until when to drain, once draining has begun.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get().copied()
+    pub(crate) fn drain_deadline(&self) -> Option<Instant> {
+        self.drain_deadline.get().copied()
     }
 }
 
 /// Answers on the way from the workers to a stream thread.
-pub(crate) struct Ring {
-    letters: ArrayQueue<Letter>,
+pub(crate) struct AnswerQueue {
+    answers: ArrayQueue<QueuedMessage>,
     octets: AtomicUsize,
     /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
-    pub(crate) bell: Notify,
+    pub(crate) wakeup: Notify,
     /// The thread has ended.
     pub(crate) closed: AtomicBool,
 }
 
-impl Ring {
-    pub(crate) fn new() -> Ring {
-        Ring {
-            letters: ArrayQueue::new(limits::RING_LETTERS),
+impl AnswerQueue {
+    pub(crate) fn new() -> AnswerQueue {
+        AnswerQueue {
+            answers: ArrayQueue::new(limits::QUEUED_ANSWERS),
             octets: AtomicUsize::new(0),
-            bell: Notify::new(),
+            wakeup: Notify::new(),
             closed: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn put(&self, to: &Client, message: &[u8]) -> bool {
-        let fits =
-            self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len() <= limits::RING_OCTETS;
-        if !fits || self.letters.is_full() || self.letters.push(Letter::new(to, message)).is_err() {
+        let has_room = self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len()
+            <= limits::QUEUED_ANSWER_OCTETS;
+        if !has_room || self.answers.is_full() || self.answers.push(QueuedMessage::new(to, message)).is_err()
+        {
             self.octets.fetch_sub(message.len(), Ordering::Relaxed);
             return false;
         }
-        self.bell.notify_one();
+        self.wakeup.notify_one();
         true
     }
 
-    pub(crate) fn take(&self) -> Option<Letter> {
-        let letter = self.letters.pop()?;
-        self.octets.fetch_sub(letter.message().len(), Ordering::Relaxed);
-        Some(letter)
+    pub(crate) fn take(&self) -> Option<QueuedMessage> {
+        let answer = self.answers.pop()?;
+        self.octets.fetch_sub(answer.message().len(), Ordering::Relaxed);
+        Some(answer)
     }
 }

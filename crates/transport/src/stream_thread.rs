@@ -2,12 +2,12 @@
 //! from the ring, sweeping (all timeouts, by one look at every connection in a while: 10,000 cost less than a
 //! millisecond, and no connection needs a timer), draining. One task per connection does the rest.
 
-use crate::Questions;
-use crate::admission::Place;
-use crate::connection::{Close, Connection};
+use crate::QuerySink;
+use crate::admission::ConnectionSlot;
+use crate::connection::{CloseReason, Connection};
 use crate::counters::Counter;
 use crate::limits;
-use crate::shared::{Ring, Shared};
+use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
 use engine::{Carrier, Client};
 use std::cell::{Cell, RefCell};
@@ -24,61 +24,61 @@ use tokio::task::{spawn_local, yield_now};
 type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
 /// What the tasks of one stream thread share.
-pub(crate) struct Desk<Q> {
+pub(crate) struct StreamThread<Q> {
     context: ThreadContext<Q>,
     /// Which thread this is: the top octet of its connections' tokens.
-    number: usize,
+    index: usize,
     connections: RefCell<Connections>,
     /// Connections so far: the rest of the token. 56 bits last for two thousand years of a million per second.
     opened: Cell<u64>,
 }
 
-impl<Q: Questions> Desk<Q> {
-    pub(crate) fn new(shared: Arc<Shared>, questions: Arc<Q>, number: usize) -> Desk<Q> {
-        Desk {
-            context: ThreadContext::new(shared, questions),
-            number,
+impl<Q: QuerySink> StreamThread<Q> {
+    pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>, index: usize) -> StreamThread<Q> {
+        StreamThread {
+            context: ThreadContext::new(shared, queries),
+            index,
             connections: RefCell::default(),
             opened: Cell::new(0),
         }
     }
 
     /// The life of a stream thread: ends when it has been drained. Must run within a `LocalSet`.
-    pub(crate) async fn serve(self: Rc<Desk<Q>>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
+    pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             tasks.push(spawn_local(accept(self.clone(), listener, index as u16)));
         }
-        let deadline = loop {
+        let drain_deadline = loop {
             self.deliver().await;
-            if let Some(deadline) = self.context.shared.deadline() {
-                break deadline;
+            if let Some(drain_deadline) = self.context.shared.drain_deadline() {
+                break drain_deadline;
             }
-            self.ring().bell.notified().await;
+            self.answer_queue().wakeup.notified().await;
         };
         // Aborted, the tasks drop their listeners as soon as they are polled: nothing more is accepted.
         tasks.drain(1..).for_each(|task| task.abort());
         self.connections.borrow().values().for_each(|connection| connection.borrow_mut().drain());
         let drained = async {
             while !self.connections.borrow().is_empty() {
-                self.ring().bell.notified().await;
+                self.answer_queue().wakeup.notified().await;
                 self.deliver().await;
             }
         };
-        let _ = tokio::time::timeout_at(deadline.into(), drained).await;
-        self.context.shared.cut.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
+        let _ = tokio::time::timeout_at(drain_deadline.into(), drained).await;
+        self.context.shared.cut_off.fetch_add(self.connections.borrow().len(), Ordering::Relaxed);
         Ok(())
     }
 
     /// Brings the answers in the ring to their connections, which write them when all are there.
     async fn deliver(&self) {
         loop {
-            for _ in 0..limits::DELIVERIES {
-                let Some(letter) = self.ring().take() else { return };
+            for _ in 0..limits::ANSWERS_PER_PASS {
+                let Some(answer) = self.answer_queue().take() else { return };
                 let connections = self.connections.borrow();
-                let taken = connections.get(&letter.client.stream).is_some_and(|connection| {
-                    connection.borrow_mut().accept(letter.message(), &self.context)
+                let taken = connections.get(&answer.client.stream).is_some_and(|connection| {
+                    connection.borrow_mut().accept(answer.message(), &self.context)
                 });
                 self.context.count(if taken {
                     Counter::AnswersQueued
@@ -91,9 +91,9 @@ impl<Q: Questions> Desk<Q> {
     }
 
     /// Lets a client in, or not.
-    fn open(self: &Rc<Desk<Q>>, stream: TcpStream, peer: SocketAddr, listener: u16) {
+    fn open(self: &Rc<StreamThread<Q>>, stream: TcpStream, peer: SocketAddr, listener: u16) {
         self.opened.update(|opened| opened + 1);
-        let token = (self.number as u64) << 56 | self.opened.get();
+        let token = (self.index as u64) << 56 | self.opened.get();
         let client = Client {
             address: mapped(peer.ip()),
             local: stream.local_addr().map_or(Ipv6Addr::UNSPECIFIED, |local| mapped(local.ip())),
@@ -105,10 +105,10 @@ impl<Q: Questions> Desk<Q> {
             hop: None,
         };
         let admission = &self.context.shared.admission;
-        let proxied = self.context.shared.proxies.speaks_for_others(&client);
+        let proxied = self.context.shared.proxies.includes(&client);
         let admitted = if proxied { admission.admit_proxy() } else { admission.admit(client.address) };
-        let place = match admitted {
-            Ok(place) if self.context.shared.deadline().is_none() => place,
+        let slot = match admitted {
+            Ok(slot) if self.context.shared.drain_deadline().is_none() => slot,
             Ok(_) => return,
             Err(reason) => {
                 self.context.count(reason);
@@ -118,64 +118,70 @@ impl<Q: Questions> Desk<Q> {
             }
         };
         self.context.count(Counter::Accepted);
-        spawn_local(attend(self.clone(), self.seat(stream, client, place, proxied)));
+        spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
     }
 
-    fn seat(self: &Rc<Desk<Q>>, stream: TcpStream, client: Client, place: Place, proxied: bool) -> Seat<Q> {
+    fn register(
+        self: &Rc<StreamThread<Q>>,
+        stream: TcpStream,
+        client: Client,
+        slot: ConnectionSlot,
+        proxied: bool,
+    ) -> ConnectionGuard<Q> {
         let token = client.stream;
-        let connection = Rc::new(RefCell::new(Connection::new(stream, client, place, proxied)));
+        let connection = Rc::new(RefCell::new(Connection::new(stream, client, slot, proxied)));
         self.connections.borrow_mut().insert(token, connection.clone());
-        Seat { desk: self.clone(), connection, token, close: Close::Drained }
+        ConnectionGuard { thread: self.clone(), connection, token, close: CloseReason::Drained }
     }
 
-    fn ring(&self) -> &Ring {
-        &self.context.shared.rings[self.number]
+    fn answer_queue(&self) -> &AnswerQueue {
+        &self.context.shared.answer_queues[self.index]
     }
 }
 
 /// A connection's place at the desk. Given up in whatever way the connection's task ends.
-struct Seat<Q: Questions> {
-    desk: Rc<Desk<Q>>,
+struct ConnectionGuard<Q: QuerySink> {
+    thread: Rc<StreamThread<Q>>,
     connection: Rc<RefCell<Connection>>,
     token: u64,
-    close: Close,
+    close: CloseReason,
 }
 
-impl<Q: Questions> Drop for Seat<Q> {
+impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
     fn drop(&mut self) {
-        self.desk.connections.borrow_mut().remove(&self.token);
-        self.desk.context.count(self.close.counter());
-        self.connection.borrow_mut().leave(self.close, &self.desk.context);
-        if self.desk.context.shared.deadline().is_some() {
-            self.desk.ring().bell.notify_one();
+        self.thread.connections.borrow_mut().remove(&self.token);
+        self.thread.context.count(self.close.counter());
+        self.connection.borrow_mut().release(self.close, &self.thread.context);
+        if self.thread.context.shared.drain_deadline().is_some() {
+            self.thread.answer_queue().wakeup.notify_one();
         }
     }
 }
 
 /// The task of a connection.
-async fn attend<Q: Questions>(desk: Rc<Desk<Q>>, mut seat: Seat<Q>) {
-    seat.close = poll_fn(|context| {
-        let mut connection = seat.connection.borrow_mut();
-        let turn = connection.turn(context, &desk.context);
+async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut register: ConnectionGuard<Q>) {
+    register.close = poll_fn(|context| {
+        let mut connection = register.connection.borrow_mut();
+        let outcome = connection.poll(context, &thread.context);
         if connection.wants_retry() {
-            let again = seat.connection.clone();
+            let again = register.connection.clone();
             spawn_local(async move {
                 tokio::time::sleep(limits::RETRY).await;
                 again.borrow_mut().retry();
             });
         }
-        turn
+        outcome
     })
     .await;
 }
 
-async fn accept<Q: Questions>(desk: Rc<Desk<Q>>, listener: tokio::net::TcpListener, index: u16) {
+async fn accept<Q: QuerySink>(thread: Rc<StreamThread<Q>>, listener: tokio::net::TcpListener, index: u16) {
     let mut failing = false;
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 failing = false;
-                desk.open(stream, peer, index);
+                thread.open(stream, peer, index);
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
@@ -183,7 +189,7 @@ async fn accept<Q: Questions>(desk: Rc<Desk<Q>>, listener: tokio::net::TcpListen
                     tracing::warn!(%error, "cannot accept TCP connections; raise LimitNOFILE or lower tcp-connections");
                 }
                 failing = true;
-                desk.context.count(Counter::AcceptFailed);
+                thread.context.count(Counter::AcceptFailed);
                 tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             }
         }
@@ -191,14 +197,14 @@ async fn accept<Q: Questions>(desk: Rc<Desk<Q>>, listener: tokio::net::TcpListen
 }
 
 /// Ends what takes too long. Often enough for the idle time of the moment, which is why it is looked at each time.
-async fn sweep<Q: Questions>(desk: Rc<Desk<Q>>) {
+async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
-        let patience = desk.context.shared.admission.patience();
+        let timeouts = thread.context.shared.admission.timeouts();
         let now = Instant::now();
-        for connection in desk.connections.borrow().values() {
-            connection.borrow_mut().sweep(now, patience);
+        for connection in thread.connections.borrow().values() {
+            connection.borrow_mut().sweep(now, timeouts);
         }
-        let shortest = patience.idle.min(patience.answer_wait);
+        let shortest = timeouts.idle.min(timeouts.answer_wait);
         let pause = (shortest / 20).clamp(Duration::from_millis(5), Duration::from_millis(250));
         tokio::time::sleep(pause).await;
     }

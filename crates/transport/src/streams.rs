@@ -1,13 +1,13 @@
 //! The handle to the client streams, for the server and for the workers. What a worker calls (`deliver`) costs a
 //! copy, a push into a lock-free ring and, when the stream thread sleeps, its wake-up.
 
-use crate::Questions;
+use crate::QuerySink;
 use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
-use crate::shared::{Ring, Shared};
-use crate::stream_thread::Desk;
+use crate::shared::{AnswerQueue, Shared};
+use crate::stream_thread::StreamThread;
 use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
@@ -35,26 +35,26 @@ impl Streams {
     pub(crate) fn start(
         listeners: Vec<TcpListener>,
         options: Options,
-        questions: Arc<impl Questions>,
+        queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
-        let threads = threads.clamp(1, limits::THREADS);
+        let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
-            rings: (0..threads).map(|_| Ring::new()).collect(),
+            answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
             admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
             proxies: options.proxies,
             buffered: AtomicUsize::new(0),
-            deadline: OnceLock::new(),
-            cut: AtomicUsize::new(0),
+            drain_deadline: OnceLock::new(),
+            cut_off: AtomicUsize::new(0),
             running: Mutex::new(0),
             ended: Condvar::new(),
         });
         let streams = Streams { shared: shared.clone() };
-        for number in 0..threads {
+        for index in 0..threads {
             // All threads accept from the same sockets: whoever is awake takes the next connection.
             let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<Vec<_>>>();
-            let started = listeners.and_then(|own| start_thread(&shared, own, questions.clone(), number));
+            let started = listeners.and_then(|own| start_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
@@ -73,15 +73,15 @@ impl Streams {
     /// that were cut off. The workers must keep running meanwhile. The first call decides on the grace.
     pub fn drain(&self, grace: Duration) -> usize {
         let shared = &*self.shared;
-        let deadline = *shared.deadline.get_or_init(|| Instant::now() + grace);
-        for ring in &shared.rings {
-            ring.bell.notify_one();
+        let deadline = *shared.drain_deadline.get_or_init(|| Instant::now() + grace);
+        for queue in &shared.answer_queues {
+            queue.wakeup.notify_one();
         }
         // Threads that do not run for lack of processor time get some seconds more.
         let latest = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(5);
         let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
         drop(shared.ended.wait_timeout_while(running, latest, |running| *running > 0));
-        shared.cut.load(Ordering::Relaxed)
+        shared.cut_off.load(Ordering::Relaxed)
     }
 
     /// Open connections.
@@ -101,9 +101,9 @@ impl Streams {
 }
 
 impl BoundStreams {
-    /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
-    pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
-        Streams::start(self.listeners, self.options, questions, threads).map_err(Error::Thread)
+    /// Starts to serve, on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
+    pub fn start(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
+        Streams::start(self.listeners, self.options, queries, threads).map_err(Error::Thread)
     }
 }
 
@@ -115,8 +115,8 @@ impl fmt::Debug for Streams {
 
 impl StreamSink for Streams {
     fn deliver(&self, to: &Client, message: &[u8]) -> bool {
-        let taken = match self.shared.rings.get((to.stream >> 56) as usize) {
-            Some(ring) if !ring.closed.load(Ordering::Relaxed) => ring.put(to, message),
+        let taken = match self.shared.answer_queues.get((to.stream >> 56) as usize) {
+            Some(queue) if !queue.closed.load(Ordering::Relaxed) => queue.put(to, message),
             _ => false,
         };
         if !taken {
@@ -129,15 +129,15 @@ impl StreamSink for Streams {
 fn start_thread(
     shared: &Arc<Shared>,
     listeners: Vec<TcpListener>,
-    questions: Arc<impl Questions>,
-    number: usize,
+    queries: Arc<impl QuerySink>,
+    index: usize,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let running = Running::new(shared.clone(), number);
-    thread::Builder::new().name(format!("streams-{number}")).spawn(move || {
-        let desk = Rc::new(Desk::new(running.shared.clone(), questions, number));
+    let running = Running::new(shared.clone(), index);
+    thread::Builder::new().name(format!("streams-{index}")).spawn(move || {
+        let stream_thread = Rc::new(StreamThread::new(running.shared.clone(), queries, index));
         let local = LocalSet::new();
-        if let Err(error) = local.block_on(&runtime, desk.serve(listeners)) {
+        if let Err(error) = local.block_on(&runtime, stream_thread.serve(listeners)) {
             tracing::error!(%error, "client streams have ended");
         }
         // The tasks go first, with their sockets and their places; then whoever drains is told.
@@ -151,19 +151,19 @@ fn start_thread(
 /// Counts a running thread until it is dropped.
 struct Running {
     shared: Arc<Shared>,
-    number: usize,
+    index: usize,
 }
 
 impl Running {
-    fn new(shared: Arc<Shared>, number: usize) -> Running {
+    fn new(shared: Arc<Shared>, index: usize) -> Running {
         *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Running { shared, number }
+        Running { shared, index }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.rings[self.number].closed.store(true, Ordering::Relaxed);
+        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
         *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.shared.ended.notify_all();
     }

@@ -1,7 +1,7 @@
 //! The part of a stream thread that its connections use: the way to the workers, counters, the account of buffered
 //! octets, and the read buffer.
 
-use crate::Questions;
+use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits;
 use crate::shared::Shared;
@@ -13,18 +13,18 @@ use std::sync::atomic::Ordering;
 /// The context of all connections of one stream thread.
 pub(crate) struct ThreadContext<Q> {
     pub(crate) shared: Arc<Shared>,
-    questions: Arc<Q>,
+    queries: Arc<Q>,
     /// Where all connections read to. Borrowed within a turn only.
     pub(crate) scratch: RefCell<Box<[u8]>>,
 }
 
-impl<Q: Questions> ThreadContext<Q> {
-    pub(crate) fn new(shared: Arc<Shared>, questions: Arc<Q>) -> ThreadContext<Q> {
-        ThreadContext { shared, questions, scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()) }
+impl<Q: QuerySink> ThreadContext<Q> {
+    pub(crate) fn new(shared: Arc<Shared>, queries: Arc<Q>) -> ThreadContext<Q> {
+        ThreadContext { shared, queries, scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()) }
     }
 
     pub(crate) fn post(&self, client: &Client, message: &[u8]) -> bool {
-        let posted = self.questions.post(client, message);
+        let posted = self.queries.post(client, message);
         if posted {
             self.count(Counter::QuestionsPosted);
         }
@@ -36,7 +36,7 @@ impl<Q: Questions> ThreadContext<Q> {
     }
 
     /// Changes the common account of buffered octets. False: it is overdrawn.
-    pub(crate) fn recharge(&self, before: usize, after: usize) -> bool {
+    pub(crate) fn adjust_buffered(&self, before: usize, after: usize) -> bool {
         let account = &self.shared.buffered;
         match after.checked_sub(before) {
             Some(0) => true,

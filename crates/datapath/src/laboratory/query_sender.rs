@@ -4,9 +4,9 @@
 //! What comes in is in [`inlet`](crate::laboratory::reply_receiver), waiting and what a thread has used in
 //! [`thread`](crate::laboratory::tester_thread). Nothing here knows DNS.
 
-use crate::limits::{BULK, SEGMENTS, TESTER_BUFFER};
-use crate::socket::address::Controls;
-use crate::socket::syscalls::{check, receive_buffer, receive_drops};
+use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
+use crate::socket::address::ControlMessages;
+use crate::socket::syscalls::{check, receive_drops, set_receive_buffer};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::zeroed;
@@ -21,7 +21,7 @@ pub(crate) struct Peer {
     /// Octets in use.
     length: u32,
     /// Octets that say who it is: family and port, then the address; what a scope or padding says is left out.
-    telling: u32,
+    compared: u32,
 }
 
 impl Peer {
@@ -29,14 +29,14 @@ impl Peer {
     pub(crate) const SIZE: usize = 28;
 
     pub(crate) fn empty() -> Peer {
-        Peer { octets: [0; Peer::SIZE], length: 0, telling: 0 }
+        Peer { octets: [0; Peer::SIZE], length: 0, compared: 0 }
     }
 
     pub(crate) fn new(address: SocketAddr) -> Peer {
         let mut peer = Peer::empty();
         let octets = &mut peer.octets;
         octets[2..4].copy_from_slice(&address.port().to_be_bytes());
-        let (family, length, telling) = match address {
+        let (family, length, compared) = match address {
             SocketAddr::V4(v4) => {
                 octets[4..8].copy_from_slice(&v4.ip().octets());
                 (libc::AF_INET, 16, 8)
@@ -48,15 +48,15 @@ impl Peer {
             }
         };
         octets[..2].copy_from_slice(&(family as libc::sa_family_t).to_ne_bytes());
-        (peer.length, peer.telling) = (length, telling);
+        (peer.length, peer.compared) = (length, compared);
         peer
     }
 
     /// Whether a name that the kernel wrote is this address and port.
     #[inline]
-    pub(crate) fn is(&self, other: &Peer) -> bool {
-        let telling = self.telling as usize;
-        self.octets[..telling] == other.octets[..telling]
+    pub(crate) fn matches(&self, other: &Peer) -> bool {
+        let compared = self.compared as usize;
+        self.octets[..compared] == other.octets[..compared]
     }
 }
 
@@ -73,7 +73,7 @@ impl Port {
             socket.set_only_v6(true)?;
         }
         socket.set_nonblocking(true)?;
-        receive_buffer(socket.as_raw_fd(), TESTER_BUFFER, true);
+        set_receive_buffer(socket.as_raw_fd(), TESTER_BUFFER, true);
         // The kernel cuts the size down to net.core.wmem_max; a smaller buffer is no error.
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
@@ -105,39 +105,43 @@ impl AsFd for Port {
 
 /// Sends messages of equal length to one server.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct QuerySender {
     server: Peer,
     /// Whether the way out cuts large sends up (UDP GSO).
-    bulk: bool,
+    gso: bool,
 }
 
-impl Outlet {
+impl QuerySender {
     /// An outlet to `server`.
-    pub fn new(server: SocketAddr) -> Outlet {
-        Outlet { server: Peer::new(server), bulk: true }
+    pub fn new(server: SocketAddr) -> QuerySender {
+        QuerySender { server: Peer::new(server), gso: true }
     }
 
-    /// Messages of `size` octets that may be given to [`Outlet::send`] at once.
-    pub fn most(size: usize) -> usize {
-        (BULK / size.max(1)).clamp(1, SEGMENTS)
+    /// Messages of `size` octets that may be given to [`QuerySender::send`] at once.
+    pub fn max_messages(size: usize) -> usize {
+        (GSO_OCTETS / size.max(1)).clamp(1, GSO_SEGMENTS)
     }
 
     /// Sends the messages of `size` octets that `octets` consists of, in one system call if the way out can cut it up.
-    /// At most [`Outlet::most`]. Returns how many the kernel took, and why it took no more.
+    /// At most [`QuerySender::max_messages`]. Returns how many the kernel took, and why it took no more.
     pub fn send(&mut self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
-        assert!(size > 0 && octets.len().is_multiple_of(size) && octets.len() / size <= Outlet::most(size));
+        assert!(
+            size > 0
+                && octets.len().is_multiple_of(size)
+                && octets.len() / size <= QuerySender::max_messages(size)
+        );
         let count = octets.len() / size;
         if count == 0 {
             return (0, Ok(()));
         }
-        if count > 1 && !self.bulk {
+        if count > 1 && !self.gso {
             return self.send_each(port, octets, size);
         }
         match self.send_one(port, octets, if count > 1 { size } else { 0 }) {
             Ok(()) => (count, Ok(())),
             // EIO: the interface cannot; EINVAL: the kernel cannot, or a message is beyond the path's MTU.
             Err(error) if count > 1 && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
-                self.bulk = false;
+                self.gso = false;
                 self.send_each(port, octets, size)
             }
             Err(error) => (0, Err(error)),
@@ -145,21 +149,21 @@ impl Outlet {
     }
 
     /// Whether an error means that the way out is full for a moment.
-    pub fn is_full(error: &io::Error) -> bool {
+    pub fn is_send_buffer_full(error: &io::Error) -> bool {
         error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
     }
 
-    /// One send, cut into messages of `cut` octets (0: not at all).
-    fn send_one(&self, port: &Port, octets: &[u8], cut: usize) -> io::Result<()> {
-        let mut vector = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
-        let mut controls = Controls::empty();
-        let mut header = self.header(&mut vector);
-        if cut > 0 {
-            controls.cut_into(cut as u16);
+    /// One send, cut into messages of `segment_octets` octets (0: not at all).
+    fn send_one(&self, port: &Port, octets: &[u8], segment_octets: usize) -> io::Result<()> {
+        let mut iovec = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+        let mut controls = ControlMessages::empty();
+        let mut header = self.header(&mut iovec);
+        if segment_octets > 0 {
+            controls.set_segment_size(segment_octets as u16);
             header.msg_control = (&raw mut controls).cast();
             header.msg_controllen = controls.length() as _;
         }
-        // SAFETY: the header points at the name in `self`, at `vector` (which points at `octets`) and at `controls`,
+        // SAFETY: the header points at the name in `self`, at `iovec` (which points at `octets`) and at `controls`,
         // whose words come first (repr(C)); all of them live through the call, which only reads them.
         check(unsafe { libc::sendmsg(port.descriptor(), &header, libc::MSG_DONTWAIT) } as libc::c_int)
             .map(|_| ())
@@ -167,19 +171,18 @@ impl Outlet {
 
     fn send_each(&self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
         let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        let mut vectors = [empty; SEGMENTS];
+        let mut iovecs = [empty; GSO_SEGMENTS];
         // SAFETY: mmsghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
-        let mut headers: [libc::mmsghdr; SEGMENTS] = unsafe { zeroed() };
+        let mut headers: [libc::mmsghdr; GSO_SEGMENTS] = unsafe { zeroed() };
         let mut count = 0;
-        for (message, (vector, header)) in octets.chunks_exact(size).zip(vectors.iter_mut().zip(&mut headers))
-        {
-            *vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: size };
-            header.msg_hdr = self.header(vector);
+        for (message, (iovec, header)) in octets.chunks_exact(size).zip(iovecs.iter_mut().zip(&mut headers)) {
+            *iovec = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: size };
+            header.msg_hdr = self.header(iovec);
             count += 1;
         }
         let mut sent = 0;
         while sent < count {
-            // SAFETY: the headers from `sent` to `count` point at the name in `self` and at `vectors`, which point at
+            // SAFETY: the headers from `sent` to `count` point at the name in `self` and at `iovecs`, which point at
             // `octets`; all of them live through the call, which writes only the headers' lengths.
             let result = check(unsafe {
                 libc::sendmmsg(
@@ -198,12 +201,12 @@ impl Outlet {
         (sent, Ok(()))
     }
 
-    fn header(&self, vector: &mut libc::iovec) -> libc::msghdr {
+    fn header(&self, iovec: &mut libc::iovec) -> libc::msghdr {
         // SAFETY: msghdr consists of integers and raw pointers; all zeros (null, nothing) is a valid value.
         let mut header: libc::msghdr = unsafe { zeroed() };
         header.msg_name = self.server.octets.as_ptr().cast_mut().cast();
         header.msg_namelen = self.server.length;
-        header.msg_iov = vector;
+        header.msg_iov = iovec;
         header.msg_iovlen = 1;
         header
     }
@@ -220,11 +223,11 @@ mod tests {
             let server = UdpSocket::bind(address).unwrap();
             let server_address = server.local_addr().unwrap();
             let port = Port::bind(server_address.ip()).unwrap();
-            for bulk in [true, false] {
-                let mut outlet = Outlet { server: Peer::new(server_address), bulk };
+            for gso in [true, false] {
+                let mut sender = QuerySender { server: Peer::new(server_address), gso };
                 for count in [1u8, 3, 64] {
                     let octets: Vec<u8> = (0..count).flat_map(|number| [number; 48]).collect();
-                    let (sent, outcome) = outlet.send(&port, &octets, 48);
+                    let (sent, outcome) = sender.send(&port, &octets, 48);
                     outcome.unwrap();
                     assert_eq!(sent, usize::from(count));
                     let mut buffer = [0; 512];
@@ -239,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_told() {
+    fn a_send_that_the_kernel_refuses_is_an_error() {
         let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
-        let mut outlet = Outlet::new("127.0.0.1:0".parse().unwrap());
-        let (sent, outcome) = outlet.send(&port, &[0; 96], 48);
+        let mut sender = QuerySender::new("127.0.0.1:0".parse().unwrap());
+        let (sent, outcome) = sender.send(&port, &[0; 96], 48);
         assert_eq!(sent, 0);
         assert!(outcome.is_err());
     }
@@ -250,10 +253,10 @@ mod tests {
     #[test]
     fn a_peer_is_known_by_address_and_port() {
         let peer = |text: &str| Peer::new(text.parse().unwrap());
-        assert!(peer("192.0.2.1:53").is(&peer("192.0.2.1:53")));
-        assert!(!peer("192.0.2.1:53").is(&peer("192.0.2.1:54")));
-        assert!(!peer("192.0.2.1:53").is(&peer("192.0.2.2:53")));
-        assert!(peer("[2001:db8::1]:53").is(&peer("[2001:db8::1]:53")));
-        assert!(!peer("[2001:db8::1]:53").is(&peer("[2001:db8::2]:53")));
+        assert!(peer("192.0.2.1:53").matches(&peer("192.0.2.1:53")));
+        assert!(!peer("192.0.2.1:53").matches(&peer("192.0.2.1:54")));
+        assert!(!peer("192.0.2.1:53").matches(&peer("192.0.2.2:53")));
+        assert!(peer("[2001:db8::1]:53").matches(&peer("[2001:db8::1]:53")));
+        assert!(!peer("[2001:db8::1]:53").matches(&peer("[2001:db8::2]:53")));
     }
 }

@@ -2,7 +2,7 @@
 //! alone cost. A client's question goes upstream with a slot number as its ID; the first reply sends it again, the second
 //! goes back to the client with the client's ID. Everything else of the messages is left as it is.
 
-use crate::limits::{REFLECTOR_LINKS, REFLECTOR_QUESTION, REFLECTOR_SLOTS};
+use crate::limits::{REFLECTOR_LINKS, REFLECTOR_QUESTION_OCTETS, REFLECTOR_SLOTS};
 use engine::{Client, Instant, Link, Machine, Outbox, Transport};
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ const HEADER: usize = 12;
 
 /// What a [`Reflector`] does.
 #[derive(Clone, Copy, Debug)]
-pub struct Reflection {
+pub struct ReflectorOptions {
     /// Where questions go.
     pub upstream: SocketAddr,
     /// How they travel.
@@ -25,15 +25,15 @@ pub struct Reflection {
 struct Slot {
     client: Client,
     /// Replies that are still to come; 0: free.
-    legs: u8,
+    replies_left: u8,
     length: u8,
     id: [u8; 2],
-    question: [u8; REFLECTOR_QUESTION],
+    question: [u8; REFLECTOR_QUESTION_OCTETS],
 }
 
 /// A machine without DNS.
 pub struct Reflector {
-    how: Reflection,
+    options: ReflectorOptions,
     slots: Vec<Slot>,
     next: usize,
     waiting: usize,
@@ -45,12 +45,18 @@ pub struct Reflector {
 
 impl Reflector {
     /// A reflector; its link is opened with the first question.
-    pub fn new(how: Reflection) -> Reflector {
-        let client = Client::udp(how.upstream);
-        let slot = || Slot { client, legs: 0, length: 0, id: [0; 2], question: [0; REFLECTOR_QUESTION] };
+    pub fn new(options: ReflectorOptions) -> Reflector {
+        let client = Client::udp(options.upstream);
+        let slot = || Slot {
+            client,
+            replies_left: 0,
+            length: 0,
+            id: [0; 2],
+            question: [0; REFLECTOR_QUESTION_OCTETS],
+        };
         Reflector {
-            how,
-            slots: (0..how.slots.clamp(1, REFLECTOR_SLOTS)).map(|_| slot()).collect(),
+            options,
+            slots: (0..options.slots.clamp(1, REFLECTOR_SLOTS)).map(|_| slot()).collect(),
             next: 0,
             waiting: 0,
             link: Link { slot: 0, generation: 0 },
@@ -67,7 +73,7 @@ impl Reflector {
 
     /// The link to ask over, opened anew when it is time.
     fn link(&mut self, now: Instant, out: &mut impl Outbox) -> Link {
-        let due = self.how.rotate != 0 && self.asked >= self.how.rotate;
+        let due = self.options.rotate != 0 && self.asked >= self.options.rotate;
         if due || !self.open {
             if due {
                 self.link.slot = (self.link.slot + 1) % REFLECTOR_LINKS;
@@ -76,7 +82,7 @@ impl Reflector {
             }
             // Any port will do for a benchmark: the datapath takes another one when this is in use.
             let port = 1024 + (now.0 ^ now.0 >> 20) as u16 % 64_512;
-            self.open = out.open(self.link, self.how.upstream, self.how.transport, port);
+            self.open = out.open(self.link, self.options.upstream, self.options.transport, port);
         }
         self.asked += 1;
         self.link
@@ -96,15 +102,15 @@ impl Reflector {
 
 impl Machine for Reflector {
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        if message.len() < HEADER || message.len() > REFLECTOR_QUESTION {
+        if message.len() < HEADER || message.len() > REFLECTOR_QUESTION_OCTETS {
             return;
         }
         let number = self.next;
         self.next = (number + 1) % self.slots.len();
         let slot = &mut self.slots[number];
-        self.waiting += usize::from(slot.legs == 0);
+        self.waiting += usize::from(slot.replies_left == 0);
         slot.client = *from;
-        slot.legs = 2;
+        slot.replies_left = 2;
         slot.length = message.len() as u8;
         slot.id = [message[0], message[1]];
         slot.question[..message.len()].copy_from_slice(message);
@@ -115,10 +121,10 @@ impl Machine for Reflector {
         let Some(id) = message.first_chunk().filter(|_| message.len() >= HEADER) else { return };
         let number = usize::from(u16::from_be_bytes(*id));
         let Some(slot) = self.slots.get_mut(number) else { return };
-        match slot.legs {
+        match slot.replies_left {
             0 => {}
             1 => {
-                slot.legs = 0;
+                slot.replies_left = 0;
                 self.waiting -= 1;
                 let id = slot.id;
                 let taken = out.answer(&slot.client, message.len(), |frame| {
@@ -129,7 +135,7 @@ impl Machine for Reflector {
                 self.answered += u64::from(taken);
             }
             _ => {
-                slot.legs -= 1;
+                slot.replies_left -= 1;
                 self.ask(now, number, out);
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::laboratory::query_sender::{Peer, Port};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
-use crate::socket::pinned_array::{Fixed, empty_header, empty_vector};
+use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
 use crate::socket::syscalls::check;
 use std::mem::{offset_of, size_of};
 use std::net::SocketAddr;
@@ -11,22 +11,26 @@ use std::net::SocketAddr;
 /// Room for the one control message that may come: UDP_GRO, an int that says where the datagram is to be cut.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Cut {
+struct GroControl {
     header: libc::cmsghdr,
     octets: libc::c_int,
     padding: libc::c_int,
 }
 
-impl Cut {
-    fn empty() -> Cut {
-        Cut { header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 }, octets: 0, padding: 0 }
+impl GroControl {
+    fn empty() -> GroControl {
+        GroControl {
+            header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 },
+            octets: 0,
+            padding: 0,
+        }
     }
 
     /// Octets of each message of a large datagram.
     fn get(&self) -> Option<usize> {
         let is = self.header.cmsg_level == libc::SOL_UDP
             && self.header.cmsg_type == libc::UDP_GRO
-            && self.header.cmsg_len >= offset_of!(Cut, padding) as _;
+            && self.header.cmsg_len >= offset_of!(GroControl, padding) as _;
         usize::try_from(self.octets).ok().filter(|octets| is && *octets > 0)
     }
 }
@@ -41,53 +45,53 @@ pub struct Arrival<'a> {
 }
 
 /// The arrays for one receive.
-pub struct Inlet {
+pub struct ReplyReceiver {
     server: Peer,
-    octets: Fixed<u8>,
-    names: Fixed<Peer>,
-    cuts: Fixed<Cut>,
+    octets: PinnedArray<u8>,
+    addresses: PinnedArray<Peer>,
+    gro_controls: PinnedArray<GroControl>,
     /// Keeps what the headers point at.
-    _vectors: Fixed<libc::iovec>,
-    headers: Fixed<libc::mmsghdr>,
+    _iovecs: PinnedArray<libc::iovec>,
+    headers: PinnedArray<libc::mmsghdr>,
     /// Headers that the last receive filled.
     filled: usize,
 }
 
-impl Inlet {
+impl ReplyReceiver {
     /// An inlet for replies of `server`.
-    pub fn new(server: SocketAddr) -> Inlet {
-        let octets = Fixed::new(0u8, TESTER_STRIDE * TESTER_BATCH);
-        let names = Fixed::new(Peer::empty(), TESTER_BATCH);
-        let cuts = Fixed::new(Cut::empty(), TESTER_BATCH);
-        let mut vectors = Fixed::new(empty_vector(), TESTER_BATCH);
-        let mut headers = Fixed::new(empty_header(), TESTER_BATCH);
+    pub fn new(server: SocketAddr) -> ReplyReceiver {
+        let octets = PinnedArray::new(0u8, TESTER_STRIDE * TESTER_BATCH);
+        let addresses = PinnedArray::new(Peer::empty(), TESTER_BATCH);
+        let gro_controls = PinnedArray::new(GroControl::empty(), TESTER_BATCH);
+        let mut iovecs = PinnedArray::new(empty_iovec(), TESTER_BATCH);
+        let mut headers = PinnedArray::new(empty_header(), TESTER_BATCH);
         for slot in 0..TESTER_BATCH {
-            *vectors.get_mut(slot) =
+            *iovecs.get_mut(slot) =
                 libc::iovec { iov_base: octets.at(slot * TESTER_STRIDE).cast(), iov_len: TESTER_STRIDE };
             let header = &mut headers.get_mut(slot).msg_hdr;
-            header.msg_iov = vectors.at(slot);
+            header.msg_iov = iovecs.at(slot);
             header.msg_iovlen = 1;
             // The octets of an address come first in a Peer (repr(C)).
-            header.msg_name = names.at(slot).cast();
-            header.msg_control = cuts.at(slot).cast();
+            header.msg_name = addresses.at(slot).cast();
+            header.msg_control = gro_controls.at(slot).cast();
         }
-        let mut inlet = Inlet {
+        let mut receiver = ReplyReceiver {
             server: Peer::new(server),
             octets,
-            names,
-            cuts,
-            _vectors: vectors,
+            addresses,
+            gro_controls,
+            _iovecs: iovecs,
             headers,
             filled: TESTER_BATCH,
         };
-        inlet.reset();
-        inlet
+        receiver.reset();
+        receiver
     }
 
     /// Takes what waits at a port, as much as one call brings; returns whether that was all there was room for.
     pub fn receive(&mut self, port: &Port) -> bool {
         self.reset();
-        // SAFETY: the headers were made by `Inlet::new`; what they point at lives as long as they and is touched by
+        // SAFETY: the headers were made by `ReplyReceiver::new`; what they point at lives as long as they and is touched by
         // nobody else during the call, since `&mut self` is exclusive. Names and controls have the room that is said.
         let result = check(unsafe {
             libc::recvmmsg(
@@ -110,9 +114,9 @@ impl Inlet {
         for slot in 0..self.filled {
             let length = (self.headers.get(slot).msg_len as usize).min(TESTER_STRIDE);
             let octets = self.octets.range(slot * TESTER_STRIDE, length);
-            let from_server = self.server.is(self.names.get(slot));
-            let told = self.headers.get(slot).msg_hdr.msg_controllen != 0;
-            match self.cuts.get(slot).get().filter(|size| told && *size < length) {
+            let from_server = self.server.matches(self.addresses.get(slot));
+            let has_control = self.headers.get(slot).msg_hdr.msg_controllen != 0;
+            match self.gro_controls.get(slot).get().filter(|size| has_control && *size < length) {
                 None => {
                     take(Arrival { message: octets, from_server });
                     count += 1;
@@ -133,7 +137,7 @@ impl Inlet {
         for slot in 0..self.filled {
             let header = &mut self.headers.get_mut(slot).msg_hdr;
             header.msg_namelen = Peer::SIZE as libc::socklen_t;
-            header.msg_controllen = size_of::<Cut>() as _;
+            header.msg_controllen = size_of::<GroControl>() as _;
         }
         self.filled = 0;
     }
@@ -142,16 +146,16 @@ impl Inlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::laboratory::query_sender::Outlet;
+    use crate::laboratory::query_sender::QuerySender;
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
     /// Receives until so many messages have come; a test that waits for more than were sent ends by its panic.
-    fn take(inlet: &mut Inlet, port: &Port, expected: usize) -> Vec<(Vec<u8>, bool)> {
+    fn take(receiver: &mut ReplyReceiver, port: &Port, expected: usize) -> Vec<(Vec<u8>, bool)> {
         let mut all = Vec::new();
         for _ in 0..10_000 {
-            inlet.receive(port);
-            inlet.visit(|arrival| all.push((arrival.message.to_vec(), arrival.from_server)));
+            receiver.receive(port);
+            receiver.visit(|arrival| all.push((arrival.message.to_vec(), arrival.from_server)));
             if all.len() >= expected {
                 return all;
             }
@@ -165,13 +169,13 @@ mod tests {
         for address in ["127.0.0.1", "::1"] {
             let source: std::net::IpAddr = address.parse().unwrap();
             let (port, server) = (Port::bind(source).unwrap(), Port::bind(source).unwrap());
-            let mut inlet = Inlet::new(server.address().unwrap());
-            let mut outlet = Outlet::new(port.address().unwrap());
+            let mut receiver = ReplyReceiver::new(server.address().unwrap());
+            let mut sender = QuerySender::new(port.address().unwrap());
             for count in [1u8, 2, 63] {
                 let octets: Vec<u8> = (0..count).flat_map(|number| [number; 76]).collect();
-                assert_eq!(outlet.send(&server, &octets, 76).0, usize::from(count));
+                assert_eq!(sender.send(&server, &octets, 76).0, usize::from(count));
                 let expected: Vec<_> = (0..count).map(|number| (vec![number; 76], true)).collect();
-                assert_eq!(take(&mut inlet, &port, expected.len()), expected);
+                assert_eq!(take(&mut receiver, &port, expected.len()), expected);
             }
         }
     }
@@ -181,12 +185,12 @@ mod tests {
         let port = Port::bind("127.0.0.1".parse().unwrap()).unwrap();
         let (server, stranger) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
-        let mut inlet = Inlet::new(server.local_addr().unwrap());
+        let mut receiver = ReplyReceiver::new(server.local_addr().unwrap());
         stranger.send_to(b"x", port.address().unwrap()).unwrap();
         server.send_to(b"y", port.address().unwrap()).unwrap();
-        assert_eq!(take(&mut inlet, &port, 2), [(b"x".to_vec(), false), (b"y".to_vec(), true)]);
-        assert!(!inlet.receive(&port));
-        assert_eq!(inlet.visit(|_| ()), 0);
+        assert_eq!(take(&mut receiver, &port, 2), [(b"x".to_vec(), false), (b"y".to_vec(), true)]);
+        assert!(!receiver.receive(&port));
+        assert_eq!(receiver.visit(|_| ()), 0);
     }
 
     #[test]
@@ -195,7 +199,7 @@ mod tests {
             let server = UdpSocket::bind(address).unwrap();
             let port = Port::bind(server.local_addr().unwrap().ip()).unwrap();
             let to = port.address().unwrap();
-            let mut inlet = Inlet::new(server.local_addr().unwrap());
+            let mut receiver = ReplyReceiver::new(server.local_addr().unwrap());
             // 65,535 octets less the headers of IPv4 and UDP.
             let largest = vec![7; 65_507];
             let mut expected = vec![(Vec::new(), true), (largest.clone(), true), (b"x".to_vec(), true)];
@@ -204,7 +208,7 @@ mod tests {
                 server.send_to(b"", to).unwrap();
                 server.send_to(&largest, to).unwrap();
                 server.send_to(b"x", to).unwrap();
-                assert_eq!(take(&mut inlet, &port, expected.len()), expected);
+                assert_eq!(take(&mut receiver, &port, expected.len()), expected);
                 crate::socket::syscalls::set_option(
                     server.as_raw_fd(),
                     libc::SOL_UDP,
@@ -214,13 +218,13 @@ mod tests {
                 .unwrap();
                 server.send_to(&[9; 1700], to).unwrap();
                 let cut = [500, 500, 500, 200].map(|length| (vec![9; length], true));
-                assert_eq!(take(&mut inlet, &port, cut.len()), cut);
+                assert_eq!(take(&mut receiver, &port, cut.len()), cut);
                 crate::socket::syscalls::set_option(server.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0)
                     .unwrap();
             }
             expected.clear();
-            inlet.receive(&port);
-            inlet.visit(|arrival| expected.push((arrival.message.to_vec(), arrival.from_server)));
+            receiver.receive(&port);
+            receiver.visit(|arrival| expected.push((arrival.message.to_vec(), arrival.from_server)));
             assert_eq!(expected, []);
         }
     }

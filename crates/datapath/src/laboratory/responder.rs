@@ -11,9 +11,9 @@
 use crate::counters::{Counter, Counters};
 use crate::limits::{RESPONDER_ANSWERS, RESPONDER_BUFFER, RESPONDER_RECEIVES, RESPONDER_SLOTS};
 use crate::listen::listener::UdpListener;
-use crate::listen::response_queue::Answers;
-use crate::socket::receive_batch::Inbound;
-use crate::socket::send_batch::kernel_cuts;
+use crate::listen::response_queue::ResponseQueue;
+use crate::socket::receive_batch::ReceiveBatch;
+use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{readable, receive_drops, set_option, wait_readable};
 use engine::{Client, Span};
 use std::net::SocketAddr;
@@ -24,12 +24,12 @@ use std::sync::Arc;
 pub struct Responder {
     listeners: Vec<UdpListener>,
     /// The answers of each listener.
-    answers: Vec<Answers>,
-    inbound: Inbound,
+    answers: Vec<ResponseQueue>,
+    batch: ReceiveBatch,
     /// What a wait waits for, in the order of the listeners.
-    polled: Vec<libc::pollfd>,
+    pollfds: Vec<libc::pollfd>,
     /// Drops of each listener that are already counted.
-    drops: Vec<u32>,
+    counted_drops: Vec<u32>,
     counters: Arc<Counters>,
     size: usize,
 }
@@ -38,20 +38,26 @@ impl Responder {
     /// A responder for listeners, of which a group ([`UdpListener::bind_group`]) gives one to each responder. Answers have
     /// up to `size` octets.
     pub fn new(listeners: Vec<UdpListener>, size: usize) -> Responder {
-        let bulk = kernel_cuts();
+        let gso = kernel_supports_gso();
         for listener in &listeners {
             // A kernel that does not know it hands over every datagram by itself.
             let _ = set_option(listener.socket().as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         }
         let raw = |listener: &UdpListener| listener.socket().as_raw_fd();
         let answers = |listener: &UdpListener| {
-            Answers::with_capacity(raw(listener), listener.address().is_ipv6(), size, bulk, RESPONDER_ANSWERS)
+            ResponseQueue::with_capacity(
+                raw(listener),
+                listener.address().is_ipv6(),
+                size,
+                gso,
+                RESPONDER_ANSWERS,
+            )
         };
         Responder {
             answers: listeners.iter().map(answers).collect(),
-            inbound: Inbound::with_slots(RESPONDER_BUFFER, RESPONDER_SLOTS),
-            polled: listeners.iter().map(|listener| readable(raw(listener))).collect(),
-            drops: vec![0; listeners.len()],
+            batch: ReceiveBatch::with_slots(RESPONDER_BUFFER, RESPONDER_SLOTS),
+            pollfds: listeners.iter().map(|listener| readable(raw(listener))).collect(),
+            counted_drops: vec![0; listeners.len()],
             counters: Arc::default(),
             listeners,
             size,
@@ -95,7 +101,7 @@ impl Responder {
 
     /// Waits until something has come, for `span` at most; what may be there already ends the wait at once.
     pub fn wait(&mut self, span: Span) {
-        wait_readable(&mut self.polled, span);
+        wait_readable(&mut self.pollfds, span);
     }
 
     /// Queues an answer that was not ready when its question came. It leaves with the next [`Responder::flush`] or turn.
@@ -118,7 +124,7 @@ impl Responder {
     /// Looks up how many datagrams the kernel dropped because a listener's queue was full. A system call per listener, so
     /// not for every turn.
     pub fn count_drops(&mut self) {
-        for (listener, counted) in self.listeners.iter().zip(&mut self.drops) {
+        for (listener, counted) in self.listeners.iter().zip(&mut self.counted_drops) {
             let drops = receive_drops(listener.socket().as_raw_fd());
             let new = drops.wrapping_sub(std::mem::replace(counted, drops));
             self.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
@@ -133,14 +139,13 @@ impl Responder {
     ) -> (bool, usize) {
         let listener = &self.listeners[number];
         let ipv6 = listener.address().is_ipv6();
-        let Ok(slots) = self.inbound.receive_clients(listener.socket().as_raw_fd()) else {
+        let Ok(slots) = self.batch.receive_from_clients(listener.socket().as_raw_fd()) else {
             return (false, 0);
         };
         let (answers, counters) = (&mut self.answers[number], &*self.counters);
         let (mut messages, mut octets) = (0, 0);
         for slot in 0..slots {
-            let Some((client, together, size)) = self.inbound.client_messages(slot, ipv6, number as u16)
-            else {
+            let Some((client, together, size)) = self.batch.client_messages(slot, ipv6, number as u16) else {
                 counters.add(Counter::Truncated, 1);
                 continue;
             };

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 /// Far longer than anything here takes.
-const PATIENCE: Span = Span::from_secs(30);
+const TEST_TIMEOUT: Span = Span::from_secs(30);
 
 fn responder(address: &str) -> (Responder, SocketAddr) {
     let group = UdpListener::bind_group(address.parse().unwrap(), 1).unwrap();
@@ -24,7 +24,7 @@ fn client(address: &str, server: SocketAddr) -> UdpSocket {
 fn serve(responder: &mut Responder, count: usize, answer: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     while seen.len() < count {
-        responder.wait(PATIENCE);
+        responder.wait(TEST_TIMEOUT);
         let handled = responder.turn(|_, message, frame| {
             seen.push(message.to_vec());
             let answer = answer(message);
@@ -136,7 +136,7 @@ fn an_answer_may_come_later() {
     let client = client("[::1]:0", at);
     client.send(b"one").unwrap();
     let mut waiting = None;
-    responder.wait(PATIENCE);
+    responder.wait(TEST_TIMEOUT);
     assert_eq!(
         responder.turn(|from, _, _| {
             waiting = Some(*from);
@@ -158,7 +158,7 @@ fn an_answer_may_come_later() {
 }
 
 #[test]
-fn what_does_not_fit_the_queue_of_the_socket_is_counted() {
+fn datagrams_that_do_not_fit_the_queue_of_the_socket_are_counted() {
     let (mut responder, at) = responder("127.0.0.1:0");
     let socket = responder.descriptors().next().unwrap().as_raw_fd();
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 4096).unwrap();
@@ -186,6 +186,6 @@ fn a_wait_ends_with_its_time_or_with_a_message() {
     responder.wait(Span(3_000_000));
     assert!(crate::now() - before >= Span(3_000_000));
     client("127.0.0.1:0", at).send(b"x").unwrap();
-    responder.wait(PATIENCE);
+    responder.wait(TEST_TIMEOUT);
     assert_eq!(responder.turn(|_, _, _| 0), 1);
 }

@@ -2,7 +2,7 @@
 //! have used.
 
 use crate::laboratory::query_sender::Port;
-use crate::socket::syscalls::{Poll, check};
+use crate::socket::syscalls::{Epoll, check};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -21,7 +21,7 @@ pub enum Ready {
 const OTHER: u64 = u64::MAX;
 
 /// Waits for messages at ports, for other descriptors, or until some time has passed.
-pub struct Waiter(Poll);
+pub struct Waiter(Epoll);
 
 impl Waiter {
     /// A waiter for ports, which are told by their index, and for other descriptors. A descriptor that is closed is
@@ -31,7 +31,7 @@ impl Waiter {
         others: &[BorrowedFd<'_>],
     ) -> io::Result<Waiter> {
         let mut count = others.len();
-        let poll = Poll::new(crate::limits::TESTER_EVENTS)?;
+        let poll = Epoll::new(crate::limits::TESTER_EVENTS)?;
         let registry = poll.registry()?;
         for (index, port) in ports.into_iter().enumerate() {
             registry.add(port.descriptor(), libc::EPOLLIN, index as u64)?;

@@ -15,12 +15,12 @@ struct Sender {
 }
 
 struct World {
-    gate: Gate,
+    shedding: FairShedding,
     senders: Vec<Sender>,
     /// Senders of the datagrams that wait.
     queue: std::collections::VecDeque<usize>,
     drops: u32,
-    installed: Vec<Gated>,
+    installed: Vec<ShedNetwork>,
     random: u64,
     milliseconds: u64,
     /// Datagrams that the worker reads in each millisecond, and whether it runs in this one.
@@ -35,7 +35,7 @@ impl World {
         let sender =
             |(number, &per_ms)| Sender { network: 100 + number as u64, per_ms, owed: 0.0, sent: 0, read: 0 };
         World {
-            gate: Gate::new(),
+            shedding: FairShedding::new(),
             senders: senders.iter().enumerate().map(sender).collect(),
             queue: Default::default(),
             drops: 0,
@@ -81,10 +81,10 @@ impl World {
         }
         for number in arriving {
             let network = self.senders[number].network;
-            let part =
-                self.installed.iter().find(|gated| gated.network == network).map_or(1.0, |gated| gated.part);
-            let is_full = self.queue.len() as f64 * QUEUED_OCTETS > f64::from(SIZE);
-            if is_full || self.chance() >= part {
+            let share =
+                self.installed.iter().find(|shed| shed.network == network).map_or(1.0, |shed| shed.share);
+            let is_full = self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS > f64::from(SIZE);
+            if is_full || self.chance() >= share {
                 self.drops += 1;
             } else {
                 self.queue.push_back(number);
@@ -99,23 +99,23 @@ impl World {
         while left > 0 && !self.queue.is_empty() {
             let batch = left.min(crate::limits::BATCH).min(self.queue.len());
             for number in self.queue.drain(..batch) {
-                self.gate.saw(self.senders[number].network);
+                self.shedding.record(self.senders[number].network);
                 self.senders[number].read += 1;
             }
             left -= batch;
             done += batch as u64;
             let now = start + Span(done * 1_000_000 / self.reads as u64);
             if self.queue.is_empty() {
-                self.gate.keeps_up();
+                self.shedding.on_queue_emptied();
             }
-            if (batch == crate::limits::BATCH || self.gate.is_closed()) && self.gate.is_due(now) {
+            if (batch == crate::limits::BATCH || self.shedding.is_active()) && self.shedding.is_due(now) {
                 let queue = ReceiveQueue {
-                    used: (self.queue.len() as f64 * QUEUED_OCTETS) as u32,
+                    used: (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32,
                     size: SIZE,
                     drops: self.drops,
                 };
-                if let Some(gated) = self.gate.look(now, queue) {
-                    self.installed = gated.to_vec();
+                if let Some(shed) = self.shedding.update(now, queue) {
+                    self.installed = shed.to_vec();
                     self.changes += 1;
                 }
             }
@@ -182,7 +182,7 @@ fn a_worker_that_runs_a_fifth_of_the_time_is_as_fair() {
 }
 
 #[test]
-fn who_asks_for_less_than_an_equal_share_gets_it_all() {
+fn a_network_that_asks_for_less_than_an_equal_share_gets_it_all() {
     // 100 are possible: 1 and 20 pass, and two who want more get 39.5 each.
     let mut world = World::new(100, &[1.0, 20.0, 60.0, 400.0]);
     world.run(1_000);
@@ -199,11 +199,11 @@ fn who_asks_for_less_than_an_equal_share_gets_it_all() {
 fn the_gate_opens_when_the_flood_ends() {
     let mut world = World::new(100, &[10.0, 1_000.0]);
     world.run(1_000);
-    assert!(world.gate.is_closed() && world.installed.iter().all(|gated| gated.network == 101));
+    assert!(world.shedding.is_active() && world.installed.iter().all(|shed| shed.network == 101));
     // The same network goes on as others do.
     world.senders[1].per_ms = 10.0;
     world.run(400);
-    assert!(!world.gate.is_closed() && world.installed.is_empty());
+    assert!(!world.shedding.is_active() && world.installed.is_empty());
     world.count_anew();
     world.run(1_000);
     assert!(world.kept(1) > 0.99, "{}", world.kept(1));
@@ -230,7 +230,7 @@ fn where_nobody_sends_much_nobody_is_gated() {
 fn as_many_networks_as_the_filter_holds_are_gated_at_a_time() {
     let mut world = World::new(100, &[[1.0].as_slice(), &[60.0; 25]].concat());
     world.run(2_000);
-    assert!(world.installed.len() <= GATED && !world.installed.is_empty());
+    assert!(world.installed.len() <= SHED_NETWORKS && !world.installed.is_empty());
 }
 
 /// Whether the worker runs in a millisecond, the part of the time in which it does, and what others keep at least.
@@ -244,9 +244,9 @@ fn a_worker_that_is_held_up_again_and_again_is_still_put_to_use() {
         // Others have the core most of the time, without any order; the gate opens and closes again.
         (|millisecond| (millisecond / 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0, 0.25, 0.97),
     ];
-    for (number, (runs, share, kept)) in patterns.into_iter().enumerate() {
+    for (number, (runs, run_share, kept)) in patterns.into_iter().enumerate() {
         for times in [1.5, 2.0, 5.0, 10.0] {
-            let mut world = World::new(100, &[vec![0.01; 20], vec![times * 100.0 * share]].concat());
+            let mut world = World::new(100, &[vec![0.01; 20], vec![times * 100.0 * run_share]].concat());
             world.runs = runs;
             world.run(10_000);
             let able = (0..10_000).filter(|&millisecond| runs(millisecond)).count() as f64 * 100.0;

@@ -2,7 +2,7 @@
 //! workers, which is what the steering program counts on.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
-use crate::socket::syscalls::{ignore_path_mtu, receive_buffer, set_option};
+use crate::socket::syscalls::{ignore_path_mtu, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -55,7 +55,7 @@ impl UdpListener {
             set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1).map_err(failed("IP_PKTINFO"))?;
         }
         ignore_path_mtu(raw, address.is_ipv6());
-        receive_buffer(raw, RECEIVE_BUFFER, true);
+        set_receive_buffer(raw, RECEIVE_BUFFER, true);
         // A smaller send buffer is no error: what does not fit is dropped and counted.
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         if reuseport {
@@ -93,9 +93,9 @@ pub enum BindError {
     /// Ports below 1024 need root or CAP_NET_BIND_SERVICE.
     Permission(SocketAddr),
     /// No interface of this machine has the address: add it, or correct the configuration.
-    NotHere(SocketAddr),
+    NoSuchAddress(SocketAddr),
     /// The system has no IPv6 (or no IPv4): leave the address out.
-    NoFamily(SocketAddr),
+    NoSuchFamily(SocketAddr),
     /// Something else; the step that failed is named.
     Failed {
         /// The address that was to be bound.
@@ -112,8 +112,8 @@ impl BindError {
         match error.raw_os_error() {
             Some(libc::EADDRINUSE) => BindError::InUse(address),
             Some(libc::EACCES | libc::EPERM) => BindError::Permission(address),
-            Some(libc::EADDRNOTAVAIL) => BindError::NotHere(address),
-            Some(libc::EAFNOSUPPORT) => BindError::NoFamily(address),
+            Some(libc::EADDRNOTAVAIL) => BindError::NoSuchAddress(address),
+            Some(libc::EAFNOSUPPORT) => BindError::NoSuchFamily(address),
             _ => BindError::Failed { address, step, error },
         }
     }
@@ -123,8 +123,8 @@ impl BindError {
         match self {
             BindError::InUse(address)
             | BindError::Permission(address)
-            | BindError::NotHere(address)
-            | BindError::NoFamily(address)
+            | BindError::NoSuchAddress(address)
+            | BindError::NoSuchFamily(address)
             | BindError::Failed { address, .. } => *address,
         }
     }
@@ -145,7 +145,7 @@ impl fmt::Display for BindError {
             BindError::Permission(_) => {
                 f.write_str("permission denied; run as another user or lift the restriction")
             }
-            BindError::NotHere(address) => {
+            BindError::NoSuchAddress(address) => {
                 let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
                 write!(
                     f,
@@ -153,7 +153,7 @@ impl fmt::Display for BindError {
                     address.port()
                 )
             }
-            BindError::NoFamily(address) => {
+            BindError::NoSuchFamily(address) => {
                 let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
                 write!(f, "this system has no {family}; enable it, or leave the address out")
             }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn an_address_of_another_machine_is_an_error_with_a_remedy() {
         let error = UdpListener::bind("192.0.2.77:0".parse().unwrap(), false).unwrap_err();
-        assert!(matches!(error, BindError::NotHere(_)));
+        assert!(matches!(error, BindError::NoSuchAddress(_)));
         assert!(error.to_string().contains("0.0.0.0:0"));
     }
 

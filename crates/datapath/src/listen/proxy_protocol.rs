@@ -1,6 +1,6 @@
 //! The header by which a proxy says for whom it speaks: the PROXY protocol, version 2, as HAProxy defines it ("The PROXY
 //! protocol", section 2.2; version 1, which is text, is not read). It stands before the message in each datagram, and
-//! once at the beginning of a connection. Whoever may send one is a question of the configuration ([`Trusted`]): anyone
+//! once at the beginning of a connection. Whoever may send one is a question of the configuration ([`TrustedProxies`]): anyone
 //! could write any address into it.
 
 use crate::limits::PROXY_HEADER;
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub(crate) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Octets before the addresses: the signature, version and command, family and protocol, and the length of the rest.
-pub(crate) const FIXED: usize = 16;
+pub(crate) const FIXED_OCTETS: usize = 16;
 
 /// Octets of two IPv4 addresses with their ports.
 const IPV4: usize = 2 * 4 + 2 * 2;
@@ -26,12 +26,12 @@ const UNIX: usize = 2 * 108;
 
 /// The proxies whose header is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trusted(Networks);
+pub struct TrustedProxies(Networks);
 
-impl Trusted {
+impl TrustedProxies {
     /// The proxies in these networks.
-    pub fn new(networks: Networks) -> Trusted {
-        Trusted(networks)
+    pub fn new(networks: Networks) -> TrustedProxies {
+        TrustedProxies(networks)
     }
 
     /// Whether there are any.
@@ -42,7 +42,7 @@ impl Trusted {
 
     /// Whether this sender must say for whom it speaks.
     #[inline]
-    pub fn speaks_for_others(&self, sender: &Client) -> bool {
+    pub fn includes(&self, sender: &Client) -> bool {
         !self.is_empty() && self.0.contains(sender.address)
     }
 }
@@ -86,11 +86,11 @@ impl Header {
         if octets[..begun] != SIGNATURE[..begun] {
             return Err(Error::Missing);
         }
-        let Some(&[.., command, family, high, low]) = octets.first_chunk::<FIXED>() else {
-            return Err(Error::Incomplete(FIXED));
+        let Some(&[.., command, family, high, low]) = octets.first_chunk::<FIXED_OCTETS>() else {
+            return Err(Error::Incomplete(FIXED_OCTETS));
         };
         let rest = usize::from(u16::from_be_bytes([high, low]));
-        let length = FIXED + rest;
+        let length = FIXED_OCTETS + rest;
         if length > PROXY_HEADER {
             return Err(Error::Malformed);
         }
@@ -107,7 +107,7 @@ impl Header {
         if rest < addresses {
             return Err(Error::Malformed);
         }
-        let Some(block) = octets.get(FIXED..length) else { return Err(Error::Incomplete(length)) };
+        let Some(block) = octets.get(FIXED_OCTETS..length) else { return Err(Error::Incomplete(length)) };
         let port = |at: usize| block.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
         // What follows the addresses (type, length, value) is skipped: nothing in it is needed.
         let source = match (addresses, block.first_chunk::<4>(), block.first_chunk::<16>()) {
@@ -135,7 +135,7 @@ impl Header {
 
 /// The client that a proxy's datagram is from, and the message in it.
 #[inline]
-pub fn open<'d>(proxy: &Client, datagram: &'d [u8]) -> Result<(Client, &'d [u8]), Error> {
+pub fn strip_header<'d>(proxy: &Client, datagram: &'d [u8]) -> Result<(Client, &'d [u8]), Error> {
     let header = Header::read(datagram)?;
     Ok((header.client(proxy), &datagram[header.length..]))
 }
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_addresses_is_skipped_up_to_a_bound() {
-        for more in [1, 3, 200, PROXY_HEADER - FIXED - IPV4] {
+    fn octets_after_the_addresses_are_skipped_up_to_a_bound() {
+        for more in [1, 3, 200, PROXY_HEADER - FIXED_OCTETS - IPV4] {
             let octets = header(0x21, 0x12, &[FOUR, &vec![0xff; more]].concat());
             let expected = Header { source: source("::ffff:198.51.100.9"), length: octets.len() };
             assert_eq!(Header::read(&octets), Ok(expected));
         }
-        let octets = header(0x21, 0x12, &[FOUR, &vec![0; PROXY_HEADER - FIXED - IPV4 + 1]].concat());
+        let octets = header(0x21, 0x12, &[FOUR, &vec![0; PROXY_HEADER - FIXED_OCTETS - IPV4 + 1]].concat());
         assert_eq!(Header::read(&octets), Err(Error::Malformed));
     }
 
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(Header::read(&octets), Ok(Header { source: None, length: octets.len() }));
         }
         let unix = header(0x21, 0x32, &[b'/'; UNIX]);
-        assert_eq!(Header::read(&unix), Ok(Header { source: None, length: FIXED + UNIX }));
+        assert_eq!(Header::read(&unix), Ok(Header { source: None, length: FIXED_OCTETS + UNIX }));
     }
 
     #[test]
@@ -232,14 +232,14 @@ mod tests {
         for (family, rest) in [(0x12, FOUR.to_vec()), (0x21, six()), (0x21, [six(), vec![1; 40]].concat())] {
             let whole = header(0x21, family, &rest);
             for cut in 0..whole.len() {
-                let needed = if cut < FIXED { FIXED } else { whole.len() };
+                let needed = if cut < FIXED_OCTETS { FIXED_OCTETS } else { whole.len() };
                 assert_eq!(Header::read(&whole[..cut]), Err(Error::Incomplete(needed)), "{cut}");
             }
         }
     }
 
     #[test]
-    fn what_begins_with_something_else_has_no_header() {
+    fn octets_that_begin_with_something_else_have_no_header() {
         let whole = header(0x21, 0x12, FOUR);
         for place in 0..SIGNATURE.len() {
             let mut other = whole.clone();
@@ -270,7 +270,7 @@ mod tests {
             }
             octets.truncate(random() as usize % (octets.len() + 1));
             if let Ok(read) = Header::read(&octets) {
-                assert!((FIXED..=octets.len()).contains(&read.length));
+                assert!((FIXED_OCTETS..=octets.len()).contains(&read.length));
                 found += 1;
             }
         }

@@ -3,64 +3,64 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
-use crate::socket::address::{Controls, Name};
-use crate::socket::pinned_array::{Fixed, LINE, stride};
-use crate::socket::send_batch::{Envelope, Ledger, Outgoing};
+use crate::socket::address::{ControlMessages, Sockaddr};
+use crate::socket::pinned_array::{CACHE_LINE, PinnedArray, stride};
+use crate::socket::send_batch::{Destination, SendBatch, SendCounters};
 use engine::Client;
 use std::os::fd::RawFd;
 
-const LEDGER: Ledger = Ledger {
+const SEND_COUNTERS: SendCounters = SendCounters {
     packets: Counter::ClientPacketsOut,
     octets: Counter::ClientOctetsOut,
-    full: Counter::SendBufferFull,
+    no_room: Counter::SendBufferFull,
     failed: Counter::SendFailed,
 };
 
 /// A queue of answers.
-pub(crate) struct Answers {
+pub(crate) struct ResponseQueue {
     socket: RawFd,
     ipv6: bool,
     stride: usize,
     /// Messages, one behind the other, so that short ones touch little memory.
-    octets: Fixed<u8>,
+    octets: PinnedArray<u8>,
     /// Where the next message begins.
     next: usize,
     clients: Vec<Client>,
     starts: Vec<u32>,
     lengths: Vec<u16>,
     /// Sort keys of what is queued; the lowest octet is the slot.
-    keys: Vec<u64>,
-    outgoing: Outgoing,
+    sort_keys: Vec<u64>,
+    batch: SendBatch,
 }
 
-impl Answers {
-    /// [`BATCH`] answers of up to `size` octets, which leave through `socket`. `bulk`: the kernel cuts up large sends.
-    pub(crate) fn new(socket: RawFd, ipv6: bool, size: usize, bulk: bool) -> Answers {
-        Answers::with_capacity(socket, ipv6, size, bulk, BATCH)
+impl ResponseQueue {
+    /// [`BATCH`] answers of up to `size` octets, which leave through `socket`. `gso`: the kernel cuts up large sends.
+    pub(crate) fn new(socket: RawFd, ipv6: bool, size: usize, gso: bool) -> ResponseQueue {
+        ResponseQueue::with_capacity(socket, ipv6, size, gso, BATCH)
     }
 
-    /// As [`Answers::new`], for up to `capacity` answers (at most 256: a slot has eight bits in the sort keys).
+    /// As [`ResponseQueue::new`], for up to `capacity` answers (at most 256: a slot has eight bits in the sort keys).
     pub(crate) fn with_capacity(
         socket: RawFd,
         ipv6: bool,
         size: usize,
-        bulk: bool,
+        gso: bool,
         capacity: usize,
-    ) -> Answers {
+    ) -> ResponseQueue {
         let stride = stride(size);
         let capacity = capacity.clamp(1, 256);
-        let nobody = Client::udp((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
-        Answers {
+        let unspecified = Client::udp((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
+        ResponseQueue {
             socket,
             ipv6,
             stride,
-            octets: Fixed::new(0u8, stride * BATCH),
+            octets: PinnedArray::new(0u8, stride * BATCH),
             next: 0,
-            clients: vec![nobody; capacity],
+            clients: vec![unspecified; capacity],
             starts: vec![0; capacity],
             lengths: vec![0; capacity],
-            keys: Vec::with_capacity(capacity),
-            outgoing: Outgoing::new(capacity, bulk),
+            sort_keys: Vec::with_capacity(capacity),
+            batch: SendBatch::new(capacity, gso),
         }
     }
 
@@ -78,71 +78,71 @@ impl Answers {
             return false;
         }
         // The octets are enough for BATCH of the longest messages, and so for any number of short ones that fits.
-        if self.keys.len() == self.clients.len() || self.next > (BATCH - 1) * self.stride {
+        if self.sort_keys.len() == self.clients.len() || self.next > (BATCH - 1) * self.stride {
             self.flush(counters);
         }
-        let slot = self.keys.len();
+        let slot = self.sort_keys.len();
         let length = fill(self.octets.range_mut(self.next, self.stride)).min(self.stride);
         if length > 0 {
             self.clients[slot] = *to;
             self.starts[slot] = self.next as u32;
             self.lengths[slot] = length as u16;
-            self.keys.push(key(to, length, slot));
+            self.sort_keys.push(sort_key(to, length, slot));
             // Rounded up to cache lines, so that writing one message does not disturb another.
-            self.next += length.next_multiple_of(LINE);
+            self.next += length.next_multiple_of(CACHE_LINE);
         }
         true
     }
 
     /// Sends what is queued.
     pub(crate) fn flush(&mut self, counters: &Counters) {
-        if self.keys.is_empty() {
+        if self.sort_keys.is_empty() {
             return;
         }
-        if self.outgoing.is_bulk() {
-            self.keys.sort_unstable();
+        if self.batch.uses_gso() {
+            self.sort_keys.sort_unstable();
         }
-        for (index, key) in self.keys.iter().enumerate() {
-            let slot = usize::from(*key as u8);
+        for (index, sort_key) in self.sort_keys.iter().enumerate() {
+            let slot = usize::from(*sort_key as u8);
             let start = self.starts[slot] as usize;
-            self.outgoing.set(index, self.octets.at(start), usize::from(self.lengths[slot]));
+            self.batch.set(index, self.octets.at(start), usize::from(self.lengths[slot]));
         }
-        let (keys, clients, ipv6) = (&self.keys, &self.clients, self.ipv6);
-        let client = |index: usize| &clients[usize::from(keys[index] as u8)];
+        let (sort_keys, clients, ipv6) = (&self.sort_keys, &self.clients, self.ipv6);
+        let client = |index: usize| &clients[usize::from(sort_keys[index] as u8)];
         // SAFETY: each message lies in `octets`, which live as long as this object: `push` takes the stride from where it
         // begins, and a length is at most the stride.
         let _ = unsafe {
-            self.outgoing.send(
+            self.batch.send(
                 self.socket,
-                keys.len(),
-                |one, other| same_way(client(one), client(other)),
-                |index| Some(envelope(client(index), ipv6)),
+                sort_keys.len(),
+                |one, other| same_destination(client(one), client(other)),
+                |index| Some(destination(client(index), ipv6)),
                 counters,
-                &LEDGER,
+                &SEND_COUNTERS,
             )
         };
-        self.keys.clear();
+        self.sort_keys.clear();
         self.next = 0;
     }
 }
 
 /// Whether the answers of two clients leave in the same envelope: to the same address, from the same address.
-fn same_way(one: &Client, other: &Client) -> bool {
+fn same_destination(one: &Client, other: &Client) -> bool {
     one.answer_to() == other.answer_to() && one.local == other.local && one.scope == other.scope
 }
 
-fn envelope(client: &Client, ipv6: bool) -> Envelope {
-    let (name, name_length) = Name::to_client(client, ipv6);
-    let mut controls = Controls::empty();
+fn destination(client: &Client, ipv6: bool) -> Destination {
+    let (address, address_length) = Sockaddr::to_client(client, ipv6);
+    let mut controls = ControlMessages::empty();
     if !client.local.is_unspecified() {
-        controls.leave_from(client, ipv6);
+        controls.set_source(client, ipv6);
     }
-    Envelope { name, name_length, controls }
+    Destination { address, address_length, controls }
 }
 
 /// Brings the answers of one client together, the longest first: 24 bits made of the address, the port, the length turned
 /// round, the slot. Clients with equal bits only stand between each other.
-fn key(client: &Client, length: usize, slot: usize) -> u64 {
+fn sort_key(client: &Client, length: usize, slot: usize) -> u64 {
     let (address, port) = client.answer_to();
     let address = u128::from(address);
     let halves = address as u64 ^ (address >> 64) as u64;
@@ -168,8 +168,8 @@ mod tests {
         socket
     }
 
-    fn answered(answers: &mut Answers, to: SocketAddr, message: &[u8]) -> bool {
-        answers.push(&Client::udp(to), message.len(), &Counters::default(), |frame| {
+    fn push_answer(queue: &mut ResponseQueue, to: SocketAddr, message: &[u8]) -> bool {
+        queue.push(&Client::udp(to), message.len(), &Counters::default(), |frame| {
             frame[..message.len()].copy_from_slice(message);
             message.len()
         })
@@ -180,16 +180,16 @@ mod tests {
         let listener = listener("127.0.0.1:0");
         let client = client("127.0.0.1:0");
         let here = client.local_addr().unwrap();
-        let mut answers = Answers::new(listener.socket().as_raw_fd(), false, 1232, true);
+        let mut queue = ResponseQueue::new(listener.socket().as_raw_fd(), false, 1232, true);
         let counters = Counters::default();
         // Nothing may be sent to a broadcast address without SO_BROADCAST, nor to port 0; not in bulk either.
         let nowhere: [SocketAddr; 2] =
             ["255.255.255.255:53".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
         let to = [nowhere[0], here, nowhere[1], here, nowhere[0], nowhere[1]];
         for (number, to) in to.into_iter().enumerate() {
-            assert!(answered(&mut answers, to, &[number as u8; 30]));
+            assert!(push_answer(&mut queue, to, &[number as u8; 30]));
         }
-        answers.flush(&counters);
+        queue.flush(&counters);
         let mut buffer = [0; 64];
         for number in [1, 3] {
             let length = client.recv(&mut buffer).unwrap();
@@ -198,25 +198,25 @@ mod tests {
         assert_eq!(counters.get(Counter::SendFailed), 4);
         assert_eq!(counters.get(Counter::ClientPacketsOut), 2);
         assert_eq!(counters.get(Counter::ClientOctetsOut), 60);
-        assert!(answers.outgoing.is_bulk(), "what fails either way says nothing about bulk");
+        assert!(queue.batch.uses_gso(), "what fails either way says nothing about bulk");
     }
 
     #[test]
     fn more_answers_than_a_batch_all_arrive_at_their_clients() {
-        for (address, bulk) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
+        for (address, gso) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
             let listener = listener(address);
             let clients = [client(address), client(address), client(address)];
-            let mut answers =
-                Answers::new(listener.socket().as_raw_fd(), address.starts_with('['), 4096, bulk);
+            let mut queue =
+                ResponseQueue::new(listener.socket().as_raw_fd(), address.starts_with('['), 4096, gso);
             let mut expected = [const { Vec::new() }; 3];
             for number in 0..3 * BATCH + 5 {
                 let length = [50, 62, 62, 1232, 62, 4000, 1][number * 5 % 7];
                 let message = vec![number as u8; length];
-                assert!(answered(&mut answers, clients[number % 3].local_addr().unwrap(), &message));
+                assert!(push_answer(&mut queue, clients[number % 3].local_addr().unwrap(), &message));
                 expected[number % 3].push(message);
             }
             let counters = Counters::default();
-            answers.flush(&counters);
+            queue.flush(&counters);
             let mut buffer = [0; 8192];
             for (client, expected) in clients.iter().zip(&mut expected) {
                 let mut arrived: Vec<_> = (0..expected.len())
@@ -229,16 +229,16 @@ mod tests {
                 expected.sort();
                 assert_eq!(&arrived, expected);
             }
-            assert_eq!(answers.outgoing.is_bulk(), bulk);
+            assert_eq!(queue.batch.uses_gso(), gso);
         }
     }
 
     #[test]
     fn an_answer_beyond_the_configured_size_is_refused_and_counted() {
         let counters = Counters::default();
-        let mut answers = Answers::new(-1, false, 512, true);
+        let mut queue = ResponseQueue::new(-1, false, 512, true);
         let client = Client::udp("127.0.0.1:53".parse().unwrap());
-        assert!(!answers.push(&client, 4096, &counters, |_| unreachable!()));
+        assert!(!queue.push(&client, 4096, &counters, |_| unreachable!()));
         assert_eq!(counters.get(Counter::AnswerOversize), 1);
     }
 }

@@ -52,12 +52,12 @@ impl From<u64> for Seed {
 /// within it belongs to worker 0.
 #[inline]
 pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
-    steerable(message, seed, workers).unwrap_or(0)
+    find_owner(message, seed, workers).unwrap_or(0)
 }
 
 /// As [`owner`]; nothing for a message whose name does not end within it, which any worker can reject.
 #[inline]
-pub(crate) fn steerable(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
+pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
     let name = message.get(HEADER..)?;
     let mut hash = seed.start;
     for position in 0..STEERING_OCTETS {
@@ -96,8 +96,8 @@ fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
             code.push(libc::sock_filter { jf: last, ..is_equal });
         }
         code.extend([
-            step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED as u32 - 2),
-            step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED as u32),
+            step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED_OCTETS as u32 - 2),
+            step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED_OCTETS as u32),
             step(BPF_ST, MESSAGE),
             step(BPF_LD | BPF_IMM, seed.start),
             step(BPF_ST, HASH),
@@ -222,10 +222,10 @@ pub(crate) mod tests {
         let seed = Seed::from(5);
         let whole = question("www.example.com");
         for length in 0..whole.len() - 5 {
-            assert_eq!(steerable(&whole[..length], seed, 4), None);
+            assert_eq!(find_owner(&whole[..length], seed, 4), None);
             assert_eq!(owner(&whole[..length], seed, 4), 0);
         }
-        assert!(steerable(&whole[..whole.len() - 4], seed, 4).is_some());
+        assert!(find_owner(&whole[..whole.len() - 4], seed, 4).is_some());
     }
 
     #[test]

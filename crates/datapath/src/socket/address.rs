@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 /// Room for a socket address of either family.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) union Name {
+pub(crate) union Sockaddr {
     v4: libc::sockaddr_in,
     v6: libc::sockaddr_in6,
 }
@@ -17,7 +17,7 @@ pub(crate) union Name {
 /// of the word size, the next message at the next such multiple.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Controls {
+pub(crate) struct ControlMessages {
     words: [usize; WORDS],
     /// Octets in use (CMSG_SPACE of the messages).
     length: usize,
@@ -34,15 +34,15 @@ const SIZE_MESSAGE: usize = DATA + size_of::<libc::c_int>().next_multiple_of(WOR
 /// The longest: an in6_pktinfo (20 octets) and a segment size (2 or 4), each with its header and padded: 64 octets.
 const WORDS: usize = (2 * DATA + 24 + 8) / WORD;
 
-impl Name {
-    pub(crate) const SIZE: usize = size_of::<Name>();
+impl Sockaddr {
+    pub(crate) const SIZE: usize = size_of::<Sockaddr>();
 
-    pub(crate) fn empty() -> Name {
+    pub(crate) fn empty() -> Sockaddr {
         // SAFETY: both variants are plain integers and arrays of them; all zeros is a valid value.
         unsafe { zeroed() }
     }
 
-    /// The client that sent a datagram to a listener of the given family. `local`, `interface`: as [`Controls::local`]
+    /// The client that sent a datagram to a listener of the given family. `local`, `interface`: as [`ControlMessages::local`]
     /// tells.
     pub(crate) fn client(&self, ipv6: bool, listener: u16, local: Ipv6Addr, interface: u32) -> Client {
         let (address, port, scope) = if ipv6 {
@@ -69,8 +69,8 @@ impl Name {
     }
 
     /// The address that an answer goes to, and its size.
-    pub(crate) fn to_client(client: &Client, ipv6: bool) -> (Name, libc::socklen_t) {
-        let mut name = Name::empty();
+    pub(crate) fn to_client(client: &Client, ipv6: bool) -> (Sockaddr, libc::socklen_t) {
+        let mut name = Sockaddr::empty();
         let (address, port) = client.answer_to();
         if ipv6 {
             name.v6 = libc::sockaddr_in6 {
@@ -94,12 +94,12 @@ impl Name {
     }
 }
 
-impl Controls {
+impl ControlMessages {
     /// Octets that the kernel may write.
     pub(crate) const SIZE: usize = WORDS * WORD;
 
-    pub(crate) fn empty() -> Controls {
-        Controls { words: [0; WORDS], length: 0 }
+    pub(crate) fn empty() -> ControlMessages {
+        ControlMessages { words: [0; WORDS], length: 0 }
     }
 
     /// Octets in use.
@@ -114,25 +114,25 @@ impl Controls {
     }
 
     /// What the kernel told of a datagram, or of several that it handed over as one, in so many octets of control messages:
-    /// the local address as [`Controls::local`] tells it, and the size of the datagrams if there are several.
-    pub(crate) fn told(&self, octets: usize, ipv6: bool) -> (Ipv6Addr, u32, Option<usize>) {
+    /// the local address as [`ControlMessages::local`] tells it, and the size of the datagrams if there are several.
+    pub(crate) fn parse_received(&self, octets: usize, ipv6: bool) -> (Ipv6Addr, u32, Option<usize>) {
         // The kernel writes the size first, if at all (udp_recvmsg, udpv6_recvmsg); its data is an int.
         let size =
-            if octets >= DATA { self.at::<libc::c_int>(0, libc::SOL_UDP, libc::UDP_GRO) } else { None };
+            if octets >= DATA { self.read_at::<libc::c_int>(0, libc::SOL_UDP, libc::UDP_GRO) } else { None };
         let next = if size.is_some() { SIZE_MESSAGE } else { 0 };
         let (local, interface) =
             if octets >= next + DATA { self.local_at(next, ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
         (local, interface, size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0))
     }
 
-    /// As [`Controls::local`], told by the message at `offset`.
+    /// As [`ControlMessages::local`], told by the message at `offset`.
     fn local_at(&self, offset: usize, ipv6: bool) -> (Ipv6Addr, u32) {
         let (address, interface) = if ipv6 {
-            self.at(offset, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
+            self.read_at(offset, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
                 .map(|info: libc::in6_pktinfo| (info.ipi6_addr.s6_addr.into(), info.ipi6_ifindex))
         } else {
             // Not where it was sent to but where an answer leaves from, which is no group.
-            self.at(offset, libc::IPPROTO_IP, libc::IP_PKTINFO)
+            self.read_at(offset, libc::IPPROTO_IP, libc::IP_PKTINFO)
                 .map(|info: libc::in_pktinfo| (mapped(info.ipi_spec_dst), 0))
         }
         .unwrap_or((Ipv6Addr::UNSPECIFIED, 0));
@@ -144,7 +144,7 @@ impl Controls {
     }
 
     /// Has a datagram leave from the address that the client asked.
-    pub(crate) fn leave_from(&mut self, client: &Client, ipv6: bool) {
+    pub(crate) fn set_source(&mut self, client: &Client, ipv6: bool) {
         if ipv6 {
             let info = libc::in6_pktinfo {
                 ipi6_addr: libc::in6_addr { s6_addr: client.local.octets() },
@@ -162,20 +162,20 @@ impl Controls {
     }
 
     /// Has the kernel cut a send into datagrams of `octets`.
-    pub(crate) fn cut_into(&mut self, octets: u16) {
+    pub(crate) fn set_segment_size(&mut self, octets: u16) {
         self.append(libc::SOL_UDP, libc::UDP_SEGMENT, octets);
     }
 
-    fn append<T: Integers>(&mut self, level: libc::c_int, kind: libc::c_int, data: T) {
+    fn append<T: ControlData>(&mut self, level: libc::c_int, message_type: libc::c_int, data: T) {
         let size = size_of::<T>();
-        assert!(self.length + DATA + size <= Controls::SIZE);
+        assert!(self.length + DATA + size <= ControlMessages::SIZE);
         // SAFETY: header and data lie within `words` (asserted); the header is aligned, since `length` is a multiple of
         // the word size; the data is written without regard to alignment.
         unsafe {
             let start = self.words.as_mut_ptr().cast::<u8>().add(self.length);
             let header = start.cast::<libc::cmsghdr>();
             (*header).cmsg_level = level;
-            (*header).cmsg_type = kind;
+            (*header).cmsg_type = message_type;
             (*header).cmsg_len = (DATA + size) as _;
             start.add(DATA).cast::<T>().write_unaligned(data);
         }
@@ -183,15 +183,20 @@ impl Controls {
     }
 
     /// The data of the message that begins at `offset` (0 or [`SIZE_MESSAGE`]), if it is of this level, kind and size.
-    fn at<T: Integers>(&self, offset: usize, level: libc::c_int, kind: libc::c_int) -> Option<T> {
-        assert!(offset.is_multiple_of(WORD) && offset + DATA + size_of::<T>() <= Controls::SIZE);
+    fn read_at<T: ControlData>(
+        &self,
+        offset: usize,
+        level: libc::c_int,
+        message_type: libc::c_int,
+    ) -> Option<T> {
+        assert!(offset.is_multiple_of(WORD) && offset + DATA + size_of::<T>() <= ControlMessages::SIZE);
         // SAFETY: the offset lies in `words` (asserted).
         let start = unsafe { self.words.as_ptr().cast::<u8>().add(offset) };
         // SAFETY: `words` is aligned for a header and `offset` a multiple of its alignment; the header lies in `words`
         // (asserted), which are initialized; all bit patterns are valid.
         let header = unsafe { &*start.cast::<libc::cmsghdr>() };
         if header.cmsg_level != level
-            || header.cmsg_type != kind
+            || header.cmsg_type != message_type
             || header.cmsg_len != (DATA + size_of::<T>()) as _
         {
             return None;
@@ -206,15 +211,15 @@ impl Controls {
 /// # Safety
 ///
 /// The type must consist of integers without padding and have at most 24 octets.
-unsafe trait Integers: Copy {}
+unsafe trait ControlData: Copy {}
 // SAFETY: two octets.
-unsafe impl Integers for u16 {}
+unsafe impl ControlData for u16 {}
 // SAFETY: four octets.
-unsafe impl Integers for libc::c_int {}
+unsafe impl ControlData for libc::c_int {}
 // SAFETY: an int and two addresses of four octets: 12, without padding.
-unsafe impl Integers for libc::in_pktinfo {}
+unsafe impl ControlData for libc::in_pktinfo {}
 // SAFETY: an address of 16 octets and an int: 20, without padding.
-unsafe impl Integers for libc::in6_pktinfo {}
+unsafe impl ControlData for libc::in6_pktinfo {}
 
 fn mapped(address: libc::in_addr) -> Ipv6Addr {
     std::net::Ipv4Addr::from(address.s_addr.to_ne_bytes()).to_ipv6_mapped()
@@ -233,8 +238,8 @@ mod tests {
     fn a_client_survives_the_way_through_a_socket_address() {
         for (text, ipv6) in [("192.0.2.7:5353", false), ("[2001:db8::7]:53", true)] {
             let client = Client::udp(text.parse().unwrap());
-            let (name, size) = Name::to_client(&client, ipv6);
-            assert!(size as usize <= Name::SIZE);
+            let (name, size) = Sockaddr::to_client(&client, ipv6);
+            assert!(size as usize <= Sockaddr::SIZE);
             assert_eq!(name.client(ipv6, 0, Ipv6Addr::UNSPECIFIED, 0), client);
         }
     }
@@ -244,22 +249,22 @@ mod tests {
         for (local, ipv6, length) in [("::ffff:127.0.0.5", false, 32), ("2001:db8::5", true, 40)] {
             let mut client = Client::udp("192.0.2.7:5353".parse().unwrap());
             client.local = local.parse().unwrap();
-            let mut controls = Controls::empty();
-            controls.leave_from(&client, ipv6);
+            let mut controls = ControlMessages::empty();
+            controls.set_source(&client, ipv6);
             if cfg!(target_pointer_width = "64") {
                 assert_eq!(controls.length(), length);
             }
-            controls.cut_into(1232);
-            assert!(controls.length() <= Controls::SIZE);
+            controls.set_segment_size(1232);
+            assert!(controls.length() <= ControlMessages::SIZE);
             assert_eq!(controls.local(ipv6), (client.local, 0));
             assert_eq!(controls.local(!ipv6), (Ipv6Addr::UNSPECIFIED, 0));
         }
-        assert_eq!(Controls::empty().local(true), (Ipv6Addr::UNSPECIFIED, 0));
+        assert_eq!(ControlMessages::empty().local(true), (Ipv6Addr::UNSPECIFIED, 0));
     }
 
     /// What the kernel says of a datagram that came over interface 7.
-    fn told(local: &str) -> Controls {
-        let mut controls = Controls::empty();
+    fn pktinfo(local: &str) -> ControlMessages {
+        let mut controls = ControlMessages::empty();
         let address: Ipv6Addr = local.parse().unwrap();
         let info =
             libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: address.octets() }, ipi6_ifindex: 7 };
@@ -269,18 +274,21 @@ mod tests {
 
     #[test]
     fn the_size_of_datagrams_received_as_one_is_told_before_the_local_address() {
-        let mut controls = Controls::empty();
-        assert_eq!(controls.told(0, true), (Ipv6Addr::UNSPECIFIED, 0, None));
+        let mut controls = ControlMessages::empty();
+        assert_eq!(controls.parse_received(0, true), (Ipv6Addr::UNSPECIFIED, 0, None));
         controls.append(libc::SOL_UDP, libc::UDP_GRO, 48 as libc::c_int);
-        assert_eq!(controls.told(controls.length(), true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
+        assert_eq!(controls.parse_received(controls.length(), true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
         let mut client = Client::udp("[2001:db8::7]:53".parse().unwrap());
         client.local = "2001:db8::5".parse().unwrap();
         let size_alone = controls.length();
-        controls.leave_from(&client, true);
-        assert_eq!(controls.told(controls.length(), true), (client.local, 0, Some(48)));
+        controls.set_source(&client, true);
+        assert_eq!(controls.parse_received(controls.length(), true), (client.local, 0, Some(48)));
         // What an earlier datagram left behind does not count.
-        assert_eq!(controls.told(size_alone, true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
-        assert_eq!(told("fe80::5").told(Controls::SIZE, true), ("fe80::5".parse().unwrap(), 7, None));
+        assert_eq!(controls.parse_received(size_alone, true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
+        assert_eq!(
+            pktinfo("fe80::5").parse_received(ControlMessages::SIZE, true),
+            ("fe80::5".parse().unwrap(), 7, None)
+        );
     }
 
     #[test]
@@ -288,29 +296,29 @@ mod tests {
         for (local, expected, interface) in
             [("fe80::5", "fe80::5", 7), ("2001:db8::5", "2001:db8::5", 0), ("ff02::1", "::", 0)]
         {
-            assert_eq!(told(local).local(true), (expected.parse().unwrap(), interface));
+            assert_eq!(pktinfo(local).local(true), (expected.parse().unwrap(), interface));
         }
     }
 
     #[test]
     fn the_interface_of_the_address_asked_is_no_scope_of_a_global_client() {
         let global = Client::udp("[2001:db8::7]:53".parse().unwrap());
-        let (local, interface) = told("fe80::5").local(true);
-        let client = Name::to_client(&global, true).0.client(true, 0, local, interface);
+        let (local, interface) = pktinfo("fe80::5").local(true);
+        let client = Sockaddr::to_client(&global, true).0.client(true, 0, local, interface);
         assert_eq!(client, Client { local, scope: 7, ..global });
         // SAFETY: both variants are valid for any octets.
-        assert_eq!(unsafe { Name::to_client(&client, true).0.v6 }.sin6_scope_id, 0);
-        let mut controls = Controls::empty();
-        controls.leave_from(&client, true);
+        assert_eq!(unsafe { Sockaddr::to_client(&client, true).0.v6 }.sin6_scope_id, 0);
+        let mut controls = ControlMessages::empty();
+        controls.set_source(&client, true);
         assert_eq!(controls.local(true), (local, 7));
     }
 
     #[test]
     fn a_link_local_client_keeps_its_scope() {
         let peer = Client { scope: 3, ..Client::udp("[fe80::7]:53".parse().unwrap()) };
-        let (name, _) = Name::to_client(&peer, true);
+        let (name, _) = Sockaddr::to_client(&peer, true);
         for local in ["2001:db8::5", "ff02::1"] {
-            let (local, interface) = told(local).local(true);
+            let (local, interface) = pktinfo(local).local(true);
             assert_eq!(name.client(true, 0, local, interface), Client { local, ..peer });
         }
     }

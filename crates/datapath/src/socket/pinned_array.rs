@@ -4,31 +4,31 @@ use std::mem::zeroed;
 use std::ptr::NonNull;
 
 /// Octets of a cache line; buffers start at one.
-pub(crate) const LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
 
 /// The size of a datagram buffer: whole cache lines, an odd number of them, so that the beginnings of the buffers
 /// (the part that small messages use) spread over all sets of the processor's caches.
 pub(crate) fn stride(octets: usize) -> usize {
-    let lines = octets.div_ceil(LINE);
-    (lines | 1) * LINE
+    let lines = octets.div_ceil(CACHE_LINE);
+    (lines | 1) * CACHE_LINE
 }
 
 /// An array that stays at one address while it lives, so that the kernel's structures may point into it. All access
 /// goes through one pointer, so that a reference to one element does not disturb what points at others.
-pub(crate) struct Fixed<T> {
+pub(crate) struct PinnedArray<T> {
     start: NonNull<T>,
     length: usize,
 }
 
 // SAFETY: a Fixed owns its elements as a Box<[T]> does; the elements that are used here (integers, and kernel structures
 // whose pointers lead into other Fixed of the same owner) may move between threads together with their owner.
-unsafe impl<T> Send for Fixed<T> {}
+unsafe impl<T> Send for PinnedArray<T> {}
 
-impl<T: Copy> Fixed<T> {
-    pub(crate) fn new(value: T, length: usize) -> Fixed<T> {
+impl<T: Copy> PinnedArray<T> {
+    pub(crate) fn new(value: T, length: usize) -> PinnedArray<T> {
         let boxed = vec![value; length].into_boxed_slice();
         let start = NonNull::from(Box::leak(boxed)).cast();
-        Fixed { start, length }
+        PinnedArray { start, length }
     }
 
     /// The address of an element.
@@ -64,7 +64,7 @@ impl<T: Copy> Fixed<T> {
     }
 }
 
-impl<T> Drop for Fixed<T> {
+impl<T> Drop for PinnedArray<T> {
     fn drop(&mut self) {
         let whole = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.length);
         // SAFETY: `new` leaked a boxed slice of this address and length; it is freed here, once.
@@ -79,6 +79,6 @@ pub(crate) fn empty_header() -> libc::mmsghdr {
 }
 
 /// A buffer of nothing.
-pub(crate) fn empty_vector() -> libc::iovec {
+pub(crate) fn empty_iovec() -> libc::iovec {
     libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }
 }

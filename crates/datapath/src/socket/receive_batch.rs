@@ -2,8 +2,8 @@
 //! life, and only the slots that a batch used are reset.
 
 use crate::limits::BATCH;
-use crate::socket::address::{Controls, Name};
-use crate::socket::pinned_array::{Fixed, empty_header, empty_vector, stride};
+use crate::socket::address::{ControlMessages, Sockaddr};
+use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec, stride};
 use crate::socket::truncation::truncate;
 use engine::Client;
 use std::io;
@@ -11,63 +11,73 @@ use std::net::Ipv6Addr;
 use std::os::fd::RawFd;
 
 /// What one receive brought.
-pub(crate) struct Inbound {
+pub(crate) struct ReceiveBatch {
     stride: usize,
-    octets: Fixed<u8>,
-    names: Fixed<Name>,
-    controls: Fixed<Controls>,
+    octets: PinnedArray<u8>,
+    addresses: PinnedArray<Sockaddr>,
+    controls: PinnedArray<ControlMessages>,
     /// Keeps what the headers point at.
-    _vectors: Fixed<libc::iovec>,
+    _iovecs: PinnedArray<libc::iovec>,
     /// For listeners: with room for the sender's address and a control message.
-    named: Fixed<libc::mmsghdr>,
+    client_headers: PinnedArray<libc::mmsghdr>,
     /// For links, which are connected: without.
-    plain: Fixed<libc::mmsghdr>,
-    /// Slots of `named` that the last receive used.
+    link_headers: PinnedArray<libc::mmsghdr>,
+    /// Slots of `client_headers` that the last receive used.
     used: usize,
     slots: usize,
 }
 
-impl Inbound {
+impl ReceiveBatch {
     /// A batch for messages of up to `size` octets.
-    pub(crate) fn new(size: usize) -> Inbound {
-        Inbound::with_slots(size, BATCH)
+    pub(crate) fn new(size: usize) -> ReceiveBatch {
+        ReceiveBatch::with_slots(size, BATCH)
     }
 
     /// A batch of so many slots, each for `size` octets: a datagram, or several that the kernel hands over as one.
-    pub(crate) fn with_slots(size: usize, slots: usize) -> Inbound {
+    pub(crate) fn with_slots(size: usize, slots: usize) -> ReceiveBatch {
         let stride = stride(size);
-        let octets = Fixed::new(0u8, stride * slots);
-        let names = Fixed::new(Name::empty(), slots);
-        let controls = Fixed::new(Controls::empty(), slots);
-        let mut vectors = Fixed::new(empty_vector(), slots);
-        let mut named = Fixed::new(empty_header(), slots);
-        let mut plain = Fixed::new(empty_header(), slots);
+        let octets = PinnedArray::new(0u8, stride * slots);
+        let addresses = PinnedArray::new(Sockaddr::empty(), slots);
+        let controls = PinnedArray::new(ControlMessages::empty(), slots);
+        let mut iovecs = PinnedArray::new(empty_iovec(), slots);
+        let mut client_headers = PinnedArray::new(empty_header(), slots);
+        let mut link_headers = PinnedArray::new(empty_header(), slots);
         for slot in 0..slots {
-            *vectors.get_mut(slot) =
+            *iovecs.get_mut(slot) =
                 libc::iovec { iov_base: octets.at(slot * stride).cast(), iov_len: stride };
-            let header = &mut named.get_mut(slot).msg_hdr;
-            header.msg_iov = vectors.at(slot);
+            let header = &mut client_headers.get_mut(slot).msg_hdr;
+            header.msg_iov = iovecs.at(slot);
             header.msg_iovlen = 1;
-            header.msg_name = names.at(slot).cast();
-            header.msg_namelen = Name::SIZE as libc::socklen_t;
+            header.msg_name = addresses.at(slot).cast();
+            header.msg_namelen = Sockaddr::SIZE as libc::socklen_t;
             header.msg_control = controls.at(slot).cast();
-            header.msg_controllen = Controls::SIZE as _;
-            let header = &mut plain.get_mut(slot).msg_hdr;
-            header.msg_iov = vectors.at(slot);
+            header.msg_controllen = ControlMessages::SIZE as _;
+            let header = &mut link_headers.get_mut(slot).msg_hdr;
+            header.msg_iov = iovecs.at(slot);
             header.msg_iovlen = 1;
         }
-        Inbound { stride, octets, names, controls, _vectors: vectors, named, plain, used: 0, slots }
+        ReceiveBatch {
+            stride,
+            octets,
+            addresses,
+            controls,
+            _iovecs: iovecs,
+            client_headers,
+            link_headers,
+            used: 0,
+            slots,
+        }
     }
 
     /// Receives what waits at a listener, as many datagrams as there are slots.
-    pub(crate) fn receive_clients(&mut self, socket: RawFd) -> io::Result<usize> {
+    pub(crate) fn receive_from_clients(&mut self, socket: RawFd) -> io::Result<usize> {
         for slot in 0..self.used {
-            let header = &mut self.named.get_mut(slot).msg_hdr;
-            header.msg_namelen = Name::SIZE as libc::socklen_t;
-            header.msg_controllen = Controls::SIZE as _;
+            let header = &mut self.client_headers.get_mut(slot).msg_hdr;
+            header.msg_namelen = Sockaddr::SIZE as libc::socklen_t;
+            header.msg_controllen = ControlMessages::SIZE as _;
         }
         self.used = 0;
-        let received = receive(socket, &mut self.named, self.slots)?;
+        let received = recvmmsg(socket, &mut self.client_headers, self.slots)?;
         self.used = received;
         Ok(received)
     }
@@ -76,8 +86,8 @@ impl Inbound {
     ///
     /// What ICMP says of the MTU is nothing to it: what we ask fits everywhere, and anyone can forge that. The kernel tells a
     /// connected socket all the same (over IPv4), whatever IP_MTU_DISCOVER says; the poll brings us back for the rest.
-    pub(crate) fn receive_link(&mut self, socket: RawFd) -> io::Result<usize> {
-        receive(socket, &mut self.plain, self.slots).map_err(|error| match error.raw_os_error() {
+    pub(crate) fn receive_replies(&mut self, socket: RawFd) -> io::Result<usize> {
+        recvmmsg(socket, &mut self.link_headers, self.slots).map_err(|error| match error.raw_os_error() {
             Some(libc::EMSGSIZE) => io::Error::from_raw_os_error(libc::EAGAIN),
             _ => error,
         })
@@ -85,15 +95,15 @@ impl Inbound {
 
     /// A datagram that came from a client; nothing if it was cut off.
     pub(crate) fn client_message(&self, slot: usize, ipv6: bool, listener: u16) -> Option<(Client, &[u8])> {
-        let header = self.named.get(slot);
-        if is_cut(header) {
+        let header = self.client_headers.get(slot);
+        if is_truncated(header) {
             return None;
         }
-        let told = header.msg_hdr.msg_controllen != 0;
+        let has_control = header.msg_hdr.msg_controllen != 0;
         let (local, interface) =
-            if told { self.controls.get(slot).local(ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
+            if has_control { self.controls.get(slot).local(ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
         let message = self.octets.range(slot * self.stride, self.received(header));
-        Some((self.names.get(slot).client(ipv6, listener, local, interface), message))
+        Some((self.addresses.get(slot).client(ipv6, listener, local, interface), message))
     }
 
     /// What came into a slot from a client, and the size of the datagrams in it: all but the last have it. Nothing if it was
@@ -104,31 +114,31 @@ impl Inbound {
         ipv6: bool,
         listener: u16,
     ) -> Option<(Client, &[u8], usize)> {
-        let header = self.named.get(slot);
-        if is_cut(header) {
+        let header = self.client_headers.get(slot);
+        if is_truncated(header) {
             return None;
         }
         // With other C libraries than glibc it is no usize.
         #[allow(clippy::unnecessary_cast)]
-        let told = header.msg_hdr.msg_controllen as usize;
-        let (local, interface, size) = match told {
+        let control_octets = header.msg_hdr.msg_controllen as usize;
+        let (local, interface, size) = match control_octets {
             0 => (Ipv6Addr::UNSPECIFIED, 0, None),
-            octets => self.controls.get(slot).told(octets, ipv6),
+            octets => self.controls.get(slot).parse_received(octets, ipv6),
         };
         let octets = self.octets.range(slot * self.stride, self.received(header));
-        let client = self.names.get(slot).client(ipv6, listener, local, interface);
+        let client = self.addresses.get(slot).client(ipv6, listener, local, interface);
         Some((client, octets, size.unwrap_or(octets.len())))
     }
 
     /// Whether a datagram that came over a link was cut off.
-    pub(crate) fn is_link_cut(&self, slot: usize) -> bool {
-        is_cut(self.plain.get(slot))
+    pub(crate) fn is_reply_truncated(&self, slot: usize) -> bool {
+        is_truncated(self.link_headers.get(slot))
     }
 
     /// A datagram that came over a link. Of one that was cut off a truncated reply, or nothing if that cannot be made.
-    pub(crate) fn link_message(&mut self, slot: usize) -> Option<&[u8]> {
-        let mut length = self.received(self.plain.get(slot));
-        if self.is_link_cut(slot) {
+    pub(crate) fn reply_message(&mut self, slot: usize) -> Option<&[u8]> {
+        let mut length = self.received(self.link_headers.get(slot));
+        if self.is_reply_truncated(slot) {
             length = truncate(self.octets.range_mut(slot * self.stride, length))?;
         }
         Some(self.octets.range(slot * self.stride, length))
@@ -139,13 +149,13 @@ impl Inbound {
     }
 }
 
-fn is_cut(header: &libc::mmsghdr) -> bool {
+fn is_truncated(header: &libc::mmsghdr) -> bool {
     header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0
 }
 
-fn receive(socket: RawFd, headers: &mut Fixed<libc::mmsghdr>, slots: usize) -> io::Result<usize> {
+fn recvmmsg(socket: RawFd, headers: &mut PinnedArray<libc::mmsghdr>, slots: usize) -> io::Result<usize> {
     let headers = headers.range_mut(0, slots);
-    // SAFETY: the headers were made by `Inbound::with_slots`; what they point at lives as long as they and is touched by
+    // SAFETY: the headers were made by `ReceiveBatch::with_slots`; what they point at lives as long as they and is touched by
     // nobody else during the call, since the caller holds the Inbound exclusively.
     let result = unsafe {
         libc::recvmmsg(
@@ -176,21 +186,21 @@ mod tests {
             let listener = listener(address);
             let ipv6 = listener.address().is_ipv6();
             let client = UdpSocket::bind(address).unwrap();
-            let mut inbound = Inbound::new(512);
+            let mut batch = ReceiveBatch::new(512);
             for round in 1..4 {
                 for i in 0..round * 3 {
                     client.send_to(&[i as u8; 20], listener.address()).unwrap();
                 }
-                let count = inbound.receive_clients(listener.socket().as_raw_fd()).unwrap();
+                let count = batch.receive_from_clients(listener.socket().as_raw_fd()).unwrap();
                 assert_eq!(count, round * 3);
                 for slot in 0..count {
-                    let (from, message) = inbound.client_message(slot, ipv6, 3).unwrap();
+                    let (from, message) = batch.client_message(slot, ipv6, 3).unwrap();
                     assert_eq!(message, [slot as u8; 20]);
                     let expected = Client { listener: 3, ..Client::udp(client.local_addr().unwrap()) };
                     assert_eq!(from, expected);
                 }
             }
-            let error = inbound.receive_clients(listener.socket().as_raw_fd()).unwrap_err();
+            let error = batch.receive_from_clients(listener.socket().as_raw_fd()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         }
     }
@@ -202,9 +212,9 @@ mod tests {
         let size = stride(512);
         client.send_to(&vec![1; size + 1], listener.address()).unwrap();
         client.send_to(&vec![2; size], listener.address()).unwrap();
-        let mut inbound = Inbound::new(512);
-        assert_eq!(inbound.receive_clients(listener.socket().as_raw_fd()).unwrap(), 2);
-        assert!(inbound.client_message(0, false, 0).is_none());
-        assert_eq!(inbound.client_message(1, false, 0).unwrap().1, vec![2; size]);
+        let mut batch = ReceiveBatch::new(512);
+        assert_eq!(batch.receive_from_clients(listener.socket().as_raw_fd()).unwrap(), 2);
+        assert!(batch.client_message(0, false, 0).is_none());
+        assert_eq!(batch.client_message(1, false, 0).unwrap().1, vec![2; size]);
     }
 }

@@ -6,139 +6,139 @@
 //! of a resolution cost (the reflector).
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{BULK, BULK_MESSAGE, SEGMENTS};
-use crate::socket::address::{Controls, Name};
-use crate::socket::pinned_array::{Fixed, empty_header, empty_vector};
+use crate::limits::{GSO_MESSAGE_OCTETS, GSO_OCTETS, GSO_SEGMENTS};
+use crate::socket::address::{ControlMessages, Sockaddr};
+use crate::socket::pinned_array::{PinnedArray, empty_header, empty_iovec};
 use crate::socket::syscalls::set_option;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// Where a message goes, for sockets that are not connected.
-pub(crate) struct Envelope {
-    pub(crate) name: Name,
-    pub(crate) name_length: libc::socklen_t,
-    pub(crate) controls: Controls,
+pub(crate) struct Destination {
+    pub(crate) address: Sockaddr,
+    pub(crate) address_length: libc::socklen_t,
+    pub(crate) controls: ControlMessages,
 }
 
 /// How sends are counted.
-pub(crate) struct Ledger {
+pub(crate) struct SendCounters {
     pub(crate) packets: Counter,
     pub(crate) octets: Counter,
     /// Drop: the kernel had no room.
-    pub(crate) full: Counter,
+    pub(crate) no_room: Counter,
     /// Drop: any other error.
     pub(crate) failed: Counter,
 }
 
 /// The arrays for up to a fixed number of messages.
-pub(crate) struct Outgoing {
-    vectors: Fixed<libc::iovec>,
-    headers: Fixed<libc::mmsghdr>,
-    names: Fixed<Name>,
-    controls: Fixed<Controls>,
+pub(crate) struct SendBatch {
+    iovecs: PinnedArray<libc::iovec>,
+    headers: PinnedArray<libc::mmsghdr>,
+    addresses: PinnedArray<Sockaddr>,
+    controls: PinnedArray<ControlMessages>,
     /// The message that each send begins with, and the end.
-    firsts: Vec<u16>,
-    bulk: bool,
+    send_starts: Vec<u16>,
+    gso: bool,
 }
 
 /// How far a pass came.
-enum Pass {
+enum SendResult {
     Done,
     /// These messages could not leave in one send; what comes after them was not tried.
-    NotInBulk(usize, usize),
+    GsoRejected(usize, usize),
 }
 
-impl Outgoing {
-    pub(crate) fn new(capacity: usize, bulk: bool) -> Outgoing {
-        let mut outgoing = Outgoing {
-            vectors: Fixed::new(empty_vector(), capacity),
-            headers: Fixed::new(empty_header(), capacity),
-            names: Fixed::new(Name::empty(), capacity),
-            controls: Fixed::new(Controls::empty(), capacity),
-            firsts: vec![0; capacity + 1],
-            bulk,
+impl SendBatch {
+    pub(crate) fn new(capacity: usize, gso: bool) -> SendBatch {
+        let mut batch = SendBatch {
+            iovecs: PinnedArray::new(empty_iovec(), capacity),
+            headers: PinnedArray::new(empty_header(), capacity),
+            addresses: PinnedArray::new(Sockaddr::empty(), capacity),
+            controls: PinnedArray::new(ControlMessages::empty(), capacity),
+            send_starts: vec![0; capacity + 1],
+            gso,
         };
         for send in 0..capacity {
-            outgoing.headers.get_mut(send).msg_hdr.msg_control = outgoing.controls.at(send).cast();
+            batch.headers.get_mut(send).msg_hdr.msg_control = batch.controls.at(send).cast();
         }
-        outgoing
+        batch
     }
 
     /// Whether messages may leave in bulk.
-    pub(crate) fn is_bulk(&self) -> bool {
-        self.bulk
+    pub(crate) fn uses_gso(&self) -> bool {
+        self.gso
     }
 
     /// Sets message `index`.
     pub(crate) fn set(&mut self, index: usize, octets: *mut u8, length: usize) {
-        *self.vectors.get_mut(index) = libc::iovec { iov_base: octets.cast(), iov_len: length };
+        *self.iovecs.get_mut(index) = libc::iovec { iov_base: octets.cast(), iov_len: length };
     }
 
-    /// Sends the first `count` messages through a socket. `same` says whether two messages go to the same place,
-    /// `envelope` where one goes (nothing: the socket is connected). What cannot be sent is dropped and counted, and
+    /// Sends the first `count` messages through a socket. `same_destination` says whether two messages go to the same place,
+    /// `destination` where one goes (nothing: the socket is connected). What cannot be sent is dropped and counted, and
     /// does not keep the rest from leaving. The error is the last one that says that the way is blocked.
     ///
     /// # Safety
     ///
-    /// What was given to [`Outgoing::set`] for these messages must be valid memory.
+    /// What was given to [`SendBatch::set`] for these messages must be valid memory.
     pub(crate) unsafe fn send(
         &mut self,
         socket: RawFd,
         count: usize,
-        same: impl Fn(usize, usize) -> bool,
-        envelope: impl Fn(usize) -> Option<Envelope>,
+        same_destination: impl Fn(usize, usize) -> bool,
+        destination: impl Fn(usize) -> Option<Destination>,
         counters: &Counters,
-        ledger: &Ledger,
+        send_counters: &SendCounters,
     ) -> Result<(), i32> {
         let mut outcome = Ok(());
         let mut start = 0;
         while start < count {
-            self.arrange(start, count, self.bulk, &same, &envelope);
-            // SAFETY: `arrange` has set the headers; the caller vouches for the messages.
-            let Pass::NotInBulk(first, end) =
-                (unsafe { self.pass(socket, start, count, counters, ledger, &mut outcome) })
+            self.prepare_sends(start, count, self.gso, &same_destination, &destination);
+            // SAFETY: `prepare_sends` has set the headers; the caller vouches for the messages.
+            let SendResult::GsoRejected(first, end) =
+                (unsafe { self.send_prepared(socket, start, count, counters, send_counters, &mut outcome) })
             else {
                 break;
             };
-            let before = counters.get(ledger.packets);
-            self.arrange(first, end, false, &same, &envelope);
+            let before = counters.get(send_counters.packets);
+            self.prepare_sends(first, end, false, &same_destination, &destination);
             // SAFETY: as above.
-            unsafe { self.pass(socket, first, end, counters, ledger, &mut outcome) };
+            unsafe { self.send_prepared(socket, first, end, counters, send_counters, &mut outcome) };
             // What passes one by one but not in bulk shows that the way out cannot cut up. What fails either way
             // (an answer to port 0) must not cost all others the bulk.
-            self.bulk = counters.get(ledger.packets) == before;
+            self.gso = counters.get(send_counters.packets) == before;
             start = end;
         }
         outcome
     }
 
     /// Makes headers for the messages `start..end`.
-    fn arrange(
+    fn prepare_sends(
         &mut self,
         start: usize,
         end: usize,
-        bulk: bool,
-        same: impl Fn(usize, usize) -> bool,
-        envelope: impl Fn(usize) -> Option<Envelope>,
+        gso: bool,
+        same_destination: impl Fn(usize, usize) -> bool,
+        destination: impl Fn(usize) -> Option<Destination>,
     ) {
         let mut send = 0;
         let mut message = start;
         while message < end {
-            let size = if bulk { self.together(message, end, &same) } else { 1 };
-            self.firsts[send] = message as u16;
-            let mut controls = Controls::empty();
+            let size = if gso { self.count_segments(message, end, &same_destination) } else { 1 };
+            self.send_starts[send] = message as u16;
+            let mut controls = ControlMessages::empty();
             let header = &mut self.headers.get_mut(send).msg_hdr;
-            header.msg_iov = self.vectors.at(message);
+            header.msg_iov = self.iovecs.at(message);
             header.msg_iovlen = size as _;
-            if let Some(envelope) = envelope(message) {
-                *self.names.get_mut(send) = envelope.name;
-                header.msg_name = self.names.at(send).cast();
-                header.msg_namelen = envelope.name_length;
-                controls = envelope.controls;
+            if let Some(destination) = destination(message) {
+                *self.addresses.get_mut(send) = destination.address;
+                header.msg_name = self.addresses.at(send).cast();
+                header.msg_namelen = destination.address_length;
+                controls = destination.controls;
             }
             if size > 1 {
-                controls.cut_into(self.vectors.get(message).iov_len as u16);
+                controls.set_segment_size(self.iovecs.get(message).iov_len as u16);
             }
             header.msg_controllen = controls.length() as _;
             if controls.length() > 0 {
@@ -147,20 +147,25 @@ impl Outgoing {
             send += 1;
             message += size;
         }
-        self.firsts[send] = end as u16;
+        self.send_starts[send] = end as u16;
     }
 
     /// How many messages from `first` on can leave in one send.
-    fn together(&self, first: usize, end: usize, same: impl Fn(usize, usize) -> bool) -> usize {
-        let length = self.vectors.get(first).iov_len;
-        if length > BULK_MESSAGE {
+    fn count_segments(
+        &self,
+        first: usize,
+        end: usize,
+        same_destination: impl Fn(usize, usize) -> bool,
+    ) -> usize {
+        let length = self.iovecs.get(first).iov_len;
+        if length > GSO_MESSAGE_OCTETS {
             return 1;
         }
-        let limit = (end - first).min(SEGMENTS).min(BULK / length.max(1));
+        let limit = (end - first).min(GSO_SEGMENTS).min(GSO_OCTETS / length.max(1));
         let mut size = 1;
         while size < limit {
-            let next = self.vectors.get(first + size).iov_len;
-            if next > length || !same(first, first + size) {
+            let next = self.iovecs.get(first + size).iov_len;
+            if next > length || !same_destination(first, first + size) {
                 break;
             }
             size += 1;
@@ -171,40 +176,41 @@ impl Outgoing {
         size
     }
 
-    /// Sends what `arrange` has put together of the messages `start..end`.
+    /// Sends what `prepare_sends` has put together of the messages `start..end`.
     ///
     /// # Safety
     ///
-    /// As for [`Outgoing::send`].
-    unsafe fn pass(
+    /// As for [`SendBatch::send`].
+    unsafe fn send_prepared(
         &mut self,
         socket: RawFd,
         start: usize,
         end: usize,
         counters: &Counters,
-        ledger: &Ledger,
+        send_counters: &SendCounters,
         outcome: &mut Result<(), i32>,
-    ) -> Pass {
+    ) -> SendResult {
         let mut send = 0;
         let mut first = start;
         let mut repeated = None;
         counters.add(Counter::SendBatches, 1);
         while first < end {
-            let sends = self.firsts[send..].iter().take_while(|&&message| usize::from(message) < end).count();
-            // SAFETY: these headers were set by `arrange` and point into arrays of this object; the caller vouches for
+            let sends =
+                self.send_starts[send..].iter().take_while(|&&message| usize::from(message) < end).count();
+            // SAFETY: these headers were set by `prepare_sends` and point into arrays of this object; the caller vouches for
             // the messages.
-            match unsafe { send_some(socket, self.headers.range_mut(send, sends)) } {
+            match unsafe { sendmmsg(socket, self.headers.range_mut(send, sends)) } {
                 Ok(sent) => {
                     send += sent;
-                    let next = usize::from(self.firsts[send]);
+                    let next = usize::from(self.send_starts[send]);
                     let octets: usize =
-                        self.vectors.range(first, next - first).iter().map(|vector| vector.iov_len).sum();
-                    counters.add(ledger.packets, (next - first) as u64);
-                    counters.add(ledger.octets, octets as u64);
+                        self.iovecs.range(first, next - first).iter().map(|iovec| iovec.iov_len).sum();
+                    counters.add(send_counters.packets, (next - first) as u64);
+                    counters.add(send_counters.octets, octets as u64);
                     first = next;
                 }
                 Err(libc::EAGAIN) => {
-                    counters.add(ledger.full, (end - first) as u64);
+                    counters.add(send_counters.no_room, (end - first) as u64);
                     break;
                 }
                 // "Fragmentation needed": whoever can forge ICMP has the kernel say so at the next send over a connected
@@ -212,22 +218,25 @@ impl Outgoing {
                 Err(libc::EMSGSIZE) if repeated.replace(send) != Some(send) => {}
                 Err(error) => {
                     send += 1;
-                    let next = usize::from(self.firsts[send]);
+                    let next = usize::from(self.send_starts[send]);
                     if next - first > 1
                         && matches!(error, libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP)
                     {
-                        return Pass::NotInBulk(first, next);
+                        return SendResult::GsoRejected(first, next);
                     }
-                    let full = matches!(error, libc::ENOBUFS | libc::ENOMEM);
-                    counters.add(if full { ledger.full } else { ledger.failed }, (next - first) as u64);
-                    if !full && error != libc::EMSGSIZE {
+                    let no_room = matches!(error, libc::ENOBUFS | libc::ENOMEM);
+                    counters.add(
+                        if no_room { send_counters.no_room } else { send_counters.failed },
+                        (next - first) as u64,
+                    );
+                    if !no_room && error != libc::EMSGSIZE {
                         *outcome = Err(error);
                     }
                     first = next;
                 }
             }
         }
-        Pass::Done
+        SendResult::Done
     }
 }
 
@@ -236,7 +245,7 @@ impl Outgoing {
 /// # Safety
 ///
 /// What the headers point at must be valid during the call.
-unsafe fn send_some(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize, i32> {
+unsafe fn sendmmsg(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize, i32> {
     loop {
         // SAFETY: `headers` is a slice of that length; the caller vouches for what they point at.
         let sent = unsafe {
@@ -253,7 +262,7 @@ unsafe fn send_some(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usiz
 }
 
 /// Whether the kernel knows how to cut up large sends. One that does not would send them whole.
-pub(crate) fn kernel_cuts() -> bool {
+pub(crate) fn kernel_supports_gso() -> bool {
     Socket::new(Domain::IPV6, Type::DGRAM, Some(Protocol::UDP))
         .or_else(|_| Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)))
         .is_ok_and(|socket| set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok())

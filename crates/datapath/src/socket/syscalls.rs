@@ -1,7 +1,7 @@
 //! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
 //! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
 
-use crate::limits::{IPV6_MINIMUM_MTU, QUEUED_OCTETS};
+use crate::limits::{DATAGRAM_QUEUE_OCTETS, IPV6_MINIMUM_MTU};
 use engine::{Instant, Span};
 use std::io;
 use std::mem::size_of;
@@ -74,7 +74,7 @@ pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
 }
 
 /// Asks for a receive buffer of `octets`, beyond the system's limit if the process may; says whether it might.
-pub(crate) fn receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
+pub(crate) fn set_receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
     if force && set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, octets).is_ok() {
         return true;
     }
@@ -102,7 +102,7 @@ pub(crate) struct ReceiveQueue {
 impl ReceiveQueue {
     /// Datagrams that wait, if all are small.
     pub(crate) fn waiting(&self) -> f64 {
-        f64::from(self.used) / QUEUED_OCTETS
+        f64::from(self.used) / DATAGRAM_QUEUE_OCTETS
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn readable(descriptor: RawFd) -> libc::pollfd {
 }
 
 /// Waits until one of a few descriptors is readable (their `revents` tell which), for `span` at most. Unlike
-/// [`Poll::wait`] to the nanosecond, as far as the kernel's timers go. An interrupted wait counts as one without events.
+/// [`Epoll::wait`] to the nanosecond, as far as the kernel's timers go. An interrupted wait counts as one without events.
 pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
     let span = libc::timespec {
         tv_sec: (span.0 / 1_000_000_000) as libc::time_t,
@@ -164,24 +164,24 @@ pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
 }
 
 /// A counter in the kernel whose increment wakes a sleeping worker.
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct EventFd(OwnedFd);
 
-impl Bell {
-    pub(crate) fn new() -> io::Result<Bell> {
+impl EventFd {
+    pub(crate) fn new() -> io::Result<EventFd> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
         // SAFETY: the descriptor was just made and nothing else owns it.
-        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+        Ok(EventFd(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         let one = 1u64;
         // SAFETY: an eventfd takes exactly the eight octets of `one`. A failure (EAGAIN: the counter is at its
         // maximum) leaves the descriptor readable, which is all that matters.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
-    pub(crate) fn hush(&self) {
+    pub(crate) fn clear(&self) {
         let mut count = 0u64;
         // SAFETY: an eventfd gives exactly eight octets, for which `count` has room. EAGAIN (not rung) is fine.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
@@ -193,25 +193,25 @@ impl Bell {
 }
 
 /// An epoll instance, level-triggered, with room for the events of one wait.
-pub(crate) struct Poll {
+pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
     ready: usize,
 }
 
-impl Poll {
+impl Epoll {
     /// A poll that returns up to `capacity` events at a time.
-    pub(crate) fn new(capacity: usize) -> io::Result<Poll> {
+    pub(crate) fn new(capacity: usize) -> io::Result<Epoll> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the descriptor was just made and nothing else owns it.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
-        Ok(Poll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], ready: 0 })
+        Ok(Epoll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], ready: 0 })
     }
 
     /// Another handle of the same instance, for whoever adds and changes descriptors.
-    pub(crate) fn registry(&self) -> io::Result<Registry> {
-        Ok(Registry(self.epoll.try_clone()?))
+    pub(crate) fn registry(&self) -> io::Result<EpollRegistry> {
+        Ok(EpollRegistry(self.epoll.try_clone()?))
     }
 
     /// Waits up to `timeout_ms` (0: not at all). An interrupted wait counts as one without events.
@@ -266,10 +266,10 @@ impl Poll {
     }
 }
 
-/// Adds, changes and removes the descriptors of a [`Poll`].
-pub(crate) struct Registry(OwnedFd);
+/// Adds, changes and removes the descriptors of a [`Epoll`].
+pub(crate) struct EpollRegistry(OwnedFd);
 
-impl Registry {
+impl EpollRegistry {
     pub(crate) fn add(&self, descriptor: RawFd, interest: i32, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, descriptor, interest, token)
     }

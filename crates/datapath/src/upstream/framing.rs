@@ -163,7 +163,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_pushed_comes_out_framed_however_it_is_written(
+        fn pushed_messages_come_out_framed_however_they_are_written(
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..60),
             writes in prop::collection::vec(0usize..500, 1..20),
         ) {

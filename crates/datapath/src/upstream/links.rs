@@ -2,11 +2,11 @@
 //! turn is collected and leaves at its end, one send or write per link.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{BATCH, QUESTION, SPARES, WRITE_BUFFER};
-use crate::socket::syscalls::Registry;
+use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, WRITE_BUFFER};
+use crate::socket::syscalls::EpollRegistry;
 use crate::upstream::framing::{Decoder, Encoder};
 use crate::upstream::tcp_link::TcpLink;
-use crate::upstream::udp_link::{Questions, UdpLink};
+use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
 use engine::limits::LINKS;
 use engine::{Link, Transport};
 use std::io;
@@ -18,34 +18,34 @@ pub(crate) const LINK_TOKEN: u64 = 1 << 32;
 
 /// The links of one worker.
 pub(crate) struct Links {
-    table: Vec<Option<Entry>>,
-    registry: Registry,
-    questions: Questions,
+    table: Vec<Option<OpenLink>>,
+    registry: EpollRegistry,
+    send_queue: UdpSendQueue,
     /// Slots with something to send.
-    dirty: Vec<u16>,
+    unsent: Vec<u16>,
     /// Links whose failure the machine has not been told.
     failed: Vec<Link>,
-    spares: Vec<Encoder>,
+    spare_encoders: Vec<Encoder>,
     /// Whether receive buffers beyond the system's limit may be asked for.
-    force: bool,
+    force_buffer: bool,
     /// Whether the first questions over a TCP link may travel with its SYN.
     fast_open: bool,
 }
 
-struct Entry {
+struct OpenLink {
     generation: u16,
-    dirty: bool,
-    wire: Wire,
+    unsent: bool,
+    socket: LinkSocket,
 }
 
-enum Wire {
+enum LinkSocket {
     Udp(UdpLink),
     Tcp(TcpLink),
 }
 
 /// How a link is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadMode {
     Datagrams(RawFd),
     Stream,
 }
@@ -59,16 +59,16 @@ pub(crate) fn from_token(token: u64) -> Link {
 }
 
 impl Links {
-    /// `bulk`: the kernel cuts up large sends. `fast_open`: TCP links use Fast Open where they can.
-    pub(crate) fn new(registry: Registry, bulk: bool, fast_open: bool) -> Links {
+    /// `gso`: the kernel cuts up large sends. `fast_open`: TCP links use Fast Open where they can.
+    pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool) -> Links {
         Links {
             table: (0..LINKS).map(|_| None).collect(),
             registry,
-            questions: Questions::new(bulk),
-            dirty: Vec::with_capacity(LINKS),
+            send_queue: UdpSendQueue::new(gso),
+            unsent: Vec::with_capacity(LINKS),
             failed: Vec::with_capacity(BATCH),
-            spares: Vec::with_capacity(SPARES),
-            force: true,
+            spare_encoders: Vec::with_capacity(SPARE_ENCODERS),
+            force_buffer: true,
             fast_open,
         }
     }
@@ -87,8 +87,8 @@ impl Links {
             Transport::Tcp => self.open_tcp(link, upstream),
         };
         match (opened, self.table.get_mut(usize::from(link.slot))) {
-            (Ok(wire), Some(slot)) => {
-                *slot = Some(Entry { generation: link.generation, dirty: false, wire });
+            (Ok(socket), Some(slot)) => {
+                *slot = Some(OpenLink { generation: link.generation, unsent: false, socket });
                 counters.add(Counter::LinksOpened, 1);
                 true
             }
@@ -99,17 +99,17 @@ impl Links {
         }
     }
 
-    fn open_udp(&mut self, link: Link, upstream: SocketAddr, port: u16) -> io::Result<Wire> {
-        let udp = UdpLink::open(upstream, port, &mut self.force)?;
+    fn open_udp(&mut self, link: Link, upstream: SocketAddr, port: u16) -> io::Result<LinkSocket> {
+        let udp = UdpLink::open(upstream, port, &mut self.force_buffer)?;
         self.registry.add(udp.descriptor(), libc::EPOLLIN, token(link))?;
-        Ok(Wire::Udp(udp))
+        Ok(LinkSocket::Udp(udp))
     }
 
-    fn open_tcp(&mut self, link: Link, upstream: SocketAddr) -> io::Result<Wire> {
-        let encoder = self.spares.pop().unwrap_or_else(|| Encoder::new(WRITE_BUFFER));
+    fn open_tcp(&mut self, link: Link, upstream: SocketAddr) -> io::Result<LinkSocket> {
+        let encoder = self.spare_encoders.pop().unwrap_or_else(|| Encoder::new(WRITE_BUFFER));
         let tcp = TcpLink::open(upstream, encoder, self.fast_open)?;
         self.registry.add(tcp.descriptor(), libc::EPOLLIN | libc::EPOLLOUT, token(link))?;
-        Ok(Wire::Tcp(tcp))
+        Ok(LinkSocket::Tcp(tcp))
     }
 
     /// Closes a link; what waits to be sent over it is dropped.
@@ -122,12 +122,14 @@ impl Links {
 
     /// Empties a slot. Closing the socket takes it out of the poll.
     fn remove(&mut self, slot: u16, counters: &Counters) {
-        match self.table.get_mut(usize::from(slot)).and_then(Option::take).map(|entry| entry.wire) {
-            Some(Wire::Udp(mut udp)) => {
-                counters.add(Counter::UpstreamClosed, self.questions.forget(&mut udp) as u64);
+        match self.table.get_mut(usize::from(slot)).and_then(Option::take).map(|entry| entry.socket) {
+            Some(LinkSocket::Udp(mut udp)) => {
+                counters.add(Counter::UpstreamClosed, self.send_queue.discard(&mut udp) as u64);
                 counters.add(Counter::UpstreamQueueOverflow, u64::from(udp.new_drops()));
             }
-            Some(Wire::Tcp(tcp)) if self.spares.len() < SPARES => self.spares.push(tcp.into_encoder()),
+            Some(LinkSocket::Tcp(tcp)) if self.spare_encoders.len() < SPARE_ENCODERS => {
+                self.spare_encoders.push(tcp.into_encoder())
+            }
             _ => {}
         }
     }
@@ -139,7 +141,7 @@ impl Links {
         fill: impl FnOnce(&mut [u8]) -> usize,
         counters: &Counters,
     ) -> bool {
-        if self.questions.is_full() {
+        if self.send_queue.is_full() {
             self.flush(counters);
         }
         let Some(Some(entry)) = self.table.get_mut(usize::from(via.slot)) else {
@@ -150,11 +152,11 @@ impl Links {
             counters.add(Counter::UpstreamClosed, 1);
             return false;
         }
-        match &mut entry.wire {
-            Wire::Udp(udp) => self.questions.push(udp, fill),
-            Wire::Tcp(tcp) => {
+        match &mut entry.socket {
+            LinkSocket::Udp(udp) => self.send_queue.push(udp, fill),
+            LinkSocket::Tcp(tcp) => {
                 let before = tcp.waiting();
-                if !tcp.push(QUESTION, fill) {
+                if !tcp.push(QUESTION_OCTETS, fill) {
                     counters.add(Counter::UpstreamBufferFull, 1);
                     return false;
                 }
@@ -162,56 +164,56 @@ impl Links {
                 counters.add(Counter::UpstreamOctetsOut, (tcp.waiting() - before - 2) as u64);
             }
         }
-        if !entry.dirty {
-            entry.dirty = true;
-            self.dirty.push(via.slot);
+        if !entry.unsent {
+            entry.unsent = true;
+            self.unsent.push(via.slot);
         }
         true
     }
 
     /// Sends all that was asked.
     pub(crate) fn flush(&mut self, counters: &Counters) {
-        while let Some(slot) = self.dirty.pop() {
+        while let Some(slot) = self.unsent.pop() {
             let Some(Some(entry)) = self.table.get_mut(usize::from(slot)) else { continue };
-            entry.dirty = false;
+            entry.unsent = false;
             let link = Link { slot, generation: entry.generation };
-            match &mut entry.wire {
-                Wire::Udp(udp) => {
-                    if self.questions.flush(udp, counters).is_err() {
-                        self.fail(link, counters);
+            match &mut entry.socket {
+                LinkSocket::Udp(udp) => {
+                    if self.send_queue.flush(udp, counters).is_err() {
+                        self.mark_failed(link, counters);
                     }
                 }
                 // A connection that could not take all last time is written to when the poll says so.
-                Wire::Tcp(tcp) if tcp.watched => {}
-                Wire::Tcp(_) => self.write(link, counters),
+                LinkSocket::Tcp(tcp) if tcp.awaits_writable => {}
+                LinkSocket::Tcp(_) => self.write(link, counters),
             }
         }
-        self.questions.clear();
+        self.send_queue.clear();
     }
 
     /// Writes to a TCP link; the poll watches it as long as something is left.
     pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
-        let Some(Entry { wire: Wire::Tcp(tcp), .. }) = self.entry(link) else { return };
+        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return };
         counters.add(Counter::SendBatches, 1);
         let done = tcp.flush();
-        let (descriptor, watched) = (tcp.descriptor(), tcp.watched);
-        let watch = match done {
+        let (descriptor, awaits_writable) = (tcp.descriptor(), tcp.awaits_writable);
+        let await_writable = match done {
             Ok(done) => !done,
-            Err(_) => return self.fail(link, counters),
+            Err(_) => return self.mark_failed(link, counters),
         };
-        if watch != watched {
-            tcp.watched = watch;
-            let interest = if watch { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+        if await_writable != awaits_writable {
+            tcp.awaits_writable = await_writable;
+            let interest = if await_writable { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
             if self.registry.change(descriptor, interest, token(link)).is_err() {
-                self.fail(link, counters);
+                self.mark_failed(link, counters);
             }
         }
     }
 
     /// Notes that a link failed. A TCP link is closed at once; what the machine does about a UDP link is its affair.
-    pub(crate) fn fail(&mut self, link: Link, counters: &Counters) {
+    pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
         let Some(entry) = self.entry(link) else { return };
-        if matches!(entry.wire, Wire::Tcp(_)) {
+        if matches!(entry.socket, LinkSocket::Tcp(_)) {
             self.remove(link.slot, counters);
         }
         if !self.failed.contains(&link) {
@@ -225,24 +227,24 @@ impl Links {
     }
 
     /// Whether the machine is to be told of failures.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failures(&self) -> bool {
         !self.failed.is_empty()
     }
 
     /// How to read a link; nothing if it is closed.
-    pub(crate) fn reading(&mut self, link: Link) -> Option<Reading> {
-        self.entry(link).map(|entry| match &entry.wire {
-            Wire::Udp(udp) => Reading::Datagrams(udp.descriptor()),
-            Wire::Tcp(_) => Reading::Stream,
+    pub(crate) fn read_mode(&mut self, link: Link) -> Option<ReadMode> {
+        self.entry(link).map(|entry| match &entry.socket {
+            LinkSocket::Udp(udp) => ReadMode::Datagrams(udp.descriptor()),
+            LinkSocket::Tcp(_) => ReadMode::Stream,
         })
     }
 
     /// The address of this host that an open link goes out from.
     pub(crate) fn local(&self, link: Link) -> Option<IpAddr> {
         let Some(Some(entry)) = self.table.get(usize::from(link.slot)) else { return None };
-        let address = match &entry.wire {
-            Wire::Udp(udp) => udp.local(),
-            Wire::Tcp(tcp) => tcp.local(),
+        let address = match &entry.socket {
+            LinkSocket::Udp(udp) => udp.local(),
+            LinkSocket::Tcp(tcp) => tcp.local(),
         };
         address.filter(|_| entry.generation == link.generation)
     }
@@ -259,11 +261,11 @@ impl Links {
         chunk: &mut [u8],
         counters: &Counters,
     ) -> Option<(usize, Decoder)> {
-        let Some(Entry { wire: Wire::Tcp(tcp), .. }) = self.entry(link) else { return None };
+        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return None };
         match tcp.read(chunk) {
             Ok(count) => count.map(|count| (count, std::mem::take(tcp.decoder()))),
             Err(_) => {
-                self.fail(link, counters);
+                self.mark_failed(link, counters);
                 None
             }
         }
@@ -271,7 +273,7 @@ impl Links {
 
     /// Brings the decoder back that [`Links::read`] lent.
     pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder) {
-        if let Some(Entry { wire: Wire::Tcp(tcp), .. }) = self.entry(link) {
+        if let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) {
             *tcp.decoder() = decoder;
         }
     }
@@ -279,18 +281,18 @@ impl Links {
     /// Looks up how many datagrams the kernel dropped at the open UDP links.
     pub(crate) fn count_drops(&mut self, counters: &Counters) {
         for entry in self.table.iter_mut().flatten() {
-            if let Wire::Udp(udp) = &mut entry.wire {
+            if let LinkSocket::Udp(udp) = &mut entry.socket {
                 counters.add(Counter::UpstreamQueueOverflow, u64::from(udp.new_drops()));
             }
         }
     }
 
     /// What the links' sockets are registered with.
-    pub(crate) fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &EpollRegistry {
         &self.registry
     }
 
-    fn entry(&mut self, link: Link) -> Option<&mut Entry> {
+    fn entry(&mut self, link: Link) -> Option<&mut OpenLink> {
         self.table
             .get_mut(usize::from(link.slot))
             .and_then(Option::as_mut)

@@ -14,7 +14,7 @@ pub(crate) struct TcpLink {
     decoder: Decoder,
     encoder: Encoder,
     /// Whether the poll reports when the connection can be written to.
-    pub(crate) watched: bool,
+    pub(crate) awaits_writable: bool,
 }
 
 impl TcpLink {
@@ -31,7 +31,7 @@ impl TcpLink {
         }
         match socket.connect(&SockAddr::from(upstream)) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(TcpLink { socket, decoder: Decoder::new(), encoder, watched: true }),
+            _ => Ok(TcpLink { socket, decoder: Decoder::new(), encoder, awaits_writable: true }),
         }
     }
 
@@ -66,7 +66,7 @@ impl TcpLink {
                 self.encoder.advance(written);
                 Ok(self.encoder.pending().is_empty())
             }
-            Err(error) if is_soon(&error) => match take_error(self.descriptor()) {
+            Err(error) if is_transient(&error) => match take_error(self.descriptor()) {
                 None => Ok(false),
                 Some(error) => Err(error),
             },
@@ -79,7 +79,7 @@ impl TcpLink {
         match io::Read::read(&mut &self.socket, chunk) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => Ok(Some(count)),
-            Err(error) if is_soon(&error) => Ok(None),
+            Err(error) if is_transient(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -97,6 +97,6 @@ impl TcpLink {
 
 /// Errors that mean "later": the connection is being made (EINPROGRESS also for a fast open whose cookie did not do), its
 /// buffer is full, or a signal came.
-fn is_soon(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINPROGRESS | libc::EALREADY | libc::EINTR))
 }

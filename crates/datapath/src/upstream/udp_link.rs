@@ -2,10 +2,12 @@
 //! sent with one call per link, sorted by length, so that those of equal length leave in bulk. UDP keeps no order anyway.
 
 use crate::counters::{Counter, Counters};
-use crate::limits::{PORT_DRAWS, PORTS_TRIED, QUESTION, RECEIVE_BUFFER, STRAYS, WAITING};
-use crate::socket::pinned_array::Fixed;
-use crate::socket::send_batch::{Ledger, Outgoing};
-use crate::socket::syscalls::{ignore_path_mtu, receive_buffer, receive_drops, set_option};
+use crate::limits::{
+    PORT_DRAWS, PORTS_TRIED, QUESTION_OCTETS, RECEIVE_BUFFER, STRAY_DATAGRAMS, WAITING_QUESTIONS,
+};
+use crate::socket::pinned_array::PinnedArray;
+use crate::socket::send_batch::{SendBatch, SendCounters};
+use crate::socket::syscalls::{ignore_path_mtu, receive_drops, set_option, set_receive_buffer};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cmp::Reverse;
 use std::io;
@@ -18,25 +20,25 @@ const NONE: u16 = u16::MAX;
 pub(crate) struct UdpLink {
     socket: Socket,
     drops: u32,
-    waiting: Chain,
+    waiting: QuestionList,
 }
 
-/// The questions that wait for one link: indexes into [`Questions`].
+/// The questions that wait for one link: indexes into [`UdpSendQueue`].
 #[derive(Clone, Copy)]
-struct Chain {
+struct QuestionList {
     first: u16,
     last: u16,
 }
 
-const EMPTY: Chain = Chain { first: NONE, last: NONE };
+const EMPTY: QuestionList = QuestionList { first: NONE, last: NONE };
 
 impl UdpLink {
-    /// Opens a link from `port`, or from a random one when it is taken. `force`: whether a receive buffer beyond the
+    /// Opens a link from `port`, or from a random one when it is taken. `force_buffer`: whether a receive buffer beyond the
     /// system's limit may be asked for; it turns false when that fails, which spares the next link the attempt.
-    pub(crate) fn open(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<UdpLink> {
+    pub(crate) fn open(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Result<UdpLink> {
         let mut port = port;
         for _ in 0..PORTS_TRIED {
-            match open_at(upstream, port, force) {
+            match open_at(upstream, port, force_buffer) {
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EACCES)) => {
                     port = random_port()?;
                 }
@@ -62,7 +64,7 @@ impl UdpLink {
     }
 }
 
-fn open_at(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<Socket> {
+fn open_at(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(upstream), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
     let raw = socket.as_raw_fd();
     let local = match upstream {
@@ -74,7 +76,7 @@ fn open_at(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<Sock
         set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
     }
     ignore_path_mtu(raw, upstream.is_ipv6());
-    *force = receive_buffer(raw, RECEIVE_BUFFER, *force);
+    *force_buffer = set_receive_buffer(raw, RECEIVE_BUFFER, *force_buffer);
     socket.bind(&SockAddr::from(local))?;
     socket.connect(&SockAddr::from(upstream))?;
     discard_strays(raw)?;
@@ -84,7 +86,7 @@ fn open_at(upstream: SocketAddr, port: u16, force: &mut bool) -> io::Result<Sock
 /// Until connect, a bound socket takes datagrams from anyone: what came is not from the upstream. (What comes after is
 /// filtered by the kernel.)
 fn discard_strays(socket: RawFd) -> io::Result<()> {
-    for _ in 0..STRAYS {
+    for _ in 0..STRAY_DATAGRAMS {
         let mut octet = 0u8;
         // SAFETY: the buffer is one octet, which lives through the call; the rest of a datagram is cut off.
         let got = unsafe { libc::recv(socket, (&raw mut octet).cast(), 1, libc::MSG_DONTWAIT) };
@@ -108,33 +110,33 @@ fn random_port() -> io::Result<u16> {
 }
 
 /// The questions that wait to leave over the UDP links of a worker.
-pub(crate) struct Questions {
-    octets: Fixed<u8>,
+pub(crate) struct UdpSendQueue {
+    octets: PinnedArray<u8>,
     lengths: Vec<u16>,
     /// The next question of the same link.
     next: Vec<u16>,
     used: usize,
     /// The questions of one link, as they leave.
-    order: Vec<u16>,
-    outgoing: Outgoing,
+    send_order: Vec<u16>,
+    batch: SendBatch,
 }
 
-impl Questions {
-    /// `bulk`: the kernel cuts up large sends.
-    pub(crate) fn new(bulk: bool) -> Questions {
-        Questions {
-            octets: Fixed::new(0u8, QUESTION * WAITING),
-            lengths: vec![0; WAITING],
-            next: vec![NONE; WAITING],
+impl UdpSendQueue {
+    /// `gso`: the kernel cuts up large sends.
+    pub(crate) fn new(gso: bool) -> UdpSendQueue {
+        UdpSendQueue {
+            octets: PinnedArray::new(0u8, QUESTION_OCTETS * WAITING_QUESTIONS),
+            lengths: vec![0; WAITING_QUESTIONS],
+            next: vec![NONE; WAITING_QUESTIONS],
             used: 0,
-            order: Vec::with_capacity(WAITING),
-            outgoing: Outgoing::new(WAITING, bulk),
+            send_order: Vec::with_capacity(WAITING_QUESTIONS),
+            batch: SendBatch::new(WAITING_QUESTIONS, gso),
         }
     }
 
-    /// Whether no more questions fit before the links are flushed and [`Questions::clear`] is called.
+    /// Whether no more questions fit before the links are flushed and [`UdpSendQueue::clear`] is called.
     pub(crate) fn is_full(&self) -> bool {
-        self.used == WAITING
+        self.used == WAITING_QUESTIONS
     }
 
     /// All links have been flushed or closed.
@@ -146,7 +148,8 @@ impl Questions {
     #[inline]
     pub(crate) fn push(&mut self, link: &mut UdpLink, fill: impl FnOnce(&mut [u8]) -> usize) {
         let index = self.used;
-        let length = fill(self.octets.range_mut(index * QUESTION, QUESTION)).min(QUESTION);
+        let length =
+            fill(self.octets.range_mut(index * QUESTION_OCTETS, QUESTION_OCTETS)).min(QUESTION_OCTETS);
         if length == 0 {
             return;
         }
@@ -162,7 +165,7 @@ impl Questions {
     }
 
     /// Forgets what waits for a link that is being closed; says how many questions.
-    pub(crate) fn forget(&self, link: &mut UdpLink) -> usize {
+    pub(crate) fn discard(&self, link: &mut UdpLink) -> usize {
         let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
         let mut count = 0;
         while at != NONE {
@@ -175,29 +178,40 @@ impl Questions {
     /// Sends what waits for a link. The error is one that means that the upstream cannot be reached.
     pub(crate) fn flush(&mut self, link: &mut UdpLink, counters: &Counters) -> Result<(), i32> {
         let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
-        self.order.clear();
+        self.send_order.clear();
         while at != NONE {
-            self.order.push(at);
+            self.send_order.push(at);
             at = self.next[usize::from(at)];
         }
-        if self.outgoing.is_bulk() {
+        if self.batch.uses_gso() {
             let lengths = &self.lengths;
-            self.order.sort_unstable_by_key(|index| Reverse(lengths[usize::from(*index)]));
+            self.send_order.sort_unstable_by_key(|index| Reverse(lengths[usize::from(*index)]));
         }
-        for (message, index) in self.order.iter().map(|index| usize::from(*index)).enumerate() {
-            self.outgoing.set(message, self.octets.at(index * QUESTION), usize::from(self.lengths[index]));
+        for (message, index) in self.send_order.iter().map(|index| usize::from(*index)).enumerate() {
+            self.batch.set(
+                message,
+                self.octets.at(index * QUESTION_OCTETS),
+                usize::from(self.lengths[index]),
+            );
         }
         // SAFETY: each message lies in a frame of `octets`, which lives as long as this object; a length is at most QUESTION.
         unsafe {
-            self.outgoing.send(link.descriptor(), self.order.len(), |_, _| true, |_| None, counters, &LEDGER)
+            self.batch.send(
+                link.descriptor(),
+                self.send_order.len(),
+                |_, _| true,
+                |_| None,
+                counters,
+                &SEND_COUNTERS,
+            )
         }
     }
 }
 
-const LEDGER: Ledger = Ledger {
+const SEND_COUNTERS: SendCounters = SendCounters {
     packets: Counter::UpstreamPacketsOut,
     octets: Counter::UpstreamOctetsOut,
-    full: Counter::UpstreamBufferFull,
+    no_room: Counter::UpstreamBufferFull,
     failed: Counter::UpstreamSendFailed,
 };
 
@@ -210,13 +224,13 @@ mod tests {
 
     fn upstream(address: &str) -> UdpSocket {
         let socket = UdpSocket::bind(address).unwrap();
-        receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
+        set_receive_buffer(socket.as_raw_fd(), RECEIVE_BUFFER, true);
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         socket
     }
 
-    fn ask(questions: &mut Questions, link: &mut UdpLink, octet: u8, length: usize) {
-        questions.push(link, |frame| {
+    fn ask(send_queue: &mut UdpSendQueue, link: &mut UdpLink, octet: u8, length: usize) {
+        send_queue.push(link, |frame| {
             frame[..length].fill(octet);
             length
         });
@@ -242,29 +256,29 @@ mod tests {
 
     #[test]
     fn questions_of_all_lengths_arrive_as_they_were_asked() {
-        for (address, bulk) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
+        for (address, gso) in [("127.0.0.1:0", true), ("[::1]:0", true), ("[::1]:0", false)] {
             let upstream = upstream(address);
             let mut link = UdpLink::open(upstream.local_addr().unwrap(), 40_000, &mut true).unwrap();
-            let mut questions = Questions::new(bulk);
+            let mut send_queue = UdpSendQueue::new(gso);
             let counters = Counters::default();
             let mut expected = Vec::new();
-            for number in 0..WAITING {
+            for number in 0..WAITING_QUESTIONS {
                 // Runs of equal length of up to 100, the longest and the shortest messages, and a wild mixture.
                 let length = match number {
                     0..100 => 62,
-                    100..150 => QUESTION,
+                    100..150 => QUESTION_OCTETS,
                     150..160 => 1,
                     _ => 12 + (number * 37) % 97,
                 };
-                assert!(!questions.is_full());
-                ask(&mut questions, &mut link, number as u8, length);
+                assert!(!send_queue.is_full());
+                ask(&mut send_queue, &mut link, number as u8, length);
                 expected.push(vec![number as u8; length]);
             }
-            assert!(questions.is_full());
-            assert_eq!(questions.flush(&mut link, &counters), Ok(()));
-            questions.clear();
+            assert!(send_queue.is_full());
+            assert_eq!(send_queue.flush(&mut link, &counters), Ok(()));
+            send_queue.clear();
             let mut buffer = [0; 2048];
-            let mut arrived: Vec<_> = (0..WAITING)
+            let mut arrived: Vec<_> = (0..WAITING_QUESTIONS)
                 .map(|_| {
                     let length = upstream.recv(&mut buffer).unwrap();
                     buffer[..length].to_vec()
@@ -273,10 +287,10 @@ mod tests {
             arrived.sort();
             expected.sort();
             assert_eq!(arrived, expected);
-            assert_eq!(counters.get(Counter::UpstreamPacketsOut), WAITING as u64);
+            assert_eq!(counters.get(Counter::UpstreamPacketsOut), WAITING_QUESTIONS as u64);
             let octets: usize = expected.iter().map(Vec::len).sum();
             assert_eq!(counters.get(Counter::UpstreamOctetsOut), octets as u64);
-            assert_eq!(questions.outgoing.is_bulk(), bulk);
+            assert_eq!(send_queue.batch.uses_gso(), gso);
         }
     }
 
@@ -286,18 +300,18 @@ mod tests {
         let mut links = upstreams
             .each_ref()
             .map(|upstream| UdpLink::open(upstream.local_addr().unwrap(), 41_000, &mut true).unwrap());
-        let mut questions = Questions::new(true);
+        let mut send_queue = UdpSendQueue::new(true);
         for round in 0..3 {
             for number in 0..40 {
-                ask(&mut questions, &mut links[number % 2], number as u8, 20 + round);
+                ask(&mut send_queue, &mut links[number % 2], number as u8, 20 + round);
             }
             if round == 1 {
-                assert_eq!(questions.forget(&mut links[0]), 20);
+                assert_eq!(send_queue.discard(&mut links[0]), 20);
             }
             for link in &mut links {
-                assert_eq!(questions.flush(link, &Counters::default()), Ok(()));
+                assert_eq!(send_queue.flush(link, &Counters::default()), Ok(()));
             }
-            questions.clear();
+            send_queue.clear();
             for (side, upstream) in upstreams.iter().enumerate() {
                 let mut buffer = [0; 64];
                 for _ in (0..20).filter(|_| round != 1 || side == 1) {
@@ -312,12 +326,12 @@ mod tests {
     fn a_refusal_shows_at_the_next_send() {
         let nobody = upstream("127.0.0.1:0").local_addr().unwrap();
         let mut link = UdpLink::open(nobody, 42_000, &mut true).unwrap();
-        let mut questions = Questions::new(true);
+        let mut send_queue = UdpSendQueue::new(true);
         let counters = Counters::default();
         let mut send = |link: &mut UdpLink| {
-            ask(&mut questions, link, 1, 30);
-            let outcome = questions.flush(link, &counters);
-            questions.clear();
+            ask(&mut send_queue, link, 1, 30);
+            let outcome = send_queue.flush(link, &counters);
+            send_queue.clear();
             outcome
         };
         assert_eq!(send(&mut link), Ok(()));
@@ -393,7 +407,7 @@ mod tests {
         let upstream = upstream("127.0.0.1:0");
         let to = upstream.local_addr().unwrap();
         let mut link = UdpLink::open(to, 40_300, &mut true).unwrap();
-        let mut questions = Questions::new(true);
+        let mut send_queue = UdpSendQueue::new(true);
         let counters = Counters::default();
         let mut buffer = [0; 64];
         for count in [1, 1, 20, 1] {
@@ -401,23 +415,23 @@ mod tests {
                 eprintln!("skipped: only root may forge ICMP messages");
                 return;
             }
-            (0..count).for_each(|number| ask(&mut questions, &mut link, number, 30));
-            assert_eq!(questions.flush(&mut link, &counters), Ok(()));
-            questions.clear();
+            (0..count).for_each(|number| ask(&mut send_queue, &mut link, number, 30));
+            assert_eq!(send_queue.flush(&mut link, &counters), Ok(()));
+            send_queue.clear();
             for number in 0..count {
                 assert_eq!((upstream.recv(&mut buffer).unwrap(), buffer[0]), (30, number));
             }
         }
         assert_eq!(counters.get(Counter::UpstreamSendFailed), 0);
-        assert!(questions.outgoing.is_bulk(), "the kernel still cuts up large sends");
+        assert!(send_queue.batch.uses_gso(), "the kernel still cuts up large sends");
         // The same when the link is read next.
-        let mut inbound = crate::socket::receive_batch::Inbound::new(512);
+        let mut batch = crate::socket::receive_batch::ReceiveBatch::new(512);
         demand_fragments(&link, to);
         let at = link.socket.local_addr().unwrap().as_socket().unwrap();
         assert_eq!(upstream.send_to(b"genuine", at).unwrap(), 7);
-        let error = inbound.receive_link(link.descriptor()).unwrap_err();
+        let error = batch.receive_replies(link.descriptor()).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
-        assert_eq!(inbound.receive_link(link.descriptor()).unwrap(), 1);
+        assert_eq!(batch.receive_replies(link.descriptor()).unwrap(), 1);
     }
 
     #[test]
@@ -427,16 +441,16 @@ mod tests {
         let to = socket.local_addr().unwrap().as_socket().unwrap();
         let stranger = upstream("127.0.0.1:0");
         let flood = |count| (0..count).for_each(|_| assert_eq!(stranger.send_to(b"forged", to).unwrap(), 6));
-        flood(STRAYS - 1);
+        flood(STRAY_DATAGRAMS - 1);
         discard_strays(socket.as_raw_fd()).unwrap();
         assert_eq!(
-            crate::socket::receive_batch::Inbound::new(512)
-                .receive_link(socket.as_raw_fd())
+            crate::socket::receive_batch::ReceiveBatch::new(512)
+                .receive_replies(socket.as_raw_fd())
                 .unwrap_err()
                 .kind(),
             io::ErrorKind::WouldBlock
         );
-        flood(STRAYS);
+        flood(STRAY_DATAGRAMS);
         assert!(discard_strays(socket.as_raw_fd()).is_err());
     }
 }

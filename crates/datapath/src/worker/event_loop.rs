@@ -10,19 +10,19 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
-    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LETTERS_PER_TURN, LINK_BATCHES, ORDERS, PROXY_HEADER,
+    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LINK_BATCHES, MESSAGES_PER_TURN, PROXY_HEADER, QUEUED_TASKS,
     STREAM_READ_OCTETS, TICK, WAIT_MS,
 };
-use crate::listen::fair_shedding::{Gate, network_of};
+use crate::listen::fair_shedding::{FairShedding, client_network};
 use crate::listen::listener::UdpListener;
 use crate::listen::proxy_protocol;
-use crate::listen::response_queue::Answers;
+use crate::listen::response_queue::ResponseQueue;
 use crate::listen::shedding_filter;
-use crate::listen::steering::steerable;
-use crate::socket::receive_batch::Inbound;
-use crate::socket::send_batch::kernel_cuts;
-use crate::socket::syscalls::{Poll, now, receive_queue};
-use crate::upstream::links::{LINK_TOKEN, Links, Reading, from_token};
+use crate::listen::steering::find_owner;
+use crate::socket::receive_batch::ReceiveBatch;
+use crate::socket::send_batch::kernel_supports_gso;
+use crate::socket::syscalls::{Epoll, now, receive_queue};
+use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
 use crate::worker::mailbox::{Mailbox, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 use crate::worker::shared::Shared;
@@ -45,15 +45,15 @@ pub struct Worker<M> {
     mailbox: Arc<Mailbox<M>>,
     counters: Arc<Counters>,
     shared: Arc<Shared<M>>,
-    poll: Poll,
-    inbound: Inbound,
-    chunk: Box<[u8]>,
+    poll: Epoll,
+    batch: ReceiveBatch,
+    stream_buffer: Box<[u8]>,
     /// Listening sockets that the last wait found readable.
-    ready: Vec<bool>,
+    readable: Vec<bool>,
     /// Drops of each listening socket that are already counted.
-    drops: Vec<u32>,
+    counted_drops: Vec<u32>,
     /// Who is let into each listening socket's queue.
-    gates: Vec<Gate>,
+    shedding: Vec<FairShedding>,
     udp_size: usize,
     tcp_fast_open: bool,
 }
@@ -68,7 +68,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
     ) -> io::Result<Worker<M>> {
         let header = if shared.proxies().is_empty() { 0 } else { PROXY_HEADER };
         let mailbox = Arc::clone(shared.mailbox(index));
-        let poll = Poll::new(LINKS + listeners.len() + 1)?;
+        let poll = Epoll::new(LINKS + listeners.len() + 1)?;
         let registry = poll.registry()?;
         registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
         for (number, listener) in listeners.iter().enumerate() {
@@ -80,11 +80,11 @@ impl<M: Machine + Send + 'static> Worker<M> {
             counters: shared.live_counters(index),
             shared,
             poll,
-            inbound: Inbound::new(udp_size + header),
-            chunk: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
-            ready: vec![false; listeners.len()],
-            drops: vec![0; listeners.len()],
-            gates: listeners.iter().map(|_| Gate::new()).collect(),
+            batch: ReceiveBatch::new(udp_size + header),
+            stream_buffer: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
+            readable: vec![false; listeners.len()],
+            counted_drops: vec![0; listeners.len()],
+            shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
             udp_size,
             tcp_fast_open,
@@ -98,29 +98,34 @@ impl<M: Machine + Send + 'static> Worker<M> {
 
     /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
     pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
-        let bulk = kernel_cuts();
-        let links = Links::new(self.poll.registry()?, bulk, self.tcp_fast_open);
-        let answers = self
+        let gso = kernel_supports_gso();
+        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open);
+        let response_queues = self
             .listeners
             .iter()
             .map(|listener| {
-                Answers::new(listener.socket().as_raw_fd(), listener.address().is_ipv6(), self.udp_size, bulk)
+                ResponseQueue::new(
+                    listener.socket().as_raw_fd(),
+                    listener.address().is_ipv6(),
+                    self.udp_size,
+                    gso,
+                )
             })
             .collect();
         let out = SocketOutbox {
-            answers,
+            response_queues,
             links,
             sink,
-            large: vec![0; MESSAGE].into_boxed_slice(),
+            stream_frame: vec![0; MESSAGE].into_boxed_slice(),
             counters: Arc::clone(&self.counters),
         };
         std::thread::Builder::new()
             .name(format!("sixfold-{}", self.index))
-            .spawn(move || Running { worker: self, machine, out, now: now() }.run(hook))
+            .spawn(move || EventLoop { worker: self, machine, out, now: now() }.run(hook))
     }
 }
 
-struct Running<M, S> {
+struct EventLoop<M, S> {
     worker: Worker<M>,
     machine: M,
     out: SocketOutbox<S>,
@@ -128,40 +133,40 @@ struct Running<M, S> {
     now: Instant,
 }
 
-impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
+impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     fn run(mut self, mut hook: Hook<M>) -> M {
         let mut tick = self.now;
         let mut deadline = Some(self.now);
-        let mut drained_by = None;
+        let mut drain_deadline = None;
         let mut turn = 0usize;
         loop {
-            self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drained_by.is_some());
+            self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drain_deadline.is_some());
             self.now = now();
             self.serve_events();
             self.serve_mailbox();
             self.serve_listeners(turn);
-            if drained_by.is_none()
-                && let Some(grace) = self.worker.mailbox.stopping()
+            if drain_deadline.is_none()
+                && let Some(grace) = self.worker.mailbox.stop_grace()
             {
-                self.empty_listeners();
-                self.worker.shared.has_emptied();
-                drained_by = Some(self.now + grace.into());
+                self.drain_listeners();
+                self.worker.shared.note_listeners_drained();
+                drain_deadline = Some(self.now + grace.into());
             }
             deadline = self.machine.expire(self.now, &mut self.out);
             self.out.flush();
-            self.tell_failures();
+            self.report_failures();
             self.worker.counters.add(Counter::Turns, 1);
             if self.now >= tick {
                 tick = self.now + TICK;
-                for listener in 0..self.worker.gates.len() {
-                    if self.worker.gates[listener].is_closed() {
-                        self.mind_gate(listener);
+                for listener in 0..self.worker.shedding.len() {
+                    if self.worker.shedding[listener].is_active() {
+                        self.update_shedding(listener);
                     }
                 }
                 self.count_drops();
                 hook(&mut self.machine, self.now);
             }
-            if drained_by.is_some_and(|end| self.now >= end || self.is_done()) {
+            if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
                 break;
             }
             turn = turn.wrapping_add(1);
@@ -174,22 +179,23 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
 
     fn is_done(&self) -> bool {
         // First whether others may still post, then whether they have: in the other order, a letter could come in between.
-        self.worker.shared.all_have_emptied()
+        self.worker.shared.all_listeners_drained()
             && self.worker.mailbox.is_empty()
             && self.machine.idle()
-            && !self.out.links.has_failed()
+            && !self.out.links.has_failures()
     }
 
     /// Waits for events until `deadline`, or not at all when there is work left.
-    fn wait(&mut self, deadline: Instant, stop_known: bool) {
+    fn wait(&mut self, deadline: Instant, knows_stop: bool) {
         let mailbox = &self.worker.mailbox;
-        let sleep = deadline > self.now && !self.out.links.has_failed() && mailbox.doze(stop_known);
+        let sleep =
+            deadline > self.now && !self.out.links.has_failures() && mailbox.prepare_to_sleep(knows_stop);
         // Rounded up: a wait that ends too early would be repeated without need.
         let timeout_ms =
             if sleep { (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS) as i32 } else { 0 };
         self.worker.poll.wait(timeout_ms);
         if sleep {
-            mailbox.rise();
+            mailbox.mark_awake();
         }
     }
 
@@ -197,25 +203,25 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
     fn serve_events(&mut self) {
         for event in 0..self.worker.poll.ready() {
             match self.worker.poll.event(event) {
-                (MAILBOX_TOKEN, _) => self.worker.mailbox.hush(),
+                (MAILBOX_TOKEN, _) => self.worker.mailbox.clear_wakeup(),
                 (token, readiness) if token & LINK_TOKEN != 0 => {
                     self.serve_link(from_token(token), readiness)
                 }
-                (token, _) => self.worker.ready[token as usize] = true,
+                (token, _) => self.worker.readable[token as usize] = true,
             }
         }
     }
 
     fn serve_link(&mut self, link: Link, readiness: u32) {
-        match self.out.links.reading(link) {
-            Some(Reading::Datagrams(socket)) => {
+        match self.out.links.read_mode(link) {
+            Some(ReadMode::Datagrams(socket)) => {
                 for _ in 0..LINK_BATCHES {
                     if !self.serve_datagrams(link, socket) || !self.out.links.is_open(link) {
                         break;
                     }
                 }
             }
-            Some(Reading::Stream) => {
+            Some(ReadMode::Stream) => {
                 if readiness & libc::EPOLLOUT as u32 != 0 {
                     self.out.links.write(link, &self.worker.counters);
                 }
@@ -234,12 +240,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
     /// Takes a batch of replies from a UDP link. True: there may be more.
     fn serve_datagrams(&mut self, link: Link, socket: RawFd) -> bool {
         let counters = &self.worker.counters;
-        let count = match self.worker.inbound.receive_link(socket) {
+        let count = match self.worker.batch.receive_replies(socket) {
             Ok(count) => count,
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return false,
             Err(_) => {
                 // An ICMP error; the replies that came before it are still to be read.
-                self.out.links.fail(link, counters);
+                self.out.links.mark_failed(link, counters);
                 return true;
             }
         };
@@ -247,10 +253,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         counters.add(Counter::UpstreamPacketsIn, count as u64);
         let mut octets = 0;
         for slot in 0..count {
-            if self.worker.inbound.is_link_cut(slot) {
+            if self.worker.batch.is_reply_truncated(slot) {
                 counters.add(Counter::UpstreamTruncated, 1);
             }
-            let Some(message) = self.worker.inbound.link_message(slot) else { continue };
+            let Some(message) = self.worker.batch.reply_message(slot) else { continue };
             octets += message.len();
             self.machine.reply(self.now, link, message, &mut self.out);
             if !self.out.links.is_open(link) {
@@ -264,11 +270,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
     /// Takes a chunk of replies from a TCP link. True: there may be more.
     fn serve_stream(&mut self, link: Link) -> bool {
         let counters = &self.worker.counters;
-        let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.chunk, counters) else {
+        let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.stream_buffer, counters)
+        else {
             return false;
         };
         counters.add(Counter::ReceiveBatches, 1);
-        let mut input = &self.worker.chunk[..count];
+        let mut input = &self.worker.stream_buffer[..count];
         while let Some(message) = decoder.next(&mut input) {
             counters.add(Counter::UpstreamPacketsIn, 1);
             counters.add(Counter::UpstreamOctetsIn, message.len() as u64);
@@ -283,18 +290,18 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
 
     fn serve_mailbox(&mut self) {
         let mailbox = &self.worker.mailbox;
-        for _ in 0..ORDERS {
-            let Some(order) = mailbox.take_order() else { break };
-            order(&mut self.machine, self.now);
+        for _ in 0..QUEUED_TASKS {
+            let Some(task) = mailbox.take_task() else { break };
+            task(&mut self.machine, self.now);
         }
-        let mut letters = 0;
-        while letters < LETTERS_PER_TURN
-            && let Some(letter) = mailbox.take_letter()
+        let mut messages = 0;
+        while messages < MESSAGES_PER_TURN
+            && let Some(message) = mailbox.take_message()
         {
-            self.machine.query(self.now, &letter.client, letter.message(), &mut self.out);
-            letters += 1;
+            self.machine.query(self.now, &message.client, message.message(), &mut self.out);
+            messages += 1;
         }
-        self.worker.counters.add(Counter::LettersIn, letters as u64);
+        self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
     }
 
     /// Takes one batch from each listener that has something.
@@ -302,7 +309,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         let count = self.worker.listeners.len();
         for step in 0..count {
             let listener = (turn + step) % count;
-            if std::mem::take(&mut self.worker.ready[listener]) {
+            if std::mem::take(&mut self.worker.readable[listener]) {
                 self.serve_listener(listener);
             }
         }
@@ -314,19 +321,19 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         let counters = &worker.counters;
         let socket = &worker.listeners[listener];
         let ipv6 = socket.address().is_ipv6();
-        let Ok(count) = worker.inbound.receive_clients(socket.socket().as_raw_fd()) else { return false };
+        let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
         counters.add(Counter::ReceiveBatches, 1);
         counters.add(Counter::ClientPacketsIn, count as u64);
-        let crosses = worker.shared.crosses();
+        let must_forward = worker.shared.must_forward();
         let mut octets = 0;
         for slot in 0..count {
-            let Some((mut client, mut message)) = worker.inbound.client_message(slot, ipv6, listener as u16)
+            let Some((mut client, mut message)) = worker.batch.client_message(slot, ipv6, listener as u16)
             else {
                 counters.add(Counter::Truncated, 1);
                 continue;
             };
-            if worker.shared.proxies().speaks_for_others(&client) {
-                match proxy_protocol::open(&client, message) {
+            if worker.shared.proxies().includes(&client) {
+                match proxy_protocol::strip_header(&client, message) {
                     Ok(opened) => (client, message) = opened,
                     Err(error) => {
                         counters.add(
@@ -340,11 +347,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
                     }
                 }
             } else {
-                worker.gates[listener].saw(network_of(client.address));
+                worker.shedding[listener].record(client_network(client.address));
             }
             octets += message.len();
-            if crosses
-                && let Some(owner) = steerable(message, worker.shared.seed(), worker.shared.workers())
+            if must_forward
+                && let Some(owner) = find_owner(message, worker.shared.seed(), worker.shared.workers())
                 && owner != worker.index
             {
                 // A refusal is counted at the mailbox that refuses.
@@ -356,39 +363,40 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
         counters.add(Counter::ClientOctetsIn, octets as u64);
         // A gate that is closed too far shows in batches that are not full.
         if count < BATCH {
-            self.worker.gates[listener].keeps_up();
+            self.worker.shedding[listener].on_queue_emptied();
         }
-        if count == BATCH || self.worker.gates[listener].is_closed() {
-            self.mind_gate(listener);
+        if count == BATCH || self.worker.shedding[listener].is_active() {
+            self.update_shedding(listener);
         }
         count == BATCH
     }
 
     /// Lets less of those in who send more than their share, or more again.
-    fn mind_gate(&mut self, listener: usize) {
+    fn update_shedding(&mut self, listener: usize) {
         let worker = &mut self.worker;
-        let gate = &mut worker.gates[listener];
-        if !gate.is_due(self.now) {
+        let shedding = &mut worker.shedding[listener];
+        if !shedding.is_due(self.now) {
             return;
         }
-        let (socket, was_closed) = (&worker.listeners[listener], gate.is_closed());
+        let (socket, was_active) = (&worker.listeners[listener], shedding.is_active());
         let raw = socket.socket().as_raw_fd();
         let queue = receive_queue(raw);
         // While the gate is closed drops are its own, unless the queue is full all the same.
-        let reason = match was_closed && queue.used <= queue.size / 2 {
+        let reason = match was_active && queue.used <= queue.size / 2 {
             true => Counter::FloodingNetwork,
             false => Counter::ReceiveQueueOverflow,
         };
-        let new = queue.drops.wrapping_sub(std::mem::replace(&mut worker.drops[listener], queue.drops));
+        let new =
+            queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
         worker.counters.add(reason, u64::from(new));
-        if let Some(gated) = gate.look(self.now, queue) {
+        if let Some(shed) = shedding.update(self.now, queue) {
             // Where the kernel has no room for a filter, everybody stays let in.
-            let _ = shedding_filter::attach(raw, gated, socket.address().is_ipv6());
+            let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6());
         }
     }
 
     /// The worker is to stop: takes what already waits at the listeners, and nothing that comes later.
-    fn empty_listeners(&mut self) {
+    fn drain_listeners(&mut self) {
         for listener in 0..self.worker.listeners.len() {
             for _ in 0..LAST_BATCHES {
                 if !self.serve_listener(listener) {
@@ -402,9 +410,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
     }
 
     /// Tells the machine of links that failed during this turn, and sends what it says to that.
-    fn tell_failures(&mut self) {
+    fn report_failures(&mut self) {
         for _ in 0..FAILURE_ROUNDS {
-            if !self.out.links.has_failed() {
+            if !self.out.links.has_failures() {
                 break;
             }
             while let Some(link) = self.out.links.take_failed() {
@@ -416,10 +424,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> Running<M, S> {
 
     fn count_drops(&mut self) {
         let worker = &mut self.worker;
-        let listeners = worker.listeners.iter().zip(&worker.gates);
-        for ((listener, gate), counted) in listeners.zip(&mut worker.drops) {
+        let listeners = worker.listeners.iter().zip(&worker.shedding);
+        for ((listener, shedding), counted) in listeners.zip(&mut worker.counted_drops) {
             // A closed gate counts by itself.
-            if !gate.is_closed() {
+            if !shedding.is_active() {
                 let drops = receive_queue(listener.socket().as_raw_fd()).drops;
                 let new = drops.wrapping_sub(std::mem::replace(counted, drops));
                 worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));

@@ -3,7 +3,7 @@
 
 use crate::limits::SMALLEST_BUFFER;
 use crate::listen::listener::{BindError, UdpListener};
-use crate::listen::proxy_protocol::Trusted;
+use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed, Steer};
 use crate::worker::event_loop::Worker;
 use crate::worker::mailbox::Mailbox;
@@ -29,7 +29,7 @@ pub struct Options {
     /// Whether questions may travel with the SYN of a TCP link (RFC 7413), where upstream and kernel allow it.
     pub tcp_fast_open: bool,
     /// The proxies whose PROXY header is believed.
-    pub proxies: Trusted,
+    pub proxies: TrustedProxies,
 }
 
 /// The workers, and what others need of them.
@@ -41,7 +41,7 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
     let seed = Seed::random().map_err(|error| BuildError::System { step: "random seed", error })?;
     let mut listeners: Vec<Vec<UdpListener>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    let mut crosses = workers > 1 && options.steer == Steer::Flow;
+    let mut must_forward = workers > 1 && options.steer == Steer::Flow;
     let mut steering_error = None;
     for &address in &options.listen {
         let group = UdpListener::bind_group(address, workers).map_err(BuildError::Bind)?;
@@ -51,7 +51,7 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
             && let Err(error) =
                 steering::attach(group[0].socket(), workers, seed, !options.proxies.is_empty())
         {
-            crosses = true;
+            must_forward = true;
             steering_error = Some(error);
         }
         for (worker, listener) in listeners.iter_mut().zip(group) {
@@ -64,9 +64,9 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
         counters: (0..workers).map(|_| Arc::default()).collect(),
         addresses,
         seed,
-        crosses,
+        must_forward,
         proxies: options.proxies.clone(),
-        emptied: AtomicUsize::new(0),
+        drained_workers: AtomicUsize::new(0),
         steering_error,
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);

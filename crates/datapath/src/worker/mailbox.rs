@@ -5,8 +5,8 @@
 //! is woken through an eventfd, one that is awake costs no system call: it says which by an atomic flag.
 //! The way back to the streams is [`StreamSink`].
 
-use crate::limits::{INLINE, LETTERS, ORDERS};
-use crate::socket::syscalls::Bell;
+use crate::limits::{INLINE_OCTETS, QUEUED_MESSAGES, QUEUED_TASKS};
+use crate::socket::syscalls::EventFd;
 use crossbeam_queue::ArrayQueue;
 use engine::{Client, Instant};
 use std::fmt;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// What a worker's machine shall do between two batches.
-pub type Order<M> = Box<dyn FnOnce(&mut M, Instant) + Send>;
+pub type Task<M> = Box<dyn FnOnce(&mut M, Instant) + Send>;
 
 /// Takes the answers for clients whose carrier is TCP, and brings them to their connection.
 ///
@@ -45,18 +45,18 @@ impl StreamSink for NoStreams {
 
 /// The mailbox has no room, or its worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct MailboxFull;
 
-impl fmt::Display for Full {
+impl fmt::Display for MailboxFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the worker's mailbox is full")
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for MailboxFull {}
 
 /// A client's message on its way to the worker that owns the name.
-pub struct Letter {
+pub struct QueuedMessage {
     /// Who asked.
     pub client: Client,
     body: Body,
@@ -66,23 +66,23 @@ pub struct Letter {
 enum Body {
     Inline {
         length: u16,
-        octets: [u8; INLINE],
+        octets: [u8; INLINE_OCTETS],
     },
     /// Rare (a question with an unusually long OPT record), so the allocation does not count.
     Boxed(Box<[u8]>),
 }
 
-impl Letter {
+impl QueuedMessage {
     /// A letter with a copy of `message`.
-    pub fn new(client: &Client, message: &[u8]) -> Letter {
-        let body = if message.len() <= INLINE {
-            let mut octets = [0; INLINE];
+    pub fn new(client: &Client, message: &[u8]) -> QueuedMessage {
+        let body = if message.len() <= INLINE_OCTETS {
+            let mut octets = [0; INLINE_OCTETS];
             octets[..message.len()].copy_from_slice(message);
             Body::Inline { length: message.len() as u16, octets }
         } else {
             Body::Boxed(message.into())
         };
-        Letter { client: *client, body }
+        QueuedMessage { client: *client, body }
     }
 
     /// The message.
@@ -96,43 +96,43 @@ impl Letter {
 
 /// The mailbox of one worker.
 pub struct Mailbox<M> {
-    letters: ArrayQueue<Letter>,
-    orders: ArrayQueue<Order<M>>,
-    bell: Bell,
+    messages: ArrayQueue<QueuedMessage>,
+    tasks: ArrayQueue<Task<M>>,
+    wakeup: EventFd,
     /// Whether the worker will look into the mailbox before it sleeps.
     awake: AtomicBool,
     /// 0: keep running. Else one more than the grace in nanoseconds.
     stop: AtomicU64,
     ended: AtomicBool,
-    refused_letters: AtomicU64,
+    refused_messages: AtomicU64,
 }
 
 impl<M> Mailbox<M> {
     pub(crate) fn new() -> io::Result<Mailbox<M>> {
         Ok(Mailbox {
-            letters: ArrayQueue::new(LETTERS),
-            orders: ArrayQueue::new(ORDERS),
-            bell: Bell::new()?,
+            messages: ArrayQueue::new(QUEUED_MESSAGES),
+            tasks: ArrayQueue::new(QUEUED_TASKS),
+            wakeup: EventFd::new()?,
             awake: AtomicBool::new(true),
             stop: AtomicU64::new(0),
             ended: AtomicBool::new(false),
-            refused_letters: AtomicU64::new(0),
+            refused_messages: AtomicU64::new(0),
         })
     }
 
     /// Posts a client's message.
-    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), Full> {
+    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         // Looked at first: a flood must not pay for copies that are thrown away.
-        if self.letters.is_full() || self.letters.push(Letter::new(client, message)).is_err() {
-            self.refused_letters.fetch_add(1, Ordering::Relaxed);
-            return Err(Full);
+        if self.messages.is_full() || self.messages.push(QueuedMessage::new(client, message)).is_err() {
+            self.refused_messages.fetch_add(1, Ordering::Relaxed);
+            return Err(MailboxFull);
         }
         self.wake()
     }
 
-    /// Has the worker call `order` with its machine, soon.
-    pub fn order(&self, order: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), Full> {
-        self.orders.push(Box::new(order)).map_err(|_| Full)?;
+    /// Has the worker call `submit` with its machine, soon.
+    pub fn submit(&self, submit: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
+        self.tasks.push(Box::new(submit)).map_err(|_| MailboxFull)?;
         self.wake()
     }
 
@@ -145,70 +145,70 @@ impl<M> Mailbox<M> {
     }
 
     /// Letters that were refused because the mailbox was full, or lost because the worker ended.
-    pub fn refused_letters(&self) -> u64 {
-        self.refused_letters.load(Ordering::Relaxed)
+    pub fn refused_messages(&self) -> u64 {
+        self.refused_messages.load(Ordering::Relaxed)
     }
 
     /// Wakes the worker if it may be asleep. The fence stands between the push before and the look at `awake`; the
-    /// worker's [`Mailbox::doze`] has its counterpart, so that one of the two sees the other.
-    fn wake(&self) -> Result<(), Full> {
+    /// worker's [`Mailbox::prepare_to_sleep`] has its counterpart, so that one of the two sees the other.
+    fn wake(&self) -> Result<(), MailboxFull> {
         fence(Ordering::SeqCst);
         if self.ended.load(Ordering::SeqCst) {
             self.discard();
-            return Err(Full);
+            return Err(MailboxFull);
         }
         if !self.awake.load(Ordering::SeqCst) && !self.awake.swap(true, Ordering::SeqCst) {
-            self.bell.ring();
+            self.wakeup.notify();
         }
         Ok(())
     }
 
-    pub(crate) fn take_letter(&self) -> Option<Letter> {
-        self.letters.pop()
+    pub(crate) fn take_message(&self) -> Option<QueuedMessage> {
+        self.messages.pop()
     }
 
-    pub(crate) fn take_order(&self) -> Option<Order<M>> {
-        self.orders.pop()
+    pub(crate) fn take_task(&self) -> Option<Task<M>> {
+        self.tasks.pop()
     }
 
     /// The grace, once the worker is to stop.
-    pub(crate) fn stopping(&self) -> Option<Duration> {
+    pub(crate) fn stop_grace(&self) -> Option<Duration> {
         self.stop.load(Ordering::SeqCst).checked_sub(1).map(Duration::from_nanos)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.letters.is_empty() && self.orders.is_empty()
+        self.messages.is_empty() && self.tasks.is_empty()
     }
 
-    /// The worker is about to sleep. False: something has come, it must not. `stop_known`: it knows that it is to
+    /// The worker is about to sleep. False: something has come, it must not. `knows_stop`: it knows that it is to
     /// stop, so that is no reason to stay awake.
-    pub(crate) fn doze(&self, stop_known: bool) -> bool {
+    pub(crate) fn prepare_to_sleep(&self, knows_stop: bool) -> bool {
         self.awake.store(false, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let quiet = self.is_empty() && (stop_known || self.stopping().is_none());
+        let quiet = self.is_empty() && (knows_stop || self.stop_grace().is_none());
         if !quiet {
-            self.rise();
+            self.mark_awake();
         }
         quiet
     }
 
     /// The worker is awake and will look into the mailbox before it sleeps again.
-    pub(crate) fn rise(&self) {
+    pub(crate) fn mark_awake(&self) {
         self.awake.store(true, Ordering::SeqCst);
     }
 
     /// Wakes the worker for something that is not in the mailbox, whether it is about to sleep or not.
-    pub(crate) fn ring(&self) {
-        self.bell.ring();
+    pub(crate) fn wake_always(&self) {
+        self.wakeup.notify();
     }
 
     /// The bell was seen ringing.
-    pub(crate) fn hush(&self) {
-        self.bell.hush();
+    pub(crate) fn clear_wakeup(&self) {
+        self.wakeup.clear();
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
-        self.bell.descriptor()
+        self.wakeup.descriptor()
     }
 
     /// The worker has ended: what still waits is dropped (whoever waits for an order's result learns of it by the
@@ -220,10 +220,10 @@ impl<M> Mailbox<M> {
     }
 
     fn discard(&self) {
-        while self.letters.pop().is_some() {
-            self.refused_letters.fetch_add(1, Ordering::Relaxed);
+        while self.messages.pop().is_some() {
+            self.refused_messages.fetch_add(1, Ordering::Relaxed);
         }
-        while self.orders.pop().is_some() {}
+        while self.tasks.pop().is_some() {}
     }
 }
 
@@ -237,53 +237,53 @@ mod tests {
 
     #[test]
     fn a_letter_keeps_short_and_long_messages() {
-        for length in [0, 1, INLINE, INLINE + 1, 65_535] {
+        for length in [0, 1, INLINE_OCTETS, INLINE_OCTETS + 1, 65_535] {
             let message: Vec<u8> = (0..length).map(|i| i as u8).collect();
-            let letter = Letter::new(&client(), &message);
+            let letter = QueuedMessage::new(&client(), &message);
             assert_eq!(letter.message(), message);
-            assert_eq!(matches!(letter.body, Body::Inline { .. }), length <= INLINE);
+            assert_eq!(matches!(letter.body, Body::Inline { .. }), length <= INLINE_OCTETS);
         }
     }
 
     #[test]
     fn a_full_mailbox_refuses_and_counts() {
         let mailbox = Mailbox::<()>::new().unwrap();
-        for _ in 0..LETTERS {
+        for _ in 0..QUEUED_MESSAGES {
             mailbox.post(&client(), b"question").unwrap();
         }
-        assert_eq!(mailbox.post(&client(), b"question"), Err(Full));
-        assert_eq!(mailbox.refused_letters(), 1);
-        for _ in 0..ORDERS {
-            mailbox.order(|_, _| ()).unwrap();
+        assert_eq!(mailbox.post(&client(), b"question"), Err(MailboxFull));
+        assert_eq!(mailbox.refused_messages(), 1);
+        for _ in 0..QUEUED_TASKS {
+            mailbox.submit(|_, _| ()).unwrap();
         }
-        assert_eq!(mailbox.order(|_, _| ()), Err(Full));
+        assert_eq!(mailbox.submit(|_, _| ()), Err(MailboxFull));
     }
 
     #[test]
     fn a_worker_does_not_doze_over_unread_mail() {
         let mailbox = Mailbox::<()>::new().unwrap();
-        assert!(mailbox.doze(false));
-        mailbox.rise();
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.mark_awake();
         mailbox.post(&client(), b"question").unwrap();
-        assert!(!mailbox.doze(false));
-        mailbox.take_letter().unwrap();
-        assert!(mailbox.doze(false));
-        mailbox.rise();
+        assert!(!mailbox.prepare_to_sleep(false));
+        mailbox.take_message().unwrap();
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.mark_awake();
         mailbox.stop(Duration::ZERO);
-        assert_eq!(mailbox.stopping(), Some(Duration::ZERO));
-        assert!(!mailbox.doze(false));
-        assert!(mailbox.doze(true));
+        assert_eq!(mailbox.stop_grace(), Some(Duration::ZERO));
+        assert!(!mailbox.prepare_to_sleep(false));
+        assert!(mailbox.prepare_to_sleep(true));
     }
 
     #[test]
     fn an_ended_mailbox_drops_orders_so_that_their_senders_learn_of_it() {
         let mailbox = Mailbox::<()>::new().unwrap();
         let (before, waits_before) = std::sync::mpsc::channel::<()>();
-        mailbox.order(move |_, _| before.send(()).unwrap()).unwrap();
+        mailbox.submit(move |_, _| before.send(()).unwrap()).unwrap();
         mailbox.end();
         assert!(waits_before.recv().is_err());
         let (after, waits_after) = std::sync::mpsc::channel::<()>();
-        assert_eq!(mailbox.order(move |_, _| after.send(()).unwrap()), Err(Full));
+        assert_eq!(mailbox.submit(move |_, _| after.send(()).unwrap()), Err(MailboxFull));
         assert!(waits_after.recv().is_err());
     }
 
@@ -292,26 +292,26 @@ mod tests {
         let mailbox = Mailbox::<()>::new().unwrap();
         mailbox.post(&client(), b"question").unwrap();
         mailbox.end();
-        assert_eq!(mailbox.refused_letters(), 1);
-        assert_eq!(mailbox.post(&client(), b"question"), Err(Full));
-        assert_eq!(mailbox.refused_letters(), 2);
+        assert_eq!(mailbox.refused_messages(), 1);
+        assert_eq!(mailbox.post(&client(), b"question"), Err(MailboxFull));
+        assert_eq!(mailbox.refused_messages(), 2);
     }
 
     #[test]
     fn only_a_sleeping_worker_is_rung_for() {
         let mailbox = Mailbox::<()>::new().unwrap();
-        let mut poll = crate::socket::syscalls::Poll::new(1).unwrap();
+        let mut poll = crate::socket::syscalls::Epoll::new(1).unwrap();
         poll.registry().unwrap().add(mailbox.descriptor(), libc::EPOLLIN, 7).unwrap();
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);
         assert_eq!(poll.ready(), 0);
-        mailbox.take_letter().unwrap();
-        assert!(mailbox.doze(false));
+        mailbox.take_message().unwrap();
+        assert!(mailbox.prepare_to_sleep(false));
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);
         assert_eq!(poll.ready(), 1);
         assert_eq!(poll.event(0).0, 7);
-        mailbox.hush();
+        mailbox.clear_wakeup();
         mailbox.post(&client(), b"question").unwrap();
         poll.wait(0);
         assert_eq!(poll.ready(), 0);

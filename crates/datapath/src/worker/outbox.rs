@@ -1,7 +1,7 @@
 //! The outbox of a worker: it queues what the machine sends, and sends it at the end of the turn.
 
 use crate::counters::{Counter, Counters};
-use crate::listen::response_queue::Answers;
+use crate::listen::response_queue::ResponseQueue;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 use engine::limits::MESSAGE;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// What the machine says meanwhile goes here, and leaves at the end of the turn.
 pub(super) struct SocketOutbox<S> {
-    pub(super) answers: Vec<Answers>,
+    pub(super) response_queues: Vec<ResponseQueue>,
     pub(super) links: Links,
     pub(super) sink: S,
     /// The frame of answers to streams.
-    pub(super) large: Box<[u8]>,
+    pub(super) stream_frame: Box<[u8]>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -23,13 +23,13 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
     #[inline]
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         if to.carrier == Carrier::Tcp {
-            let length = fill(&mut self.large).min(MESSAGE);
-            let taken = self.sink.deliver(to, &self.large[..length]);
+            let length = fill(&mut self.stream_frame).min(MESSAGE);
+            let taken = self.sink.deliver(to, &self.stream_frame[..length]);
             self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
             return taken;
         }
-        match self.answers.get_mut(usize::from(to.listener)) {
-            Some(answers) => answers.push(to, size, &self.counters, fill),
+        match self.response_queues.get_mut(usize::from(to.listener)) {
+            Some(response_queues) => response_queues.push(to, size, &self.counters, fill),
             None => {
                 self.counters.add(Counter::SendFailed, 1);
                 false
@@ -57,8 +57,8 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
 
 impl<S> SocketOutbox<S> {
     pub(super) fn flush(&mut self) {
-        for answers in &mut self.answers {
-            answers.flush(&self.counters);
+        for response_queues in &mut self.response_queues {
+            response_queues.flush(&self.counters);
         }
         self.links.flush(&self.counters);
     }

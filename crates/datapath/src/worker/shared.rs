@@ -1,9 +1,9 @@
 //! The handle to all workers that other threads hold: mailboxes, counters, addresses, and the order to stop.
 
 use crate::counters::{Counter, Counters, Snapshot};
-use crate::listen::proxy_protocol::Trusted;
+use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed};
-use crate::worker::mailbox::{Full, Mailbox};
+use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ pub struct Shared<M> {
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) seed: Seed,
-    pub(super) crosses: bool,
-    pub(super) proxies: Trusted,
+    pub(super) must_forward: bool,
+    pub(super) proxies: TrustedProxies,
     /// Workers that have emptied their listeners after the order to stop.
-    pub(super) emptied: AtomicUsize,
+    pub(super) drained_workers: AtomicUsize,
     pub(super) steering_error: Option<io::Error>,
 }
 
@@ -47,7 +47,7 @@ impl<M> Shared<M> {
     }
 
     /// Posts a client's message to the worker that owns the name.
-    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), Full> {
+    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         self.mailboxes[self.owner(message)].post(client, message)
     }
 
@@ -60,7 +60,7 @@ impl<M> Shared<M> {
     /// What one worker has counted.
     pub fn counters(&self, worker: usize) -> Snapshot {
         let mut snapshot = self.counters[worker].snapshot();
-        snapshot.set(Counter::MailboxFull, self.mailboxes[worker].refused_letters());
+        snapshot.set(Counter::MailboxFull, self.mailboxes[worker].refused_messages());
         snapshot
     }
 
@@ -78,27 +78,27 @@ impl<M> Shared<M> {
     }
 
     /// Whether workers have to hand on what another one owns.
-    pub(crate) fn crosses(&self) -> bool {
-        self.crosses
+    pub(crate) fn must_forward(&self) -> bool {
+        self.must_forward
     }
 
     /// The proxies whose PROXY header is believed.
     #[inline]
-    pub fn proxies(&self) -> &Trusted {
+    pub fn proxies(&self) -> &TrustedProxies {
         &self.proxies
     }
 
     /// A worker has emptied its listeners after the order to stop, and has no more letters for the others. The last one
     /// to say so wakes them: they wait for it.
-    pub(crate) fn has_emptied(&self) {
-        if self.emptied.fetch_add(1, Ordering::SeqCst) + 1 == self.workers() {
-            self.mailboxes.iter().for_each(|mailbox| mailbox.ring());
+    pub(crate) fn note_listeners_drained(&self) {
+        if self.drained_workers.fetch_add(1, Ordering::SeqCst) + 1 == self.workers() {
+            self.mailboxes.iter().for_each(|mailbox| mailbox.wake_always());
         }
     }
 
     /// Whether no worker has letters for others any more.
-    pub(crate) fn all_have_emptied(&self) -> bool {
-        self.emptied.load(Ordering::SeqCst) >= self.workers()
+    pub(crate) fn all_listeners_drained(&self) -> bool {
+        self.drained_workers.load(Ordering::SeqCst) >= self.workers()
     }
 
     pub(crate) fn seed(&self) -> Seed {

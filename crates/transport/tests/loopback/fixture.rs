@@ -3,7 +3,7 @@
 
 use datapath::StreamSink;
 use engine::Client;
-use sixfold_transport::{Counter, Limits, Options, Questions, Streams};
+use sixfold_transport::{Counter, Limits, Options, QuerySink, Streams};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,22 +13,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any test should take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits that no test meets unless it means to.
 pub const ROOMY: Limits =
-    Limits { connections: 10_000, per_client: 10_000, idle: PATIENCE, answer_wait: PATIENCE };
+    Limits { connections: 10_000, per_client: 10_000, idle: TEST_TIMEOUT, answer_wait: TEST_TIMEOUT };
 
 /// Stands in for the workers.
 #[derive(Default)]
-pub struct Office {
+pub struct FakeWorkers {
     asked: Mutex<VecDeque<(Client, Vec<u8>)>>,
     arrived: Condvar,
     /// So many posts are refused.
     pub refuse: AtomicUsize,
 }
 
-impl Questions for Office {
+impl QuerySink for FakeWorkers {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
         let refused =
             self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
@@ -40,12 +40,12 @@ impl Questions for Office {
     }
 }
 
-impl Office {
+impl FakeWorkers {
     /// Takes the next question.
     pub fn next(&self) -> (Client, Vec<u8>) {
         let asked = self.asked.lock().unwrap();
         let (mut asked, _) =
-            self.arrived.wait_timeout_while(asked, PATIENCE, |asked| asked.is_empty()).unwrap();
+            self.arrived.wait_timeout_while(asked, TEST_TIMEOUT, |asked| asked.is_empty()).unwrap();
         asked.pop_front().expect("a question arrives")
     }
 
@@ -57,7 +57,7 @@ impl Office {
 
 /// Running streams with their office.
 pub struct Service {
-    pub office: Arc<Office>,
+    pub workers: Arc<FakeWorkers>,
     pub streams: Streams,
     pub address: SocketAddr,
 }
@@ -71,18 +71,18 @@ impl Service {
         let bound =
             Streams::bind(&[listen.parse().unwrap()], Options { limits, ..Options::default() }).unwrap();
         let address = bound.local_addresses().unwrap()[0];
-        let office = Arc::new(Office::default());
-        let streams = bound.start(office.clone(), threads).unwrap();
-        Service { office, streams, address }
+        let workers = Arc::new(FakeWorkers::default());
+        let streams = bound.start(workers.clone(), threads).unwrap();
+        Service { workers, streams, address }
     }
 
     /// Answers each question with itself (and QR set), from a thread of its own, until the service is dropped.
     pub fn echo(self) -> Service {
-        let (office, streams) = (Arc::downgrade(&self.office), self.streams.clone());
+        let (workers, streams) = (Arc::downgrade(&self.workers), self.streams.clone());
         thread::spawn(move || {
             // The stream threads hold the office until they have been drained.
-            while let Some(office) = office.upgrade() {
-                let asked = std::mem::take(&mut *office.asked.lock().unwrap());
+            while let Some(workers) = workers.upgrade() {
+                let asked = std::mem::take(&mut *workers.asked.lock().unwrap());
                 if asked.is_empty() {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -96,8 +96,8 @@ impl Service {
 
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
     }
@@ -108,7 +108,7 @@ impl Service {
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
         socket.connect(&self.address.into()).unwrap();
         let stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     }
 
@@ -128,7 +128,7 @@ impl Drop for Service {
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "never: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -35,7 +35,7 @@ fn a_message_that_trickles_in_is_cut_off_however_steadily_it_comes() {
     service.streams.configure(Limits { idle: SHORT, ..ROOMY });
     for octet in &framed(&question(1, 60_000))[1..] {
         // Far less than the idle time passes between two octets.
-        if client.write_all(&[*octet]).is_err() || start.elapsed() > PATIENCE {
+        if client.write_all(&[*octet]).is_err() || start.elapsed() > TEST_TIMEOUT {
             break;
         }
         thread::sleep(Duration::from_millis(2));
@@ -45,12 +45,12 @@ fn a_message_that_trickles_in_is_cut_off_however_steadily_it_comes() {
 }
 
 #[test]
-fn whoever_waits_for_an_answer_is_not_idle_but_does_not_wait_forever() {
+fn a_client_that_waits_for_an_answer_is_not_idle_but_does_not_wait_forever() {
     let service = Service::new(ROOMY);
     let mut client = service.connect();
     let start = Instant::now();
     send(&mut client, &[question(1, 20)]);
-    let (from, asked) = service.office.next();
+    let (from, asked) = service.workers.next();
     service.streams.configure(Limits { idle: Duration::from_millis(20), answer_wait: SHORT, ..ROOMY });
     assert_eq!(read_to_end(&mut client), 0);
     assert!(start.elapsed() >= SHORT);
@@ -65,7 +65,7 @@ fn stingy(service: &Service) -> TcpStream {
     socket.set_recv_buffer_size(8192).unwrap();
     socket.connect(&service.address.into()).unwrap();
     let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
@@ -75,7 +75,7 @@ fn fill(service: &Service, client: &mut TcpStream, octets: usize) {
         if client.write_all(&framed(&question(round as u16, 0))).is_err() {
             return;
         }
-        let (to, _) = service.office.next();
+        let (to, _) = service.workers.next();
         service.streams.deliver(&to, &answer(&question(round as u16, 10_000)));
         eventually("the answer is queued, or the stream gone", || {
             service.streams.counter(Counter::AnswersQueued) == round || service.streams.connections() == 0
@@ -122,7 +122,7 @@ fn a_queue_of_answers_that_overflows_ends_the_connection_at_once() {
     let mut client = stingy(&service);
     let questions: Vec<_> = (0..20).map(|id| question(id, 0)).collect();
     send(&mut client, &questions);
-    let asked: Vec<_> = questions.iter().map(|_| service.office.next()).collect();
+    let asked: Vec<_> = questions.iter().map(|_| service.workers.next()).collect();
     for (to, message) in &asked {
         let mut large = answer(message);
         large.resize(60_000, 0);
