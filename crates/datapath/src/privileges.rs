@@ -1,4 +1,5 @@
-//! Who the process is: the identity that it takes once everything is bound, and how many files it may open.
+//! The privileges of the process: the user that it becomes once all sockets are bound, and the number of files that it may
+//! open.
 
 use crate::limits::USER_ENTRY_OCTETS;
 use crate::socket::syscalls::check;
@@ -6,12 +7,12 @@ use std::ffi::CString;
 use std::fmt;
 use std::io;
 
-/// Why another identity could not be taken.
+/// The reason why the process could not become another user.
 #[derive(Debug)]
 pub enum PrivilegeError {
-    /// There is no such user. Create it, or name another in `server.user`.
+    /// There is no such user. Create it, or name another user in `server.user`.
     NoSuchUser(String),
-    /// The system refused; the process is still who it was.
+    /// The system refused. The process still runs as the user that it was.
     Refused(String, io::Error),
 }
 
@@ -29,13 +30,13 @@ impl fmt::Display for PrivilegeError {
 
 impl std::error::Error for PrivilegeError {}
 
-/// Whether the process is root.
+/// True if the process runs as root.
 pub fn is_root() -> bool {
     // SAFETY: the call has no argument and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// The numbers of `user` and of its own group.
+/// The numeric IDs of `user` and of its primary group.
 pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
     let unknown = || PrivilegeError::NoSuchUser(user.to_owned());
     let name = CString::new(user).map_err(|_| unknown())?;
@@ -59,8 +60,8 @@ pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
     Ok(unsafe { ((*found).pw_uid, (*found).pw_gid) })
 }
 
-/// Becomes `user` with its own group and no other, for all threads, for good. Must come before other threads start
-/// only for the sake of what they open; the C library changes all of them.
+/// Becomes `user` with its primary group and no other group, in all threads, for good. The C library changes all threads.
+/// Call it before other threads start all the same, so that they open their files as `user`.
 pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
     let (uid, gid) = lookup(user)?;
     // SAFETY: plain numbers; an empty list of groups needs no pointer.
@@ -74,7 +75,7 @@ pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Raises the soft limit of open files to the hard one. Returns the limit that now holds.
+/// Raises the soft limit of open files to the hard limit. Returns the limit that now holds.
 pub fn raise_file_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills.

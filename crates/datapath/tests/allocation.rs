@@ -1,4 +1,4 @@
-//! Nothing per packet allocates: a counting allocator watches a worker's thread.
+//! A worker allocates nothing per packet: a counting allocator observes its thread.
 
 use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,7 +15,7 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // A thread that is ending has no counter any more.
+    // A thread that is ending has no counter.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

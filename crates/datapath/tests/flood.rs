@@ -1,4 +1,4 @@
-//! A worker that cannot keep up with what one network sends, over real sockets: who asks little is served.
+//! A worker that cannot keep up with the queries of one network, over real sockets: a client that sends little is served.
 
 use engine::{Client, Instant, Link, Machine, Outbox};
 use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a question takes this machine: however slow the flooder is, he sends faster than 2,000 a second.
+/// Time that a query takes this machine. Even a slow flooder sends more than 2,000 a second.
 const WORK: Duration = Duration::from_micros(500);
 
-/// Answers each question with itself, slowly.
+/// A machine that answers each query with itself, slowly.
 struct SlowEcho;
 
 impl Machine for SlowEcho {
@@ -60,7 +60,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
             for _ in 0..32 {
                 let _ = socket.send_to(&[0; 40], server);
             }
-            // Tens of thousands a second, and no more of the processor than that.
+            // Tens of thousands a second, without using more of the processor than that.
             std::thread::sleep(Duration::from_micros(200));
         }
     });
@@ -69,7 +69,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
     polite.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let end = std::time::Instant::now() + TEST_TIMEOUT;
     let (mut number, mut in_a_row) = (0u32, 0);
-    // By arrival hardly one in ten would come through: thirty in a row never do.
+    // Without fair shedding hardly one in ten would pass, and never thirty in a row.
     while in_a_row < 30 && std::time::Instant::now() < end {
         number += 1;
         let question = [&number.to_be_bytes()[..], &[0; 36]].concat();

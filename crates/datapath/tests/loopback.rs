@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Answers each question with itself, or has an upstream answer it; keeps what it saw.
+/// A machine that answers each query with itself, or with the reply of an upstream. It records the calls.
 #[derive(Default)]
 struct Probe {
     upstream: Option<(SocketAddr, Transport)>,
@@ -145,7 +145,7 @@ fn question(number: usize) -> Vec<u8> {
     message
 }
 
-/// Asks `count` different questions, a few at a time, and checks that each is answered by itself.
+/// Sends `count` different queries, a few at a time, and checks that each is answered with itself.
 fn ask_all(socket: &UdpSocket, count: usize) {
     let mut buffer = [0; 2048];
     for start in (0..count).step_by(50) {
@@ -162,7 +162,7 @@ fn ask_all(socket: &UdpSocket, count: usize) {
     }
 }
 
-/// An upstream that sends back what it gets, until it gets one octet.
+/// An upstream that sends back each datagram, until it receives one of one octet.
 fn echo_upstream(address: &str) -> (SocketAddr, JoinHandle<usize>) {
     let socket = UdpSocket::bind(address).unwrap();
     let address = socket.local_addr().unwrap();
@@ -208,7 +208,7 @@ fn a_wildcard_listener_answers_from_the_address_that_was_asked() {
     let running = start(&["0.0.0.0:0", "[::]:0"], 1, Steer::Name, Probe::default);
     let [four, six] = running.shared.addresses() else { panic!("two addresses") };
     for asked in ["127.0.0.5", "127.0.0.1", "127.9.8.7"] {
-        // A connected socket takes only what comes from the address that it asked.
+        // A connected socket takes only datagrams from the address that it sent to.
         ask_all(&client("127.0.0.1:0", SocketAddr::new(asked.parse().unwrap(), four.port())), 3);
     }
     ask_all(&client("[::1]:0", SocketAddr::new("::1".parse().unwrap(), six.port())), 3);
@@ -225,7 +225,7 @@ fn each_worker_sees_the_names_it_owns_and_no_others() {
         let running = start(&["127.0.0.1:0", "[::1]:0"], 3, steer, Probe::default);
         for address in running.shared.addresses() {
             let local = if address.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
-            // One source port each: by flow, all of them arrive at one worker.
+            // One source port each: with steering by flow, all queries arrive at one worker.
             ask_all(&client(local, *address), 300);
         }
         let owners: Vec<_> = (0..300).map(|number| running.shared.owner(&question(number))).collect();
@@ -278,11 +278,11 @@ fn the_reflector_moves_six_packets_per_question() {
 #[test]
 fn a_refused_udp_link_is_noticed() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        // A port that was free a moment ago: nobody listens there.
-        let nobody = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+        // A port that was free a moment ago, so no socket listens there.
+        let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
         let failed = Arc::new(Mutex::new(0));
         let mut probe =
-            Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(nobody, Transport::Udp) });
+            Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(closed, Transport::Udp) });
         let running = start(&[address], 1, Steer::Name, || probe.take().unwrap());
         let socket = client(address, running.address());
         socket.send(&question(1)).unwrap();
@@ -378,8 +378,8 @@ fn a_closed_tcp_link_is_reported_once_and_can_be_opened_again() {
 
 #[test]
 fn a_refused_tcp_link_is_noticed() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(nobody, Transport::Tcp));
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(closed, Transport::Tcp));
     let socket = client("127.0.0.1:0", running.address());
     socket.send(&question(1)).unwrap();
     let shared = Arc::clone(&running.shared);
@@ -411,7 +411,7 @@ fn a_tcp_link_that_takes_nothing_refuses_questions_when_its_buffer_is_full() {
     drop(upstream);
 }
 
-/// Keeps what it is to deliver.
+/// A sink that records the answers.
 #[derive(Clone, Default)]
 struct RecordingSink(Arc<Mutex<Vec<Delivery>>>);
 
@@ -429,7 +429,7 @@ impl StreamSink for RecordingSink {
 }
 
 #[test]
-fn letters_from_streams_are_answered_through_the_sink() {
+fn messages_from_streams_are_answered_through_the_sink() {
     let sink = RecordingSink::default();
     let running = start_with(&[], 2, Steer::Name, Probe::default, sink.clone());
     let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
@@ -454,7 +454,7 @@ fn letters_from_streams_are_answered_through_the_sink() {
 }
 
 #[test]
-fn orders_reach_a_sleeping_worker_and_the_hook_is_called() {
+fn tasks_reach_a_sleeping_worker_and_the_hook_is_called() {
     let options = Options {
         listen: vec![],
         workers: 1,
@@ -505,7 +505,7 @@ fn datagrams_that_do_not_fit_are_counted() {
 fn datagrams_that_the_kernel_drops_at_a_full_queue_are_counted() {
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, Probe::default);
     let socket = client("127.0.0.1:0", running.address());
-    // The worker is busy with an order while the flood comes.
+    // The worker is busy with a task while the flood comes.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (busy, is_busy) = std::sync::mpsc::channel();
     running
@@ -539,7 +539,7 @@ fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
     let mut buffer = [0; 512];
     let (length, link) = upstream.recv_from(&mut buffer).unwrap();
     running.shared.stop(TEST_TIMEOUT);
-    // At the end of the turn that carries out an order given after the stop, the listeners are no longer read.
+    // A task that is submitted after the stop has run: at the end of that turn the listeners are no longer read.
     let (seen, is_seen) = std::sync::mpsc::channel();
     running.shared.mailbox(0).submit(move |_, _| seen.send(()).unwrap()).unwrap();
     is_seen.recv_timeout(TEST_TIMEOUT).unwrap();
@@ -619,7 +619,7 @@ fn a_reply_that_does_not_fit_is_handed_on_as_truncated() {
     socket.send(&question(1)).unwrap();
     let mut buffer = [0; 4000];
     let (length, link) = upstream.recv_from(&mut buffer).unwrap();
-    // What cannot be read is only counted.
+    // A reply that cannot be parsed is only counted.
     upstream.send_to(&[0; 4000], link).unwrap();
     upstream.send_to(&buffer, link).unwrap();
     let mut expected = question(1);

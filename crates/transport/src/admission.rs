@@ -1,5 +1,5 @@
-//! Who may connect: so many connections in all, so many of one client network. Only stream threads take the lock,
-//! once per connection and once per sweep.
+//! Admission: the limits on open connections, in all and per client network. Only stream threads take the lock, once per
+//! connection and once per sweep.
 
 use crate::counters::Counter;
 use crate::limits::Limits;
@@ -8,25 +8,25 @@ use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The open connections, counted.
+/// The counts of open connections.
 pub(crate) struct Admission(Mutex<Open>);
 
 struct Open {
     limits: Limits,
     connections: usize,
-    /// Connections by client network; a network without one has no entry.
+    /// Connections by client network. A network without connections has no entry.
     networks: HashMap<u128, usize>,
 }
 
-/// A place that a connection holds until it is dropped.
+/// A guard that counts one connection until it is dropped.
 pub(crate) struct ConnectionSlot {
     admission: Arc<Admission>,
-    /// Unknown while a proxy has not said for whom it speaks.
+    /// The client network. `None` until a proxy has named its client.
     network: Option<u128>,
 }
 
 impl ConnectionSlot {
-    /// The client of a proxy's connection is known now. An error: it has too many already.
+    /// Counts a proxy's connection for its client, which is known now. An error means that the client has too many already.
     pub(crate) fn assign_client(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
         let network = network_of(address);
         let mut open = self.admission.open();
@@ -45,8 +45,8 @@ impl Admission {
         Admission(Mutex::new(Open { limits, connections: 0, networks: HashMap::new() }))
     }
 
-    /// Lets a client in, or says which limit is against it. The limit per client is looked at first: a client that
-    /// fills its own share must not appear as a full server.
+    /// Admits a client's connection, or returns the limit that forbids it. The limit per client is checked first, so that a
+    /// client that fills its own share does not count as a full server.
     pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<ConnectionSlot, Counter> {
         let network = network_of(address);
         let mut open = self.open();
@@ -62,7 +62,7 @@ impl Admission {
         Ok(ConnectionSlot { admission: self.clone(), network: Some(network) })
     }
 
-    /// Lets a proxy in, which will say for whom it speaks ([`ConnectionSlot::assign_client`]).
+    /// Admits a proxy's connection. The proxy names its client later ([`ConnectionSlot::assign_client`]).
     pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
         if open.connections >= open.limits.connections {
@@ -72,8 +72,7 @@ impl Admission {
         Ok(ConnectionSlot { admission: self.clone(), network: None })
     }
 
-    /// Sets other limits. Connections beyond them stay until they end by themselves, which is soon: the idle time
-    /// is then at its shortest.
+    /// Sets new limits. Connections beyond them stay until they end, which is soon: the idle timeout is then at its shortest.
     pub(crate) fn configure(&self, limits: Limits) {
         self.open().limits = limits;
     }
@@ -82,7 +81,7 @@ impl Admission {
         self.open().connections
     }
 
-    /// The idle time as of now, and how long answers may take.
+    /// The timeouts that hold now.
     pub(crate) fn timeouts(&self) -> Timeouts {
         let open = self.open();
         Timeouts { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
@@ -113,13 +112,13 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The network that an address (IPv4 as IPv4-mapped) is counted under: an IPv6 client commands a /64.
+/// The network under which an address (IPv4 as IPv4-mapped) is counted: an IPv6 client controls a /64.
 fn network_of(address: Ipv6Addr) -> u128 {
     let bits = u128::from(address);
     if address.to_ipv4_mapped().is_some() { bits } else { bits >> 64 << 64 }
 }
 
-/// How long a connection may take over what it does.
+/// The timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_given_up_is_free_again_and_leaves_no_trace() {
+    fn a_slot_that_is_given_up_is_free_again_and_leaves_no_trace() {
         let admission = admission(2, 2);
         let slots: Vec<ConnectionSlot> =
             (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();

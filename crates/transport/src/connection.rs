@@ -1,9 +1,9 @@
-//! One client's connection: a state machine around its socket that only its own thread touches. [`Connection::poll`]
-//! is polled when the socket is ready or something was changed from outside (an answer, a doom, a retry).
+//! A client's connection: a state machine around its socket, which only its own thread uses. [`Connection::poll`] is called
+//! when the socket is ready, and after a change from outside (an answer, a timeout, a retry).
 //!
-//! Reading stops while [`limits::OUTSTANDING`] questions wait for answers, while answers pile up unread, and while
-//! the server has no room for a question; what the client then sends stays in the kernel, and TCP slows it down
-//! (RFC 7766 section 6.2.1 asks for pipelining, not for boundless pipelining).
+//! Reading stops while [`limits::OUTSTANDING`] queries wait for answers, while unread answers pile up, and while the server
+//! has no room for a query. The client's further queries then stay in the kernel, and TCP slows the client down (RFC 7766
+//! section 6.2.1 asks for pipelining, and not for unbounded pipelining).
 
 use crate::QuerySink;
 use crate::admission::{ConnectionSlot, Timeouts};
@@ -20,7 +20,7 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Why a connection ends.
+/// The reason why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     Ended,
@@ -53,7 +53,7 @@ impl CloseReason {
         }
     }
 
-    /// Whether what the kernel still holds for the client shall be thrown away instead of sent.
+    /// True if the connection is reset: the kernel discards the octets that it still holds for the client.
     fn is_abrupt(self) -> bool {
         matches!(
             self,
@@ -68,35 +68,35 @@ impl CloseReason {
 /// A connection.
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// The proxy, as long as its header has not come.
+    /// The client. Until the header of a proxy has come, the proxy.
     client: Client,
-    /// What has come of that header; none when it is complete, or when there is none to come.
+    /// The octets of the PROXY header so far. `None` after the header, and if the peer is not a proxy.
     header: Option<Vec<u8>>,
     inbound: Inbound,
     outbound: Outbound,
-    /// Questions handed over and not answered.
+    /// Queries that were handed over and not answered.
     outstanding: u32,
-    /// The client has shut down its side; it still gets its answers.
+    /// The client has shut down its side. It still gets its answers.
     client_finished: bool,
-    /// The server stops: nothing more is asked.
+    /// The server stops: no more queries are handed over.
     draining: bool,
-    /// How often the server has refused the question at the head of `inbound`.
+    /// Number of times that the server has refused the first query in `inbound`.
     refusals: u32,
-    /// A refused question is offered again when this is cleared.
+    /// A refused query is offered again when this is cleared.
     paused: bool,
-    /// Somebody has to call [`Connection::retry`], and nobody knows yet.
+    /// [`Connection::retry`] must be called, and the caller was not told yet.
     wants_retry: bool,
-    /// When a question was last handed over, or all answers were written.
+    /// Time at which a query was last handed over, or answers were last written.
     active: Instant,
     close_reason: Option<CloseReason>,
     waker: Option<Waker>,
-    /// Octets of buffers that the common account knows of.
+    /// Octets of buffers that are counted in the total of all connections.
     charged_octets: usize,
     slot: ConnectionSlot,
 }
 
 impl Connection {
-    /// `proxied`: the peer is a proxy, and begins with a PROXY header.
+    /// A new connection. `proxied`: the peer is a proxy, and sends a PROXY header first.
     pub(crate) fn new(stream: TcpStream, client: Client, slot: ConnectionSlot, proxied: bool) -> Connection {
         Connection {
             stream,
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Goes as far as it can without waiting: answers first, they free memory.
+    /// Makes as much progress as is possible without blocking. Answers go first, because they free memory.
     pub(crate) fn poll<Q: QuerySink>(
         &mut self,
         context: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Takes an answer. False: it cannot, and is doomed.
+    /// Queues an answer. Returns false if it cannot: the connection is then closed.
     pub(crate) fn accept<Q: QuerySink>(&mut self, message: &[u8], thread: &ThreadContext<Q>) -> bool {
         if self.close_reason.is_some() {
             return false;
@@ -156,7 +156,7 @@ impl Connection {
         taken.is_ok()
     }
 
-    /// Ends the connection if it has taken too long over something.
+    /// Closes the connection if a timeout has expired.
     pub(crate) fn sweep(&mut self, now: Instant, timeouts: Timeouts) {
         if self.close_reason.is_none() {
             self.close_reason = self.overdue(now, timeouts);
@@ -166,30 +166,30 @@ impl Connection {
         }
     }
 
-    /// Has it end as soon as the answers that it is owed have left.
+    /// Makes the connection close as soon as all pending answers have left.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
         self.wake();
     }
 
-    /// Whether the server has refused a question, so that [`Connection::retry`] must be called soon. Says so once.
+    /// True if the server has refused a query, so that [`Connection::retry`] must be called soon. Returns true once.
     pub(crate) fn wants_retry(&mut self) -> bool {
         std::mem::take(&mut self.wants_retry)
     }
 
-    /// Offers the refused question again.
+    /// Offers the refused query again.
     pub(crate) fn retry(&mut self) {
         self.paused = false;
         self.wake();
     }
 
-    /// Settles what the desk knows of the connection. Workers are not told: an answer that is still owed finds the
-    /// connection gone, and is counted.
+    /// Removes the connection's octets from the total. Workers are not told: a pending answer finds the connection gone, and is
+    /// counted.
     pub(crate) fn release<Q: QuerySink>(&mut self, close: CloseReason, thread: &ThreadContext<Q>) {
         thread.adjust_buffered(self.charged_octets, 0);
         self.charged_octets = 0;
         if close.is_abrupt() {
-            let _ = self.stream.set_zero_linger(); // Failing, it ends a little later by the kernel's own timers.
+            let _ = self.stream.set_zero_linger(); // If this fails, the kernel's own timers end it a little later.
         }
     }
 
@@ -229,7 +229,7 @@ impl Connection {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(_)) => return Err(CloseReason::Reset),
                 Poll::Ready(Ok(())) if room.filled().is_empty() => self.client_finished = true,
-                // Read all the same: a close with unread octets is a reset, and could cost the client its answers.
+                // Octets are read even now: a close with unread octets is a reset, which could cost the client its answers.
                 Poll::Ready(Ok(())) if self.draining => {}
                 Poll::Ready(Ok(())) => self.on_read(thread, now, room.filled())?,
             }
@@ -238,7 +238,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes what was read: questions, or what stands before them.
+    /// Takes the octets that were read: a PROXY header, then queries.
     fn on_read<Q: QuerySink>(
         &mut self,
         thread: &ThreadContext<Q>,
@@ -264,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// Hands over the questions in `input`, or those that were kept.
+    /// Hands over the queries in `input`, or those that were kept.
     fn ask<Q: QuerySink>(
         &mut self,
         thread: &ThreadContext<Q>,
@@ -276,7 +276,7 @@ impl Connection {
             if thread.post(client, message) {
                 *refusals = 0;
                 *active = now;
-                // A response is no question; nobody will answer it.
+                // A message with QR set is a response, so no answer will come.
                 *outstanding += u32::from(message[2] & 0x80 == 0);
             } else if *refusals < limits::RETRIES {
                 *refusals += 1;
@@ -306,7 +306,7 @@ impl Connection {
         !self.client_finished && (self.draining || self.may_ask() && !self.inbound.has_backlog())
     }
 
-    /// Whether nothing is left to do. A message that has come in part when the client ends goes nowhere.
+    /// True if nothing is left to do. A partial message is dropped when the client ends the stream.
     fn has_ended(&self) -> bool {
         (self.client_finished || self.draining)
             && !self.inbound.has_backlog()
@@ -330,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Brings the common account of buffers up to date.
+    /// Updates the total of buffered octets over all connections.
     fn update_account<Q: QuerySink>(&mut self, thread: &ThreadContext<Q>) -> Result<(), CloseReason> {
         let header = self.header.as_ref().map_or(0, Vec::capacity);
         let octets = self.inbound.octets() + self.outbound.octets() + header;

@@ -1,24 +1,24 @@
-//! What has been read of a connection and not been handed over: a message that has come in part, and whole ones
-//! while the connection may not ask more. Owns no memory when there is nothing of the kind.
+//! The read buffer of a connection: octets that were read and not handed over. These are a partial message, and whole
+//! messages while the connection must not hand over more. An empty buffer owns no memory.
 
 use datapath::framing::Decoder;
 use std::time::Instant;
 
-/// Octets of a DNS header: no message is shorter (RFC 1035 section 4.1.1).
+/// Octets of a DNS header: the shortest message (RFC 1035 section 4.1.1).
 const HEADER: usize = 12;
 
-/// A message was shorter than a header. What follows on the stream cannot be trusted.
+/// The error for a message shorter than a header. The rest of the stream cannot be trusted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooShort;
 
-/// What became of a message.
+/// The result of offering a message to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Taken; the next one, please.
+    /// The message was taken. Offer the next one.
     Continue,
-    /// Taken, but it was the last for now.
+    /// The message was taken. Offer no more for now.
     Pause,
-    /// Not taken: it is kept, and offered first the next time.
+    /// The message was not taken. It is kept, and offered first the next time.
     Refused,
 }
 
@@ -29,9 +29,9 @@ pub struct Inbound(Option<Box<Buffered>>);
 #[derive(Default)]
 struct Buffered {
     decoder: Decoder,
-    /// Octets that the decoder holds of a message that has come in part.
+    /// Octets of a partial message that the decoder holds.
     partial: usize,
-    /// When that message began to arrive while we were reading.
+    /// Time at which that message began to arrive while the connection was reading.
     since: Option<Instant>,
     /// `backlog[position..]` was read and not decoded.
     backlog: Vec<u8>,
@@ -39,7 +39,8 @@ struct Buffered {
 }
 
 impl Inbound {
-    /// Offers the whole messages of what was read. Must not be called while something [`Inbound::has_backlog`].
+    /// Offers the whole messages in the octets that were read. Must not be called while there is a backlog
+    /// ([`Inbound::has_backlog`]).
     pub fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
         debug_assert!(!self.has_backlog());
         let mut buffered = self.unbox();
@@ -50,7 +51,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Offers the whole messages that were kept.
+    /// Offers the whole messages of the backlog.
     pub fn resume(&mut self, take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
         let mut buffered = self.unbox();
         let backlog = std::mem::take(&mut buffered.backlog);
@@ -66,18 +67,18 @@ impl Inbound {
         Ok(())
     }
 
-    /// Whether octets wait that may contain whole messages.
+    /// True if octets wait that may contain whole messages.
     pub fn has_backlog(&self) -> bool {
         self.0.as_ref().is_some_and(|buffered| !buffered.backlog.is_empty())
     }
 
-    /// Whether nothing is kept.
+    /// True if the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Keeps the time for a message that has come in part. The clock starts with the message, not with its latest
-    /// octet, and stands while it is we who do not read.
+    /// Updates the timer of a partial message. The timer starts with the first octet of the message, and not with its latest
+    /// one. It is stopped while the connection does not read.
     pub fn update_timer(&mut self, now: Instant, reading: bool) {
         if let Some(buffered) = &mut self.0 {
             let arriving = buffered.partial > 0 && reading;
@@ -85,17 +86,18 @@ impl Inbound {
         }
     }
 
-    /// Since when a message has been arriving.
+    /// Time at which the partial message began to arrive.
     pub fn arriving_since(&self) -> Option<Instant> {
         self.0.as_ref()?.since
     }
 
-    /// Octets of buffers, at most: the decoder's grows by doubling.
+    /// Upper bound for the octets of the buffers: the decoder's buffer grows by doubling.
     pub fn octets(&self) -> usize {
         self.0.as_ref().map_or(0, |buffered| buffered.backlog.capacity() + 2 * buffered.partial)
     }
 
-    /// Most reads end where a message ends, so what is kept comes to the heap only when there is something.
+    /// Takes the buffered octets off the heap. Most reads end at the end of a message, so they go back to the heap only if any
+    /// are left.
     fn unbox(&mut self) -> Buffered {
         self.0.take().map_or_else(Buffered::default, |buffered| *buffered)
     }
@@ -107,7 +109,7 @@ impl Inbound {
 }
 
 impl Buffered {
-    /// Returns the message that was refused, as a frame.
+    /// Offers the messages in `rest`. Returns the message that was refused, as a frame.
     fn offer(
         &mut self,
         rest: &mut &[u8],
@@ -138,7 +140,7 @@ impl Buffered {
             }
         }
         if self.partial == 0 {
-            self.decoder = Decoder::new(); // Gives its memory back.
+            self.decoder = Decoder::new(); // Frees its memory.
         }
         Ok(refused)
     }

@@ -1,4 +1,5 @@
-//! The state that stream threads, workers and the server share.
+//! The state that stream threads, workers and the server share, and the queue of answers from the workers to a stream
+//! thread.
 
 use crate::admission::Admission;
 use crate::counters::Counters;
@@ -12,39 +13,39 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// What stream threads, workers and the server share.
+/// The state that stream threads, workers and the server share.
 pub(crate) struct Shared {
-    /// One per stream thread.
+    /// One queue per stream thread.
     pub(crate) answer_queues: Box<[AnswerQueue]>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) counters: Counters,
-    /// The proxies whose PROXY header is believed.
+    /// The proxies whose PROXY header is trusted.
     pub(crate) proxies: TrustedProxies,
     /// Octets buffered for all connections.
     pub(crate) buffered: AtomicUsize,
     /// Set when draining begins.
     pub(crate) drain_deadline: OnceLock<Instant>,
-    /// Connections cut off at the end of the grace.
+    /// Connections that were cut off at the end of the grace period.
     pub(crate) cut_off: AtomicUsize,
-    /// Threads that run.
+    /// Number of running stream threads, and the signal that one has ended.
     pub(crate) running: Mutex<usize>,
     pub(crate) ended: Condvar,
 }
 
 impl Shared {
-    /// Until when to drain, once draining has begun.
+    /// The end of the grace period, once draining has begun.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         self.drain_deadline.get().copied()
     }
 }
 
-/// Answers on the way from the workers to a stream thread.
+/// The answers on the way from the workers to a stream thread.
 pub(crate) struct AnswerQueue {
     answers: ArrayQueue<QueuedMessage>,
     octets: AtomicUsize,
     /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
     pub(crate) wakeup: Notify,
-    /// The thread has ended.
+    /// True once the thread has ended.
     pub(crate) closed: AtomicBool,
 }
 

@@ -1,6 +1,6 @@
-//! A stream thread's desk: its table of connections, and the four things done there. Accepting, delivering answers
-//! from the ring, sweeping (all timeouts, by one look at every connection in a while: 10,000 cost less than a
-//! millisecond, and no connection needs a timer), draining. One task per connection does the rest.
+//! A stream thread: its table of connections, and its four jobs. It accepts connections, delivers the answers from its
+//! queue, sweeps and drains. A sweep checks the timeouts of all connections at intervals: 10,000 cost less than a
+//! millisecond, and no connection needs a timer. One task per connection does the rest.
 
 use crate::QuerySink;
 use crate::admission::ConnectionSlot;
@@ -23,13 +23,13 @@ use tokio::task::{spawn_local, yield_now};
 
 type Connections = HashMap<u64, Rc<RefCell<Connection>>>;
 
-/// What the tasks of one stream thread share.
+/// The state that the tasks of one stream thread share.
 pub(crate) struct StreamThread<Q> {
     context: ThreadContext<Q>,
-    /// Which thread this is: the top octet of its connections' tokens.
+    /// The thread's number: the top octet of its connections' tokens.
     index: usize,
     connections: RefCell<Connections>,
-    /// Connections so far: the rest of the token. 56 bits last for two thousand years of a million per second.
+    /// Number of connections so far: the rest of the token. 56 bits last two thousand years at a million per second.
     opened: Cell<u64>,
 }
 
@@ -43,7 +43,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         }
     }
 
-    /// The life of a stream thread: ends when it has been drained. Must run within a `LocalSet`.
+    /// Runs the stream thread until it has been drained. Must run within a `LocalSet`.
     pub(crate) async fn serve(self: Rc<StreamThread<Q>>, listeners: Vec<TcpListener>) -> std::io::Result<()> {
         let mut tasks = vec![spawn_local(sweep(self.clone()))];
         for (index, listener) in listeners.into_iter().enumerate() {
@@ -57,7 +57,7 @@ impl<Q: QuerySink> StreamThread<Q> {
             }
             self.answer_queue().wakeup.notified().await;
         };
-        // Aborted, the tasks drop their listeners as soon as they are polled: nothing more is accepted.
+        // Aborted tasks drop their listeners as soon as they are polled: no more connections are accepted.
         tasks.drain(1..).for_each(|task| task.abort());
         self.connections.borrow().values().for_each(|connection| connection.borrow_mut().drain());
         let drained = async {
@@ -71,7 +71,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         Ok(())
     }
 
-    /// Brings the answers in the ring to their connections, which write them when all are there.
+    /// Delivers the answers in the queue to their connections, which write them after all are delivered.
     async fn deliver(&self) {
         loop {
             for _ in 0..limits::ANSWERS_PER_PASS {
@@ -90,7 +90,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         }
     }
 
-    /// Lets a client in, or not.
+    /// Opens a connection for an accepted socket if the limits allow it.
     fn open(self: &Rc<StreamThread<Q>>, stream: TcpStream, peer: SocketAddr, listener: u16) {
         self.opened.update(|opened| opened + 1);
         let token = (self.index as u64) << 56 | self.opened.get();
@@ -112,7 +112,7 @@ impl<Q: QuerySink> StreamThread<Q> {
             Ok(_) => return,
             Err(reason) => {
                 self.context.count(reason);
-                // A reset: no state of a refused connection stays here, not even in the kernel.
+                // A reset, so that no state of a refused connection stays, not even in the kernel.
                 let _ = stream.set_zero_linger();
                 return;
             }
@@ -121,6 +121,7 @@ impl<Q: QuerySink> StreamThread<Q> {
         spawn_local(run_connection(self.clone(), self.register(stream, client, slot, proxied)));
     }
 
+    /// Enters a connection into the table.
     fn register(
         self: &Rc<StreamThread<Q>>,
         stream: TcpStream,
@@ -139,7 +140,7 @@ impl<Q: QuerySink> StreamThread<Q> {
     }
 }
 
-/// A connection's place at the desk. Given up in whatever way the connection's task ends.
+/// A guard that holds a connection in the thread's table. Dropping it removes the connection, however its task ends.
 struct ConnectionGuard<Q: QuerySink> {
     thread: Rc<StreamThread<Q>>,
     connection: Rc<RefCell<Connection>>,
@@ -158,13 +159,13 @@ impl<Q: QuerySink> Drop for ConnectionGuard<Q> {
     }
 }
 
-/// The task of a connection.
-async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut register: ConnectionGuard<Q>) {
-    register.close = poll_fn(|context| {
-        let mut connection = register.connection.borrow_mut();
+/// The task of a connection: polls it to its end, and schedules its retries.
+async fn run_connection<Q: QuerySink>(thread: Rc<StreamThread<Q>>, mut guard: ConnectionGuard<Q>) {
+    guard.close = poll_fn(|context| {
+        let mut connection = guard.connection.borrow_mut();
         let outcome = connection.poll(context, &thread.context);
         if connection.wants_retry() {
-            let again = register.connection.clone();
+            let again = guard.connection.clone();
             spawn_local(async move {
                 tokio::time::sleep(limits::RETRY).await;
                 again.borrow_mut().retry();
@@ -196,7 +197,8 @@ async fn accept<Q: QuerySink>(thread: Rc<StreamThread<Q>>, listener: tokio::net:
     }
 }
 
-/// Ends what takes too long. Often enough for the idle time of the moment, which is why it is looked at each time.
+/// Closes connections whose timeouts have expired. The pause depends on the timeouts, which change with the number of
+/// connections, so it is computed each time.
 async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     loop {
         let timeouts = thread.context.shared.admission.timeouts();
@@ -210,7 +212,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     }
 }
 
-/// The engine knows IPv4 addresses as IPv4-mapped ones.
+/// The address as the engine stores it: IPv4 as IPv4-mapped.
 fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

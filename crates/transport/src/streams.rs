@@ -1,5 +1,5 @@
-//! The handle to the client streams, for the server and for the workers. What a worker calls (`deliver`) costs a
-//! copy, a push into a lock-free ring and, when the stream thread sleeps, its wake-up.
+//! The handle to the client streams, for the server and for the workers. The workers' call, `deliver`, costs a copy, a push
+//! into a lock-free queue and, if the stream thread sleeps, its wake-up.
 
 use crate::QuerySink;
 use crate::admission::Admission;
@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
-/// The client streams. Clones are handles to the same; the streams live until [`Streams::drain`].
+/// A handle to the client streams. Clones share the streams, which live until [`Streams::drain`].
 #[derive(Clone)]
 pub struct Streams {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ impl Streams {
         });
         let streams = Streams { shared: shared.clone() };
         for index in 0..threads {
-            // All threads accept from the same sockets: whoever is awake takes the next connection.
+            // All threads accept from the same sockets: a thread that is awake takes the next connection.
             let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<Vec<_>>>();
             let started = listeners.and_then(|own| start_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
@@ -63,28 +63,28 @@ impl Streams {
         Ok(streams)
     }
 
-    /// Sets other limits, for open connections too.
+    /// Sets new limits, for open connections too.
     pub fn configure(&self, limits: Limits) {
         self.shared.admission.configure(limits);
     }
 
-    /// Stops: no more connections and no more questions are taken, the answers that are owed leave, and then each
-    /// connection is closed, at the latest after `grace`. Returns when that is done, with the number of connections
-    /// that were cut off. The workers must keep running meanwhile. The first call decides on the grace.
+    /// Stops the streams. They take no more connections and no more queries. Pending answers leave, and then each connection is
+    /// closed, at the latest after `grace`. Returns the number of connections that were cut off, when all are closed. The
+    /// workers must keep running meanwhile. The first call sets the grace period.
     pub fn drain(&self, grace: Duration) -> usize {
         let shared = &*self.shared;
         let deadline = *shared.drain_deadline.get_or_init(|| Instant::now() + grace);
         for queue in &shared.answer_queues {
             queue.wakeup.notify_one();
         }
-        // Threads that do not run for lack of processor time get some seconds more.
+        // Some more seconds, for threads that do not get processor time.
         let latest = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(5);
         let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
         drop(shared.ended.wait_timeout_while(running, latest, |running| *running > 0));
         shared.cut_off.load(Ordering::Relaxed)
     }
 
-    /// Open connections.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.shared.admission.connections()
     }
@@ -101,7 +101,7 @@ impl Streams {
 }
 
 impl BoundStreams {
-    /// Starts to serve, on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
+    /// Starts to serve on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
     pub fn start(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
         Streams::start(self.listeners, self.options, queries, threads).map_err(Error::Thread)
     }
@@ -140,7 +140,7 @@ fn start_thread(
         if let Err(error) = local.block_on(&runtime, stream_thread.serve(listeners)) {
             tracing::error!(%error, "client streams have ended");
         }
-        // The tasks go first, with their sockets and their places; then whoever drains is told.
+        // The tasks are dropped first, with their sockets and connection slots. `running` then wakes the caller of `drain`.
         drop(local);
         drop(runtime);
         drop(running);

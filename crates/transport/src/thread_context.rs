@@ -1,4 +1,4 @@
-//! The part of a stream thread that its connections use: the way to the workers, counters, the account of buffered
+//! The context that a stream thread gives to its connections: the way to the workers, the counters, the total of buffered
 //! octets, and the read buffer.
 
 use crate::QuerySink;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct ThreadContext<Q> {
     pub(crate) shared: Arc<Shared>,
     queries: Arc<Q>,
-    /// Where all connections read to. Borrowed within a turn only.
+    /// The buffer that all connections read into. Borrowed only within [`Connection::poll`](crate::connection::Connection::poll).
     pub(crate) scratch: RefCell<Box<[u8]>>,
 }
 
@@ -23,6 +23,7 @@ impl<Q: QuerySink> ThreadContext<Q> {
         ThreadContext { shared, queries, scratch: RefCell::new(vec![0; limits::READ_OCTETS].into()) }
     }
 
+    /// Hands a query to the server, and counts it. Returns false if the server has no room.
     pub(crate) fn post(&self, client: &Client, message: &[u8]) -> bool {
         let posted = self.queries.post(client, message);
         if posted {
@@ -35,7 +36,7 @@ impl<Q: QuerySink> ThreadContext<Q> {
         self.shared.counters.count(counter);
     }
 
-    /// Changes the common account of buffered octets. False: it is overdrawn.
+    /// Updates the total of buffered octets. Returns false if it exceeds the limit.
     pub(crate) fn adjust_buffered(&self, before: usize, after: usize) -> bool {
         let account = &self.shared.buffered;
         match after.checked_sub(before) {

@@ -1,8 +1,8 @@
-//! The client side of a load: source ports that are not connected, so that a reply from a wrong address is seen, and
-//! sends of many queries at a time.
+//! The client side of a load: source ports, and sends of many queries at a time. The ports are not connected, so that a
+//! reply from a wrong address is seen.
 //!
-//! What comes in is in [`inlet`](crate::laboratory::reply_receiver), waiting and what a thread has used in
-//! [`thread`](crate::laboratory::tester_thread). Nothing here knows DNS.
+//! [`reply_receiver`](super::reply_receiver) receives the replies. [`tester_thread`](super::tester_thread) waits, and measures
+//! the usage of a thread. Nothing here knows DNS.
 
 use crate::limits::{GSO_OCTETS, GSO_SEGMENTS, TESTER_BUFFER};
 use crate::socket::address::ControlMessages;
@@ -13,14 +13,14 @@ use std::mem::zeroed;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-/// A socket address in the kernel's form, as octets: they are compared with those of each reply.
+/// A socket address in the kernel's form, as octets, which are compared with those of each reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub(crate) struct Peer {
     octets: [u8; Peer::SIZE],
     /// Octets in use.
     length: u32,
-    /// Octets that say who it is: family and port, then the address; what a scope or padding says is left out.
+    /// Octets that are compared: family and port, then the address. Scope and padding are left out.
     compared: u32,
 }
 
@@ -52,7 +52,7 @@ impl Peer {
         peer
     }
 
-    /// Whether a name that the kernel wrote is this address and port.
+    /// True if an address that the kernel wrote has this address and port.
     #[inline]
     pub(crate) fn matches(&self, other: &Peer) -> bool {
         let compared = self.compared as usize;
@@ -60,12 +60,12 @@ impl Peer {
     }
 }
 
-/// One source port.
+/// A source port.
 #[derive(Debug)]
 pub struct Port(Socket);
 
 impl Port {
-    /// A port that the kernel chooses, at a source address (unspecified: the one that routing chooses).
+    /// Binds a port that the kernel chooses, at a source address (unspecified: the address that routing chooses).
     pub fn bind(source: IpAddr) -> io::Result<Port> {
         let address = SocketAddr::new(source, 0);
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
@@ -74,20 +74,20 @@ impl Port {
         }
         socket.set_nonblocking(true)?;
         set_receive_buffer(socket.as_raw_fd(), TESTER_BUFFER, true);
-        // The kernel cuts the size down to net.core.wmem_max; a smaller buffer is no error.
+        // The kernel cuts the size down to net.core.wmem_max. A smaller buffer is not an error.
         let _ = socket.set_send_buffer_size(TESTER_BUFFER as usize);
         socket.bind(&address.into())?;
-        // A kernel without it (before 5.0) hands over datagrams one by one.
+        // A kernel without UDP GRO (before 5.0) hands over datagrams one by one.
         let _ = crate::socket::syscalls::set_option(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         Ok(Port(socket))
     }
 
-    /// Where replies to it go.
+    /// The address that replies go to.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no Internet address"))
     }
 
-    /// Replies that were dropped because its queue was full (wraps around).
+    /// Replies that were dropped because the port's queue was full (wraps around).
     pub fn drops(&self) -> u32 {
         receive_drops(self.0.as_raw_fd())
     }
@@ -103,27 +103,27 @@ impl AsFd for Port {
     }
 }
 
-/// Sends messages of equal length to one server.
+/// A sender of messages of equal length to one server.
 #[derive(Debug)]
 pub struct QuerySender {
     server: Peer,
-    /// Whether the way out cuts large sends up (UDP GSO).
+    /// True as long as the way out supports UDP GSO.
     gso: bool,
 }
 
 impl QuerySender {
-    /// An outlet to `server`.
+    /// A sender to `server`.
     pub fn new(server: SocketAddr) -> QuerySender {
         QuerySender { server: Peer::new(server), gso: true }
     }
 
-    /// Messages of `size` octets that may be given to [`QuerySender::send`] at once.
+    /// Number of messages of `size` octets that [`QuerySender::send`] takes at once.
     pub fn max_messages(size: usize) -> usize {
         (GSO_OCTETS / size.max(1)).clamp(1, GSO_SEGMENTS)
     }
 
-    /// Sends the messages of `size` octets that `octets` consists of, in one system call if the way out can cut it up.
-    /// At most [`QuerySender::max_messages`]. Returns how many the kernel took, and why it took no more.
+    /// Sends the messages of `size` octets in `octets`, in one system call if the way out supports GSO. At most
+    /// [`QuerySender::max_messages`]. Returns the number that the kernel took, and the error that stopped it.
     pub fn send(&mut self, port: &Port, octets: &[u8], size: usize) -> (usize, io::Result<()>) {
         assert!(
             size > 0
@@ -139,7 +139,7 @@ impl QuerySender {
         }
         match self.send_one(port, octets, if count > 1 { size } else { 0 }) {
             Ok(()) => (count, Ok(())),
-            // EIO: the interface cannot; EINVAL: the kernel cannot, or a message is beyond the path's MTU.
+            // EIO: the interface does not support GSO. EINVAL: the kernel does not, or a message is beyond the path's MTU.
             Err(error) if count > 1 && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                 self.gso = false;
                 self.send_each(port, octets, size)
@@ -148,12 +148,12 @@ impl QuerySender {
         }
     }
 
-    /// Whether an error means that the way out is full for a moment.
+    /// True if an error means that the way out is full for the moment.
     pub fn is_send_buffer_full(error: &io::Error) -> bool {
         error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
     }
 
-    /// One send, cut into messages of `segment_octets` octets (0: not at all).
+    /// Sends once. The kernel cuts the octets into messages of `segment_octets` octets (0: does not cut).
     fn send_one(&self, port: &Port, octets: &[u8], segment_octets: usize) -> io::Result<()> {
         let mut iovec = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
         let mut controls = ControlMessages::empty();
@@ -163,7 +163,7 @@ impl QuerySender {
             header.msg_control = (&raw mut controls).cast();
             header.msg_controllen = controls.length() as _;
         }
-        // SAFETY: the header points at the name in `self`, at `iovec` (which points at `octets`) and at `controls`,
+        // SAFETY: the header points at the address in `self`, at `iovec` (which points at `octets`) and at `controls`,
         // whose words come first (repr(C)); all of them live through the call, which only reads them.
         check(unsafe { libc::sendmsg(port.descriptor(), &header, libc::MSG_DONTWAIT) } as libc::c_int)
             .map(|_| ())
@@ -182,7 +182,7 @@ impl QuerySender {
         }
         let mut sent = 0;
         while sent < count {
-            // SAFETY: the headers from `sent` to `count` point at the name in `self` and at `iovecs`, which point at
+            // SAFETY: the headers from `sent` to `count` point at the address in `self` and at `iovecs`, which point at
             // `octets`; all of them live through the call, which writes only the headers' lengths.
             let result = check(unsafe {
                 libc::sendmmsg(

@@ -1,30 +1,30 @@
-//! The bare reflector: a machine that moves six packets per question and does nothing else, which shows what the packets
-//! alone cost. A client's question goes upstream with a slot number as its ID; the first reply sends it again, the second
-//! goes back to the client with the client's ID. Everything else of the messages is left as it is.
+//! The reflector: a machine that moves six packets per query and does nothing else, to measure the cost of the packets alone. A
+//! client's query goes upstream with a slot number as its ID. At the first reply it is sent again. The second reply goes to
+//! the client with the client's ID. The rest of the messages is left as it is.
 
 use crate::limits::{REFLECTOR_LINKS, REFLECTOR_QUESTION_OCTETS, REFLECTOR_SLOTS};
 use engine::{Client, Instant, Link, Machine, Outbox, Transport};
 use std::net::SocketAddr;
 
-/// Octets of a DNS header; shorter messages are ignored.
+/// Octets of a DNS header. Shorter messages are ignored.
 const HEADER: usize = 12;
 
-/// What a [`Reflector`] does.
+/// The options of a [`Reflector`].
 #[derive(Clone, Copy, Debug)]
 pub struct ReflectorOptions {
-    /// Where questions go.
+    /// The upstream that queries go to.
     pub upstream: SocketAddr,
-    /// How they travel.
+    /// The transport to the upstream.
     pub transport: Transport,
-    /// Questions after which another link takes over; 0: never.
+    /// Queries after which the next link is used. 0: never.
     pub rotate: u32,
-    /// Questions that may wait at a time, up to 65,536: the next one takes the oldest one's place.
+    /// Queries that may wait at a time, up to 65,536. The next query replaces the oldest.
     pub slots: usize,
 }
 
 struct Slot {
     client: Client,
-    /// Replies that are still to come; 0: free.
+    /// Replies that are still to come. 0: the slot is free.
     replies_left: u8,
     length: u8,
     id: [u8; 2],
@@ -44,7 +44,7 @@ pub struct Reflector {
 }
 
 impl Reflector {
-    /// A reflector; its link is opened with the first question.
+    /// A reflector. Its link is opened with the first query.
     pub fn new(options: ReflectorOptions) -> Reflector {
         let client = Client::udp(options.upstream);
         let slot = || Slot {
@@ -66,12 +66,12 @@ impl Reflector {
         }
     }
 
-    /// Questions answered so far.
+    /// Number of queries answered so far.
     pub fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// The link to ask over, opened anew when it is time.
+    /// The link to send over. Opens the next one after [`ReflectorOptions::rotate`] queries.
     fn link(&mut self, now: Instant, out: &mut impl Outbox) -> Link {
         let due = self.options.rotate != 0 && self.asked >= self.options.rotate;
         if due || !self.open {
@@ -80,7 +80,7 @@ impl Reflector {
                 self.link.generation = self.link.generation.wrapping_add(1);
                 self.asked = 0;
             }
-            // Any port will do for a benchmark: the datapath takes another one when this is in use.
+            // Any port will do for a benchmark: the datapath takes another if this is in use.
             let port = 1024 + (now.0 ^ now.0 >> 20) as u16 % 64_512;
             self.open = out.open(self.link, self.options.upstream, self.options.transport, port);
         }

@@ -1,5 +1,5 @@
-//! What comes to the ports of a load: many datagrams in one call, large ones that the kernel put together (UDP GRO) taken
-//! apart again, each with whether it came from the server that was asked.
+//! The receiver of the replies to a load: many datagrams in one call. It takes apart large datagrams that the kernel put
+//! together (UDP GRO), and says of each message if it came from the server.
 
 use crate::laboratory::query_sender::{Peer, Port};
 use crate::limits::{TESTER_BATCH, TESTER_STRIDE};
@@ -8,7 +8,7 @@ use crate::socket::syscalls::check;
 use std::mem::{offset_of, size_of};
 use std::net::SocketAddr;
 
-/// Room for the one control message that may come: UDP_GRO, an int that says where the datagram is to be cut.
+/// The only control message that may come: UDP_GRO, an int with the size of the messages in the datagram.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct GroControl {
@@ -26,7 +26,7 @@ impl GroControl {
         }
     }
 
-    /// Octets of each message of a large datagram.
+    /// Octets of each message in a large datagram, or `None` if the kernel did not put messages together.
     fn get(&self) -> Option<usize> {
         let is = self.header.cmsg_level == libc::SOL_UDP
             && self.header.cmsg_type == libc::UDP_GRO
@@ -38,27 +38,27 @@ impl GroControl {
 /// A message that came to a port.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Its octets.
+    /// The octets of the message.
     pub message: &'a [u8],
-    /// Whether it came from the address and port of the server.
+    /// True if the message came from the address and port of the server.
     pub from_server: bool,
 }
 
-/// The arrays for one receive.
+/// A receiver, with the arrays for one receive.
 pub struct ReplyReceiver {
     server: Peer,
     octets: PinnedArray<u8>,
     addresses: PinnedArray<Peer>,
     gro_controls: PinnedArray<GroControl>,
-    /// Keeps what the headers point at.
+    /// The headers point at these; kept so that they live as long.
     _iovecs: PinnedArray<libc::iovec>,
     headers: PinnedArray<libc::mmsghdr>,
-    /// Headers that the last receive filled.
+    /// Number of headers that the last receive filled.
     filled: usize,
 }
 
 impl ReplyReceiver {
-    /// An inlet for replies of `server`.
+    /// A receiver for the replies of `server`.
     pub fn new(server: SocketAddr) -> ReplyReceiver {
         let octets = PinnedArray::new(0u8, TESTER_STRIDE * TESTER_BATCH);
         let addresses = PinnedArray::new(Peer::empty(), TESTER_BATCH);
@@ -88,11 +88,12 @@ impl ReplyReceiver {
         receiver
     }
 
-    /// Takes what waits at a port, as much as one call brings; returns whether that was all there was room for.
+    /// Receives the datagrams that wait at a port, as many as one call returns. Returns true if they filled the arrays: there
+    /// may then be more.
     pub fn receive(&mut self, port: &Port) -> bool {
         self.reset();
         // SAFETY: the headers were made by `ReplyReceiver::new`; what they point at lives as long as they and is touched by
-        // nobody else during the call, since `&mut self` is exclusive. Names and controls have the room that is said.
+        // no other code during the call, since `&mut self` is exclusive. Addresses and controls have the room that the headers say.
         let result = check(unsafe {
             libc::recvmmsg(
                 port.descriptor(),
@@ -102,12 +103,12 @@ impl ReplyReceiver {
                 std::ptr::null_mut(),
             )
         });
-        // An error (nothing there; an ICMP error of an earlier query) brings nothing.
+        // An error (no datagram; an ICMP error of an earlier query) counts as no datagrams.
         self.filled = result.unwrap_or(0);
         self.filled == TESTER_BATCH
     }
 
-    /// Shows each message of the last receive; returns how many there were.
+    /// Calls `take` with each message of the last receive, and returns their number.
     #[inline]
     pub fn visit(&self, mut take: impl FnMut(Arrival<'_>)) -> usize {
         let mut count = 0;
@@ -132,7 +133,7 @@ impl ReplyReceiver {
         count
     }
 
-    /// Gives the kernel the room for names and controls back that it cut down.
+    /// Resets the lengths of addresses and controls, which the kernel reduced.
     fn reset(&mut self) {
         for slot in 0..self.filled {
             let header = &mut self.headers.get_mut(slot).msg_hdr;
@@ -150,7 +151,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
-    /// Receives until so many messages have come; a test that waits for more than were sent ends by its panic.
+    /// Receives until `expected` messages have come. Panics if they do not come in time.
     fn take(receiver: &mut ReplyReceiver, port: &Port, expected: usize) -> Vec<(Vec<u8>, bool)> {
         let mut all = Vec::new();
         for _ in 0..10_000 {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_one_by_one_whether_they_were_sent_in_bulk_or_not() {
+    fn messages_come_one_by_one_whether_they_were_sent_as_one_or_not() {
         for address in ["127.0.0.1", "::1"] {
             let source: std::net::IpAddr = address.parse().unwrap();
             let (port, server) = (Port::bind(source).unwrap(), Port::bind(source).unwrap());
@@ -203,7 +204,7 @@ mod tests {
             // 65,535 octets less the headers of IPv4 and UDP.
             let largest = vec![7; 65_507];
             let mut expected = vec![(Vec::new(), true), (largest.clone(), true), (b"x".to_vec(), true)];
-            // Each slot is used again with what another left behind there.
+            // Each slot is used again with the contents that another datagram left there.
             for _ in 0..3 {
                 server.send_to(b"", to).unwrap();
                 server.send_to(&largest, to).unwrap();

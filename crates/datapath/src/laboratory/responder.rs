@@ -1,11 +1,11 @@
-//! The server side without a machine behind it: datagrams come in batches, a closure writes the answer to each, and the
-//! answers leave in batches. For servers that keep no state between question and answer, as an authority does.
+//! A server without a machine: datagrams come in batches, a closure writes the answer to each, and the answers leave in
+//! batches. It is for servers that keep no state between query and answer, such as an authority.
 //!
-//! What a sender handed to its kernel as one large send arrives as one buffer (UDP GRO) with datagrams of equal size, of
-//! which the last may be shorter; answers to one client of equal length leave in bulk likewise. So a tester and this
-//! server on one machine exchange 64 messages for little more than the price of two.
+//! Datagrams that left their sender as one GSO send arrive as one buffer (UDP GRO). They have equal size, and the last may be
+//! shorter. Answers of equal length to one client leave in GSO sends too. So a tester and this server on one machine
+//! exchange 64 messages for little more than the cost of two.
 //!
-//! The owner drives it: [`Responder::turn`] never blocks, [`Responder::wait`] does. An answer may also come later, by
+//! The owner drives it: [`Responder::turn`] never blocks, and [`Responder::wait`] does. An answer may also come later, by
 //! [`Responder::answer`]. There is no thread, clock or timer here.
 
 use crate::counters::{Counter, Counters};
@@ -20,27 +20,27 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Some listening sockets, served by one thread.
+/// A set of listening sockets that one thread serves.
 pub struct Responder {
     listeners: Vec<UdpListener>,
-    /// The answers of each listener.
+    /// The response queue of each listener.
     answers: Vec<ResponseQueue>,
     batch: ReceiveBatch,
-    /// What a wait waits for, in the order of the listeners.
+    /// The descriptors of a wait, in the order of the listeners.
     pollfds: Vec<libc::pollfd>,
-    /// Drops of each listener that are already counted.
+    /// Drops of each listener that are already in the counters.
     counted_drops: Vec<u32>,
     counters: Arc<Counters>,
     size: usize,
 }
 
 impl Responder {
-    /// A responder for listeners, of which a group ([`UdpListener::bind_group`]) gives one to each responder. Answers have
-    /// up to `size` octets.
+    /// A responder for listeners. Each responder takes one listener of a group ([`UdpListener::bind_group`]). Answers have up to
+    /// `size` octets.
     pub fn new(listeners: Vec<UdpListener>, size: usize) -> Responder {
         let gso = kernel_supports_gso();
         for listener in &listeners {
-            // A kernel that does not know it hands over every datagram by itself.
+            // A kernel without UDP GRO hands over datagrams one by one.
             let _ = set_option(listener.socket().as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
         }
         let raw = |listener: &UdpListener| listener.socket().as_raw_fd();
@@ -64,26 +64,26 @@ impl Responder {
         }
     }
 
-    /// The addresses that it listens on.
+    /// The listening addresses.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.listeners.iter().map(UdpListener::address)
     }
 
-    /// What is readable when a turn has something to do, for owners that wait for other things too.
+    /// The descriptors that are readable when a turn has work, for owners that wait for other events too.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.listeners.iter().map(UdpListener::socket)
     }
 
-    /// What it counts. Drops of the kernel are looked up by [`Responder::count_drops`].
+    /// The counters. [`Responder::count_drops`] adds the drops of the kernel.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Receives what is there, at most 256 datagrams or bulks of them per listener, has `respond` write an answer to
-    /// each message into a frame, and sends the answers. Returns how many messages came.
+    /// Receives the waiting datagrams, at most 256 buffers per listener, calls `respond` to write an answer to each message into
+    /// a frame, and sends the answers. A buffer holds a datagram, or several (GRO). Returns the number of messages that came.
     ///
-    /// The frame has `size` octets. The closure returns how many of them it wrote: none if there is no answer, or none
-    /// yet ([`Responder::answer`]).
+    /// The frame has `size` octets. The closure returns the number of octets that it wrote: 0 if there is no answer, or if the
+    /// answer comes later ([`Responder::answer`]).
     pub fn turn(&mut self, mut respond: impl FnMut(&Client, &[u8], &mut [u8]) -> usize) -> usize {
         let mut messages = 0;
         for number in 0..self.listeners.len() {
@@ -99,12 +99,12 @@ impl Responder {
         messages
     }
 
-    /// Waits until something has come, for `span` at most; what may be there already ends the wait at once.
+    /// Waits until datagrams come, for `span` at most. Datagrams that wait already end the wait at once.
     pub fn wait(&mut self, span: Span) {
         wait_readable(&mut self.pollfds, span);
     }
 
-    /// Queues an answer that was not ready when its question came. It leaves with the next [`Responder::flush`] or turn.
+    /// Queues an answer that was not ready when its query came. It leaves with the next [`Responder::flush`] or turn.
     pub fn answer(&mut self, to: &Client, fill: impl FnOnce(&mut [u8]) -> usize) {
         match self.answers.get_mut(usize::from(to.listener)) {
             Some(answers) => {
@@ -114,15 +114,15 @@ impl Responder {
         }
     }
 
-    /// Sends the answers that are queued.
+    /// Sends the queued answers.
     pub fn flush(&mut self) {
         for answers in &mut self.answers {
             answers.flush(&self.counters);
         }
     }
 
-    /// Looks up how many datagrams the kernel dropped because a listener's queue was full. A system call per listener, so
-    /// not for every turn.
+    /// Counts the datagrams that the kernel dropped because a listener's queue was full. This costs a system call per listener,
+    /// so do not call it in every turn.
     pub fn count_drops(&mut self) {
         for (listener, counted) in self.listeners.iter().zip(&mut self.counted_drops) {
             let drops = receive_drops(listener.socket().as_raw_fd());
@@ -131,7 +131,7 @@ impl Responder {
         }
     }
 
-    /// Takes one receive's datagrams from a listener: whether there may be more, and how many they were.
+    /// Serves the datagrams of one receive from a listener. Returns true if there may be more, and the number of messages.
     fn serve(
         &mut self,
         number: usize,

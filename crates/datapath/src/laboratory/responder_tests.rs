@@ -20,7 +20,7 @@ fn client(address: &str, server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Takes turns until so many messages have come, and answers each with what `answer` makes of it.
+/// Takes turns until `count` messages have come, and answers each with the result of `answer`.
 fn serve(responder: &mut Responder, count: usize, answer: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     while seen.len() < count {
@@ -66,10 +66,10 @@ fn every_datagram_of_a_large_send_is_answered_also_the_shorter_last_one() {
 #[test]
 fn a_large_send_of_equal_datagrams_and_single_ones_mix() {
     let (mut responder, at) = responder("[::1]:0");
-    let (single, bulk) = (client("[::1]:0", at), client("[::1]:0", at));
-    set_option(bulk.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 48).unwrap();
+    let (single, segmented) = (client("[::1]:0", at), client("[::1]:0", at));
+    set_option(segmented.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 48).unwrap();
     single.send(&[1; 48]).unwrap();
-    bulk.send(&[2; 64 * 48]).unwrap();
+    segmented.send(&[2; 64 * 48]).unwrap();
     single.send(&[]).unwrap();
     single.send(&[3; 1500]).unwrap();
     let seen = serve(&mut responder, 67, |message| message[..message.len().min(4)].to_vec());
@@ -77,7 +77,7 @@ fn a_large_send_of_equal_datagrams_and_single_ones_mix() {
     assert_eq!(lengths.iter().filter(|&&length| length == 48).count(), 65);
     assert!(lengths.contains(&0) && lengths.contains(&1500));
     for _ in 0..64 {
-        assert_eq!(receive(&bulk), [2; 4]);
+        assert_eq!(receive(&segmented), [2; 4]);
     }
     let mut answers = [receive(&single), receive(&single)];
     answers.sort();
@@ -87,19 +87,19 @@ fn a_large_send_of_equal_datagrams_and_single_ones_mix() {
 
 #[test]
 fn an_answer_leaves_from_the_address_that_was_asked_on_a_wildcard() {
-    for (any, asked, bulk) in
+    for (any, asked, segmented) in
         [("0.0.0.0:0", "127.0.0.5", false), ("0.0.0.0:0", "127.0.0.6", true), ("[::]:0", "::1", true)]
     {
         let (mut responder, at) = responder(any);
         let server = SocketAddr::new(asked.parse().unwrap(), at.port());
         let local = if at.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
-        // Connected: an answer from another address would not arrive.
+        // The client is connected, so an answer from another address would not arrive.
         let client = client(local, server);
-        if bulk {
+        if segmented {
             set_option(client.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 10).unwrap();
         }
         client.send(&[7; 30]).unwrap();
-        let expected = if bulk { 3 } else { 1 };
+        let expected = if segmented { 3 } else { 1 };
         serve(&mut responder, expected, |message| message[..3].to_vec());
         for _ in 0..expected {
             assert_eq!(receive(&client), [7; 3]);

@@ -1,5 +1,5 @@
-//! The threads of a load: waiting to the nanosecond for readiness or an instant, the core they run on, and what they
-//! have used.
+//! The threads of a load: waits, exact to the nanosecond, for readiness or an instant; the core that a thread runs on; and
+//! the CPU time that it has used.
 
 use crate::laboratory::query_sender::Port;
 use crate::socket::syscalls::{Epoll, check};
@@ -8,7 +8,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a [`Waiter`] says is ready.
+/// An event that a [`Waiter`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// The port of this index has messages.
@@ -20,12 +20,12 @@ pub enum Ready {
 /// The token of descriptors that are no ports.
 const OTHER: u64 = u64::MAX;
 
-/// Waits for messages at ports, for other descriptors, or until some time has passed.
+/// A wait for messages at ports, for other descriptors, or until some time has passed.
 pub struct Waiter(Epoll);
 
 impl Waiter {
-    /// A waiter for ports, which are told by their index, and for other descriptors. A descriptor that is closed is
-    /// forgotten by the kernel.
+    /// A waiter for ports, which it reports by their index, and for other descriptors. The kernel removes a descriptor that is
+    /// closed.
     pub fn new<'a>(
         ports: impl IntoIterator<Item = &'a Port>,
         others: &[BorrowedFd<'_>],
@@ -44,13 +44,13 @@ impl Waiter {
         Ok(Waiter(poll))
     }
 
-    /// Waits up to so many nanoseconds (0: not at all); returns how many are ready.
+    /// Waits for at most `nanoseconds` (0: does not wait). Returns the number of events.
     pub fn wait(&mut self, nanoseconds: u64) -> usize {
         self.0.wait_nanoseconds(nanoseconds);
         self.0.ready()
     }
 
-    /// One of those that were ready after the last wait.
+    /// An event of the last wait.
     pub fn ready(&self, index: usize) -> Ready {
         match self.0.event(index).0 {
             OTHER => Ready::Other,
@@ -59,13 +59,13 @@ impl Waiter {
     }
 }
 
-/// Has the calling thread's timers fire when they should: by default the kernel may delay them by 50 us. Undone when the
-/// value goes.
+/// A guard that makes the calling thread's timers exact: by default the kernel may delay them by 50 us. Dropping it restores
+/// the default.
 #[derive(Debug)]
 pub struct PreciseTimers(());
 
 impl PreciseTimers {
-    /// From now on.
+    /// Makes the timers exact from now on.
     pub fn new() -> PreciseTimers {
         set_slack(1);
         PreciseTimers(())
@@ -90,11 +90,11 @@ fn set_slack(nanoseconds: libc::c_ulong) {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0) };
 }
 
-/// The calling thread on one processor only, until the value goes.
+/// A guard that pins the calling thread to one processor until it is dropped.
 pub struct Pinned(libc::cpu_set_t);
 
 impl Pinned {
-    /// From now on.
+    /// Pins the thread from now on.
     pub fn new(processor: usize) -> io::Result<Pinned> {
         if processor >= libc::CPU_SETSIZE as usize {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -118,19 +118,19 @@ impl Drop for Pinned {
     }
 }
 
-/// What a thread has used.
+/// The CPU time that a thread has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode.
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
-    /// Time that it was ready to run and did not get a core; zero where the kernel does not say (schedstat).
+    /// Time in which it was ready to run and had no core. Zero if the kernel does not report it (schedstat).
     pub waited: Duration,
 }
 
 impl Usage {
-    /// What the calling thread has used so far.
+    /// The usage of the calling thread so far.
     pub fn now() -> Usage {
         let (user, system) = resources(libc::RUSAGE_THREAD);
         // proc(5): time on a core, time waiting for one, turns; in nanoseconds.
@@ -145,7 +145,7 @@ impl Usage {
         Usage { user, system, waited: Duration::ZERO }
     }
 
-    /// What was used since `before`.
+    /// The usage since `before`.
     pub fn since(self, before: Usage) -> Usage {
         Usage {
             user: self.user.saturating_sub(before.user),
@@ -164,7 +164,7 @@ impl Usage {
     }
 }
 
-/// CPU time in user mode and in the kernel, of whom getrusage(2) is asked.
+/// CPU time in user mode and in the kernel, from getrusage(2) for `who`.
 fn resources(who: libc::c_int) -> (Duration, Duration) {
     // SAFETY: rusage consists of integers; all zeros is a valid value.
     let mut usage: libc::rusage = unsafe { zeroed() };

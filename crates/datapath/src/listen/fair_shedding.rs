@@ -1,11 +1,12 @@
-//! Fairness in front of a listening socket. When more comes than the worker can read, the kernel's queue is full and
-//! drops by arrival: a network that sends ten times what the worker can do would take nine questions in ten from everybody. So
-//! the worker looks at its queue while it is busy, and when that grows beyond [`QUEUE_TARGET`] it works out what a network
-//! may have at most for all to fit (max-min: who asks for less than that gets all of it), and lets only a part of what
-//! the networks beyond it send into the queue. The kernel drops the rest before it is queued ([`filter`](crate::listen::shedding_filter)).
+//! Fair load shedding at a listening socket. When more datagrams come than the worker can read, the kernel's receive queue is
+//! full and drops by arrival: a network that sends ten times the worker's rate would cost every client nine queries in ten.
+//! So a busy worker observes its receive queue. When the queue grows beyond [`QUEUE_TARGET`], the worker computes the largest
+//! rate per network at which all fit (max-min fairness: a network that sends less keeps all of its datagrams). Of the
+//! networks beyond that rate only a share passes. The kernel drops the rest before it is queued
+//! ([`shedding_filter`](crate::listen::shedding_filter)).
 //!
-//! This is the decision alone: no socket, no clock. A network is an IPv6 /64 or an IPv4 address, as everywhere else.
-//! Where no network sends much, there is nobody to tell from the others, and the kernel drops by arrival as before.
+//! This file holds the decision alone: it has no socket and no clock. A network is an IPv6 /64 or an IPv4 address, as
+//! everywhere else. If no network sends much, all look alike, and the kernel drops by arrival as before.
 
 use crate::limits::{
     DATAGRAM_QUEUE_OCTETS, HEAVY_NETWORKS, QUEUE_DRAIN_TIME, QUEUE_TARGET, SHED_NETWORKS, SHEDDING_DATAGRAMS,
@@ -16,24 +17,25 @@ use crate::socket::syscalls::ReceiveQueue;
 use engine::{Instant, Span};
 use std::net::Ipv6Addr;
 
-/// A network of which only a part passes.
+/// A network of whose datagrams only a share passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ShedNetwork {
     pub(crate) network: u64,
-    /// The part that passes, below 1.
+    /// The share that passes, below 1.
     pub(crate) share: f64,
 }
 
-/// What was known at a look.
+/// The state of the receive queue and the count of datagrams at an update.
 #[derive(Clone, Copy, Default)]
 struct Observation {
     at: Instant,
     queue: ReceiveQueue,
+    /// Datagrams read so far.
     datagrams: u64,
 }
 
 impl Observation {
-    /// Datagrams a second that were read since an earlier look, and that came.
+    /// Datagrams per second since an earlier observation: those that were read, and those that were offered.
     fn rates_since(&self, earlier: &Observation) -> (f64, f64) {
         let seconds = seconds_of(self.at - earlier.at);
         let read = (self.datagrams - earlier.datagrams) as f64;
@@ -43,26 +45,26 @@ impl Observation {
     }
 }
 
-/// The gate of one listening socket.
+/// The fair shedding of one listening socket.
 pub(crate) struct FairShedding {
-    /// Networks of the latest datagrams, written round and round.
+    /// Networks of the latest datagrams, as a ring.
     recent: Box<[u64]>,
-    /// Datagrams so far.
+    /// Datagrams read so far.
     datagrams: u64,
     previous: Option<Observation>,
-    /// The first look since the worker has last kept up.
+    /// The first observation since the worker last emptied the queue.
     busy_since: Observation,
-    /// Datagrams a second that the worker reads and that clients send, smoothed while the gate is closed.
+    /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
     read_rate: f64,
     offered_rate: f64,
-    /// Looks since the gate was closed, up to 8: what is read is smoothed over so many.
+    /// Updates since the shedding started, up to 8: the read rate is smoothed over so many.
     updates: u32,
-    /// Looks in a row that found an overload.
+    /// Updates in a row that found an overload.
     overloads: u32,
-    /// Who passes in part, as the kernel was told.
+    /// The networks that are shed now, as in the kernel's filter.
     shed: Vec<ShedNetwork>,
     next_shed: Vec<ShedNetwork>,
-    /// The sample in order, and the networks that send much with their parts of what is offered: room for the work of a look.
+    /// Working memory of an update: the sorted sample, and the heavy networks with their shares of the offered datagrams.
     sorted_sample: Vec<u64>,
     heavy: Vec<(u64, f64)>,
 }
@@ -92,19 +94,19 @@ impl FairShedding {
         }
     }
 
-    /// A datagram of a network was read.
+    /// Records that a datagram of a network was read.
     #[inline]
     pub(crate) fn record(&mut self, network: u64) {
         self.recent[self.datagrams as usize % SHEDDING_SAMPLE] = network;
         self.datagrams += 1;
     }
 
-    /// Whether some networks are let through in part only.
+    /// True if some networks are shed.
     pub(crate) fn is_active(&self) -> bool {
         !self.shed.is_empty()
     }
 
-    /// The worker has read all that waited: what comes next is measured anew.
+    /// The worker has emptied the queue: unless networks are shed, the measurement starts again.
     #[inline]
     pub(crate) fn on_queue_emptied(&mut self) {
         if !self.is_active() {
@@ -112,7 +114,7 @@ impl FairShedding {
         }
     }
 
-    /// Whether [`FairShedding::update`] would learn something new.
+    /// True if enough time has passed and enough datagrams came for [`FairShedding::update`].
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let Some(previous) = &self.previous else { return true };
@@ -126,11 +128,11 @@ impl FairShedding {
         }
     }
 
-    /// Looks at the queue. Returns whom the kernel is to let through in part, if that has changed: nobody when the gate opens.
+    /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends.
     pub(crate) fn update(&mut self, now: Instant, queue: ReceiveQueue) -> Option<&[ShedNetwork]> {
         let current = Observation { at: now, queue, datagrams: self.datagrams };
         let Some(previous) = self.previous.replace(current) else {
-            // From here on it is measured.
+            // The measurement starts here.
             (self.busy_since, self.overloads) = (current, 0);
             return None;
         };
@@ -139,8 +141,8 @@ impl FairShedding {
         }
         let (read_rate, offered_rate) = current.rates_since(&previous);
         if self.is_active() {
-            // Slowly, as a worker that is held up and then catches up is as fast as both together; but what closed the gate was
-            // seen for a moment only and counts for nothing.
+            // Smoothed, because the rate of a worker that is held up and then catches up is the mean of both. The rates that
+            // started the shedding were seen for a moment only, so the first update replaces the read rate.
             self.updates = (self.updates + 1).min(8);
             self.read_rate += (read_rate - self.read_rate) / f64::from(self.updates);
             self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
@@ -150,10 +152,10 @@ impl FairShedding {
             self.overloads = if is_long && offered_rate > read_rate { self.overloads + 1 } else { 0 };
             (self.read_rate, self.offered_rate) = (read_rate, offered_rate);
             if queue.drops != previous.queue.drops {
-                // Somebody has lost something: what counts is all that came since the worker has last kept up.
+                // Datagrams were lost: use the rates since the worker last emptied the queue.
                 (self.read_rate, self.offered_rate) = current.rates_since(&self.busy_since);
             } else if self.overloads < 2 {
-                // Once may be a worker that was held up for a moment: it catches up.
+                // One overload may mean that the worker was held up for a moment: it catches up.
                 return None;
             }
             self.updates = 0;
@@ -164,7 +166,7 @@ impl FairShedding {
         changed.then_some(&self.shed[..])
     }
 
-    /// Finds the networks that send much, and how much: `heavy` holds the parts of what is offered, largest first.
+    /// Fills `heavy` with the networks that send much and their shares of the offered datagrams, largest first.
     fn find_heavy_networks(&mut self, read: u64) {
         let sampled = (read as usize).min(SHEDDING_SAMPLE);
         self.sorted_sample.clear();
@@ -173,7 +175,7 @@ impl FairShedding {
         );
         self.sorted_sample.sort_unstable();
         self.heavy.clear();
-        // What passed in part stands for more.
+        // A datagram of a network that is shed stands for several.
         let share = |network| self.shed.iter().find(|shed| shed.network == network).map(|shed| shed.share);
         let mut whole = 0.0;
         for run in self.sorted_sample.chunk_by(|one, other| one == other) {
@@ -188,9 +190,9 @@ impl FairShedding {
         self.heavy.sort_unstable_by(|one, other| other.1.total_cmp(&one.1));
     }
 
-    /// Divides what the worker can do. Says whether anything has changed.
+    /// Divides the worker's rate among the networks. Returns true if the networks to shed have changed.
     fn compute_shares(&mut self, queue: ReceiveQueue) -> bool {
-        // What may come in, so that the queue reaches its target within GATE_DRAIN: never empty, and with room for bursts.
+        // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
         let rate = self.read_rate.max(1.0);
         let wanted =
             (rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / DATAGRAM_QUEUE_OCTETS / 3.0);
@@ -200,7 +202,7 @@ impl FairShedding {
         let all_heavy: f64 = self.heavy.iter().map(|(_, share)| share).sum();
         let mut room = target - (1.0 - all_heavy) * offered;
         let mut level = f64::INFINITY;
-        // From the smallest on: who wants less than an equal share of what is left gets it all.
+        // From the lightest on: a network that offers less than an equal share of the rest keeps all of it.
         for (place, (_, share)) in self.heavy.iter().enumerate().rev() {
             let equal = room / (place + 1) as f64;
             if share * offered > equal {
@@ -217,7 +219,7 @@ impl FairShedding {
             }
             self.next_shed.push(ShedNetwork { network, share });
         }
-        // Each change costs some microseconds in the kernel; small ones are not worth it.
+        // Each change costs some microseconds in the kernel, so small changes are left out.
         let is_same = self.next_shed.len() == self.shed.len()
             && self.next_shed.iter().all(|next_shed| {
                 let now = self.shed.iter().find(|shed| shed.network == next_shed.network);

@@ -1,4 +1,5 @@
-//! The gate before a queue that is simulated, millisecond by millisecond: who sends how much, who gets through.
+//! Fair shedding with a simulated queue, in steps of a millisecond: each network sends at its rate, and the tests check how
+//! much of it is read.
 
 use super::*;
 
@@ -23,14 +24,14 @@ struct World {
     installed: Vec<ShedNetwork>,
     random: u64,
     milliseconds: u64,
-    /// Datagrams that the worker reads in each millisecond, and whether it runs in this one.
+    /// Datagrams that the worker reads in each millisecond, and the milliseconds in which it runs.
     reads: usize,
     runs: fn(u64) -> bool,
     changes: u32,
 }
 
 impl World {
-    /// Senders by what they send in a millisecond.
+    /// Makes a sender for each rate, in datagrams per millisecond.
     fn new(reads: usize, senders: &[f64]) -> World {
         let sender =
             |(number, &per_ms)| Sender { network: 100 + number as u64, per_ms, owed: 0.0, sent: 0, read: 0 };
@@ -65,7 +66,7 @@ impl World {
     }
 
     fn arrive(&mut self) {
-        // A datagram of each in turn, as long as somebody has one.
+        // The datagrams of all senders in random order.
         self.senders.iter_mut().for_each(|sender| sender.owed += sender.per_ms);
         let mut arriving: Vec<usize> = vec![];
         for (number, sender) in self.senders.iter_mut().enumerate() {
@@ -122,17 +123,17 @@ impl World {
         }
     }
 
-    /// Forgets what was counted.
+    /// Resets the counts.
     fn count_anew(&mut self) {
         self.senders.iter_mut().for_each(|sender| (sender.sent, sender.read) = (0, 0));
     }
 
-    /// The part of its datagrams that was read.
+    /// The share of a sender's datagrams that was read.
     fn kept(&self, number: usize) -> f64 {
         self.senders[number].read as f64 / self.senders[number].sent as f64
     }
 
-    /// What the first twenty have sent, and how much of that is read when all is over.
+    /// Datagrams of the first twenty senders: sent, and read at the end.
     fn of_the_others(&mut self) -> (u64, u64) {
         self.senders.iter_mut().for_each(|sender| sender.per_ms = 0.0);
         self.run(200);
@@ -154,7 +155,7 @@ fn one_network_floods_and_the_others_lose_nothing() {
         world.senders[20].per_ms = times * 100.0;
         world.run(5_000);
         assert!(world.queue.len() < 100 * 60, "the queue is short: {}", world.queue.len());
-        // The worker is busy all the time, for whomever.
+        // The worker is busy all the time.
         assert!(world.read() >= 5_000 * 97, "{times}: {}", world.read());
         let (sent, read) = world.of_the_others();
         assert!(read as f64 >= 0.999 * sent as f64, "{times}: {read} of {sent}");
@@ -183,7 +184,7 @@ fn a_worker_that_runs_a_fifth_of_the_time_is_as_fair() {
 
 #[test]
 fn a_network_that_asks_for_less_than_an_equal_share_gets_it_all() {
-    // 100 are possible: 1 and 20 pass, and two who want more get 39.5 each.
+    // 100 are possible: the networks with 1 and 20 get all, and the two that want more get 39.5 each.
     let mut world = World::new(100, &[1.0, 20.0, 60.0, 400.0]);
     world.run(1_000);
     world.count_anew();
@@ -196,11 +197,11 @@ fn a_network_that_asks_for_less_than_an_equal_share_gets_it_all() {
 }
 
 #[test]
-fn the_gate_opens_when_the_flood_ends() {
+fn the_shedding_ends_when_the_flood_ends() {
     let mut world = World::new(100, &[10.0, 1_000.0]);
     world.run(1_000);
     assert!(world.shedding.is_active() && world.installed.iter().all(|shed| shed.network == 101));
-    // The same network goes on as others do.
+    // The network goes on at the rate of the others.
     world.senders[1].per_ms = 10.0;
     world.run(400);
     assert!(!world.shedding.is_active() && world.installed.is_empty());
@@ -219,21 +220,22 @@ fn a_worker_that_was_held_up_shuts_nobody_out() {
 }
 
 #[test]
-fn where_nobody_sends_much_nobody_is_gated() {
-    // Forged sources: everybody is as small as the others.
+fn where_no_network_sends_much_none_is_shed() {
+    // Forged sources: all networks send equally little.
     let mut world = World::new(100, &[0.5; 1_000]);
     world.run(2_000);
     assert_eq!(world.changes, 0);
 }
 
 #[test]
-fn as_many_networks_as_the_filter_holds_are_gated_at_a_time() {
+fn as_many_networks_as_the_filter_holds_are_shed_at_a_time() {
     let mut world = World::new(100, &[[1.0].as_slice(), &[60.0; 25]].concat());
     world.run(2_000);
     assert!(world.installed.len() <= SHED_NETWORKS && !world.installed.is_empty());
 }
 
-/// Whether the worker runs in a millisecond, the part of the time in which it does, and what others keep at least.
+/// The milliseconds in which the worker runs, their share of the time, and the share of datagrams that the others keep at
+/// least.
 type Pattern = (fn(u64) -> bool, f64, f64);
 
 #[test]
@@ -241,7 +243,7 @@ fn a_worker_that_is_held_up_again_and_again_is_still_put_to_use() {
     let patterns: [Pattern; 3] = [
         (|millisecond| millisecond % 100 >= 30, 0.7, 0.999),
         (|millisecond| millisecond % 5 == 0, 0.2, 0.999),
-        // Others have the core most of the time, without any order; the gate opens and closes again.
+        // Other processes have the core most of the time, at random; the shedding stops and starts again.
         (|millisecond| (millisecond / 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0, 0.25, 0.97),
     ];
     for (number, (runs, run_share, kept)) in patterns.into_iter().enumerate() {

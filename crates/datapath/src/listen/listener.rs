@@ -1,5 +1,5 @@
-//! Sockets that clients send to. All workers' sockets for one address form one SO_REUSEPORT group, in the order of the
-//! workers, which is what the steering program counts on.
+//! Listening UDP sockets. The sockets of all workers for one address form one SO_REUSEPORT group, in the order of the
+//! workers. The steering program depends on that order.
 
 use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
 use crate::socket::syscalls::{ignore_path_mtu, set_option, set_receive_buffer};
@@ -17,10 +17,10 @@ pub struct UdpListener {
 }
 
 impl UdpListener {
-    /// Binds one socket per worker to one address. With port 0 the first socket's port is used by the others.
+    /// Binds one socket per worker to one address. With port 0 the others use the port of the first socket.
     ///
-    /// The first socket is bound alone: a port that anyone uses, even a second instance of this program, is an
-    /// error and not shared by accident. Only then does it admit the others.
+    /// The first socket is bound alone, without SO_REUSEPORT. So a port that is in use, even by a second instance of this
+    /// program, is an error and is not shared by accident. The first socket admits the others after that.
     pub fn bind_group(address: SocketAddr, workers: usize) -> Result<Vec<UdpListener>, BindError> {
         let first = UdpListener::bind(address, false)?;
         let address = first.address;
@@ -37,7 +37,7 @@ impl UdpListener {
         Ok(group)
     }
 
-    /// Binds a socket; `reuseport`: together with others that do the same.
+    /// Binds a socket. `reuseport`: shares the address with other sockets that set SO_REUSEPORT.
     pub fn bind(address: SocketAddr, reuseport: bool) -> Result<UdpListener, BindError> {
         let failed = |step| move |error| BindError::new(address, step, error);
         let socket =
@@ -56,7 +56,7 @@ impl UdpListener {
         }
         ignore_path_mtu(raw, address.is_ipv6());
         set_receive_buffer(raw, RECEIVE_BUFFER, true);
-        // A smaller send buffer is no error: what does not fit is dropped and counted.
+        // A smaller send buffer is not an error: datagrams that do not fit are dropped and counted.
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         if reuseport {
             socket.set_reuse_port(true).map_err(failed("SO_REUSEPORT"))?;
@@ -69,12 +69,12 @@ impl UdpListener {
         Ok(UdpListener { socket, address })
     }
 
-    /// The address that it is bound to, with the actual port.
+    /// The address that the socket is bound to, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether it is bound to all addresses of its family, so that each datagram tells which one was asked.
+    /// True if the socket is bound to all addresses of its family, so that each datagram carries its local address.
     pub fn is_wildcard(&self) -> bool {
         self.address.ip().is_unspecified()
     }
@@ -85,24 +85,24 @@ impl UdpListener {
     }
 }
 
-/// Why an address cannot be listened on. Its text says what to do.
+/// The reason why an address cannot be listened on. Its text contains the remedy.
 #[derive(Debug)]
 pub enum BindError {
-    /// Another process uses the address: stop it, or choose another port.
+    /// Another process uses the address. Stop that process, or choose another port.
     InUse(SocketAddr),
     /// Ports below 1024 need root or CAP_NET_BIND_SERVICE.
     Permission(SocketAddr),
-    /// No interface of this machine has the address: add it, or correct the configuration.
+    /// No interface of this machine has the address. Add the address, or correct the configuration.
     NoSuchAddress(SocketAddr),
-    /// The system has no IPv6 (or no IPv4): leave the address out.
+    /// The system has no IPv6 (or no IPv4). Remove the address.
     NoSuchFamily(SocketAddr),
-    /// Something else; the step that failed is named.
+    /// Any other error, with the step that failed.
     Failed {
-        /// The address that was to be bound.
+        /// The address to bind.
         address: SocketAddr,
         /// The system call or the socket option.
         step: &'static str,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -136,7 +136,7 @@ impl fmt::Display for BindError {
         match self {
             BindError::InUse(address) => write!(
                 f,
-                "the port is in use; see who has it with `ss -lunp sport = :{}`, stop that, or listen on another port",
+                "the port is in use; find the process with `ss -lunp sport = :{}` and stop it, or listen on another port",
                 address.port()
             ),
             BindError::Permission(address) if address.port() < 1024 => f.write_str(
@@ -149,13 +149,13 @@ impl fmt::Display for BindError {
                 let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
                 write!(
                     f,
-                    "no interface has this address; see `ip address`, add it, or listen on {family}:{}",
+                    "no interface has this address; check with `ip address`, add it, or listen on {family}:{}",
                     address.port()
                 )
             }
             BindError::NoSuchFamily(address) => {
                 let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
-                write!(f, "this system has no {family}; enable it, or leave the address out")
+                write!(f, "this system has no {family}; enable it, or remove the address")
             }
             BindError::Failed { step, error, .. } => write!(f, "{step}: {error}"),
         }

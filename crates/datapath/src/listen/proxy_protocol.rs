@@ -1,7 +1,7 @@
-//! The header by which a proxy says for whom it speaks: the PROXY protocol, version 2, as HAProxy defines it ("The PROXY
-//! protocol", section 2.2; version 1, which is text, is not read). It stands before the message in each datagram, and
-//! once at the beginning of a connection. Whoever may send one is a question of the configuration ([`TrustedProxies`]): anyone
-//! could write any address into it.
+//! The PROXY protocol, version 2: the header by which a proxy names the client that it forwards for. HAProxy defines it in
+//! "The PROXY protocol", section 2.2. Version 1, which is text, is not read. The header stands before the message in each
+//! datagram, and once at the beginning of a connection. The configuration names the proxies that may send one
+//! ([`TrustedProxies`]), because a header can hold any address.
 
 use crate::limits::PROXY_HEADER;
 use engine::settings::Networks;
@@ -9,7 +9,7 @@ use engine::{Client, Hop};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What every header begins with.
+/// The first octets of every header.
 pub(crate) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Octets before the addresses: the signature, version and command, family and protocol, and the length of the rest.
@@ -24,7 +24,7 @@ const IPV6: usize = 2 * 16 + 2 * 2;
 /// Octets of two addresses of Unix sockets.
 const UNIX: usize = 2 * 108;
 
-/// The proxies whose header is believed.
+/// The proxies whose header is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Networks);
 
@@ -34,36 +34,36 @@ impl TrustedProxies {
         TrustedProxies(networks)
     }
 
-    /// Whether there are any.
+    /// True if no proxy is trusted.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
     }
 
-    /// Whether this sender must say for whom it speaks.
+    /// True if the sender is a trusted proxy. It must then send a header.
     #[inline]
     pub fn includes(&self, sender: &Client) -> bool {
         !self.is_empty() && self.0.contains(sender.address)
     }
 }
 
-/// A header.
+/// A PROXY header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// For whom the proxy speaks; none: for itself.
+    /// The address and port of the client. `None`: the proxy sends for itself.
     pub source: Option<(Ipv6Addr, u16)>,
-    /// Octets, with everything that is skipped.
+    /// Octets of the header, with all that are skipped.
     pub length: usize,
 }
 
-/// Why there is no header.
+/// The reason why no header could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It begins like one, but more octets must come first: so many in all, as far as is known. In a datagram, none will come.
+    /// The octets begin like a header, but more are needed: this many in all, as far as is known. In a datagram, no more come.
     Incomplete(usize),
-    /// It begins with something else. Does the proxy send headers, and of version 2?
+    /// The octets begin with something else. Check that the proxy sends headers, and of version 2.
     Missing,
-    /// Its version, command, family, protocol or length is none of the protocol's, or it is too long.
+    /// The version, command, family, protocol or length is not one that the protocol defines, or the header is too long.
     Malformed,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Error::Incomplete(_) => "the PROXY header ends too early",
-            Error::Missing => "there is no PROXY header of version 2; have the proxy send it",
+            Error::Missing => "there is no PROXY header of version 2; configure the proxy to send it",
             Error::Malformed => "the PROXY header is malformed",
         })
     }
@@ -94,9 +94,9 @@ impl Header {
         if length > PROXY_HEADER {
             return Err(Error::Malformed);
         }
-        // Version 2: LOCAL, PROXY. The protocol says whether the client came by stream or datagram, which changes nothing.
+        // Version 2, command LOCAL (0) or PROXY (1). The transport protocol of the client (stream, datagram) changes nothing.
         let addresses = match (command, family >> 4, family & 0x0f) {
-            // The family is ignored, whatever it is.
+            // LOCAL: any family is ignored.
             (0x20, _, _) => 0,
             (0x21, 0, 0..=2) | (0x21, 1..=3, 0) => 0,
             (0x21, 1, 1 | 2) => IPV4,
@@ -109,17 +109,17 @@ impl Header {
         }
         let Some(block) = octets.get(FIXED_OCTETS..length) else { return Err(Error::Incomplete(length)) };
         let port = |at: usize| block.get(at..at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]));
-        // What follows the addresses (type, length, value) is skipped: nothing in it is needed.
+        // The values after the addresses (type, length, value) are skipped: none of them is needed.
         let source = match (addresses, block.first_chunk::<4>(), block.first_chunk::<16>()) {
             (IPV4, Some(&address), _) => Some((Ipv4Addr::from(address).to_ipv6_mapped(), port(8))),
             (IPV6, _, Some(&address)) => Some((Ipv6Addr::from(address), port(32))),
-            // Unknown, or a Unix socket: the receiver is free to take the proxy itself for the client.
+            // Unknown, or a Unix socket: the protocol lets the receiver take the proxy for the client.
             _ => None,
         };
         Ok(Header { source, length })
     }
 
-    /// The client that a proxy speaks for. Answers go to the proxy.
+    /// The client that the proxy forwards for. Answers go to the proxy.
     pub fn client(&self, proxy: &Client) -> Client {
         match self.source {
             Some((address, port)) => Client {
@@ -133,7 +133,7 @@ impl Header {
     }
 }
 
-/// The client that a proxy's datagram is from, and the message in it.
+/// Strips the header of a proxy's datagram. Returns the client and the message.
 #[inline]
 pub fn strip_header<'d>(proxy: &Client, datagram: &'d [u8]) -> Result<(Client, &'d [u8]), Error> {
     let header = Header::read(datagram)?;
@@ -144,7 +144,7 @@ pub fn strip_header<'d>(proxy: &Client, datagram: &'d [u8]) -> Result<(Client, &
 mod tests {
     use super::*;
 
-    /// A header with this command and family, and this behind it.
+    /// A header with this command and family, followed by `rest`.
     fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
         let length = (rest.len() as u16).to_be_bytes();
         [&SIGNATURE[..], &[command, family], &length, rest].concat()

@@ -1,5 +1,5 @@
-//! The answers that wait to leave through one listening socket. They leave sorted by client and length, so that answers
-//! for one client (a resolver behind us, a load generator) can leave in bulk; UDP keeps no order anyway.
+//! The answers that wait to leave through one listening socket. They leave sorted by client and length, so that the answers
+//! for one client (a resolver that forwards to us, a load generator) can leave in GSO sends. UDP keeps no order anyway.
 
 use crate::counters::{Counter, Counters};
 use crate::limits::BATCH;
@@ -21,25 +21,26 @@ pub(crate) struct ResponseQueue {
     socket: RawFd,
     ipv6: bool,
     stride: usize,
-    /// Messages, one behind the other, so that short ones touch little memory.
+    /// The messages, one after the other, so that short messages touch little memory.
     octets: PinnedArray<u8>,
-    /// Where the next message begins.
+    /// Offset of the next message.
     next: usize,
     clients: Vec<Client>,
     starts: Vec<u32>,
     lengths: Vec<u16>,
-    /// Sort keys of what is queued; the lowest octet is the slot.
+    /// Sort keys of the queued answers. The lowest octet is the slot.
     sort_keys: Vec<u64>,
     batch: SendBatch,
 }
 
 impl ResponseQueue {
-    /// [`BATCH`] answers of up to `size` octets, which leave through `socket`. `gso`: the kernel cuts up large sends.
+    /// A queue of [`BATCH`] answers of up to `size` octets, which leave through `socket`. `gso`: the kernel supports GSO.
     pub(crate) fn new(socket: RawFd, ipv6: bool, size: usize, gso: bool) -> ResponseQueue {
         ResponseQueue::with_capacity(socket, ipv6, size, gso, BATCH)
     }
 
-    /// As [`ResponseQueue::new`], for up to `capacity` answers (at most 256: a slot has eight bits in the sort keys).
+    /// A queue as [`ResponseQueue::new`] makes it, but for up to `capacity` answers. At most 256: a slot has eight bits in the
+    /// sort keys.
     pub(crate) fn with_capacity(
         socket: RawFd,
         ipv6: bool,
@@ -64,7 +65,7 @@ impl ResponseQueue {
         }
     }
 
-    /// Queues an answer. A full queue is sent first.
+    /// Queues an answer. Sends a full queue first.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -77,7 +78,7 @@ impl ResponseQueue {
             counters.add(Counter::AnswerOversize, 1);
             return false;
         }
-        // The octets are enough for BATCH of the longest messages, and so for any number of short ones that fits.
+        // `octets` has room for BATCH messages of the greatest length. Short messages are sent when their octets are used up.
         if self.sort_keys.len() == self.clients.len() || self.next > (BATCH - 1) * self.stride {
             self.flush(counters);
         }
@@ -94,7 +95,7 @@ impl ResponseQueue {
         true
     }
 
-    /// Sends what is queued.
+    /// Sends the queued answers.
     pub(crate) fn flush(&mut self, counters: &Counters) {
         if self.sort_keys.is_empty() {
             return;
@@ -109,8 +110,8 @@ impl ResponseQueue {
         }
         let (sort_keys, clients, ipv6) = (&self.sort_keys, &self.clients, self.ipv6);
         let client = |index: usize| &clients[usize::from(sort_keys[index] as u8)];
-        // SAFETY: each message lies in `octets`, which live as long as this object: `push` takes the stride from where it
-        // begins, and a length is at most the stride.
+        // SAFETY: each message lies in `octets`, which live as long as this object: `push` borrows a range of the stride at the
+        // message's offset, and a length is at most the stride.
         let _ = unsafe {
             self.batch.send(
                 self.socket,
@@ -126,7 +127,7 @@ impl ResponseQueue {
     }
 }
 
-/// Whether the answers of two clients leave in the same envelope: to the same address, from the same address.
+/// True if the answers of two clients have one destination and one source address.
 fn same_destination(one: &Client, other: &Client) -> bool {
     one.answer_to() == other.answer_to() && one.local == other.local && one.scope == other.scope
 }
@@ -140,8 +141,8 @@ fn destination(client: &Client, ipv6: bool) -> Destination {
     Destination { address, address_length, controls }
 }
 
-/// Brings the answers of one client together, the longest first: 24 bits made of the address, the port, the length turned
-/// round, the slot. Clients with equal bits only stand between each other.
+/// The sort key that brings the answers of one client together, the longest first: 24 bits folded from the address, the port,
+/// the inverted length, the slot. Clients with equal bits are mixed, which costs only some GSO.
 fn sort_key(client: &Client, length: usize, slot: usize) -> u64 {
     let (address, port) = client.answer_to();
     let address = u128::from(address);
@@ -182,7 +183,7 @@ mod tests {
         let here = client.local_addr().unwrap();
         let mut queue = ResponseQueue::new(listener.socket().as_raw_fd(), false, 1232, true);
         let counters = Counters::default();
-        // Nothing may be sent to a broadcast address without SO_BROADCAST, nor to port 0; not in bulk either.
+        // Nothing may be sent to a broadcast address without SO_BROADCAST, nor to port 0, and not in a GSO send either.
         let nowhere: [SocketAddr; 2] =
             ["255.255.255.255:53".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
         let to = [nowhere[0], here, nowhere[1], here, nowhere[0], nowhere[1]];
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(counters.get(Counter::SendFailed), 4);
         assert_eq!(counters.get(Counter::ClientPacketsOut), 2);
         assert_eq!(counters.get(Counter::ClientOctetsOut), 60);
-        assert!(queue.batch.uses_gso(), "what fails either way says nothing about bulk");
+        assert!(queue.batch.uses_gso(), "answers that fail either way do not turn GSO off");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The filter of a listening socket: a classic BPF program, for which no privilege is needed, that lets datagrams of some networks
-//! into the queue in part only. It runs where the kernel would queue the datagram, so what it drops costs no room, no system
-//! call and none of the worker's time.
+//! The socket filter that carries out fair shedding: a classic BPF program, which needs no privilege, that drops a part of the
+//! datagrams of some networks. It runs where the kernel would queue the datagram. So a dropped datagram costs no room in the
+//! queue, no system call and none of the worker's time.
 
 use crate::listen::fair_shedding::ShedNetwork;
 use crate::socket::syscalls::{check, set_option};
@@ -8,11 +8,11 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::RawFd;
 
-/// Where the source address stands in a packet's network header (RFC 8200 section 3, RFC 791 section 3.1).
+/// Offset of the source address in the network header (RFC 8200 section 3, RFC 791 section 3.1).
 const SOURCE6: u32 = 8;
 const SOURCE4: u32 = 12;
 
-/// The program: accept, but for the networks given, and of these their part at random.
+/// The BPF program: accepts all datagrams, but of the given networks only their share, chosen at random.
 fn program(shed: &[ShedNetwork], ipv6: bool) -> Vec<libc::sock_filter> {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     let step = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
@@ -35,7 +35,7 @@ fn program(shed: &[ShedNetwork], ipv6: bool) -> Vec<libc::sock_filter> {
     code
 }
 
-/// Has the kernel let these networks in in part only, and everybody else; nobody: everybody.
+/// Attaches the filter for these networks to a socket, so that only their shares pass. Without networks, detaches it.
 pub(crate) fn attach(socket: RawFd, shed: &[ShedNetwork], ipv6: bool) -> io::Result<()> {
     if shed.is_empty() {
         return set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
@@ -66,7 +66,7 @@ mod tests {
 
     const SENT: usize = 200;
 
-    /// How many of [`SENT`] datagrams from `source` come to a socket whose filter knows these networks.
+    /// Number of the [`SENT`] datagrams from `source` that pass a filter with these networks.
     fn arrived(listener: &UdpListener, shed: &[ShedNetwork], source: &str) -> usize {
         let socket = listener.socket().as_raw_fd();
         attach(socket, shed, listener.address().is_ipv6()).unwrap();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gated_network_is_kept_out_and_its_neighbour_is_not() {
+    fn a_shed_network_is_kept_out_and_its_neighbour_is_not() {
         let shed =
             ["127.0.0.9", "127.0.0.2"].map(|address| ShedNetwork { network: network(address), share: 0.0 });
         let listener = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();

@@ -1,9 +1,9 @@
-//! Which worker owns a name. A keyed hash of the case-folded query name decides, so that equal questions meet at one
-//! worker, which asks an upstream once. The kernel decides by the same rule before it queues a datagram: a classic
-//! BPF program on the SO_REUSEPORT group, for which no privilege is needed. [`owner`] is the same function in Rust.
+//! Steering: the choice of the worker that owns a query name. A keyed hash of the case-folded name decides, so that equal
+//! questions meet at one worker, which asks an upstream once. The kernel applies the rule before it queues a datagram, by a
+//! classic BPF program on the SO_REUSEPORT group, which needs no privilege. [`owner`] computes the same result in Rust.
 //!
-//! The hash is FNV-1a over octets | 0x20, from a secret start, with a finish that mixes in a second secret (FNV's low
-//! bits alone are linear in the input's). It spreads load; nothing's safety depends on it.
+//! The hash is FNV-1a over octets | 0x20, from a secret start, with a final step that mixes in a second secret, because the
+//! low bits of FNV alone are linear in those of the input. The hash spreads load. No security depends on it.
 
 use crate::limits::STEERING_OCTETS;
 use crate::listen::proxy_protocol;
@@ -18,17 +18,17 @@ const HEADER: usize = 12;
 const PRIME: u32 = 0x0100_0193;
 const FINISH: u32 = 0x9e37_79b1;
 
-/// How datagrams find their worker.
+/// The way in which datagrams are steered to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Steer {
     /// The kernel picks the worker that owns the name.
     #[default]
     Name,
-    /// The kernel picks by the addresses and ports; the worker hands on what another one owns.
+    /// The kernel picks by the addresses and ports. The worker forwards queries that another worker owns.
     Flow,
 }
 
-/// The secret of the hash, drawn anew at every start.
+/// The secret of the hash, drawn at every start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
     start: u32,
@@ -48,14 +48,14 @@ impl From<u64> for Seed {
     }
 }
 
-/// The worker that owns the name a message asks for: the same as the kernel's choice. A message whose name does not end
-/// within it belongs to worker 0.
+/// The worker that owns the name of a query: the worker that the kernel picks too. A message that ends within its name
+/// belongs to worker 0.
 #[inline]
 pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
     find_owner(message, seed, workers).unwrap_or(0)
 }
 
-/// As [`owner`]; nothing for a message whose name does not end within it, which any worker can reject.
+/// The worker that owns the name of a query, or `None` if the message ends within the name: any worker can reject it.
 #[inline]
 pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
     let name = message.get(HEADER..)?;
@@ -71,41 +71,76 @@ pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<u
     Some(((hash >> 12) % workers.max(1) as u32) as usize)
 }
 
-/// The program that returns the index of the socket in its group. A load beyond the datagram's end ends it with 0.
-/// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that the
-/// hash has otherwise, which costs two instructions more per octet.
+/// Words of the program's memory with a PROXY header: the offset of the message, and the hash.
+const MESSAGE: u32 = 0;
+const HASH: u32 = 1;
+
+/// An instruction without a jump.
+const fn step(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// The BPF program, which returns the index of the socket in its group. A load beyond the end of the datagram ends it with 0.
+/// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that otherwise
+/// holds the hash, which costs two more instructions per octet.
 fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
     use libc::{
-        BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_H, BPF_IMM, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K,
-        BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC, BPF_MOD, BPF_MUL, BPF_OR, BPF_RET, BPF_RSH, BPF_ST, BPF_TAX,
-        BPF_TXA, BPF_W, BPF_X, BPF_XOR,
+        BPF_A, BPF_ALU, BPF_IMM, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC, BPF_MOD, BPF_MUL, BPF_RET,
+        BPF_RSH, BPF_TAX, BPF_TXA, BPF_X, BPF_XOR,
     };
-    /// Words of memory: where the message begins, and the hash.
-    const MESSAGE: u32 = 0;
-    const HASH: u32 = 1;
-    let step = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let mut code = Vec::new();
     if proxied {
-        // Whose signature fits has its message behind 16 octets and as many as the last two of these say.
-        code.extend([step(BPF_LD | BPF_IMM, 0), step(BPF_ST, MESSAGE)]);
-        let (words, _) = proxy_protocol::SIGNATURE.as_chunks::<4>();
-        for (place, word) in words.iter().enumerate() {
-            let last = 2 * (words.len() - 1 - place) as u8 + 3;
-            code.push(step(BPF_LD | BPF_W | BPF_ABS, 4 * place as u32));
-            let is_equal = step(BPF_JMP | BPF_JEQ | BPF_K, u32::from_be_bytes(*word));
-            code.push(libc::sock_filter { jf: last, ..is_equal });
-        }
-        code.extend([
-            step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED_OCTETS as u32 - 2),
-            step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED_OCTETS as u32),
-            step(BPF_ST, MESSAGE),
-            step(BPF_LD | BPF_IMM, seed.start),
-            step(BPF_ST, HASH),
-            step(BPF_LDX | BPF_MEM, MESSAGE),
-        ]);
+        skip_proxy_header(&mut code, seed);
     } else {
         code.push(step(BPF_LDX | BPF_IMM, seed.start));
     }
+    hash_name(&mut code, proxied);
+    let hash = if proxied { step(BPF_LD | BPF_MEM, HASH) } else { step(BPF_MISC | BPF_TXA, 0) };
+    code.extend([
+        hash,
+        step(BPF_ALU | BPF_XOR | BPF_K, seed.finish),
+        step(BPF_MISC | BPF_TAX, 0),
+        step(BPF_ALU | BPF_RSH | BPF_K, 15),
+        step(BPF_ALU | BPF_XOR | BPF_X, 0),
+        step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
+        step(BPF_ALU | BPF_RSH | BPF_K, 12),
+        step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)),
+        step(BPF_RET | BPF_A, 0),
+    ]);
+    code
+}
+
+/// Instructions that load the offset of the message into the index register, and the start of the hash into its word.
+fn skip_proxy_header(code: &mut Vec<libc::sock_filter>, seed: Seed) {
+    use libc::{
+        BPF_ABS, BPF_ADD, BPF_ALU, BPF_H, BPF_IMM, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_ST,
+        BPF_W,
+    };
+    // After the signature the message begins behind 16 octets and as many more as the last two of these say.
+    code.extend([step(BPF_LD | BPF_IMM, 0), step(BPF_ST, MESSAGE)]);
+    let (words, _) = proxy_protocol::SIGNATURE.as_chunks::<4>();
+    for (place, word) in words.iter().enumerate() {
+        let last = 2 * (words.len() - 1 - place) as u8 + 3;
+        code.push(step(BPF_LD | BPF_W | BPF_ABS, 4 * place as u32));
+        let is_equal = step(BPF_JMP | BPF_JEQ | BPF_K, u32::from_be_bytes(*word));
+        code.push(libc::sock_filter { jf: last, ..is_equal });
+    }
+    code.extend([
+        step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED_OCTETS as u32 - 2),
+        step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED_OCTETS as u32),
+        step(BPF_ST, MESSAGE),
+        step(BPF_LD | BPF_IMM, seed.start),
+        step(BPF_ST, HASH),
+        step(BPF_LDX | BPF_MEM, MESSAGE),
+    ]);
+}
+
+/// Instructions that hash the octets of the name, up to the root label or [`STEERING_OCTETS`].
+fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
+    use libc::{
+        BPF_ABS, BPF_ALU, BPF_B, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM,
+        BPF_MISC, BPF_MUL, BPF_OR, BPF_ST, BPF_TAX, BPF_X, BPF_XOR,
+    };
     let per_octet = if proxied { 9 } else { 7 };
     let end = code.len() + STEERING_OCTETS * per_octet;
     for position in 0..STEERING_OCTETS {
@@ -125,23 +160,10 @@ fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
             code.push(step(BPF_MISC | BPF_TAX, 0));
         }
     }
-    let hash = if proxied { step(BPF_LD | BPF_MEM, HASH) } else { step(BPF_MISC | BPF_TXA, 0) };
-    code.extend([
-        hash,
-        step(BPF_ALU | BPF_XOR | BPF_K, seed.finish),
-        step(BPF_MISC | BPF_TAX, 0),
-        step(BPF_ALU | BPF_RSH | BPF_K, 15),
-        step(BPF_ALU | BPF_XOR | BPF_X, 0),
-        step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
-        step(BPF_ALU | BPF_RSH | BPF_K, 12),
-        step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)),
-        step(BPF_RET | BPF_A, 0),
-    ]);
-    code
 }
 
-/// Has the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group,
-/// whose sockets were bound in the order of their workers. `proxied`: a PROXY header may stand before the messages.
+/// Makes the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group. Its
+/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages.
 pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) -> io::Result<()> {
     let mut code = program(workers as u32, seed, proxied);
     let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
@@ -175,7 +197,7 @@ pub(crate) mod tests {
         message
     }
 
-    /// Names of many lengths, one of them beyond the span, in mixed case.
+    /// Queries for names of many lengths, some beyond [`STEERING_OCTETS`], in mixed case.
     fn questions() -> Vec<Vec<u8>> {
         let mut all: Vec<_> =
             (0..400).map(|i| question(&format!("010-000-{i:03}-Ab.Dns64perf.test"))).collect();
@@ -245,7 +267,7 @@ pub(crate) mod tests {
                     socket
                 })
                 .collect();
-            // One source port: by flow they would all arrive at one worker.
+            // One source port: with steering by flow they would all arrive at one worker.
             let client = UdpSocket::bind(address).unwrap();
             client.connect(listeners[0].address()).unwrap();
             let mut messages = questions();

@@ -1,11 +1,12 @@
-//! Addresses in the kernel's form: socket addresses, and the control messages that say which local address a datagram
-//! was sent to (IP_PKTINFO, IPV6_PKTINFO) or how a send is cut into datagrams (UDP_SEGMENT) or what was received was put together (UDP_GRO).
+//! Socket addresses and control messages in the kernel's form. A control message carries the local address that a datagram
+//! was sent to (IP_PKTINFO, IPV6_PKTINFO), the size of the datagrams that a send is cut into (UDP_SEGMENT), or the size
+//! of the datagrams that were received as one (UDP_GRO).
 
 use engine::{Carrier, Client};
 use std::mem::{size_of, zeroed};
 use std::net::Ipv6Addr;
 
-/// Room for a socket address of either family.
+/// A socket address of either family.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) union Sockaddr {
@@ -13,8 +14,8 @@ pub(crate) union Sockaddr {
     v6: libc::sockaddr_in6,
 }
 
-/// Room for the control messages of one send or receive, laid out as cmsg(3) says: a header, the data at the next multiple
-/// of the word size, the next message at the next such multiple.
+/// The control messages of one send or receive, laid out by cmsg(3): a header, the data at the next multiple of the word
+/// size, the next message at the next such multiple.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ControlMessages {
@@ -25,13 +26,14 @@ pub(crate) struct ControlMessages {
 
 const WORD: usize = size_of::<usize>();
 
-/// Where the data of a message begins.
+/// Offset of the data in a message.
 const DATA: usize = size_of::<libc::cmsghdr>().next_multiple_of(WORD);
 
-/// Octets of the message that tells the size of datagrams handed over as one (UDP_GRO): an int, padded.
+/// Octets of the UDP_GRO message: an int, padded. It holds the size of the datagrams that were handed over as one.
 const SIZE_MESSAGE: usize = DATA + size_of::<libc::c_int>().next_multiple_of(WORD);
 
-/// The longest: an in6_pktinfo (20 octets) and a segment size (2 or 4), each with its header and padded: 64 octets.
+/// Words of the longest combination: an in6_pktinfo (20 octets) and a segment size (2 or 4), each with its header and
+/// padded: 64 octets.
 const WORDS: usize = (2 * DATA + 24 + 8) / WORD;
 
 impl Sockaddr {
@@ -42,8 +44,8 @@ impl Sockaddr {
         unsafe { zeroed() }
     }
 
-    /// The client that sent a datagram to a listener of the given family. `local`, `interface`: as [`ControlMessages::local`]
-    /// tells.
+    /// The client that sent a datagram to a listener of the given family. `local` and `interface` are the result of
+    /// [`ControlMessages::local`].
     pub(crate) fn client(&self, ipv6: bool, listener: u16, local: Ipv6Addr, interface: u32) -> Client {
         let (address, port, scope) = if ipv6 {
             // SAFETY: every bit pattern is a valid sockaddr_in6; the kernel wrote one.
@@ -68,7 +70,7 @@ impl Sockaddr {
         }
     }
 
-    /// The address that an answer goes to, and its size.
+    /// The destination address of an answer, and its size.
     pub(crate) fn to_client(client: &Client, ipv6: bool) -> (Sockaddr, libc::socklen_t) {
         let mut name = Sockaddr::empty();
         let (address, port) = client.answer_to();
@@ -78,7 +80,7 @@ impl Sockaddr {
                 sin6_port: port.to_be(),
                 sin6_flowinfo: 0,
                 sin6_addr: libc::in6_addr { s6_addr: address.octets() },
-                // The scope may be that of the local address alone.
+                // Otherwise the scope is that of the local address alone.
                 sin6_scope_id: if address.is_unicast_link_local() { client.scope } else { 0 },
             };
             (name, size_of::<libc::sockaddr_in6>() as libc::socklen_t)
@@ -95,7 +97,7 @@ impl Sockaddr {
 }
 
 impl ControlMessages {
-    /// Octets that the kernel may write.
+    /// Octets that the kernel may write at most.
     pub(crate) const SIZE: usize = WORDS * WORD;
 
     pub(crate) fn empty() -> ControlMessages {
@@ -107,14 +109,15 @@ impl ControlMessages {
         self.length
     }
 
-    /// The local address that a datagram was sent to, and, if it is link-local, its interface (else 0). Unspecified if
-    /// the first message does not tell or if it was a group: no answer can leave from there.
+    /// The local address that a datagram was sent to, and its interface if the address is link-local (else 0). The address
+    /// is unspecified if the first message does not hold it, or if it is a multicast group: no answer can leave from there.
     pub(crate) fn local(&self, ipv6: bool) -> (Ipv6Addr, u32) {
         self.local_at(0, ipv6)
     }
 
-    /// What the kernel told of a datagram, or of several that it handed over as one, in so many octets of control messages:
-    /// the local address as [`ControlMessages::local`] tells it, and the size of the datagrams if there are several.
+    /// Parses `octets` octets of control messages about a datagram, or about several that the kernel handed over as one.
+    /// Returns the local address and interface, as [`ControlMessages::local`] does, and the size of the datagrams if there are
+    /// several.
     pub(crate) fn parse_received(&self, octets: usize, ipv6: bool) -> (Ipv6Addr, u32, Option<usize>) {
         // The kernel writes the size first, if at all (udp_recvmsg, udpv6_recvmsg); its data is an int.
         let size =
@@ -125,13 +128,13 @@ impl ControlMessages {
         (local, interface, size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0))
     }
 
-    /// As [`ControlMessages::local`], told by the message at `offset`.
+    /// The local address and interface, as for [`ControlMessages::local`], from the message at `offset`.
     fn local_at(&self, offset: usize, ipv6: bool) -> (Ipv6Addr, u32) {
         let (address, interface) = if ipv6 {
             self.read_at(offset, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO)
                 .map(|info: libc::in6_pktinfo| (info.ipi6_addr.s6_addr.into(), info.ipi6_ifindex))
         } else {
-            // Not where it was sent to but where an answer leaves from, which is no group.
+            // The address that an answer leaves from (`ipi_spec_dst`), and not the destination: that may be a group.
             self.read_at(offset, libc::IPPROTO_IP, libc::IP_PKTINFO)
                 .map(|info: libc::in_pktinfo| (mapped(info.ipi_spec_dst), 0))
         }
@@ -143,7 +146,7 @@ impl ControlMessages {
         }
     }
 
-    /// Has a datagram leave from the address that the client asked.
+    /// Sets the source address of a datagram to the address that the client sent its query to.
     pub(crate) fn set_source(&mut self, client: &Client, ipv6: bool) {
         if ipv6 {
             let info = libc::in6_pktinfo {
@@ -161,7 +164,7 @@ impl ControlMessages {
         }
     }
 
-    /// Has the kernel cut a send into datagrams of `octets`.
+    /// Makes the kernel cut a send into datagrams of `octets`.
     pub(crate) fn set_segment_size(&mut self, octets: u16) {
         self.append(libc::SOL_UDP, libc::UDP_SEGMENT, octets);
     }
@@ -182,7 +185,7 @@ impl ControlMessages {
         self.length += DATA + size.next_multiple_of(WORD);
     }
 
-    /// The data of the message that begins at `offset` (0 or [`SIZE_MESSAGE`]), if it is of this level, kind and size.
+    /// The data of the message that begins at `offset` (0 or [`SIZE_MESSAGE`]), if its level, type and size are the given ones.
     fn read_at<T: ControlData>(
         &self,
         offset: usize,
@@ -206,7 +209,7 @@ impl ControlMessages {
     }
 }
 
-/// Data of control messages.
+/// The data of a control message.
 ///
 /// # Safety
 ///
@@ -262,7 +265,7 @@ mod tests {
         assert_eq!(ControlMessages::empty().local(true), (Ipv6Addr::UNSPECIFIED, 0));
     }
 
-    /// What the kernel says of a datagram that came over interface 7.
+    /// The control message of a datagram that came over interface 7.
     fn pktinfo(local: &str) -> ControlMessages {
         let mut controls = ControlMessages::empty();
         let address: Ipv6Addr = local.parse().unwrap();
@@ -283,7 +286,7 @@ mod tests {
         let size_alone = controls.length();
         controls.set_source(&client, true);
         assert_eq!(controls.parse_received(controls.length(), true), (client.local, 0, Some(48)));
-        // What an earlier datagram left behind does not count.
+        // Octets that an earlier datagram left behind do not count.
         assert_eq!(controls.parse_received(size_alone, true), (Ipv6Addr::UNSPECIFIED, 0, Some(48)));
         assert_eq!(
             pktinfo("fe80::5").parse_received(ControlMessages::SIZE, true),

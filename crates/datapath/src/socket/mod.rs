@@ -1,4 +1,8 @@
-//! The kernel's side of a socket, for every part of the crate.
+//! The kernel's interface to sockets: system calls, socket addresses and control messages in the kernel's form, the arrays
+//! that recvmmsg and sendmmsg work on, and UDP GSO and GRO.
+//!
+//! Nothing here knows workers, machines or upstreams. Read `syscalls.rs` first, then `receive_batch.rs` and `send_batch.rs`.
+
 pub(crate) mod address;
 pub(crate) mod pinned_array;
 pub(crate) mod receive_batch;

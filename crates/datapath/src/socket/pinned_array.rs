@@ -1,20 +1,21 @@
-//! The memory that system calls read and write: arrays that stay at one address, and empty message headers.
+//! The memory that system calls read and write: arrays that stay at one address, and empty message headers. The kernel's
+//! structures are made once and point at each other for life.
 
 use std::mem::zeroed;
 use std::ptr::NonNull;
 
-/// Octets of a cache line; buffers start at one.
+/// Octets of a cache line. Each buffer starts at one.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// The size of a datagram buffer: whole cache lines, an odd number of them, so that the beginnings of the buffers
-/// (the part that small messages use) spread over all sets of the processor's caches.
+/// The size of a datagram buffer: an odd number of whole cache lines. So the beginnings of the buffers, the part that small
+/// messages use, spread over all sets of the processor's caches.
 pub(crate) fn stride(octets: usize) -> usize {
     let lines = octets.div_ceil(CACHE_LINE);
     (lines | 1) * CACHE_LINE
 }
 
-/// An array that stays at one address while it lives, so that the kernel's structures may point into it. All access
-/// goes through one pointer, so that a reference to one element does not disturb what points at others.
+/// An array that stays at one address while it lives, so that the kernel's structures may point into it. All access goes
+/// through one pointer, so that a reference to one element does not invalidate pointers to the others.
 pub(crate) struct PinnedArray<T> {
     start: NonNull<T>,
     length: usize,
@@ -78,7 +79,7 @@ pub(crate) fn empty_header() -> libc::mmsghdr {
     unsafe { zeroed() }
 }
 
-/// A buffer of nothing.
+/// An iovec without a buffer.
 pub(crate) fn empty_iovec() -> libc::iovec {
     libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }
 }

@@ -1,5 +1,5 @@
-//! Batches of datagrams as they are received: the arrays that recvmmsg works on. They are made once, point at each other for
-//! life, and only the slots that a batch used are reset.
+//! A batch of received datagrams: the arrays that recvmmsg works on. They are made once, and only the slots that a batch
+//! used are reset.
 
 use crate::limits::BATCH;
 use crate::socket::address::{ControlMessages, Sockaddr};
@@ -10,17 +10,17 @@ use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::RawFd;
 
-/// What one receive brought.
+/// The datagrams of one receive.
 pub(crate) struct ReceiveBatch {
     stride: usize,
     octets: PinnedArray<u8>,
     addresses: PinnedArray<Sockaddr>,
     controls: PinnedArray<ControlMessages>,
-    /// Keeps what the headers point at.
+    /// The headers point at these; kept so that they live as long.
     _iovecs: PinnedArray<libc::iovec>,
-    /// For listeners: with room for the sender's address and a control message.
+    /// Headers for listeners: with room for the sender's address and a control message.
     client_headers: PinnedArray<libc::mmsghdr>,
-    /// For links, which are connected: without.
+    /// Headers for links, which are connected: without that room.
     link_headers: PinnedArray<libc::mmsghdr>,
     /// Slots of `client_headers` that the last receive used.
     used: usize,
@@ -33,7 +33,7 @@ impl ReceiveBatch {
         ReceiveBatch::with_slots(size, BATCH)
     }
 
-    /// A batch of so many slots, each for `size` octets: a datagram, or several that the kernel hands over as one.
+    /// A batch of `slots` slots, each for `size` octets: a datagram, or several that the kernel hands over as one (GRO).
     pub(crate) fn with_slots(size: usize, slots: usize) -> ReceiveBatch {
         let stride = stride(size);
         let octets = PinnedArray::new(0u8, stride * slots);
@@ -69,7 +69,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what waits at a listener, as many datagrams as there are slots.
+    /// Receives the datagrams that wait at a listener, at most as many as there are slots.
     pub(crate) fn receive_from_clients(&mut self, socket: RawFd) -> io::Result<usize> {
         for slot in 0..self.used {
             let header = &mut self.client_headers.get_mut(slot).msg_hdr;
@@ -82,10 +82,10 @@ impl ReceiveBatch {
         Ok(received)
     }
 
-    /// Receives what waits at a link, up to [`BATCH`] datagrams.
+    /// Receives the datagrams that wait at a link, up to [`BATCH`].
     ///
-    /// What ICMP says of the MTU is nothing to it: what we ask fits everywhere, and anyone can forge that. The kernel tells a
-    /// connected socket all the same (over IPv4), whatever IP_MTU_DISCOVER says; the poll brings us back for the rest.
+    /// An ICMP error about the MTU (EMSGSIZE) is ignored: our queries fit everywhere, and anyone can forge that error. Over
+    /// IPv4 the kernel reports it to a connected socket whatever IP_MTU_DISCOVER says. The next poll returns for the rest.
     pub(crate) fn receive_replies(&mut self, socket: RawFd) -> io::Result<usize> {
         recvmmsg(socket, &mut self.link_headers, self.slots).map_err(|error| match error.raw_os_error() {
             Some(libc::EMSGSIZE) => io::Error::from_raw_os_error(libc::EAGAIN),
@@ -93,7 +93,7 @@ impl ReceiveBatch {
         })
     }
 
-    /// A datagram that came from a client; nothing if it was cut off.
+    /// The client and the message of a datagram from a client, or `None` if the datagram was truncated.
     pub(crate) fn client_message(&self, slot: usize, ipv6: bool, listener: u16) -> Option<(Client, &[u8])> {
         let header = self.client_headers.get(slot);
         if is_truncated(header) {
@@ -106,8 +106,8 @@ impl ReceiveBatch {
         Some((self.addresses.get(slot).client(ipv6, listener, local, interface), message))
     }
 
-    /// What came into a slot from a client, and the size of the datagrams in it: all but the last have it. Nothing if it was
-    /// cut off.
+    /// The client, the octets of a slot, and the size of the datagrams in it: all but the last have that size. `None` if the
+    /// slot was truncated.
     pub(crate) fn client_messages(
         &self,
         slot: usize,
@@ -118,7 +118,7 @@ impl ReceiveBatch {
         if is_truncated(header) {
             return None;
         }
-        // With other C libraries than glibc it is no usize.
+        // The field is a usize only in glibc.
         #[allow(clippy::unnecessary_cast)]
         let control_octets = header.msg_hdr.msg_controllen as usize;
         let (local, interface, size) = match control_octets {
@@ -130,12 +130,13 @@ impl ReceiveBatch {
         Some((client, octets, size.unwrap_or(octets.len())))
     }
 
-    /// Whether a datagram that came over a link was cut off.
+    /// True if a datagram that came over a link was truncated by the receive.
     pub(crate) fn is_reply_truncated(&self, slot: usize) -> bool {
         is_truncated(self.link_headers.get(slot))
     }
 
-    /// A datagram that came over a link. Of one that was cut off a truncated reply, or nothing if that cannot be made.
+    /// The message of a datagram that came over a link. A datagram that did not fit becomes a truncated reply (TC), or `None`
+    /// if that cannot be made.
     pub(crate) fn reply_message(&mut self, slot: usize) -> Option<&[u8]> {
         let mut length = self.received(self.link_headers.get(slot));
         if self.is_reply_truncated(slot) {
@@ -156,7 +157,7 @@ fn is_truncated(header: &libc::mmsghdr) -> bool {
 fn recvmmsg(socket: RawFd, headers: &mut PinnedArray<libc::mmsghdr>, slots: usize) -> io::Result<usize> {
     let headers = headers.range_mut(0, slots);
     // SAFETY: the headers were made by `ReceiveBatch::with_slots`; what they point at lives as long as they and is touched by
-    // nobody else during the call, since the caller holds the Inbound exclusively.
+    // no other code during the call, since the caller holds the ReceiveBatch exclusively.
     let result = unsafe {
         libc::recvmmsg(
             socket,

@@ -1,9 +1,9 @@
-//! Messages on their way out through one socket: the arrays that sendmmsg works on.
+//! A batch of messages that leave through one socket: the arrays that sendmmsg works on.
 //!
-//! Messages that follow each other, go to the same place and have the same length (the last may be shorter) leave as one
-//! large send which the kernel cuts up (UDP GSO, Linux 4.18). That saves most of their way through the stack,
-//! for the questions to an upstream, and for the answers when they go to one client. `make bench` prints what the packets
-//! of a resolution cost (the reflector).
+//! Consecutive messages with one destination and one length (the last may be shorter) leave as one large send that the
+//! kernel cuts up: UDP GSO, Linux 4.18. That saves most of their way through the network stack, for the queries to an
+//! upstream, and for the answers if they go to one client. `make bench` prints the cost of the packets of a resolution (the
+//! reflector).
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{GSO_MESSAGE_OCTETS, GSO_OCTETS, GSO_SEGMENTS};
@@ -14,14 +14,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Where a message goes, for sockets that are not connected.
+/// The destination of a message, for sockets that are not connected.
 pub(crate) struct Destination {
     pub(crate) address: Sockaddr,
     pub(crate) address_length: libc::socklen_t,
     pub(crate) controls: ControlMessages,
 }
 
-/// How sends are counted.
+/// The counters of a kind of send.
 pub(crate) struct SendCounters {
     pub(crate) packets: Counter,
     pub(crate) octets: Counter,
@@ -37,15 +37,15 @@ pub(crate) struct SendBatch {
     headers: PinnedArray<libc::mmsghdr>,
     addresses: PinnedArray<Sockaddr>,
     controls: PinnedArray<ControlMessages>,
-    /// The message that each send begins with, and the end.
+    /// The first message of each send, and the end of the last send.
     send_starts: Vec<u16>,
     gso: bool,
 }
 
-/// How far a pass came.
+/// The result of sending the prepared headers.
 enum SendResult {
     Done,
-    /// These messages could not leave in one send; what comes after them was not tried.
+    /// These messages could not leave in one GSO send. The messages after them were not tried.
     GsoRejected(usize, usize),
 }
 
@@ -65,7 +65,7 @@ impl SendBatch {
         batch
     }
 
-    /// Whether messages may leave in bulk.
+    /// True if messages may leave in GSO sends.
     pub(crate) fn uses_gso(&self) -> bool {
         self.gso
     }
@@ -75,13 +75,13 @@ impl SendBatch {
         *self.iovecs.get_mut(index) = libc::iovec { iov_base: octets.cast(), iov_len: length };
     }
 
-    /// Sends the first `count` messages through a socket. `same_destination` says whether two messages go to the same place,
-    /// `destination` where one goes (nothing: the socket is connected). What cannot be sent is dropped and counted, and
-    /// does not keep the rest from leaving. The error is the last one that says that the way is blocked.
+    /// Sends the first `count` messages through a socket. `same_destination` is true if two messages have one destination.
+    /// `destination` returns the destination of a message, or `None` if the socket is connected. A message that cannot be sent
+    /// is dropped and counted, and the rest leave. Returns the last error that means that a destination cannot be reached.
     ///
     /// # Safety
     ///
-    /// What was given to [`SendBatch::set`] for these messages must be valid memory.
+    /// The octets given to [`SendBatch::set`] for these messages must be valid memory.
     pub(crate) unsafe fn send(
         &mut self,
         socket: RawFd,
@@ -105,15 +105,15 @@ impl SendBatch {
             self.prepare_sends(first, end, false, &same_destination, &destination);
             // SAFETY: as above.
             unsafe { self.send_prepared(socket, first, end, counters, send_counters, &mut outcome) };
-            // What passes one by one but not in bulk shows that the way out cannot cut up. What fails either way
-            // (an answer to port 0) must not cost all others the bulk.
+            // If the messages leave one by one but not as one, the way out does not support GSO. If they fail either way (an
+            // answer to port 0), all other messages must keep GSO.
             self.gso = counters.get(send_counters.packets) == before;
             start = end;
         }
         outcome
     }
 
-    /// Makes headers for the messages `start..end`.
+    /// Makes the headers of the sends for the messages `start..end`.
     fn prepare_sends(
         &mut self,
         start: usize,
@@ -150,7 +150,7 @@ impl SendBatch {
         self.send_starts[send] = end as u16;
     }
 
-    /// How many messages from `first` on can leave in one send.
+    /// Counts the messages from `first` on that can leave in one send.
     fn count_segments(
         &self,
         first: usize,
@@ -176,7 +176,7 @@ impl SendBatch {
         size
     }
 
-    /// Sends what `prepare_sends` has put together of the messages `start..end`.
+    /// Sends the messages `start..end` with the headers that `prepare_sends` made.
     ///
     /// # Safety
     ///
@@ -213,8 +213,8 @@ impl SendBatch {
                     counters.add(send_counters.no_room, (end - first) as u64);
                     break;
                 }
-                // "Fragmentation needed": whoever can forge ICMP has the kernel say so at the next send over a connected
-                // socket, which it does not try then. If it is true, it will be said again.
+                // "Fragmentation needed": a forged ICMP message makes the kernel return this error at the next send over a
+                // connected socket, without trying that send. If the error is real, it comes again.
                 Err(libc::EMSGSIZE) if repeated.replace(send) != Some(send) => {}
                 Err(error) => {
                     send += 1;
@@ -240,11 +240,11 @@ impl SendBatch {
     }
 }
 
-/// Sends messages until one fails: returns how many left, or the error of the first.
+/// Sends messages until one fails. Returns the number that left, or the error of the first message.
 ///
 /// # Safety
 ///
-/// What the headers point at must be valid during the call.
+/// The memory that the headers point at must be valid during the call.
 unsafe fn sendmmsg(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize, i32> {
     loop {
         // SAFETY: `headers` is a slice of that length; the caller vouches for what they point at.
@@ -261,7 +261,7 @@ unsafe fn sendmmsg(socket: RawFd, headers: &mut [libc::mmsghdr]) -> Result<usize
     }
 }
 
-/// Whether the kernel knows how to cut up large sends. One that does not would send them whole.
+/// True if the kernel supports UDP GSO. A kernel without it would send a large send as one datagram.
 pub(crate) fn kernel_supports_gso() -> bool {
     Socket::new(Domain::IPV6, Type::DGRAM, Some(Protocol::UDP))
         .or_else(|_| Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)))

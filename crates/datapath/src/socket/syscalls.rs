@@ -1,5 +1,5 @@
-//! The system calls that neither `std` nor `socket2` offers in the shape needed here: readiness (epoll), waking
-//! (eventfd), the monotonic clock, socket options by number, and the processor a thread runs on.
+//! The system calls that neither `std` nor `socket2` offers in the form needed here: readiness (epoll), wake-up (eventfd),
+//! the monotonic clock, socket options by number, and the processor that a thread runs on.
 
 use crate::limits::{DATAGRAM_QUEUE_OCTETS, IPV6_MINIMUM_MTU};
 use engine::{Instant, Span};
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::thread::JoinHandle;
 
-/// The time of CLOCK_MONOTONIC, as workers hand it to their machines.
+/// The time of CLOCK_MONOTONIC. Workers hand it to their machines.
 pub fn now() -> Instant {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec that the call fills. The clock exists on every Linux, so the call cannot
@@ -18,7 +18,7 @@ pub fn now() -> Instant {
     Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Lets a running thread run on one processor only.
+/// Pins a running thread to one processor.
 pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
     if processor >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -39,7 +39,7 @@ pub fn pin<T>(thread: &JoinHandle<T>, processor: usize) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// The result of a system call: -1 means that errno holds the error.
+/// The result of a system call as a `Result`: -1 means that errno holds the error.
 pub(crate) fn check(result: libc::c_int) -> io::Result<usize> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
@@ -53,17 +53,16 @@ pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io
     check(result).map(|_| ())
 }
 
-/// Lets clients send data with the SYN to a listening TCP socket (Fast Open, RFC 7413). `pending` connections at most may
-/// wait for the end of their handshake; beyond that the kernel makes ordinary ones, as it does for all where
-/// net.ipv4.tcp_fastopen does not allow it.
+/// Lets clients send data with the SYN to a listening TCP socket (Fast Open, RFC 7413). At most `pending` such connections
+/// may wait for the end of their handshake. Beyond that, and if net.ipv4.tcp_fastopen does not allow Fast Open, the kernel
+/// makes ordinary connections.
 pub fn fast_open(socket: BorrowedFd<'_>, pending: u32) -> io::Result<()> {
     let pending = i32::try_from(pending).unwrap_or(i32::MAX);
     set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending)
 }
 
-/// Has the kernel neither believe what ICMP says about the path's MTU nor forbid fragments: the sizes of DNS messages are
-/// bounded by EDNS (RFC 9715), and a forged "fragmentation needed" must not change anything. Old kernels without
-/// these options work all the same.
+/// Makes the kernel ignore ICMP messages about the path's MTU, and allow fragments. EDNS bounds the size of DNS messages (RFC
+/// 9715), and a forged "fragmentation needed" must not change anything. Old kernels without these options work too.
 pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
     if ipv6 {
         let _ = set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT);
@@ -73,7 +72,7 @@ pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
     }
 }
 
-/// Asks for a receive buffer of `octets`, beyond the system's limit if the process may; says whether it might.
+/// Asks for a receive buffer of `octets`. `force`: tries to exceed the system's limit. Returns true if the process may do that.
 pub(crate) fn set_receive_buffer(socket: RawFd, octets: i32, force: bool) -> bool {
     if force && set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, octets).is_ok() {
         return true;
@@ -83,30 +82,30 @@ pub(crate) fn set_receive_buffer(socket: RawFd, octets: i32, force: bool) -> boo
     false
 }
 
-/// Datagrams that the kernel dropped because the socket's receive queue was full, or because its filter said so (wraps around).
+/// Datagrams that the kernel dropped because the socket's receive queue was full or its filter rejected them (wraps around).
 pub(crate) fn receive_drops(socket: RawFd) -> u32 {
     receive_queue(socket).drops
 }
 
-/// What the kernel says of a socket's receive queue.
+/// The state of a socket's receive queue, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiveQueue {
-    /// Octets that wait, as the kernel counts them, with its own overhead.
+    /// Octets that wait, with the kernel's own overhead.
     pub(crate) used: u32,
-    /// Octets that may.
+    /// Octets that may wait.
     pub(crate) size: u32,
-    /// Datagrams dropped so far, for want of room or by a filter (wraps around).
+    /// Datagrams dropped so far, because the queue was full or by a filter (wraps around).
     pub(crate) drops: u32,
 }
 
 impl ReceiveQueue {
-    /// Datagrams that wait, if all are small.
+    /// Estimated number of datagrams that wait, if all are small.
     pub(crate) fn waiting(&self) -> f64 {
         f64::from(self.used) / DATAGRAM_QUEUE_OCTETS
     }
 }
 
-/// How full a socket's receive queue is.
+/// Asks the kernel for the state of a socket's receive queue.
 pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     const FIELDS: usize = 16;
     let mut info = [0u32; FIELDS];
@@ -122,7 +121,7 @@ pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     }
 }
 
-/// Takes the error that waits on a socket (SO_ERROR), if there is one.
+/// Takes the pending error of a socket (SO_ERROR), if there is one.
 pub(crate) fn take_error(socket: RawFd) -> Option<io::Error> {
     let mut error: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
@@ -137,13 +136,13 @@ pub(crate) fn take_error(socket: RawFd) -> Option<io::Error> {
     }
 }
 
-/// A descriptor that [`wait_readable`] waits for.
+/// The entry of a descriptor for [`wait_readable`].
 pub(crate) fn readable(descriptor: RawFd) -> libc::pollfd {
     libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }
 }
 
-/// Waits until one of a few descriptors is readable (their `revents` tell which), for `span` at most. Unlike
-/// [`Epoll::wait`] to the nanosecond, as far as the kernel's timers go. An interrupted wait counts as one without events.
+/// Waits until one of a few descriptors is readable, for `span` at most. Their `revents` say which one. Unlike [`Epoll::wait`]
+/// it is exact to the nanosecond, as far as the kernel's timers are. An interrupted wait counts as a wait without events.
 pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
     let span = libc::timespec {
         tv_sec: (span.0 / 1_000_000_000) as libc::time_t,
@@ -163,7 +162,7 @@ pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], span: Span) {
     }
 }
 
-/// A counter in the kernel whose increment wakes a sleeping worker.
+/// An eventfd: a counter in the kernel whose increment wakes a sleeping worker.
 pub(crate) struct EventFd(OwnedFd);
 
 impl EventFd {
@@ -177,13 +176,13 @@ impl EventFd {
     pub(crate) fn notify(&self) {
         let one = 1u64;
         // SAFETY: an eventfd takes exactly the eight octets of `one`. A failure (EAGAIN: the counter is at its
-        // maximum) leaves the descriptor readable, which is all that matters.
+        // maximum) leaves the descriptor readable, and that is enough.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
     pub(crate) fn clear(&self) {
         let mut count = 0u64;
-        // SAFETY: an eventfd gives exactly eight octets, for which `count` has room. EAGAIN (not rung) is fine.
+        // SAFETY: an eventfd gives exactly eight octets, for which `count` has room. EAGAIN (nothing to clear) is fine.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
     }
 
@@ -200,7 +199,7 @@ pub(crate) struct Epoll {
 }
 
 impl Epoll {
-    /// A poll that returns up to `capacity` events at a time.
+    /// An epoll instance that returns up to `capacity` events at a time.
     pub(crate) fn new(capacity: usize) -> io::Result<Epoll> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -209,14 +208,14 @@ impl Epoll {
         Ok(Epoll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity.max(1)], ready: 0 })
     }
 
-    /// Another handle of the same instance, for whoever adds and changes descriptors.
+    /// Another handle of the instance, for the code that adds and changes descriptors.
     pub(crate) fn registry(&self) -> io::Result<EpollRegistry> {
         Ok(EpollRegistry(self.epoll.try_clone()?))
     }
 
-    /// Waits up to `timeout_ms` (0: not at all). An interrupted wait counts as one without events.
+    /// Waits for at most `timeout_ms` (0: does not wait). An interrupted wait counts as a wait without events.
     pub(crate) fn wait(&mut self, timeout_ms: i32) {
-        // SAFETY: `events` has room for as many events as said.
+        // SAFETY: `events` has room for as many events as the call is told.
         let result = unsafe {
             libc::epoll_wait(
                 self.epoll.as_raw_fd(),
@@ -228,13 +227,13 @@ impl Epoll {
         self.ready = result.max(0) as usize;
     }
 
-    /// Waits up to so many nanoseconds (0: not at all). An interrupted wait counts as one without events.
+    /// Waits for at most `nanoseconds` (0: does not wait). An interrupted wait counts as a wait without events.
     pub(crate) fn wait_nanoseconds(&mut self, nanoseconds: u64) {
         let time = libc::timespec {
             tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
             tv_nsec: (nanoseconds % 1_000_000_000) as _,
         };
-        // SAFETY: `events` has room for as many events as said; `time` lives through the call; no signal mask is given,
+        // SAFETY: `events` has room for as many events as the call is told; `time` lives through the call; no signal mask is given,
         // so its size does not matter.
         let result = unsafe {
             libc::syscall(
@@ -248,13 +247,13 @@ impl Epoll {
             )
         };
         if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
-            // Before Linux 5.11: milliseconds. A wait that ends too early is repeated by the caller.
+            // Before Linux 5.11 the wait is in milliseconds. The caller repeats a wait that ends too early.
             return self.wait((nanoseconds / 1_000_000).min(1000) as i32);
         }
         self.ready = result.max(0) as usize;
     }
 
-    /// How many events the last wait brought.
+    /// Number of events of the last wait.
     pub(crate) fn ready(&self) -> usize {
         self.ready
     }
@@ -266,7 +265,7 @@ impl Epoll {
     }
 }
 
-/// Adds, changes and removes the descriptors of a [`Epoll`].
+/// Adds, changes and removes the descriptors of an [`Epoll`].
 pub(crate) struct EpollRegistry(OwnedFd);
 
 impl EpollRegistry {

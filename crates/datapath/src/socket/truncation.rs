@@ -1,26 +1,27 @@
-//! What is left of a reply that was larger than the buffer: its header and question, with TC set (RFC 2181 section 9), so
-//! that whoever asked asks again over TCP instead of waiting for a reply that has come already. A record that was cut
-//! in the middle is nobody's business, so all records go.
+//! The truncated form of a reply that was larger than the buffer: its header and question, with TC set (RFC 2181 section 9).
+//! So the machine asks again over TCP at once, and does not wait for a reply that has come already. All records are
+//! removed, because the last one was cut in the middle.
 
 use std::ops::Range;
 
 /// Octets of a header (RFC 1035 section 4.1.1).
 const HEADER: usize = 12;
 
-/// The octet with the TC bit, and the bit.
+/// Offset of the octet with the TC bit, and the bit.
 const FLAGS: usize = 2;
 const TC: u8 = 0x02;
 
-/// QDCOUNT, and what follows it: ANCOUNT, NSCOUNT and ARCOUNT.
+/// QDCOUNT, and the counts after it: ANCOUNT, NSCOUNT and ARCOUNT.
 const QUESTIONS: Range<usize> = 4..6;
 const RECORDS: Range<usize> = 6..HEADER;
 
-/// The longest label and the longest name, in octets (RFC 1035 section 2.3.4). A compressed name, whose first octet is
-/// larger, has nothing before it in a message that it could point at.
+/// The longest label and the longest name, in octets (RFC 1035 section 2.3.4). A compressed name has a larger first octet. It
+/// is malformed here, because no name stands before the question.
 const LABEL: u8 = 63;
 const NAME: usize = 255;
 
-/// Makes a truncated reply of the first octets of one; says how long it is. Nothing if they have no single, whole question.
+/// Makes a truncated reply of the first octets of a reply, and returns its length. Returns `None` unless they hold exactly
+/// one question, and all of it.
 pub(crate) fn truncate(message: &mut [u8]) -> Option<usize> {
     if *message.get(QUESTIONS)? != [0, 1] {
         return None;

@@ -1,15 +1,16 @@
-//! DNS messages on a stream: two octets of length before each (RFC 1035 section 4.2.2, RFC 7766 section 8). No I/O
-//! here: a [`Decoder`] is fed what was read, an [`Encoder`] keeps what is to be written.
+//! Framing of DNS messages on a stream: two octets of length before each (RFC 1035 section 4.2.2, RFC 7766 section 8). There
+//! is no I/O here: the caller feeds a [`Decoder`] with the octets that it read, and writes the octets that an [`Encoder`]
+//! keeps.
 
 use engine::limits::MESSAGE;
 
-/// Cuts a stream into messages. Whole messages are lent straight from what was read; only one that has come in part is
-/// copied and kept, so an idle decoder owns nothing and none owns more than [`FRAME`](crate::limits::FRAME) octets.
+/// A decoder, which cuts a stream into messages. Whole messages are lent straight from the input. Only a partial message is
+/// copied and kept. So an idle decoder owns no memory, and none owns more than [`FRAME`](crate::limits::FRAME) octets.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// The beginning of a frame, with its length field.
+    /// The first part of a frame, with its length field.
     held: Vec<u8>,
-    /// The held frame is whole and was lent; it goes with the next call.
+    /// The held frame is whole and was lent. The next call drops it.
     lent: bool,
 }
 
@@ -19,8 +20,8 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// The next message of the stream that goes on with `input`, which shrinks by what was used. `None`: all of it
-    /// was used, and a message may be under way.
+    /// The next message of the stream, whose next octets are `input`. `input` shrinks by the octets that were used. `None`: all
+    /// of it was used, and a partial message may be held.
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<&'a [u8]> {
         if self.lent {
             self.held.clear();
@@ -43,7 +44,7 @@ impl Decoder {
         self.lent.then(|| &self.held[2..])
     }
 
-    /// Whether a message has come in part.
+    /// True if a partial message is held.
     pub fn is_within_message(&self) -> bool {
         !self.held.is_empty() && !self.lent
     }
@@ -59,10 +60,10 @@ fn frame_size(octets: &[u8]) -> Option<usize> {
     octets.first_chunk().map(|length| 2 + usize::from(u16::from_be_bytes(*length)))
 }
 
-/// Keeps framed messages until they are written; bounded.
+/// An encoder, which keeps framed messages until they are written. Bounded.
 #[derive(Debug)]
 pub struct Encoder {
-    /// `octets[written..end]` waits; what lies beyond `end` is room that was used before.
+    /// `octets[written..end]` waits to be written. The room beyond `end` was used before.
     octets: Vec<u8>,
     written: usize,
     end: usize,
@@ -75,8 +76,8 @@ impl Encoder {
         Encoder { octets: Vec::new(), written: 0, end: 0, limit }
     }
 
-    /// Adds a message of at most `size` octets, which `fill` writes into a buffer; it returns how many. False: there
-    /// is no room now, and `fill` was not called.
+    /// Adds a message of at most `size` octets. `fill` writes it into a buffer and returns its length. Returns false if there
+    /// is no room now: `fill` was then not called.
     pub fn push(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let size = size.min(MESSAGE);
         if self.pending().len() + 2 + size > self.limit {
@@ -98,7 +99,7 @@ impl Encoder {
         true
     }
 
-    /// What is to be written.
+    /// The octets that wait to be written.
     pub fn pending(&self) -> &[u8] {
         &self.octets[self.written..self.end]
     }
@@ -112,7 +113,7 @@ impl Encoder {
         }
     }
 
-    /// Forgets what waits, for another stream; the memory stays.
+    /// Discards the waiting octets, to use the encoder for another stream. The memory stays allocated.
     pub fn clear(&mut self) {
         self.written = 0;
         self.end = 0;

@@ -1,5 +1,5 @@
-//! The links to upstreams: a table of slots, as the machine numbers them, with the sockets behind. What is asked during a
-//! turn is collected and leaves at its end, one send or write per link.
+//! The links to upstreams: a table of slots, as the machine numbers them, with their sockets. The queries of a turn are
+//! collected and leave at its end, with one send or write per link.
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, WRITE_BUFFER};
@@ -13,7 +13,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 
-/// What a poll reports for a link; the lower half of the token is its number and generation.
+/// The bit in a poll token that marks a link. The lower half of the token holds the link's slot and generation.
 pub(crate) const LINK_TOKEN: u64 = 1 << 32;
 
 /// The links of one worker.
@@ -21,14 +21,14 @@ pub(crate) struct Links {
     table: Vec<Option<OpenLink>>,
     registry: EpollRegistry,
     send_queue: UdpSendQueue,
-    /// Slots with something to send.
+    /// Slots with queries to send.
     unsent: Vec<u16>,
-    /// Links whose failure the machine has not been told.
+    /// Links whose failure was not yet reported to the machine.
     failed: Vec<Link>,
     spare_encoders: Vec<Encoder>,
-    /// Whether receive buffers beyond the system's limit may be asked for.
+    /// True while links ask for receive buffers beyond the system's limit.
     force_buffer: bool,
-    /// Whether the first questions over a TCP link may travel with its SYN.
+    /// True if the first queries over a TCP link may travel with its SYN (Fast Open, RFC 7413).
     fast_open: bool,
 }
 
@@ -43,7 +43,7 @@ enum LinkSocket {
     Tcp(TcpLink),
 }
 
-/// How a link is to be read.
+/// The way to read a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     Datagrams(RawFd),
@@ -59,7 +59,7 @@ pub(crate) fn from_token(token: u64) -> Link {
 }
 
 impl Links {
-    /// `gso`: the kernel cuts up large sends. `fast_open`: TCP links use Fast Open where they can.
+    /// A table without open links. `gso`: the kernel supports GSO. `fast_open`: TCP links use Fast Open if possible.
     pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool) -> Links {
         Links {
             table: (0..LINKS).map(|_| None).collect(),
@@ -112,7 +112,7 @@ impl Links {
         Ok(LinkSocket::Tcp(tcp))
     }
 
-    /// Closes a link; what waits to be sent over it is dropped.
+    /// Closes a link, and drops the queries that wait for it.
     pub(crate) fn close(&mut self, link: Link, counters: &Counters) {
         self.failed.retain(|failed| *failed != link);
         if self.entry(link).is_some() {
@@ -120,7 +120,7 @@ impl Links {
         }
     }
 
-    /// Empties a slot. Closing the socket takes it out of the poll.
+    /// Empties a slot. Closing the socket removes it from the poll.
     fn remove(&mut self, slot: u16, counters: &Counters) {
         match self.table.get_mut(usize::from(slot)).and_then(Option::take).map(|entry| entry.socket) {
             Some(LinkSocket::Udp(mut udp)) => {
@@ -171,7 +171,7 @@ impl Links {
         true
     }
 
-    /// Sends all that was asked.
+    /// Sends the queries of all links.
     pub(crate) fn flush(&mut self, counters: &Counters) {
         while let Some(slot) = self.unsent.pop() {
             let Some(Some(entry)) = self.table.get_mut(usize::from(slot)) else { continue };
@@ -183,7 +183,7 @@ impl Links {
                         self.mark_failed(link, counters);
                     }
                 }
-                // A connection that could not take all last time is written to when the poll says so.
+                // The poll reports when a connection that could not take all octets last time is writable.
                 LinkSocket::Tcp(tcp) if tcp.awaits_writable => {}
                 LinkSocket::Tcp(_) => self.write(link, counters),
             }
@@ -191,7 +191,7 @@ impl Links {
         self.send_queue.clear();
     }
 
-    /// Writes to a TCP link; the poll watches it as long as something is left.
+    /// Writes to a TCP link. The poll reports when it is writable, as long as octets are left.
     pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
         let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return };
         counters.add(Counter::SendBatches, 1);
@@ -210,7 +210,7 @@ impl Links {
         }
     }
 
-    /// Notes that a link failed. A TCP link is closed at once; what the machine does about a UDP link is its affair.
+    /// Records that a link failed. A TCP link is closed at once. The machine decides about a UDP link.
     pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
         let Some(entry) = self.entry(link) else { return };
         if matches!(entry.socket, LinkSocket::Tcp(_)) {
@@ -221,17 +221,17 @@ impl Links {
         }
     }
 
-    /// A link whose failure the machine is to be told now.
+    /// Takes a link whose failure must now be reported to the machine.
     pub(crate) fn take_failed(&mut self) -> Option<Link> {
         self.failed.pop()
     }
 
-    /// Whether the machine is to be told of failures.
+    /// True if failures must be reported to the machine.
     pub(crate) fn has_failures(&self) -> bool {
         !self.failed.is_empty()
     }
 
-    /// How to read a link; nothing if it is closed.
+    /// The way to read a link, or `None` if it is closed.
     pub(crate) fn read_mode(&mut self, link: Link) -> Option<ReadMode> {
         self.entry(link).map(|entry| match &entry.socket {
             LinkSocket::Udp(udp) => ReadMode::Datagrams(udp.descriptor()),
@@ -239,7 +239,7 @@ impl Links {
         })
     }
 
-    /// The address of this host that an open link goes out from.
+    /// The local address of an open link.
     pub(crate) fn local(&self, link: Link) -> Option<IpAddr> {
         let Some(Some(entry)) = self.table.get(usize::from(link.slot)) else { return None };
         let address = match &entry.socket {
@@ -254,7 +254,7 @@ impl Links {
         matches!(self.table.get(usize::from(link.slot)), Some(Some(entry)) if entry.generation == link.generation)
     }
 
-    /// Reads a chunk from a TCP link, with the state of its decoder. Nothing: no data now, or it failed just now.
+    /// Reads a chunk from a TCP link, and lends its decoder. `None`: there is no data now, or the link failed in this read.
     pub(crate) fn read(
         &mut self,
         link: Link,
@@ -271,14 +271,14 @@ impl Links {
         }
     }
 
-    /// Brings the decoder back that [`Links::read`] lent.
+    /// Puts back the decoder that [`Links::read`] lent.
     pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder) {
         if let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) {
             *tcp.decoder() = decoder;
         }
     }
 
-    /// Looks up how many datagrams the kernel dropped at the open UDP links.
+    /// Counts the datagrams that the kernel dropped at the open UDP links.
     pub(crate) fn count_drops(&mut self, counters: &Counters) {
         for entry in self.table.iter_mut().flatten() {
             if let LinkSocket::Udp(udp) = &mut entry.socket {
@@ -287,7 +287,7 @@ impl Links {
         }
     }
 
-    /// What the links' sockets are registered with.
+    /// The poll registry of the links' sockets.
     pub(crate) fn registry(&self) -> &EpollRegistry {
         &self.registry
     }

@@ -1,5 +1,6 @@
-//! A UDP link to an upstream, and the questions that wait to leave over such links: they are collected during a turn and
-//! sent with one call per link, sorted by length, so that those of equal length leave in bulk. UDP keeps no order anyway.
+//! A UDP link to an upstream, and the queries that wait to leave over such links. They are collected during a turn and sent
+//! with one call per link, sorted by length, so that queries of equal length leave in one GSO send. UDP keeps no order
+//! anyway.
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
@@ -16,14 +17,14 @@ use std::os::fd::{AsRawFd, RawFd};
 
 const NONE: u16 = u16::MAX;
 
-/// A connected UDP socket with its own port.
+/// A UDP link: a connected socket with its own source port.
 pub(crate) struct UdpLink {
     socket: Socket,
     drops: u32,
     waiting: QuestionList,
 }
 
-/// The questions that wait for one link: indexes into [`UdpSendQueue`].
+/// The queries that wait for one link, as a linked list of indexes into [`UdpSendQueue`].
 #[derive(Clone, Copy)]
 struct QuestionList {
     first: u16,
@@ -33,8 +34,8 @@ struct QuestionList {
 const EMPTY: QuestionList = QuestionList { first: NONE, last: NONE };
 
 impl UdpLink {
-    /// Opens a link from `port`, or from a random one when it is taken. `force_buffer`: whether a receive buffer beyond the
-    /// system's limit may be asked for; it turns false when that fails, which spares the next link the attempt.
+    /// Opens a link from `port`, or from a random port if that is in use. `force_buffer`: asks for a receive buffer beyond the
+    /// system's limit. It turns false if that fails, so that the next link does not try again.
     pub(crate) fn open(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Result<UdpLink> {
         let mut port = port;
         for _ in 0..PORTS_TRIED {
@@ -48,7 +49,7 @@ impl UdpLink {
         Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
     }
 
-    /// The address of this host that it goes out from.
+    /// The local address of the link.
     pub(crate) fn local(&self) -> Option<IpAddr> {
         self.socket.local_addr().ok()?.as_socket().map(|address| address.ip())
     }
@@ -72,7 +73,7 @@ fn open_at(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Resu
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
     };
     if upstream.is_ipv6() {
-        // Else the port would be taken in IPv4 too.
+        // Without this option the port would be taken in IPv4 too.
         set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
     }
     ignore_path_mtu(raw, upstream.is_ipv6());
@@ -83,22 +84,22 @@ fn open_at(upstream: SocketAddr, port: u16, force_buffer: &mut bool) -> io::Resu
     Ok(socket)
 }
 
-/// Until connect, a bound socket takes datagrams from anyone: what came is not from the upstream. (What comes after is
-/// filtered by the kernel.)
+/// Discards the datagrams that came before connect. Until then a bound socket accepts datagrams from anyone, so they need not
+/// be from the upstream. After connect the kernel filters by the peer's address.
 fn discard_strays(socket: RawFd) -> io::Result<()> {
     for _ in 0..STRAY_DATAGRAMS {
         let mut octet = 0u8;
         // SAFETY: the buffer is one octet, which lives through the call; the rest of a datagram is cut off.
         let got = unsafe { libc::recv(socket, (&raw mut octet).cast(), 1, libc::MSG_DONTWAIT) };
         if got < 0 {
-            // Nothing there (EAGAIN). Any other error will show again when the link is used.
+            // No datagram left (EAGAIN). Any other error comes again when the link is used.
             return Ok(());
         }
     }
     Err(io::Error::from_raw_os_error(libc::EADDRINUSE))
 }
 
-/// A port of the whole range 1024 to 65535, from the system's generator.
+/// A random port from 1024 to 65535, from the system's generator.
 fn random_port() -> io::Result<u16> {
     for _ in 0..PORT_DRAWS {
         let bits = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
@@ -109,20 +110,20 @@ fn random_port() -> io::Result<u16> {
     Err(io::Error::other("the system's random generator repeats itself"))
 }
 
-/// The questions that wait to leave over the UDP links of a worker.
+/// The queries that wait to leave over the UDP links of a worker.
 pub(crate) struct UdpSendQueue {
     octets: PinnedArray<u8>,
     lengths: Vec<u16>,
-    /// The next question of the same link.
+    /// The next query of the same link.
     next: Vec<u16>,
     used: usize,
-    /// The questions of one link, as they leave.
+    /// The queries of one link, in the order in which they leave.
     send_order: Vec<u16>,
     batch: SendBatch,
 }
 
 impl UdpSendQueue {
-    /// `gso`: the kernel cuts up large sends.
+    /// An empty queue. `gso`: the kernel supports GSO.
     pub(crate) fn new(gso: bool) -> UdpSendQueue {
         UdpSendQueue {
             octets: PinnedArray::new(0u8, QUESTION_OCTETS * WAITING_QUESTIONS),
@@ -134,17 +135,17 @@ impl UdpSendQueue {
         }
     }
 
-    /// Whether no more questions fit before the links are flushed and [`UdpSendQueue::clear`] is called.
+    /// True if no more queries fit until the links are flushed and [`UdpSendQueue::clear`] is called.
     pub(crate) fn is_full(&self) -> bool {
         self.used == WAITING_QUESTIONS
     }
 
-    /// All links have been flushed or closed.
+    /// Makes all frames free. All links must have been flushed or closed.
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// Queues a question for a link; there must be room.
+    /// Queues a query for a link. There must be room.
     #[inline]
     pub(crate) fn push(&mut self, link: &mut UdpLink, fill: impl FnOnce(&mut [u8]) -> usize) {
         let index = self.used;
@@ -164,7 +165,7 @@ impl UdpSendQueue {
         link.waiting.last = index as u16;
     }
 
-    /// Forgets what waits for a link that is being closed; says how many questions.
+    /// Discards the queries that wait for a link that is being closed, and returns their number.
     pub(crate) fn discard(&self, link: &mut UdpLink) -> usize {
         let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
         let mut count = 0;
@@ -175,7 +176,7 @@ impl UdpSendQueue {
         count
     }
 
-    /// Sends what waits for a link. The error is one that means that the upstream cannot be reached.
+    /// Sends the queries that wait for a link. An error means that the upstream cannot be reached.
     pub(crate) fn flush(&mut self, link: &mut UdpLink, counters: &Counters) -> Result<(), i32> {
         let mut at = std::mem::replace(&mut link.waiting, EMPTY).first;
         self.send_order.clear();
@@ -242,7 +243,7 @@ mod tests {
             let upstream = upstream(address);
             let to = upstream.local_addr().unwrap();
             let port = |link: &UdpLink| link.socket.local_addr().unwrap().as_socket().unwrap().port();
-            // A port that is free: the test does not depend on which one.
+            // Any free port will do.
             let free = (20_000..30_000)
                 .find(|port| UdpSocket::bind(SocketAddr::new(to.ip(), *port)).is_ok())
                 .unwrap();
@@ -263,7 +264,7 @@ mod tests {
             let counters = Counters::default();
             let mut expected = Vec::new();
             for number in 0..WAITING_QUESTIONS {
-                // Runs of equal length of up to 100, the longest and the shortest messages, and a wild mixture.
+                // Runs of equal length of up to 100, the longest and the shortest messages, and a mixture of lengths.
                 let length = match number {
                     0..100 => 62,
                     100..150 => QUESTION_OCTETS,
@@ -324,8 +325,8 @@ mod tests {
 
     #[test]
     fn a_refusal_shows_at_the_next_send() {
-        let nobody = upstream("127.0.0.1:0").local_addr().unwrap();
-        let mut link = UdpLink::open(nobody, 42_000, &mut true).unwrap();
+        let closed = upstream("127.0.0.1:0").local_addr().unwrap();
+        let mut link = UdpLink::open(closed, 42_000, &mut true).unwrap();
         let mut send_queue = UdpSendQueue::new(true);
         let counters = Counters::default();
         let mut send = |link: &mut UdpLink| {
@@ -352,7 +353,7 @@ mod tests {
             strangers.extend(UdpSocket::bind((elsewhere, to.port())));
             for stranger in &strangers {
                 for _ in 0..100 {
-                    // Nobody takes it: the kernel may say so at the next attempt.
+                    // No socket takes it, and the kernel may report that at the next send.
                     let _ = stranger.send_to(b"forged", at);
                 }
             }
@@ -386,8 +387,8 @@ mod tests {
         }
     }
 
-    /// Sends what a router would about a datagram of a link that is too large for the next network (RFC 1191 section 3). None:
-    /// the test may not make such packets.
+    /// Sends the ICMP message of a router about a datagram of a link that is too large for the next network (RFC 1191 section
+    /// 3). `None`: the test may not send such packets.
     fn demand_fragments(link: &UdpLink, to: SocketAddr) -> Option<()> {
         let raw = Socket::new(Domain::IPV4, Type::from(libc::SOCK_RAW), Some(Protocol::ICMPV4)).ok()?;
         let from = link.socket.local_addr().unwrap().as_socket().unwrap();
@@ -424,7 +425,7 @@ mod tests {
         }
         assert_eq!(counters.get(Counter::UpstreamSendFailed), 0);
         assert!(send_queue.batch.uses_gso(), "the kernel still cuts up large sends");
-        // The same when the link is read next.
+        // A forged demand is ignored too if the link is read next.
         let mut batch = crate::socket::receive_batch::ReceiveBatch::new(512);
         demand_fragments(&link, to);
         let at = link.socket.local_addr().unwrap().as_socket().unwrap();

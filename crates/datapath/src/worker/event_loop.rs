@@ -1,12 +1,13 @@
-//! The loop that moves batches between sockets and a machine. One turn: wait, read the clock, then
+//! The event loop of a worker, which moves batches between sockets and a machine. One turn waits, reads the clock, and then
+//! serves
 //!
-//! 1. replies from upstreams, as many as there are (bounded): each frees memory that a client's question holds;
+//! 1. replies from upstreams, as many as there are (bounded): each frees memory that a client's query holds;
 //! 2. the mailbox;
-//! 3. one batch from each listening socket that has something, the first of them another each time;
-//! 4. what is due by time;
-//! 5. one send per socket for everything that the machine said meanwhile.
+//! 3. one batch from each readable listening socket, starting with another socket in each turn;
+//! 4. the timers that are due;
+//! 5. one send per socket, for all answers and queries of the machine in this turn.
 //!
-//! So under overload it is clients that wait in the kernel's queues, never the replies that make room for them.
+//! So under overload the clients' queries wait in the kernel's queues, and never the replies that make room for them.
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
@@ -33,7 +34,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// What a worker calls about every [`TICK`], to publish the machine's counters for example.
+/// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
 
 const MAILBOX_TOKEN: u64 = u64::MAX;
@@ -48,11 +49,11 @@ pub struct Worker<M> {
     poll: Epoll,
     batch: ReceiveBatch,
     stream_buffer: Box<[u8]>,
-    /// Listening sockets that the last wait found readable.
+    /// True for the listening sockets that the last wait found readable.
     readable: Vec<bool>,
-    /// Drops of each listening socket that are already counted.
+    /// Drops of each listening socket that are already in the counters.
     counted_drops: Vec<u32>,
-    /// Who is let into each listening socket's queue.
+    /// The fair shedding of each listening socket.
     shedding: Vec<FairShedding>,
     udp_size: usize,
     tcp_fast_open: bool,
@@ -178,19 +179,20 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     }
 
     fn is_done(&self) -> bool {
-        // First whether others may still post, then whether they have: in the other order, a letter could come in between.
+        // Checks first that no other worker may still post, then that none has posted. In the other order a message could come in
+        // between.
         self.worker.shared.all_listeners_drained()
             && self.worker.mailbox.is_empty()
             && self.machine.idle()
             && !self.out.links.has_failures()
     }
 
-    /// Waits for events until `deadline`, or not at all when there is work left.
+    /// Waits for events until `deadline`. Does not wait if there is work left.
     fn wait(&mut self, deadline: Instant, knows_stop: bool) {
         let mailbox = &self.worker.mailbox;
         let sleep =
             deadline > self.now && !self.out.links.has_failures() && mailbox.prepare_to_sleep(knows_stop);
-        // Rounded up: a wait that ends too early would be repeated without need.
+        // Rounded up, because a wait that ends too early would be repeated.
         let timeout_ms =
             if sleep { (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS) as i32 } else { 0 };
         self.worker.poll.wait(timeout_ms);
@@ -199,7 +201,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
     }
 
-    /// Serves the links that have something, and notes the listeners that have.
+    /// Serves the links that are ready, and notes the listeners that are readable.
     fn serve_events(&mut self) {
         for event in 0..self.worker.poll.ready() {
             match self.worker.poll.event(event) {
@@ -237,14 +239,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
     }
 
-    /// Takes a batch of replies from a UDP link. True: there may be more.
+    /// Takes a batch of replies from a UDP link. Returns true if there may be more.
     fn serve_datagrams(&mut self, link: Link, socket: RawFd) -> bool {
         let counters = &self.worker.counters;
         let count = match self.worker.batch.receive_replies(socket) {
             Ok(count) => count,
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return false,
             Err(_) => {
-                // An ICMP error; the replies that came before it are still to be read.
+                // An ICMP error. The replies that came before it must still be read.
                 self.out.links.mark_failed(link, counters);
                 return true;
             }
@@ -267,7 +269,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
-    /// Takes a chunk of replies from a TCP link. True: there may be more.
+    /// Takes a chunk of replies from a TCP link. Returns true if there may be more.
     fn serve_stream(&mut self, link: Link) -> bool {
         let counters = &self.worker.counters;
         let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.stream_buffer, counters)
@@ -304,7 +306,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
     }
 
-    /// Takes one batch from each listener that has something.
+    /// Takes one batch of queries from each readable listener.
     fn serve_listeners(&mut self, turn: usize) {
         let count = self.worker.listeners.len();
         for step in 0..count {
@@ -315,7 +317,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         }
     }
 
-    /// Takes a batch of questions from a listener. True: there may be more.
+    /// Takes a batch of queries from a listener. Returns true if there may be more.
     fn serve_listener(&mut self, listener: usize) -> bool {
         let worker = &mut self.worker;
         let counters = &worker.counters;
@@ -354,14 +356,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 && let Some(owner) = find_owner(message, worker.shared.seed(), worker.shared.workers())
                 && owner != worker.index
             {
-                // A refusal is counted at the mailbox that refuses.
+                // The mailbox counts a refusal.
                 let _ = worker.shared.mailbox(owner).post(&client, message);
                 continue;
             }
             self.machine.query(self.now, &client, message, &mut self.out);
         }
         counters.add(Counter::ClientOctetsIn, octets as u64);
-        // A gate that is closed too far shows in batches that are not full.
+        // While networks are shed, batches that are not full show that too much is shed.
         if count < BATCH {
             self.worker.shedding[listener].on_queue_emptied();
         }
@@ -371,7 +373,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
-    /// Lets less of those in who send more than their share, or more again.
+    /// Updates the shares of the networks that send too much, and the kernel's filter.
     fn update_shedding(&mut self, listener: usize) {
         let worker = &mut self.worker;
         let shedding = &mut worker.shedding[listener];
@@ -381,7 +383,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let (socket, was_active) = (&worker.listeners[listener], shedding.is_active());
         let raw = socket.socket().as_raw_fd();
         let queue = receive_queue(raw);
-        // While the gate is closed drops are its own, unless the queue is full all the same.
+        // While networks are shed, drops are those of the filter, unless the queue is nevertheless more than half full.
         let reason = match was_active && queue.used <= queue.size / 2 {
             true => Counter::FloodingNetwork,
             false => Counter::ReceiveQueueOverflow,
@@ -390,12 +392,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
         worker.counters.add(reason, u64::from(new));
         if let Some(shed) = shedding.update(self.now, queue) {
-            // Where the kernel has no room for a filter, everybody stays let in.
+            // If the kernel has no memory for a filter, all networks still pass.
             let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6());
         }
     }
 
-    /// The worker is to stop: takes what already waits at the listeners, and nothing that comes later.
+    /// Takes the queries that already wait at the listeners of a worker that must stop, and none that come later.
     fn drain_listeners(&mut self) {
         for listener in 0..self.worker.listeners.len() {
             for _ in 0..LAST_BATCHES {
@@ -404,12 +406,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 }
             }
             let socket = self.worker.listeners[listener].socket();
-            // Should it fail, the level-triggered poll would only report what nobody reads any more.
+            // If this fails, the level-triggered poll only reports a socket that is no longer read.
             let _ = self.out.links.registry().remove(socket);
         }
     }
 
-    /// Tells the machine of links that failed during this turn, and sends what it says to that.
+    /// Reports the links that failed during this turn to the machine, and sends its reaction.
     fn report_failures(&mut self) {
         for _ in 0..FAILURE_ROUNDS {
             if !self.out.links.has_failures() {
@@ -426,7 +428,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let worker = &mut self.worker;
         let listeners = worker.listeners.iter().zip(&worker.shedding);
         for ((listener, shedding), counted) in listeners.zip(&mut worker.counted_drops) {
-            // A closed gate counts by itself.
+            // While networks are shed, `update_shedding` counts the drops.
             if !shedding.is_active() {
                 let drops = receive_queue(listener.socket().as_raw_fd()).drops;
                 let new = drops.wrapping_sub(std::mem::replace(counted, drops));

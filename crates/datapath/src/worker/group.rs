@@ -1,5 +1,5 @@
-//! All workers of a server together: every socket is bound before any thread starts, so that whatever is wrong is
-//! reported from the main thread, and privileges can be dropped in between.
+//! The workers of a server, built together. Every socket is bound before any thread starts, so that the main thread reports
+//! every error, and can drop privileges in between.
 
 use crate::limits::SMALLEST_BUFFER;
 use crate::listen::listener::{BindError, UdpListener};
@@ -15,27 +15,27 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// What the datapath is to be.
+/// The options of the datapath.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// UDP addresses to listen on; port 0 means any. IPv6 addresses take no IPv4.
+    /// UDP addresses to listen on. Port 0 means any port. IPv6 addresses do not accept IPv4.
     pub listen: Vec<SocketAddr>,
     /// Worker threads, at least 1.
     pub workers: usize,
-    /// How datagrams find the worker that owns the name.
+    /// The way in which datagrams are steered to the worker that owns the name.
     pub steer: Steer,
     /// Largest UDP message in both directions, in octets.
     pub udp_size: usize,
-    /// Whether questions may travel with the SYN of a TCP link (RFC 7413), where upstream and kernel allow it.
+    /// True if queries may travel with the SYN of a TCP link (RFC 7413), provided that upstream and kernel allow it.
     pub tcp_fast_open: bool,
-    /// The proxies whose PROXY header is believed.
+    /// The proxies whose PROXY header is trusted.
     pub proxies: TrustedProxies,
 }
 
-/// The workers, and what others need of them.
+/// The workers, and the handle for other threads.
 pub type Built<M> = (Vec<Worker<M>>, Arc<Shared<M>>);
 
-/// Binds all sockets and makes the workers, which are to be started, each with a machine of its own.
+/// Binds all sockets and makes the workers. The caller starts each worker with a machine of its own.
 pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>, BuildError> {
     let workers = options.workers.max(1);
     let seed = Seed::random().map_err(|error| BuildError::System { step: "random seed", error })?;
@@ -80,17 +80,17 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
     Ok((workers.map_err(|error| BuildError::System { step: "epoll", error })?, shared))
 }
 
-/// Why the datapath cannot be built.
+/// The reason why the datapath cannot be built.
 #[derive(Debug)]
 pub enum BuildError {
-    /// An address cannot be listened on; the text says what to do.
+    /// An address cannot be listened on. The text contains the remedy.
     Bind(BindError),
-    /// The system refused something that never fails on a healthy one; most likely the limit of open files
-    /// (`ulimit -n`, or LimitNOFILE= of the unit) is too low.
+    /// The system refused a step that never fails on a healthy system. Most likely the limit of open files (`ulimit -n`, or
+    /// LimitNOFILE= of the unit) is too low.
     System {
-        /// What was asked for.
+        /// The step that failed.
         step: &'static str,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -100,10 +100,7 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::Bind(error) => error.fmt(f),
             BuildError::System { step, error } => {
-                write!(
-                    f,
-                    "cannot set the workers up: {step}: {error}; is the limit of open files high enough?"
-                )
+                write!(f, "cannot set up the workers: {step}: {error}; check the limit of open files")
             }
         }
     }

@@ -1,9 +1,9 @@
-//! The way from other threads to a worker: questions from client streams and from workers that received a name they
-//! do not own, orders (a reload, a look into the cache), and the end.
+//! The mailbox of a worker: the way from other threads to it. It takes queries from client streams and from workers that do
+//! not own the name, tasks (a reload, a look into the cache), and the request to stop.
 //!
-//! Everything is bounded and nothing waits: a full mailbox refuses, and counts what it refused. A worker that sleeps
-//! is woken through an eventfd, one that is awake costs no system call: it says which by an atomic flag.
-//! The way back to the streams is [`StreamSink`].
+//! Everything is bounded and nothing blocks: a full mailbox refuses messages and counts them. An eventfd wakes a worker that
+//! sleeps. A worker that is awake costs no system call: an atomic flag says which is the case. The way back to the streams
+//! is [`StreamSink`].
 
 use crate::limits::{INLINE_OCTETS, QUEUED_MESSAGES, QUEUED_TASKS};
 use crate::socket::syscalls::EventFd;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-/// What a worker's machine shall do between two batches.
+/// A closure that a worker runs with its machine between two batches.
 pub type Task<M> = Box<dyn FnOnce(&mut M, Instant) + Send>;
 
-/// Takes the answers for clients whose carrier is TCP, and brings them to their connection.
+/// A sink for the answers to clients on TCP, which brings them to their connections.
 ///
-/// A worker calls it: it must not wait.
+/// Workers call it, so it must not block.
 pub trait StreamSink: Send + Sync + 'static {
-    /// Hands over an answer. False: the connection is gone, or it takes nothing more.
+    /// Hands over an answer. Returns false if the connection is gone or takes no more answers.
     fn deliver(&self, to: &Client, message: &[u8]) -> bool;
 }
 
@@ -33,7 +33,7 @@ impl<S: StreamSink> StreamSink for Arc<S> {
     }
 }
 
-/// A sink for a datapath without client streams: refuses everything.
+/// A sink for a datapath without client streams. It refuses every answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoStreams;
 
@@ -55,25 +55,28 @@ impl fmt::Display for MailboxFull {
 
 impl std::error::Error for MailboxFull {}
 
-/// A client's message on its way to the worker that owns the name.
+/// A message between threads, with its client: a query for the worker that owns the name, or an answer for a stream thread.
 pub struct QueuedMessage {
-    /// Who asked.
+    /// The client of the message.
     pub client: Client,
     body: Body,
 }
 
-#[expect(clippy::large_enum_variant, reason = "inline is the rule, and a queue slot has its size anyway")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most messages are inline, and a queue slot has that size anyway"
+)]
 enum Body {
     Inline {
         length: u16,
         octets: [u8; INLINE_OCTETS],
     },
-    /// Rare (a question with an unusually long OPT record), so the allocation does not count.
+    /// Rare (a query with an unusually long OPT record), so the cost of the allocation does not matter.
     Boxed(Box<[u8]>),
 }
 
 impl QueuedMessage {
-    /// A letter with a copy of `message`.
+    /// A queued message with a copy of `message`.
     pub fn new(client: &Client, message: &[u8]) -> QueuedMessage {
         let body = if message.len() <= INLINE_OCTETS {
             let mut octets = [0; INLINE_OCTETS];
@@ -99,9 +102,9 @@ pub struct Mailbox<M> {
     messages: ArrayQueue<QueuedMessage>,
     tasks: ArrayQueue<Task<M>>,
     wakeup: EventFd,
-    /// Whether the worker will look into the mailbox before it sleeps.
+    /// True if the worker will check the mailbox before it sleeps.
     awake: AtomicBool,
-    /// 0: keep running. Else one more than the grace in nanoseconds.
+    /// 0: keep running. Otherwise the grace period in nanoseconds, plus one.
     stop: AtomicU64,
     ended: AtomicBool,
     refused_messages: AtomicU64,
@@ -122,7 +125,7 @@ impl<M> Mailbox<M> {
 
     /// Posts a client's message.
     pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
-        // Looked at first: a flood must not pay for copies that are thrown away.
+        // Checked first, so that a flood does not cost copies that are thrown away.
         if self.messages.is_full() || self.messages.push(QueuedMessage::new(client, message)).is_err() {
             self.refused_messages.fetch_add(1, Ordering::Relaxed);
             return Err(MailboxFull);
@@ -130,27 +133,27 @@ impl<M> Mailbox<M> {
         self.wake()
     }
 
-    /// Has the worker call `submit` with its machine, soon.
-    pub fn submit(&self, submit: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
-        self.tasks.push(Box::new(submit)).map_err(|_| MailboxFull)?;
+    /// Makes the worker run `task` with its machine, soon.
+    pub fn submit(&self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
+        self.tasks.push(Box::new(task)).map_err(|_| MailboxFull)?;
         self.wake()
     }
 
-    /// Has the worker stop: it takes no more datagrams from clients, finishes what it has, and ends when nothing is
-    /// pending and all other workers have been stopped too and have no more letters for it, or `grace` has passed.
+    /// Stops the worker: it takes no more datagrams from clients, and finishes the queries that it has. It ends when nothing is
+    /// pending and all other workers have been stopped too and have no more queries for it, or when `grace` has passed.
     pub fn stop(&self, grace: Duration) {
         let grace_ns = grace.as_nanos().min(u128::from(u64::MAX - 1)) as u64;
         self.stop.store(grace_ns + 1, Ordering::SeqCst);
         let _ = self.wake();
     }
 
-    /// Letters that were refused because the mailbox was full, or lost because the worker ended.
+    /// Messages that were refused because the mailbox was full, or lost because the worker ended.
     pub fn refused_messages(&self) -> u64 {
         self.refused_messages.load(Ordering::Relaxed)
     }
 
-    /// Wakes the worker if it may be asleep. The fence stands between the push before and the look at `awake`; the
-    /// worker's [`Mailbox::prepare_to_sleep`] has its counterpart, so that one of the two sees the other.
+    /// Wakes the worker if it may be asleep. The fence orders the caller's push before the load of `awake`. Its counterpart is in
+    /// [`Mailbox::prepare_to_sleep`], so that one of the two threads sees the other's store.
     fn wake(&self) -> Result<(), MailboxFull> {
         fence(Ordering::SeqCst);
         if self.ended.load(Ordering::SeqCst) {
@@ -171,7 +174,7 @@ impl<M> Mailbox<M> {
         self.tasks.pop()
     }
 
-    /// The grace, once the worker is to stop.
+    /// The grace period if the worker must stop.
     pub(crate) fn stop_grace(&self) -> Option<Duration> {
         self.stop.load(Ordering::SeqCst).checked_sub(1).map(Duration::from_nanos)
     }
@@ -180,8 +183,8 @@ impl<M> Mailbox<M> {
         self.messages.is_empty() && self.tasks.is_empty()
     }
 
-    /// The worker is about to sleep. False: something has come, it must not. `knows_stop`: it knows that it is to
-    /// stop, so that is no reason to stay awake.
+    /// The worker is about to sleep. Returns false if something has come: it must then stay awake. `knows_stop`: the worker knows
+    /// that it must stop, so the request to stop does not keep it awake.
     pub(crate) fn prepare_to_sleep(&self, knows_stop: bool) -> bool {
         self.awake.store(false, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -192,17 +195,17 @@ impl<M> Mailbox<M> {
         quiet
     }
 
-    /// The worker is awake and will look into the mailbox before it sleeps again.
+    /// The worker is awake, and will check the mailbox before it sleeps again.
     pub(crate) fn mark_awake(&self) {
         self.awake.store(true, Ordering::SeqCst);
     }
 
-    /// Wakes the worker for something that is not in the mailbox, whether it is about to sleep or not.
+    /// Wakes the worker for an event outside the mailbox, even if it is only about to sleep.
     pub(crate) fn wake_always(&self) {
         self.wakeup.notify();
     }
 
-    /// The bell was seen ringing.
+    /// Clears the wake-up that the worker's poll reported.
     pub(crate) fn clear_wakeup(&self) {
         self.wakeup.clear();
     }
@@ -211,8 +214,8 @@ impl<M> Mailbox<M> {
         self.wakeup.descriptor()
     }
 
-    /// The worker has ended: what still waits is dropped (whoever waits for an order's result learns of it by the
-    /// drop), and nothing more is taken.
+    /// The worker has ended: drops all that waits, and refuses everything from now on. The drop of a task tells its sender that
+    /// no result will come.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -236,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_keeps_short_and_long_messages() {
+    fn a_queued_message_keeps_short_and_long_messages() {
         for length in [0, 1, INLINE_OCTETS, INLINE_OCTETS + 1, 65_535] {
             let message: Vec<u8> = (0..length).map(|i| i as u8).collect();
-            let letter = QueuedMessage::new(&client(), &message);
-            assert_eq!(letter.message(), message);
-            assert_eq!(matches!(letter.body, Body::Inline { .. }), length <= INLINE_OCTETS);
+            let queued = QueuedMessage::new(&client(), &message);
+            assert_eq!(queued.message(), message);
+            assert_eq!(matches!(queued.body, Body::Inline { .. }), length <= INLINE_OCTETS);
         }
     }
 
@@ -260,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_does_not_doze_over_unread_mail() {
+    fn a_worker_does_not_sleep_over_waiting_messages() {
         let mailbox = Mailbox::<()>::new().unwrap();
         assert!(mailbox.prepare_to_sleep(false));
         mailbox.mark_awake();
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_mailbox_drops_orders_so_that_their_senders_learn_of_it() {
+    fn an_ended_mailbox_drops_tasks_so_that_their_senders_learn_of_it() {
         let mailbox = Mailbox::<()>::new().unwrap();
         let (before, waits_before) = std::sync::mpsc::channel::<()>();
         mailbox.submit(move |_, _| before.send(()).unwrap()).unwrap();
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_meet_the_end_of_the_worker_are_counted() {
+    fn messages_that_meet_the_end_of_the_worker_are_counted() {
         let mailbox = Mailbox::<()>::new().unwrap();
         mailbox.post(&client(), b"question").unwrap();
         mailbox.end();
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sleeping_worker_is_rung_for() {
+    fn only_a_sleeping_worker_is_woken() {
         let mailbox = Mailbox::<()>::new().unwrap();
         let mut poll = crate::socket::syscalls::Epoll::new(1).unwrap();
         poll.registry().unwrap().add(mailbox.descriptor(), libc::EPOLLIN, 7).unwrap();

@@ -1,4 +1,4 @@
-//! The outbox of a worker: it queues what the machine sends, and sends it at the end of the turn.
+//! The outbox of a worker: it queues the answers and queries of the machine, and sends them at the end of the turn.
 
 use crate::counters::{Counter, Counters};
 use crate::listen::response_queue::ResponseQueue;
@@ -9,12 +9,12 @@ use engine::{Carrier, Client, Link, Outbox, Transport};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// What the machine says meanwhile goes here, and leaves at the end of the turn.
+/// The outbox with the sockets of one worker.
 pub(super) struct SocketOutbox<S> {
     pub(super) response_queues: Vec<ResponseQueue>,
     pub(super) links: Links,
     pub(super) sink: S,
-    /// The frame of answers to streams.
+    /// The frame in which the machine writes answers to streams.
     pub(super) stream_frame: Box<[u8]>,
     pub(super) counters: Arc<Counters>,
 }

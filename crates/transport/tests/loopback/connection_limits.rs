@@ -1,4 +1,4 @@
-//! Limits on connections, and what they leave behind.
+//! Limits on connections, and the state that connections leave behind: none.
 
 use crate::fixture::*;
 use sixfold_transport::{Counter, Limits};
@@ -40,13 +40,13 @@ fn the_limit_in_all_holds_for_all_clients_together() {
 
 #[test]
 fn idle_connections_give_way_when_places_become_scarce() {
-    // Alone, a connection may be idle for minutes; the last free places shorten that to a tenth.
+    // A single connection may be idle for minutes. When few places are left, that shrinks to a tenth.
     let limits = Limits { connections: 10, idle: Duration::from_secs(600), ..ROOMY };
     let service = Service::new(limits);
     let mut clients: Vec<_> = (0..10).map(|_| service.connect()).collect();
     eventually("all places are taken", || service.streams.connections() == 10);
     service.streams.configure(Limits { idle: Duration::from_secs(2), ..limits });
-    // The first to go make it roomy again for the others, but a second is not enough for all of them to stay.
+    // The first connections that close make room for the others, but a second is not enough for all of them to stay.
     assert_eq!(read_to_end(&mut clients[0]), 0);
     assert!(service.streams.counter(Counter::ClosedIdle) > 0);
 }
@@ -93,8 +93,8 @@ fn a_thousand_connections_opened_and_closed_leave_no_state() {
     eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
 }
 
-/// Prints what an idle connection costs in this process, which holds both ends: the client's end is a bare
-/// descriptor and takes no memory here.
+/// Prints the memory of an idle connection in this process, which holds both ends. The client's end is a bare descriptor and
+/// takes no memory here.
 #[test]
 #[ignore = "prints a figure for the documentation"]
 fn idle_connection_memory() {

@@ -1,4 +1,4 @@
-//! Questions and answers: pipelining, order, framing, half-close, back-pressure.
+//! Queries and answers: pipelining, order, framing, half-close, back-pressure.
 
 use crate::fixture::*;
 use datapath::StreamSink;
@@ -86,7 +86,7 @@ fn a_close_with_answers_owed_is_noticed_when_they_are_written() {
     send(&mut client, &[question(1, 20), question(2, 20), question(3, 20)]);
     let asked: Vec<_> = (0..3).map(|_| service.workers.next()).collect();
     drop(client);
-    // The first answer provokes the reset, a later one meets it.
+    // The first answer causes the reset, and a later one meets it.
     for (count, (to, message)) in asked.iter().enumerate() {
         service.streams.deliver(to, &answer(message));
         let settled = || service.streams.counter(Counter::AnswersQueued) == count as u64 + 1;

@@ -1,4 +1,4 @@
-//! Client streams over loopback, with a server that answers from another thread.
+//! Tests of client streams over loopback, with a server that answers from another thread.
 
 mod connection_limits;
 mod exchange;

@@ -1,4 +1,4 @@
-//! Draining: what is owed is still answered, nothing else is.
+//! Draining: pending queries are still answered, and new ones are not.
 
 use crate::fixture::*;
 use datapath::StreamSink;
@@ -18,7 +18,7 @@ fn a_drain_lets_the_owed_answers_go_and_closes_everything() {
     let streams = service.streams.clone();
     let drain = thread::spawn(move || streams.drain(TEST_TIMEOUT));
     assert_eq!(read_to_end(&mut idle), 0);
-    // Too late: this is not asked any more.
+    // Too late: this query is not handed over.
     send(&mut waiting, &[question(3, 20)]);
     for (to, message) in &asked {
         assert!(service.streams.deliver(to, &answer(message)));

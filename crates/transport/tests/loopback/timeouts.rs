@@ -1,4 +1,4 @@
-//! How long a connection may take: idle, slow senders, slow readers, answers that never come.
+//! Timeouts of a connection: idle, slow senders, slow readers, answers that never come.
 
 use crate::fixture::*;
 use datapath::StreamSink;
@@ -34,7 +34,7 @@ fn a_message_that_trickles_in_is_cut_off_however_steadily_it_comes() {
     let start = Instant::now();
     service.streams.configure(Limits { idle: SHORT, ..ROOMY });
     for octet in &framed(&question(1, 60_000))[1..] {
-        // Far less than the idle time passes between two octets.
+        // The pause between two octets is far shorter than the idle timeout.
         if client.write_all(&[*octet]).is_err() || start.elapsed() > TEST_TIMEOUT {
             break;
         }
@@ -59,7 +59,7 @@ fn a_client_that_waits_for_an_answer_is_not_idle_but_does_not_wait_forever() {
     service.await_count(Counter::AnswersUndeliverable, 1);
 }
 
-/// A client that the kernel buffers little for.
+/// A client with a small receive buffer in the kernel.
 fn stingy(service: &Service) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(8192).unwrap();
@@ -69,7 +69,8 @@ fn stingy(service: &Service) -> TcpStream {
     stream
 }
 
-/// Asks for answers of 10,000 octets, one at a time, until more than `octets` of them are buffered or it is over.
+/// Sends queries for answers of 10,000 octets, one at a time, until more than `octets` octets are buffered or the connection is
+/// closed.
 fn fill(service: &Service, client: &mut TcpStream, octets: usize) {
     for round in 1..200 {
         if client.write_all(&framed(&question(round as u16, 0))).is_err() {
@@ -145,8 +146,8 @@ fn a_client_that_asks_and_never_reads_is_read_no_more() {
     let batch: Vec<u8> = (0..50).flat_map(|id| framed(&question(id, 500))).collect();
     let asking = thread::spawn(move || while client.write_all(&batch).is_ok() {});
     let posted = || service.streams.counter(Counter::QuestionsPosted);
-    // The kernel takes some answers more while its buffer grows, and then some questions more are read: until nothing has moved
-    // for a hundred looks.
+    // The kernel takes some more answers while its buffer grows, and then some more queries are read. Wait until nothing has
+    // moved for a hundred checks.
     let mut unmoved = (0, 0);
     eventually("answers pile up, and nothing moves", || {
         unmoved = if posted() == unmoved.0 { (unmoved.0, unmoved.1 + 1) } else { (posted(), 0) };
