@@ -93,7 +93,8 @@ impl ReplyReceiver {
     pub fn receive(&mut self, port: &Port) -> bool {
         self.reset();
         // SAFETY: the headers were made by `ReplyReceiver::new`; what they point at lives as long as they and is touched by
-        // no other code during the call, since `&mut self` is exclusive. Addresses and controls have the room that the headers say.
+        // no other code during the call, since `&mut self` is exclusive. Addresses and controls have the room that
+        // the headers say.
         let result = check(unsafe {
             libc::recvmmsg(
                 port.descriptor(),

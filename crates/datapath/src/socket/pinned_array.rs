@@ -21,8 +21,8 @@ pub(crate) struct PinnedArray<T> {
     length: usize,
 }
 
-// SAFETY: a Fixed owns its elements as a Box<[T]> does; the elements that are used here (integers, and kernel structures
-// whose pointers lead into other Fixed of the same owner) may move between threads together with their owner.
+// SAFETY: a PinnedArray owns its elements as a Box<[T]> does; the elements that are used here (integers, and kernel structures
+// whose pointers lead into other PinnedArrays of their owner) may move between threads together with their owner.
 unsafe impl<T> Send for PinnedArray<T> {}
 
 impl<T: Copy> PinnedArray<T> {

@@ -77,7 +77,7 @@ pub(crate) fn set_receive_buffer(socket: RawFd, octets: i32, force: bool) -> boo
     if force && set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, octets).is_ok() {
         return true;
     }
-    // The kernel cuts the size down to net.core.rmem_max; a smaller buffer is no error.
+    // The kernel cuts the size down to net.core.rmem_max. A smaller buffer is not an error.
     let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, octets);
     false
 }
@@ -233,8 +233,8 @@ impl Epoll {
             tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
             tv_nsec: (nanoseconds % 1_000_000_000) as _,
         };
-        // SAFETY: `events` has room for as many events as the call is told; `time` lives through the call; no signal mask is given,
-        // so its size does not matter.
+        // SAFETY: `events` has room for as many events as the call is told; `time` lives through the call; no signal mask is
+        // given, so its size does not matter.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
