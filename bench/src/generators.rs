@@ -14,7 +14,7 @@ use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
 use crate::{limits, loads::Timing};
-use datapath::tester_thread::Usage;
+use datapath::laboratory::Usage;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;

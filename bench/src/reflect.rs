@@ -1,7 +1,7 @@
 //! The bare reflector as a process of its own: Sixfold's datapath, and a machine that moves six packets per question
 //! without knowing DNS. What it costs is what the packets cost.
 
-use datapath::{NoStreams, Options, Reflection, Reflector, Steer};
+use datapath::{NoStreams, Options, Reflector, ReflectorOptions, Steer};
 use engine::{Transport, limits};
 use std::net::SocketAddr;
 
@@ -22,9 +22,9 @@ pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
     for worker in workers {
         // It changes its port as often as the engine does, which is part of what packets cost a resolver.
         let rotate = limits::LINK_QUESTIONS as u32;
-        let how = Reflection { upstream, transport: Transport::Udp, rotate, slots: SLOTS };
+        let options = ReflectorOptions { upstream, transport: Transport::Udp, rotate, slots: SLOTS };
         let thread = worker
-            .start(Reflector::new(how), NoStreams, Box::new(|_, _| {}))
+            .start(Reflector::new(options), NoStreams, Box::new(|_, _| {}))
             .map_err(|error| format!("starting a thread: {error}"))?;
         thread.join().map_err(|_| "the reflector has panicked".to_owned())?;
     }

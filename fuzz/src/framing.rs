@@ -4,7 +4,7 @@
 use crate::script::Script;
 use datapath::framing::{Decoder, Encoder};
 use datapath::limits::FRAME;
-use transport::inbound::{Inbound, Taken};
+use transport::inbound::{Delivery, Inbound};
 
 /// Octets that the writing side keeps.
 const LIMIT: usize = 600;
@@ -75,13 +75,13 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let (mut moods, mut refused) = (cuts.iter().rev().cycle(), 0);
     let mut take = |message: &[u8]| {
         let taken = match moods.next().map_or(0, |mood| mood % 4) {
-            0 | 1 => Taken::Next,
-            2 => Taken::Last,
-            _ if refused < OFFERS => Taken::Not,
-            _ => Taken::Next,
+            0 | 1 => Delivery::Continue,
+            2 => Delivery::Pause,
+            _ if refused < OFFERS => Delivery::Refused,
+            _ => Delivery::Continue,
         };
-        refused = if taken == Taken::Not { refused + 1 } else { 0 };
-        if taken != Taken::Not {
+        refused = if taken == Delivery::Refused { refused + 1 } else { 0 };
+        if taken != Delivery::Refused {
             messages.push(message.to_vec());
         }
         taken
@@ -93,7 +93,7 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
             if is_broken {
                 break 'stream;
             }
-            if !inbound.waits() {
+            if !inbound.has_backlog() {
                 continue 'stream;
             }
             is_broken |= inbound.resume(&mut take).is_err();

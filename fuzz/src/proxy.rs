@@ -1,7 +1,7 @@
 //! PROXY headers of version 2, beside a reader that follows the words of the protocol's section 2.2.
 
 use datapath::limits::PROXY_HEADER;
-use datapath::proxy::{Error, Header, open};
+use datapath::proxy_protocol::{Error, Header, strip_header};
 use engine::Client;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ pub fn run(input: &[u8]) {
     let read = Header::read(input);
     assert_eq!(read, plainly(input), "{input:02x?}");
     let proxy = Client::udp(SocketAddr::new(Ipv4Addr::new(192, 0, 2, 7).into(), 4242));
-    let opened = open(&proxy, input);
+    let opened = strip_header(&proxy, input);
     assert_eq!(opened.is_ok(), read.is_ok());
     let Ok(header) = read else {
         let why = read.expect_err("no header").to_string();

@@ -156,8 +156,8 @@ fn kind(error: &BindError) -> ErrorKind {
     match error {
         BindError::InUse(_) => ErrorKind::AddrInUse,
         BindError::Permission(_) => ErrorKind::PermissionDenied,
-        BindError::NotHere(_) => ErrorKind::AddrNotAvailable,
-        BindError::NoFamily(_) => ErrorKind::Unsupported,
+        BindError::NoSuchAddress(_) => ErrorKind::AddrNotAvailable,
+        BindError::NoSuchFamily(_) => ErrorKind::Unsupported,
         BindError::Failed { error, .. } => error.kind(),
     }
 }

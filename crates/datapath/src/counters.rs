@@ -1,11 +1,11 @@
-//! What a worker counts: packets and octets by side and direction, batches, and every drop by its reason. One thread
-//! writes, others read; no read-modify-write instruction is needed.
+//! The counters of a worker: packets and octets by side and direction, batches, and every drop by its reason. One thread
+//! writes and others read, so no read-modify-write instruction is needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What is counted.
+        /// One counter of a worker.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
         pub enum Counter {
@@ -45,9 +45,9 @@ counters! {
     UpstreamPacketsOut = "upstream_packets_out",
     /// Octets of DNS messages sent to upstreams.
     UpstreamOctetsOut = "upstream_octets_out",
-    /// Letters taken from the mailbox.
-    LettersIn = "letters_in",
-    /// Turns of the worker's loop.
+    /// Messages taken from the mailbox. Its name is that of the metric.
+    QueuedMessagesIn = "letters_in",
+    /// Turns of the worker's event loop.
     Turns = "turns",
     /// Receive calls that returned something.
     ReceiveBatches = "receive_batches",
@@ -57,17 +57,17 @@ counters! {
     LinksOpened = "links_opened",
     /// Drop: a listening socket's queue in the kernel was full.
     ReceiveQueueOverflow = "receive_queue_overflow",
-    /// Drop: the worker had more than it could read, and the client's network sent more than its share.
+    /// Drop: more datagrams came than the worker could read, and this client network sent more than its share.
     FloodingNetwork = "flooding_network",
     /// Drop: a link's queue in the kernel was full.
     UpstreamQueueOverflow = "upstream_queue_overflow",
-    /// Drop: a datagram of a proxy without a PROXY header.
+    /// Drop: a datagram from a proxy, without a PROXY header.
     ProxyHeaderMissing = "proxy_header_missing",
-    /// Drop: a datagram of a proxy with a PROXY header that is malformed.
+    /// Drop: a datagram from a proxy, with a malformed PROXY header.
     ProxyHeaderMalformed = "proxy_header_malformed",
     /// Drop: a client's datagram was larger than the buffer.
     Truncated = "truncated",
-    /// Drop: a reply was larger than the buffer. Where its question could be read, it counted as truncated (TC).
+    /// Drop: a reply was larger than the buffer. If its question could be read, the machine got it as truncated (TC).
     UpstreamTruncated = "upstream_truncated",
     /// Drop: the kernel had no room for an answer.
     SendBufferFull = "send_buffer_full",
@@ -75,22 +75,22 @@ counters! {
     SendFailed = "send_failed",
     /// Drop: an answer was larger than a datagram may be.
     AnswerOversize = "answer_oversize",
-    /// Drop: a message found a worker's mailbox full, or the worker at its end (counted at that mailbox).
+    /// Drop: the mailbox of a worker was full, or the worker had ended. Counted at that mailbox.
     MailboxFull = "mailbox_full",
-    /// Drop: an answer for a client stream that is gone or takes no more.
+    /// Drop: an answer for a client stream that is gone or takes no more answers.
     StreamGone = "stream_gone",
     /// Drop: a link could not be opened.
     UpstreamOpenFailed = "upstream_open_failed",
-    /// Drop: a question could not be sent.
+    /// Drop: a query to an upstream could not be sent.
     UpstreamSendFailed = "upstream_send_failed",
-    /// Drop: the kernel, or a TCP link's buffer, had no room for a question.
+    /// Drop: the kernel, or the buffer of a TCP link, had no room for a query.
     UpstreamBufferFull = "upstream_buffer_full",
-    /// Drop: a question for a link that is not open, or was closed before the question left.
+    /// Drop: a query for a link that is not open, or that was closed before the query left.
     UpstreamClosed = "upstream_closed",
 }
 
 impl Counter {
-    /// Whether it counts drops; its name is then the reason.
+    /// True if the counter counts drops. Its name is then the reason.
     pub const fn is_drop(self) -> bool {
         self as usize >= Counter::ReceiveQueueOverflow as usize
     }
@@ -110,7 +110,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Adds to a counter. Only the worker that owns the counters may: a second writer would lose counts.
+    /// Adds to a counter. Only the worker that owns the counters may call this: a second writer would lose counts.
     #[inline]
     pub(crate) fn add(&self, counter: Counter, amount: u64) {
         let cell = &self.0[counter as usize];
@@ -122,7 +122,7 @@ impl Counters {
         self.0[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// All values, one by one (not at one instant).
+    /// The values of all counters, read one after the other and not at one instant.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(std::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
     }

@@ -1,46 +1,45 @@
-//! Moves batches of datagrams between sockets and a [`engine::Machine`]: one thread per worker, one wait, one clock
-//! read, one receive and one send per batch. Nothing per packet allocates, locks, formats, logs or reads the clock.
+//! The datapath: batches of datagrams between sockets and an [`engine::Machine`]. There is one thread per worker. A batch
+//! costs one wait, one clock read, one receive and one send. Nothing per packet allocates, locks, formats, logs or reads
+//! the clock.
 //!
-//! [`build`] binds all sockets; each [`Worker`] is then started with a machine of its own, and [`Shared`] is what other
-//! threads use. Every bound is in [`limits`]. The way of a packet: [`listener`], `batch`, `worker`, the machine,
-//! `upstream`, `outgoing`, and back: `batch`, `worker`, the machine, `answers`, `outgoing`.
+//! This crate knows no DNS beyond the query name that steers a query to its worker, the length prefix of a message on TCP
+//! and the header of a truncated reply.
 //!
-//! All unsafe code of the project is in this crate, each block with the argument for its safety.
+//! [`build`] binds all sockets. The caller then starts each [`Worker`] with a machine of its own. Other threads use
+//! [`Shared`]. Every bound is in [`limits`]. The folders, each of which uses only the ones before it:
+//!
+//! | folder | contents |
+//! | --- | --- |
+//! | `socket` | system calls, socket addresses, batches that are received and sent |
+//! | `listen` | listening sockets, steering, fair shedding, response queues, the PROXY protocol |
+//! | `upstream` | links to upstreams over UDP and TCP |
+//! | `worker` | the event loop, the mailbox, the handle for other threads |
+//! | [`laboratory`] | testers, and servers without a machine |
+//!
+//! The way of a packet: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`, `upstream/links`,
+//! `socket/send_batch`; and back: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`,
+//! `listen/response_queue`, `socket/send_batch`. Read `worker/event_loop.rs` first.
+//!
+//! All unsafe code of the project is in this crate. Each block has the argument for its safety.
 
-mod address;
-mod answers;
-mod batch;
 pub mod counters;
-mod filter;
-pub mod framing;
-mod gate;
-mod group;
-pub mod identity;
-mod kernel;
+pub mod laboratory;
 pub mod limits;
-pub mod listener;
-pub mod mailbox;
-mod outgoing;
-pub mod proxy;
-mod reflector;
-pub mod responder;
-pub mod steering;
-mod tcp_link;
-pub mod tester;
-pub mod tester_inlet;
-pub mod tester_thread;
-mod truncation;
-mod udp_link;
+mod listen;
+pub mod privileges;
+mod socket;
 mod upstream;
 mod worker;
 
 pub use counters::{Counter, Snapshot};
-pub use group::{BuildError, Built, Options, Shared, build};
-pub use kernel::{fast_open, now, pin};
+pub use laboratory::{Reflector, ReflectorOptions, Responder};
 pub use limits::TICK;
-pub use listener::{BindError, UdpListener};
-pub use mailbox::{Full, Letter, Mailbox, NoStreams, Order, StreamSink};
-pub use reflector::{Reflection, Reflector};
-pub use responder::Responder;
-pub use steering::{Seed, Steer, owner};
-pub use worker::{Hook, Worker};
+pub use listen::listener::{BindError, UdpListener};
+pub use listen::steering::{Seed, Steer, owner};
+pub use listen::{proxy_protocol, steering};
+pub use socket::syscalls::{fast_open, now, pin};
+pub use upstream::framing;
+pub use worker::event_loop::{Hook, Worker};
+pub use worker::group::{BuildError, Built, Options, build};
+pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, QueuedMessage, StreamSink, Task};
+pub use worker::shared::Shared;

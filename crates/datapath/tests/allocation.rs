@@ -1,6 +1,6 @@
-//! Nothing per packet allocates: a counting allocator watches a worker's thread.
+//! A worker allocates nothing per packet: a counting allocator observes its thread.
 
-use sixfold_datapath::{Counter, NoStreams, Options, Reflection, Reflector, Steer, build};
+use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::UdpSocket;
@@ -15,7 +15,7 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // A thread that is ending has no counter any more.
+    // A thread that is ending has no counter.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_worker_in_its_stride_allocates_nothing() {
@@ -64,10 +64,11 @@ fn a_worker_in_its_stride_allocates_nothing() {
         proxies: Default::default(),
     })
     .unwrap();
-    let how = Reflection { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
+    let how =
+        ReflectorOptions { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
     let thread = workers.remove(0).start(Reflector::new(how), NoStreams, Box::new(|_, _| ())).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket.connect(("127.0.0.1", shared.addresses()[0].port())).unwrap();
     let exchange = |rounds: usize| {
         for round in 0..rounds {
@@ -84,9 +85,9 @@ fn a_worker_in_its_stride_allocates_nothing() {
         let told = Arc::clone(&seen);
         shared
             .mailbox(0)
-            .order(move |_, _| told.store(ALLOCATIONS.with(Cell::get), Ordering::SeqCst))
+            .submit(move |_, _| told.store(ALLOCATIONS.with(Cell::get), Ordering::SeqCst))
             .unwrap();
-        let end = std::time::Instant::now() + PATIENCE;
+        let end = std::time::Instant::now() + TEST_TIMEOUT;
         while seen.load(Ordering::SeqCst) == u64::MAX {
             assert!(std::time::Instant::now() < end, "the worker does not answer");
             std::thread::yield_now();
@@ -98,7 +99,7 @@ fn a_worker_in_its_stride_allocates_nothing() {
     exchange(200);
     assert_eq!(allocations(), before);
     assert!(shared.total().get(Counter::LinksOpened) > 200);
-    shared.stop(PATIENCE);
+    shared.stop(TEST_TIMEOUT);
     assert_eq!(thread.join().unwrap().answered(), 220 * 40);
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], address).unwrap();
     echo.join().unwrap();

@@ -1,9 +1,9 @@
-//! TCP Fast Open (RFC 7413) between a link and a listening socket. Whether data really travels with the SYN is the
-//! kernel's affair: where it does not, everything works all the same. A network namespace whose kernel is told to do
-//! it on both sides shows by the kernel's own counters that it does.
+//! TCP Fast Open (RFC 7413) between a link and a listening socket. The kernel decides if data travels with the SYN, and
+//! everything works either way. In a network namespace that allows Fast Open on both sides, the kernel's counters show that
+//! data does travel with the SYN.
 
 use engine::{Instant, Transport};
-use sixfold_datapath::{Counter, NoStreams, Options, Reflection, Reflector, Steer, build, fast_open};
+use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, build, fast_open};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -11,19 +11,19 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Questions of a round. The reflector asks each twice, here over a connection of its own each time.
+/// Queries of a round. The reflector sends each twice, here over a connection of its own each time.
 const QUESTIONS: usize = 10;
 const CONNECTIONS: usize = 2 * QUESTIONS;
 
 /// Set for the program inside the namespace.
 const INSIDE: &str = "SIXFOLD_FAST_OPEN_NAMESPACE";
 
-/// Brings the loopback device up, allows Fast Open to clients and servers, and becomes the program.
+/// Brings the loopback device up, allows Fast Open to clients and servers, and executes the program.
 const ENTER: &str = r#"set -e; ip link set lo up; echo 3 > /proc/sys/net/ipv4/tcp_fastopen; exec "$@""#;
 
-/// An upstream that takes so many connections and sends back what it gets, until their end.
+/// An upstream that takes [`CONNECTIONS`] connections and sends back what it receives, until they end.
 fn echo_upstream(listen: &str, allow: bool) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind(listen).unwrap();
     if allow {
@@ -47,7 +47,7 @@ fn echo(mut stream: TcpStream) {
     }
 }
 
-/// Asks a round of questions through a worker whose upstream does Fast Open or not, as does the link.
+/// Sends a round of queries through a worker. The upstream and the link each allow Fast Open or not.
 fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
     let (upstream, served) = echo_upstream(listen, upstream_allows);
     let options = Options {
@@ -59,12 +59,13 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         proxies: Default::default(),
     };
     let (mut workers, shared) = build(&options).unwrap();
-    let machine = Reflector::new(Reflection { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
+    let machine =
+        Reflector::new(ReflectorOptions { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 });
     let hook = Box::new(|_: &mut Reflector, _: Instant| ());
     let worker = workers.pop().unwrap().start(machine, NoStreams, hook).unwrap();
     let client = UdpSocket::bind(listen).unwrap();
     client.connect(shared.addresses()[0]).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     for number in 0..QUESTIONS {
         let mut question = [number as u8; 40];
         question[0] = 0x77;
@@ -73,7 +74,7 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
         let length = client.recv(&mut buffer).unwrap();
         assert_eq!(buffer[..length], question);
     }
-    shared.stop(PATIENCE);
+    shared.stop(TEST_TIMEOUT);
     assert_eq!(worker.join().unwrap().answered(), QUESTIONS as u64);
     served.join().unwrap();
     assert_eq!(shared.total().get(Counter::LinksOpened), CONNECTIONS as u64);
@@ -125,12 +126,12 @@ fn rounds_by_the_counters_of_the_kernel() {
         let (active, passive) = fast_opens();
         round(listen, true, true);
         let (active, passive) = (fast_opens().0 - active, fast_opens().1 - passive);
-        // The first connection brings the cookie; it stays valid for all others to the same address.
+        // The first connection brings the cookie, which stays valid for all others to that address.
         assert_eq!((active, passive), (CONNECTIONS - 1, CONNECTIONS - 1), "{listen}");
     }
 }
 
-/// Connections of this namespace so far whose SYN carried data that was taken: made, and accepted.
+/// Connections of this namespace whose SYN carried data that was taken: those made, and those accepted.
 fn fast_opens() -> (usize, usize) {
     let text = std::fs::read_to_string("/proc/net/netstat").unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
@@ -142,7 +143,7 @@ fn fast_opens() -> (usize, usize) {
     (value("TCPFastOpenActive"), value("TCPFastOpenPassive"))
 }
 
-/// Says what is left out and why, past the test runner, which keeps what passing tests print to itself.
+/// Prints the reason for a skipped test, past the test runner, which hides the output of passing tests.
 fn left_out(why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "\nskipped: {why}");

@@ -1,4 +1,4 @@
-//! A worker that cannot keep up with what one network sends, over real sockets: who asks little is served.
+//! A worker that cannot keep up with the queries of one network, over real sockets: a client that sends little is served.
 
 use engine::{Client, Instant, Link, Machine, Outbox};
 use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than any step here takes on a busy machine.
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a question takes this machine: however slow the flooder is, he sends faster than 2,000 a second.
+/// Time that a query takes this machine. Even a slow flooder sends more than 2,000 a second.
 const WORK: Duration = Duration::from_micros(500);
 
-/// Answers each question with itself, slowly.
-struct Slow;
+/// A machine that answers each query with itself, slowly.
+struct SlowEcho;
 
-impl Machine for Slow {
+impl Machine for SlowEcho {
     fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         std::thread::sleep(WORK);
         out.answer(from, message.len(), |frame| {
@@ -50,7 +50,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
     };
     let (mut workers, shared) = build(&options).unwrap();
     let server = shared.addresses()[0];
-    let worker = workers.remove(0).start(Slow, NoStreams, Box::new(|_, _| ())).unwrap();
+    let worker = workers.remove(0).start(SlowEcho, NoStreams, Box::new(|_, _| ())).unwrap();
 
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -60,16 +60,16 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
             for _ in 0..32 {
                 let _ = socket.send_to(&[0; 40], server);
             }
-            // Tens of thousands a second, and no more of the processor than that.
+            // Tens of thousands a second, without using more of the processor than that.
             std::thread::sleep(Duration::from_micros(200));
         }
     });
 
     let polite = UdpSocket::bind("127.0.0.3:0").unwrap();
     polite.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TEST_TIMEOUT;
     let (mut number, mut in_a_row) = (0u32, 0);
-    // By arrival hardly one in ten would come through: thirty in a row never do.
+    // Without fair shedding hardly one in ten would pass, and never thirty in a row.
     while in_a_row < 30 && std::time::Instant::now() < end {
         number += 1;
         let question = [&number.to_be_bytes()[..], &[0; 36]].concat();

@@ -1,5 +1,5 @@
-//! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses: in a network
-//! namespace with one interface that has such an address.
+//! Answers from a link-local address, which needs an interface (RFC 4007), on a listener for all addresses. The test runs in
+//! a network namespace with one interface that has such an address.
 
 use engine::{Client, Instant, Link, Machine, Outbox};
 use sixfold_datapath::{Counter, NoStreams, Options, Steer, build};
@@ -7,13 +7,13 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Set for the program inside the namespace.
 const INSIDE: &str = "SIXFOLD_LINK_LOCAL_NAMESPACE";
 
-/// Makes an interface with two addresses, and becomes the program. The other end of the cable takes no IPv6, so that what is
-/// sent to a group arrives once.
+/// Makes an interface with two addresses, and executes the program. The other end of the veth pair takes no IPv6, so that a
+/// datagram to a multicast group arrives once.
 const ENTER: &str = r#"set -e
 ip link set lo up
 ip link add near type veth peer name far
@@ -24,7 +24,7 @@ ip address add fe80::5/64 dev near nodad
 ip address add 2001:db8::7/64 dev near nodad
 exec "$@""#;
 
-/// Answers each question with itself.
+/// A machine that answers each query with itself.
 struct Echo;
 
 impl Machine for Echo {
@@ -92,32 +92,32 @@ fn clients_are_answered() {
     for source in ["2001:db8::7", "fe80::5"] {
         let source = SocketAddrV6::new(source.parse().unwrap(), 0, 0, scope);
         let client = UdpSocket::bind(source).unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut buffer = [0; 64];
         for asked in [asked("fe80::5"), asked("2001:db8::7")] {
             client.send_to(&[5; 30], asked).unwrap();
             let (length, from) = client.recv_from(&mut buffer).unwrap();
             assert_eq!((length, from.ip(), from.port()), (30, asked.ip(), port));
         }
-        // Whoever asks a group learns from the answer who is in it.
+        // The answer to a query for a multicast group shows a member of the group.
         client.send_to(&[6; 30], asked("ff02::1")).unwrap();
         let (length, from) = client.recv_from(&mut buffer).unwrap();
         assert_eq!((length, from.port()), (30, port));
     }
-    shared.stop(PATIENCE);
+    shared.stop(TEST_TIMEOUT);
     worker.join().unwrap();
     assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
     assert_eq!(shared.total().get(Counter::ClientPacketsOut), 6);
 }
 
-/// The index of an interface of this namespace, which has an IPv6 address. (/sys may still show another namespace's.)
+/// The index of an interface of this namespace that has an IPv6 address. (/sys may still show another namespace.)
 fn index_of(interface: &str) -> u32 {
     let text = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
     let line = text.lines().find(|line| line.split_whitespace().last() == Some(interface)).unwrap();
     u32::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap()
 }
 
-/// Says what is left out and why, past the test runner, which keeps what passing tests print to itself.
+/// Prints the reason for a skipped test, past the test runner, which hides the output of passing tests.
 fn left_out(why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "\nskipped: {why}");

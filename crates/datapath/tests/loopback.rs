@@ -2,7 +2,7 @@
 
 use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
 use sixfold_datapath::{
-    Counter, NoStreams, Options, Reflection, Reflector, Shared, Steer, StreamSink, build,
+    Counter, NoStreams, Options, Reflector, ReflectorOptions, Shared, Steer, StreamSink, build,
 };
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Answers each question with itself, or has an upstream answer it; keeps what it saw.
+/// A machine that answers each query with itself, or with the reply of an upstream. It records the calls.
 #[derive(Default)]
 struct Probe {
     upstream: Option<(SocketAddr, Transport)>,
@@ -124,7 +124,7 @@ impl<M> Running<M> {
     }
 
     fn stop(self) -> (Vec<M>, Arc<Shared<M>>) {
-        self.shared.stop(PATIENCE);
+        self.shared.stop(TEST_TIMEOUT);
         (self.threads.into_iter().map(|thread| thread.join().unwrap()).collect(), self.shared)
     }
 }
@@ -132,7 +132,7 @@ impl<M> Running<M> {
 fn client(local: &str, server: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(local).unwrap();
     socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket
 }
 
@@ -145,7 +145,7 @@ fn question(number: usize) -> Vec<u8> {
     message
 }
 
-/// Asks `count` different questions, a few at a time, and checks that each is answered by itself.
+/// Sends `count` different queries, a few at a time, and checks that each is answered with itself.
 fn ask_all(socket: &UdpSocket, count: usize) {
     let mut buffer = [0; 2048];
     for start in (0..count).step_by(50) {
@@ -162,7 +162,7 @@ fn ask_all(socket: &UdpSocket, count: usize) {
     }
 }
 
-/// An upstream that sends back what it gets, until it gets one octet.
+/// An upstream that sends back each datagram, until it receives one of one octet.
 fn echo_upstream(address: &str) -> (SocketAddr, JoinHandle<usize>) {
     let socket = UdpSocket::bind(address).unwrap();
     let address = socket.local_addr().unwrap();
@@ -208,7 +208,7 @@ fn a_wildcard_listener_answers_from_the_address_that_was_asked() {
     let running = start(&["0.0.0.0:0", "[::]:0"], 1, Steer::Name, Probe::default);
     let [four, six] = running.shared.addresses() else { panic!("two addresses") };
     for asked in ["127.0.0.5", "127.0.0.1", "127.9.8.7"] {
-        // A connected socket takes only what comes from the address that it asked.
+        // A connected socket takes only datagrams from the address that it sent to.
         ask_all(&client("127.0.0.1:0", SocketAddr::new(asked.parse().unwrap(), four.port())), 3);
     }
     ask_all(&client("[::1]:0", SocketAddr::new("::1".parse().unwrap(), six.port())), 3);
@@ -225,7 +225,7 @@ fn each_worker_sees_the_names_it_owns_and_no_others() {
         let running = start(&["127.0.0.1:0", "[::1]:0"], 3, steer, Probe::default);
         for address in running.shared.addresses() {
             let local = if address.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
-            // One source port each: by flow, all of them arrive at one worker.
+            // One source port each: with steering by flow, all queries arrive at one worker.
             ask_all(&client(local, *address), 300);
         }
         let owners: Vec<_> = (0..300).map(|number| running.shared.owner(&question(number))).collect();
@@ -235,7 +235,7 @@ fn each_worker_sees_the_names_it_owns_and_no_others() {
             assert!(owned > 50);
             assert_eq!(machine.clients.len(), 2 * owned, "{steer:?}");
         }
-        let letters = shared.total().get(Counter::LettersIn);
+        let letters = shared.total().get(Counter::QueuedMessagesIn);
         assert_eq!(letters == 0, steer == Steer::Name);
         assert_eq!(shared.total().get(Counter::MailboxFull), 0);
     }
@@ -252,14 +252,14 @@ fn runts_are_handled_where_they_arrive() {
         assert_eq!(&buffer[..length], message);
     }
     let (_, shared) = running.stop();
-    assert_eq!(shared.total().get(Counter::LettersIn), 0);
+    assert_eq!(shared.total().get(Counter::QueuedMessagesIn), 0);
 }
 
 #[test]
 fn the_reflector_moves_six_packets_per_question() {
     for (address, rotate) in [("127.0.0.1:0", 0), ("[::1]:0", 16)] {
         let upstream = echo_upstream(address);
-        let how = Reflection { upstream: upstream.0, transport: Transport::Udp, rotate, slots: 1024 };
+        let how = ReflectorOptions { upstream: upstream.0, transport: Transport::Udp, rotate, slots: 1024 };
         let running = start(&[address], 1, Steer::Name, move || Reflector::new(how));
         ask_all(&client(address, running.address()), 700);
         let (machines, shared) = running.stop();
@@ -278,11 +278,11 @@ fn the_reflector_moves_six_packets_per_question() {
 #[test]
 fn a_refused_udp_link_is_noticed() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        // A port that was free a moment ago: nobody listens there.
-        let nobody = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+        // A port that was free a moment ago, so no socket listens there.
+        let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
         let failed = Arc::new(Mutex::new(0));
         let mut probe =
-            Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(nobody, Transport::Udp) });
+            Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(closed, Transport::Udp) });
         let running = start(&[address], 1, Steer::Name, || probe.take().unwrap());
         let socket = client(address, running.address());
         socket.send(&question(1)).unwrap();
@@ -293,7 +293,7 @@ fn a_refused_udp_link_is_noticed() {
 }
 
 fn wait_for(mut condition: impl FnMut() -> bool) {
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TEST_TIMEOUT;
     while !condition() {
         assert!(std::time::Instant::now() < end, "nothing happened");
         std::thread::sleep(Duration::from_millis(2));
@@ -378,8 +378,8 @@ fn a_closed_tcp_link_is_reported_once_and_can_be_opened_again() {
 
 #[test]
 fn a_refused_tcp_link_is_noticed() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(nobody, Transport::Tcp));
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(closed, Transport::Tcp));
     let socket = client("127.0.0.1:0", running.address());
     socket.send(&question(1)).unwrap();
     let shared = Arc::clone(&running.shared);
@@ -411,14 +411,14 @@ fn a_tcp_link_that_takes_nothing_refuses_questions_when_its_buffer_is_full() {
     drop(upstream);
 }
 
-/// Keeps what it is to deliver.
+/// A sink that records the answers.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Delivery>>>);
+struct RecordingSink(Arc<Mutex<Vec<Delivery>>>);
 
 /// A stream and the message for it.
 type Delivery = (u64, Vec<u8>);
 
-impl StreamSink for Kept {
+impl StreamSink for RecordingSink {
     fn deliver(&self, to: &Client, message: &[u8]) -> bool {
         if to.stream == 13 {
             return false;
@@ -429,8 +429,8 @@ impl StreamSink for Kept {
 }
 
 #[test]
-fn letters_from_streams_are_answered_through_the_sink() {
-    let sink = Kept::default();
+fn messages_from_streams_are_answered_through_the_sink() {
+    let sink = RecordingSink::default();
     let running = start_with(&[], 2, Steer::Name, Probe::default, sink.clone());
     let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
     from.carrier = Carrier::Tcp;
@@ -441,20 +441,20 @@ fn letters_from_streams_are_answered_through_the_sink() {
         running.shared.post(&from, &message).unwrap();
     }
     let (_, shared) = running.stop();
-    let mut kept = sink.0.lock().unwrap().clone();
-    kept.sort();
+    let mut delivered = sink.0.lock().unwrap().clone();
+    delivered.sort();
     assert_eq!(
-        kept.iter().map(|(stream, _)| *stream).collect::<Vec<_>>(),
+        delivered.iter().map(|(stream, _)| *stream).collect::<Vec<_>>(),
         (0..20).filter(|s| *s != 13).collect::<Vec<_>>()
     );
-    assert!(kept.iter().all(|(stream, message)| message.len() == 100 * (*stream as usize + 1)));
+    assert!(delivered.iter().all(|(stream, message)| message.len() == 100 * (*stream as usize + 1)));
     assert_eq!(shared.total().get(Counter::StreamGone), 1);
     assert_eq!(shared.total().get(Counter::StreamAnswersOut), 19);
     assert!(shared.post(&from, &question(1)).is_err(), "the workers have ended");
 }
 
 #[test]
-fn orders_reach_a_sleeping_worker_and_the_hook_is_called() {
+fn tasks_reach_a_sleeping_worker_and_the_hook_is_called() {
     let options = Options {
         listen: vec![],
         workers: 1,
@@ -472,20 +472,20 @@ fn orders_reach_a_sleeping_worker_and_the_hook_is_called() {
         .into_iter()
         .map(|worker| worker.start(Probe::default(), NoStreams, hook.clone()).unwrap())
         .collect();
-    let first = ticks.recv_timeout(PATIENCE).unwrap();
+    let first = ticks.recv_timeout(TEST_TIMEOUT).unwrap();
     for round in 1..=3 {
         let (done, result) = std::sync::mpsc::channel();
         shared
             .mailbox(0)
-            .order(move |machine, now| {
+            .submit(move |machine, now| {
                 machine.orders.push(round);
                 done.send(now).unwrap();
             })
             .unwrap();
-        assert!(result.recv_timeout(PATIENCE).unwrap() >= first.1);
+        assert!(result.recv_timeout(TEST_TIMEOUT).unwrap() >= first.1);
     }
-    wait_for(|| ticks.recv_timeout(PATIENCE).unwrap().0 == 3);
-    shared.stop(PATIENCE);
+    wait_for(|| ticks.recv_timeout(TEST_TIMEOUT).unwrap().0 == 3);
+    shared.stop(TEST_TIMEOUT);
     for thread in threads {
         assert_eq!(thread.join().unwrap().orders, [1, 2, 3]);
     }
@@ -502,21 +502,21 @@ fn datagrams_that_do_not_fit_are_counted() {
 }
 
 #[test]
-fn what_the_kernel_drops_at_a_full_queue_is_counted() {
+fn datagrams_that_the_kernel_drops_at_a_full_queue_are_counted() {
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, Probe::default);
     let socket = client("127.0.0.1:0", running.address());
-    // The worker is busy with an order while the flood comes.
+    // The worker is busy with a task while the flood comes.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (busy, is_busy) = std::sync::mpsc::channel();
     running
         .shared
         .mailbox(0)
-        .order(move |_, _| {
+        .submit(move |_, _| {
             busy.send(()).unwrap();
             let _ = wait.recv();
         })
         .unwrap();
-    is_busy.recv_timeout(PATIENCE).unwrap();
+    is_busy.recv_timeout(TEST_TIMEOUT).unwrap();
     let sent = 60_000;
     for _ in 0..sent {
         socket.send(&[0; 100]).unwrap();
@@ -531,18 +531,18 @@ fn what_the_kernel_drops_at_a_full_queue_is_counted() {
 #[test]
 fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
     let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(PATIENCE)).unwrap();
+    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let address = upstream.local_addr().unwrap();
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
     let socket = client("127.0.0.1:0", running.address());
     socket.send(&question(1)).unwrap();
     let mut buffer = [0; 512];
     let (length, link) = upstream.recv_from(&mut buffer).unwrap();
-    running.shared.stop(PATIENCE);
-    // At the end of the turn that carries out an order given after the stop, the listeners are no longer read.
+    running.shared.stop(TEST_TIMEOUT);
+    // A task that is submitted after the stop has run: at the end of that turn the listeners are no longer read.
     let (seen, is_seen) = std::sync::mpsc::channel();
-    running.shared.mailbox(0).order(move |_, _| seen.send(()).unwrap()).unwrap();
-    is_seen.recv_timeout(PATIENCE).unwrap();
+    running.shared.mailbox(0).submit(move |_, _| seen.send(()).unwrap()).unwrap();
+    is_seen.recv_timeout(TEST_TIMEOUT).unwrap();
     let turns = || running.shared.total().get(Counter::Turns);
     let before = turns();
     wait_for(|| turns() > before);
@@ -560,7 +560,7 @@ fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
 #[test]
 fn a_drain_ends_with_its_grace_even_if_the_upstream_is_silent() {
     let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(PATIENCE)).unwrap();
+    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let address = upstream.local_addr().unwrap();
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
     client("127.0.0.1:0", running.address()).send(&question(1)).unwrap();
@@ -578,12 +578,12 @@ fn questions_that_wait_when_the_workers_stop_reach_their_owners_and_are_answered
         .map(|worker| {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             let (busy, is_busy) = std::sync::mpsc::channel();
-            let order = move |_: &mut Probe, _| {
+            let submit = move |_: &mut Probe, _| {
                 busy.send(()).unwrap();
                 let _ = wait.recv();
             };
-            running.shared.mailbox(worker).order(order).unwrap();
-            is_busy.recv_timeout(PATIENCE).unwrap();
+            running.shared.mailbox(worker).submit(submit).unwrap();
+            is_busy.recv_timeout(TEST_TIMEOUT).unwrap();
             go
         })
         .collect();
@@ -592,7 +592,7 @@ fn questions_that_wait_when_the_workers_stop_reach_their_owners_and_are_answered
     for socket in &sockets {
         (0..50).for_each(|number| assert!(socket.send(&question(number)).is_ok()));
     }
-    running.shared.stop(PATIENCE);
+    running.shared.stop(TEST_TIMEOUT);
     // One worker has nothing left to do long before the other one looks at its listener.
     go[0].send(()).unwrap();
     let turns = running.shared.counters(0).get(Counter::Turns);
@@ -612,14 +612,14 @@ fn questions_that_wait_when_the_workers_stop_reach_their_owners_and_are_answered
 #[test]
 fn a_reply_that_does_not_fit_is_handed_on_as_truncated() {
     let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(PATIENCE)).unwrap();
+    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let address = upstream.local_addr().unwrap();
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
     let socket = client("127.0.0.1:0", running.address());
     socket.send(&question(1)).unwrap();
     let mut buffer = [0; 4000];
     let (length, link) = upstream.recv_from(&mut buffer).unwrap();
-    // What cannot be read is only counted.
+    // A reply that cannot be parsed is only counted.
     upstream.send_to(&[0; 4000], link).unwrap();
     upstream.send_to(&buffer, link).unwrap();
     let mut expected = question(1);

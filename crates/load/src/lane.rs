@@ -5,7 +5,7 @@ use crate::identity::Identity;
 use crate::plan::{Plan, Timing, again_most_ms};
 use crate::pool::Pool;
 use crate::slots::Slots;
-use datapath::tester::Port;
+use datapath::laboratory::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -4,7 +4,7 @@
 //! [`run()`] takes a [`measure::order::Load`] and gives a [`measure::outcome::Outcome`]. The pieces without I/O: `schedule`
 //! (when), `names` (what), `identity` (under which port and ID), `slots` (what is out), `pool` (what may be asked again),
 //! `judge` with `walk` and `embed` (what is valid), `timeline` and `tally` (what happened), `verdict` (what it means). The
-//! sockets are in [`datapath::tester`]; `sender`, `receiver` and `turn` drive them. The bounds are in [`limits`].
+//! sockets are in [`datapath::laboratory`]; `sender`, `receiver` and `turn` drive them. The bounds are in [`limits`].
 //!
 //! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name that may be asked again is
 //! one word in a ring, and all else are counters, some of them for each interval of 10 ms or second.

@@ -10,12 +10,12 @@ use crate::plan::Plan;
 use crate::reason::Reason;
 use crate::slots::{Slot, State};
 use crate::tally::Tally;
-use datapath::tester_inlet::{Arrival, Inlet};
+use datapath::laboratory::{Arrival, ReplyReceiver};
 
 /// The receiving half of a thread.
 pub struct Receiver<'a> {
     plan: &'a Plan,
-    inlet: Inlet,
+    inlet: ReplyReceiver,
     backlog: Backlog,
     /// What was counted.
     pub tally: Tally,
@@ -31,7 +31,7 @@ struct Ended {
 impl<'a> Receiver<'a> {
     /// A receiver for so many ports of any of the load's lanes.
     pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
-        let inlet = Inlet::new(plan.order.server);
+        let inlet = ReplyReceiver::new(plan.order.server);
         Receiver { plan, inlet, backlog: Backlog::new(ports), tally: Tally::new(plan) }
     }
 

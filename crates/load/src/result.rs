@@ -6,7 +6,7 @@ use crate::tally::Tally;
 use crate::timeline::Timeline;
 use crate::turn::Left;
 use crate::verdict::{Trouble, verdict};
-use datapath::tester_thread::Usage;
+use datapath::laboratory::Usage;
 use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::limits;
 use crate::plan::Plan;
 use crate::result::outcome;
 use crate::turn::{self, Left};
-use datapath::tester_thread::Pinned;
+use datapath::laboratory::Pinned;
 use measure::order::Load;
 use measure::outcome::Outcome;
 use std::collections::VecDeque;

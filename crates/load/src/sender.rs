@@ -9,7 +9,7 @@ use crate::pool::Draw;
 use crate::random::mix;
 use crate::slots::State;
 use crate::timeline::Timeline;
-use datapath::tester::Outlet;
+use datapath::laboratory::QuerySender;
 
 /// What a turn left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Step {
 pub struct Sender<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
-    outlet: Outlet,
+    outlet: QuerySender,
     /// Room for as many prepared queries as leave at once, and what they ask.
     queries: Vec<u8>,
     asked: Vec<([u8; 4], bool)>,
@@ -47,13 +47,13 @@ impl<'a> Sender<'a> {
     /// The sender of a lane.
     pub fn new(plan: &'a Plan, lane: &'a Lane) -> Sender<'a> {
         let size = plan.template.length();
-        let most = Outlet::most(size).min(usize::from(plan.order.lanes.group));
+        let most = QuerySender::max_messages(size).min(usize::from(plan.order.lanes.group));
         let mut queries = vec![0; size * most];
         queries.chunks_exact_mut(size).for_each(|query| plan.template.prepare(query));
         Sender {
             plan,
             lane,
-            outlet: Outlet::new(plan.order.server),
+            outlet: QuerySender::new(plan.order.server),
             queries,
             asked: Vec::with_capacity(most),
             k: 0,
@@ -213,7 +213,7 @@ impl<'a> Sender<'a> {
             failed = outcome.err();
             match &failed {
                 // The queue towards the interface is full: a moment later it is not.
-                Some(error) if Outlet::is_full(error) => std::thread::yield_now(),
+                Some(error) if QuerySender::is_send_buffer_full(error) => std::thread::yield_now(),
                 _ => break,
             }
         }

@@ -9,7 +9,7 @@ use crate::run::Companion;
 use crate::sender::{Sender, Step};
 use crate::tally::Tally;
 use crate::timeline::Timeline;
-use datapath::tester_thread::{PreciseTimers, Ready, Usage, Waiter};
+use datapath::laboratory::{PreciseTimers, Ready, Usage, Waiter};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The running server as other threads see it: its workers, its streams, its configuration.
 
 use crate::config::{Config, Overrides, load};
-use datapath::{Full, Shared};
+use datapath::{MailboxFull, Shared};
 use engine::cookie::Secret;
 use engine::limits::{HOPS, LINKS};
 use engine::servers::Server;
@@ -84,7 +84,7 @@ impl Running {
                 // Whoever asked may have given up.
                 let _ = tell.send(view);
             };
-            let posted = self.workers.mailbox(worker).order(order).is_ok();
+            let posted = self.workers.mailbox(worker).submit(order).is_ok();
             answers.push(posted.then_some(told));
         }
         let deadline = tokio::time::Instant::now() + PATIENCE;
@@ -136,7 +136,7 @@ impl Running {
         for worker in 0..self.workers.workers() {
             let (tell, told) = oneshot::channel();
             let ask = ask.clone();
-            let posted = self.workers.mailbox(worker).order(move |engine: &mut Engine, now| {
+            let posted = self.workers.mailbox(worker).submit(move |engine: &mut Engine, now| {
                 // Whoever asked may have given up.
                 let _ = tell.send(ask(engine, now));
             });
@@ -230,9 +230,9 @@ impl Running {
     }
 
     /// Has one worker follow these settings. Returns where it says that it does.
-    fn configure(&self, worker: usize, settings: Settings) -> Result<oneshot::Receiver<()>, Full> {
+    fn configure(&self, worker: usize, settings: Settings) -> Result<oneshot::Receiver<()>, MailboxFull> {
         let (tell, done) = oneshot::channel();
-        self.workers.mailbox(worker).order(move |engine: &mut Engine, _| {
+        self.workers.mailbox(worker).submit(move |engine: &mut Engine, _| {
             engine.configure(settings);
             // Whoever waits may have given up.
             let _ = tell.send(());

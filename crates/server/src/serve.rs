@@ -9,7 +9,7 @@ use crate::config::{
 };
 use crate::running::{Files, Running, engine_settings, stream_limits};
 use crate::{control, http};
-use datapath::{Options, Shared, Worker, identity};
+use datapath::{Options, Shared, Worker, privileges};
 use engine::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{BoundStreams, Questions, Streams};
+use transport::{BoundStreams, QuerySink, Streams};
 
 /// How long a stop waits for answers that are under way.
 const GRACE: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let file_limit = identity::raise_file_limit().unwrap_or_else(|error| {
+    let file_limit = privileges::raise_file_limit().unwrap_or_else(|error| {
         tracing::warn!("cannot raise the limit of open files: {error}");
         FILE_LIMIT
     });
@@ -259,16 +259,16 @@ fn bind_control(config: &Config) -> Result<Option<ControlSocket>, String> {
 }
 
 fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(), String> {
-    if !identity::is_root() {
+    if !privileges::is_root() {
         return Ok(());
     }
     let user = config.server.user.as_deref().unwrap_or("sixfold");
     if user == "root" {
         return Ok(());
     }
-    let (uid, gid) = match identity::lookup(user) {
+    let (uid, gid) = match privileges::lookup(user) {
         Ok(numbers) => numbers,
-        Err(identity::IdentityError::NoSuchUser(user)) if config.server.user.is_none() => {
+        Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
             tracing::warn!("running as root, as there is no user {user}; create it or set `server.user`");
             return Ok(());
         }
@@ -280,13 +280,13 @@ fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(
     {
         tracing::warn!("cannot give {} to {user}: {error}; only root may use it", path.display());
     }
-    identity::become_user(user).map_err(|error| error.to_string())
+    privileges::become_user(user).map_err(|error| error.to_string())
 }
 
 /// The way of a stream's question to the worker that owns the name.
 struct Post(Arc<Shared<Engine>>);
 
-impl Questions for Post {
+impl QuerySink for Post {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
         self.0.post(client, message).is_ok()
     }

@@ -1,5 +1,5 @@
-//! Who may connect: so many connections in all, so many of one client network. Only stream threads take the lock,
-//! once per connection and once per sweep.
+//! Admission: the limits on open connections, in all and per client network. Only stream threads take the lock, once per
+//! connection and once per sweep.
 
 use crate::counters::Counter;
 use crate::limits::Limits;
@@ -8,26 +8,26 @@ use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The open connections, counted.
+/// The counts of open connections.
 pub(crate) struct Admission(Mutex<Open>);
 
 struct Open {
     limits: Limits,
     connections: usize,
-    /// Connections by client network; a network without one has no entry.
+    /// Connections by client network. A network without connections has no entry.
     networks: HashMap<u128, usize>,
 }
 
-/// A place that a connection holds until it is dropped.
-pub(crate) struct Place {
+/// A guard that counts one connection until it is dropped.
+pub(crate) struct ConnectionSlot {
     admission: Arc<Admission>,
-    /// Unknown while a proxy has not said for whom it speaks.
+    /// The client network. `None` until a proxy has named its client.
     network: Option<u128>,
 }
 
-impl Place {
-    /// The client of a proxy's connection is known now. An error: it has too many already.
-    pub(crate) fn belongs_to(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
+impl ConnectionSlot {
+    /// Counts a proxy's connection for its client, which is known now. An error means that the client has too many already.
+    pub(crate) fn assign_client(&mut self, address: Ipv6Addr) -> Result<(), Counter> {
         let network = network_of(address);
         let mut open = self.admission.open();
         let held = open.networks.get(&network).copied().unwrap_or(0);
@@ -45,9 +45,9 @@ impl Admission {
         Admission(Mutex::new(Open { limits, connections: 0, networks: HashMap::new() }))
     }
 
-    /// Lets a client in, or says which limit is against it. The limit per client is looked at first: a client that
-    /// fills its own share must not appear as a full server.
-    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<Place, Counter> {
+    /// Admits a client's connection, or returns the limit that forbids it. The limit per client is checked first, so that a
+    /// client that fills its own share does not count as a full server.
+    pub(crate) fn admit(self: &Arc<Admission>, address: Ipv6Addr) -> Result<ConnectionSlot, Counter> {
         let network = network_of(address);
         let mut open = self.open();
         let held = open.networks.get(&network).copied().unwrap_or(0);
@@ -59,21 +59,20 @@ impl Admission {
         }
         open.connections += 1;
         open.networks.insert(network, held + 1);
-        Ok(Place { admission: self.clone(), network: Some(network) })
+        Ok(ConnectionSlot { admission: self.clone(), network: Some(network) })
     }
 
-    /// Lets a proxy in, which will say for whom it speaks ([`Place::belongs_to`]).
-    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<Place, Counter> {
+    /// Admits a proxy's connection. The proxy names its client later ([`ConnectionSlot::assign_client`]).
+    pub(crate) fn admit_proxy(self: &Arc<Admission>) -> Result<ConnectionSlot, Counter> {
         let mut open = self.open();
         if open.connections >= open.limits.connections {
             return Err(Counter::RefusedTotalLimit);
         }
         open.connections += 1;
-        Ok(Place { admission: self.clone(), network: None })
+        Ok(ConnectionSlot { admission: self.clone(), network: None })
     }
 
-    /// Sets other limits. Connections beyond them stay until they end by themselves, which is soon: the idle time
-    /// is then at its shortest.
+    /// Sets new limits. Connections beyond them stay until they end, which is soon: the idle timeout is then at its shortest.
     pub(crate) fn configure(&self, limits: Limits) {
         self.open().limits = limits;
     }
@@ -82,10 +81,10 @@ impl Admission {
         self.open().connections
     }
 
-    /// The idle time as of now, and how long answers may take.
-    pub(crate) fn patience(&self) -> Patience {
+    /// The timeouts that hold now.
+    pub(crate) fn timeouts(&self) -> Timeouts {
         let open = self.open();
-        Patience { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
+        Timeouts { idle: open.limits.idle_at(open.connections), answer_wait: open.limits.answer_wait }
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -98,7 +97,7 @@ impl Admission {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.admission.open();
         open.connections -= 1;
@@ -113,15 +112,15 @@ impl Drop for Place {
     }
 }
 
-/// The network that an address (IPv4 as IPv4-mapped) is counted under: an IPv6 client commands a /64.
+/// The network under which an address (IPv4 as IPv4-mapped) is counted: an IPv6 client controls a /64.
 fn network_of(address: Ipv6Addr) -> u128 {
     let bits = u128::from(address);
     if address.to_ipv4_mapped().is_some() { bits } else { bits >> 64 << 64 }
 }
 
-/// How long a connection may take over what it does.
+/// The timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     pub(crate) idle: Duration,
     pub(crate) answer_wait: Duration,
 }
@@ -151,11 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_given_up_is_free_again_and_leaves_no_trace() {
+    fn a_slot_that_is_given_up_is_free_again_and_leaves_no_trace() {
         let admission = admission(2, 2);
-        let places: Vec<Place> = (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        let slots: Vec<ConnectionSlot> =
+            (0..2).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
         assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
-        drop(places);
+        drop(slots);
         assert_eq!((admission.connections(), admission.networks()), (0, 0));
         assert!(admission.admit(address("2001:db8:1::1")).is_ok());
     }
@@ -166,10 +166,10 @@ mod tests {
         let mut first = admission.admit_proxy().unwrap();
         let mut second = admission.admit_proxy().unwrap();
         assert_eq!((admission.connections(), admission.networks()), (2, 0));
-        first.belongs_to(address("2001:db8:1::1")).unwrap();
-        assert_eq!(second.belongs_to(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
+        first.assign_client(address("2001:db8:1::1")).unwrap();
+        assert_eq!(second.assign_client(address("2001:db8:1::2")), Err(Counter::ClosedClientLimit));
         assert_eq!(admission.admit(address("2001:db8:1::3")).err(), Some(Counter::RefusedClientLimit));
-        second.belongs_to(address("::ffff:192.0.2.1")).unwrap();
+        second.assign_client(address("::ffff:192.0.2.1")).unwrap();
         let third = admission.admit_proxy().unwrap();
         assert_eq!(admission.admit_proxy().err(), Some(Counter::RefusedTotalLimit));
         drop((first, second, third));
@@ -179,9 +179,10 @@ mod tests {
     #[test]
     fn lower_limits_hold_for_the_next_connection() {
         let admission = admission(10, 10);
-        let _places: Vec<Place> = (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
+        let _slots: Vec<ConnectionSlot> =
+            (0..5).map(|_| admission.admit(address("2001:db8::1")).unwrap()).collect();
         admission.configure(Limits { connections: 5, per_client: 10, ..Limits::default() });
         assert_eq!(admission.admit(address("2001:db8:1::1")).err(), Some(Counter::RefusedTotalLimit));
-        assert_eq!(admission.patience().idle, Limits::default().idle / 10);
+        assert_eq!(admission.timeouts().idle, Limits::default().idle / 10);
     }
 }

@@ -1,10 +1,10 @@
-//! What the client streams count. Every refusal, close and loss has a counter with its reason.
+//! The counters of the client streams. Every refusal, close and loss has a counter with its reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $family:literal $label:literal : $value:literal;)*) => {
-        /// One counter.
+        /// One counter of the client streams.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $variant,)* }
@@ -13,7 +13,7 @@ macro_rules! counters {
             /// All counters, in the order of their numbers.
             pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
 
-            /// Name of the metric (without the prefix `sixfold_`) and its label.
+            /// The name of the metric (without the prefix `sixfold_`) and its label.
             pub fn describe(self) -> (&'static str, (&'static str, &'static str)) {
                 match self { $(Counter::$variant => ($family, ($label, $value)),)* }
             }
@@ -22,17 +22,17 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Connections that were let in.
+    /// Connections that were admitted.
     Accepted = "stream_connections_total" "result": "accepted";
     /// Connections closed at once: `tcp-connections` are open.
     RefusedTotalLimit = "stream_connections_total" "result": "total_limit";
     /// Connections closed at once: `tcp-per-client` of the client's network are open.
     RefusedClientLimit = "stream_connections_total" "result": "client_limit";
-    /// Accepts that failed, mostly for want of descriptors.
+    /// Accepts that failed, mostly because no descriptors were left.
     AcceptFailed = "stream_connections_total" "result": "accept_failed";
-    /// The client closed, and had all its answers.
+    /// The client closed the connection after all its answers.
     ClosedEnded = "stream_closed_total" "reason": "ended";
-    /// Nothing happened for the idle time.
+    /// The connection was idle for the idle timeout.
     ClosedIdle = "stream_closed_total" "reason": "idle";
     /// Answers were not read in time, or too many waited to be read.
     ClosedSlowReader = "stream_closed_total" "reason": "slow_reader";
@@ -40,7 +40,7 @@ counters! {
     ClosedSlowSender = "stream_closed_total" "reason": "slow_sender";
     /// A proxy sent no PROXY header, or a malformed one.
     ClosedProxyHeader = "stream_closed_total" "reason": "proxy_header";
-    /// `tcp-per-client` connections of the network for which the proxy speaks are open.
+    /// `tcp-per-client` connections of the client network that the proxy named are open.
     ClosedClientLimit = "stream_closed_total" "reason": "client_limit";
     /// A message was shorter than a DNS header.
     ClosedMalformedLength = "stream_closed_total" "reason": "malformed_length";
@@ -48,23 +48,23 @@ counters! {
     ClosedReset = "stream_closed_total" "reason": "reset";
     /// Answers did not come in time.
     ClosedUnanswered = "stream_closed_total" "reason": "unanswered";
-    /// The buffers of all connections together were used up, and this one held much of them.
+    /// The buffers of all connections together were used up, and this connection held a large part.
     ClosedBuffers = "stream_closed_total" "reason": "buffers";
     /// The server stopped.
     ClosedDrained = "stream_closed_total" "reason": "drained";
-    /// Questions handed over.
+    /// Queries handed over to the server.
     QuestionsPosted = "stream_questions_total" "result": "posted";
-    /// Questions dropped: the server had no room for them for too long.
+    /// Queries dropped: the server had no room for them for too long.
     QuestionsRefused = "stream_questions_total" "result": "refused";
     /// Answers queued for their connection.
     AnswersQueued = "stream_answers_total" "result": "queued";
-    /// Answers whose connection was gone, or could not take them.
+    /// Answers whose connection was gone or could not take them.
     AnswersUndeliverable = "stream_answers_total" "result": "undeliverable";
-    /// Answers dropped between a worker and the stream thread: too many were on the way.
+    /// Answers dropped between a worker and the stream thread, because the queue was full.
     AnswersOverrun = "stream_answers_total" "result": "overrun";
 }
 
-/// The counters, which all threads share.
+/// The counters, shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Counters([AtomicU64; Counter::ALL.len()]);
 

@@ -1,117 +1,119 @@
-//! What has been read of a connection and not been handed over: a message that has come in part, and whole ones
-//! while the connection may not ask more. Owns no memory when there is nothing of the kind.
+//! The read buffer of a connection: octets that were read and not handed over. These are a partial message, and whole
+//! messages while the connection must not hand over more. An empty buffer owns no memory.
 
 use datapath::framing::Decoder;
 use std::time::Instant;
 
-/// Octets of a DNS header: no message is shorter (RFC 1035 section 4.1.1).
+/// Octets of a DNS header: the shortest message (RFC 1035 section 4.1.1).
 const HEADER: usize = 12;
 
-/// A message was shorter than a header. What follows on the stream cannot be trusted.
+/// The error for a message shorter than a header. The rest of the stream cannot be trusted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooShort;
 
-/// What became of a message.
+/// The result of offering a message to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// Taken; the next one, please.
-    Next,
-    /// Taken, but it was the last for now.
-    Last,
-    /// Not taken: it is kept, and offered first the next time.
-    Not,
+pub enum Delivery {
+    /// The message was taken. Offer the next one.
+    Continue,
+    /// The message was taken. Offer no more for now.
+    Pause,
+    /// The message was not taken. It is kept, and offered first the next time.
+    Refused,
 }
 
 /// The reading side of a connection.
 #[derive(Default)]
-pub struct Inbound(Option<Box<Kept>>);
+pub struct Inbound(Option<Box<Buffered>>);
 
 #[derive(Default)]
-struct Kept {
+struct Buffered {
     decoder: Decoder,
-    /// Octets that the decoder holds of a message that has come in part.
+    /// Octets of a partial message that the decoder holds.
     partial: usize,
-    /// When that message began to arrive while we were reading.
+    /// Time at which that message began to arrive while the connection was reading.
     since: Option<Instant>,
-    /// `ahead[at..]` was read and not decoded.
-    ahead: Vec<u8>,
-    at: usize,
+    /// `backlog[position..]` was read and not decoded.
+    backlog: Vec<u8>,
+    position: usize,
 }
 
 impl Inbound {
-    /// Offers the whole messages of what was read. Must not be called while something [`Inbound::waits`].
-    pub fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
-        debug_assert!(!self.waits());
-        let mut kept = self.unbox();
+    /// Offers the whole messages in the octets that were read. Must not be called while there is a backlog
+    /// ([`Inbound::has_backlog`]).
+    pub fn feed(&mut self, input: &[u8], take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
+        debug_assert!(!self.has_backlog());
+        let mut buffered = self.unbox();
         let mut rest = input;
-        let refused = kept.offer(&mut rest, take)?;
-        kept.keep(refused, rest);
-        self.rebox(kept);
+        let refused = buffered.offer(&mut rest, take)?;
+        buffered.keep(refused, rest);
+        self.rebox(buffered);
         Ok(())
     }
 
-    /// Offers the whole messages that were kept.
-    pub fn resume(&mut self, take: impl FnMut(&[u8]) -> Taken) -> Result<(), TooShort> {
-        let mut kept = self.unbox();
-        let ahead = std::mem::take(&mut kept.ahead);
-        let mut rest = &ahead[kept.at..];
-        match kept.offer(&mut rest, take)? {
+    /// Offers the whole messages of the backlog.
+    pub fn resume(&mut self, take: impl FnMut(&[u8]) -> Delivery) -> Result<(), TooShort> {
+        let mut buffered = self.unbox();
+        let backlog = std::mem::take(&mut buffered.backlog);
+        let mut rest = &backlog[buffered.position..];
+        match buffered.offer(&mut rest, take)? {
             None if !rest.is_empty() => {
-                kept.at = ahead.len() - rest.len();
-                kept.ahead = ahead;
+                buffered.position = backlog.len() - rest.len();
+                buffered.backlog = backlog;
             }
-            refused => kept.keep(refused, rest),
+            refused => buffered.keep(refused, rest),
         }
-        self.rebox(kept);
+        self.rebox(buffered);
         Ok(())
     }
 
-    /// Whether octets wait that may contain whole messages.
-    pub fn waits(&self) -> bool {
-        self.0.as_ref().is_some_and(|kept| !kept.ahead.is_empty())
+    /// True if octets wait that may contain whole messages.
+    pub fn has_backlog(&self) -> bool {
+        self.0.as_ref().is_some_and(|buffered| !buffered.backlog.is_empty())
     }
 
-    /// Whether nothing is kept.
+    /// True if the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Keeps the time for a message that has come in part. The clock starts with the message, not with its latest
-    /// octet, and stands while it is we who do not read.
-    pub fn keep_time(&mut self, now: Instant, reading: bool) {
-        if let Some(kept) = &mut self.0 {
-            let arriving = kept.partial > 0 && reading;
-            kept.since = arriving.then(|| kept.since.unwrap_or(now));
+    /// Updates the timer of a partial message. The timer starts with the first octet of the message, and not with its latest
+    /// one. It is stopped while the connection does not read.
+    pub fn update_timer(&mut self, now: Instant, reading: bool) {
+        if let Some(buffered) = &mut self.0 {
+            let arriving = buffered.partial > 0 && reading;
+            buffered.since = arriving.then(|| buffered.since.unwrap_or(now));
         }
     }
 
-    /// Since when a message has been arriving.
+    /// Time at which the partial message began to arrive.
     pub fn arriving_since(&self) -> Option<Instant> {
         self.0.as_ref()?.since
     }
 
-    /// Octets of buffers, at most: the decoder's grows by doubling.
+    /// Upper bound for the octets of the buffers: the decoder's buffer grows by doubling.
     pub fn octets(&self) -> usize {
-        self.0.as_ref().map_or(0, |kept| kept.ahead.capacity() + 2 * kept.partial)
+        self.0.as_ref().map_or(0, |buffered| buffered.backlog.capacity() + 2 * buffered.partial)
     }
 
-    /// Most reads end where a message ends, so what is kept comes to the heap only when there is something.
-    fn unbox(&mut self) -> Kept {
-        self.0.take().map_or_else(Kept::default, |kept| *kept)
+    /// Takes the buffered octets off the heap. Most reads end at the end of a message, so they go back to the heap only if any
+    /// are left.
+    fn unbox(&mut self) -> Buffered {
+        self.0.take().map_or_else(Buffered::default, |buffered| *buffered)
     }
 
-    fn rebox(&mut self, kept: Kept) {
-        let something = kept.partial > 0 || !kept.ahead.is_empty();
-        self.0 = something.then(|| Box::new(kept));
+    fn rebox(&mut self, buffered: Buffered) {
+        let something = buffered.partial > 0 || !buffered.backlog.is_empty();
+        self.0 = something.then(|| Box::new(buffered));
     }
 }
 
-impl Kept {
-    /// Returns the message that was refused, as a frame.
+impl Buffered {
+    /// Offers the messages in `rest`. Returns the message that was refused, as a frame.
     fn offer(
         &mut self,
         rest: &mut &[u8],
-        mut take: impl FnMut(&[u8]) -> Taken,
+        mut take: impl FnMut(&[u8]) -> Delivery,
     ) -> Result<Option<Vec<u8>>, TooShort> {
         let mut refused = None;
         loop {
@@ -126,9 +128,9 @@ impl Kept {
                 return Err(TooShort);
             }
             match take(message) {
-                Taken::Next => {}
-                Taken::Last => break,
-                Taken::Not => {
+                Delivery::Continue => {}
+                Delivery::Pause => break,
+                Delivery::Refused => {
                     let mut frame = Vec::with_capacity(2 + message.len() + rest.len());
                     frame.extend((message.len() as u16).to_be_bytes());
                     frame.extend(message);
@@ -138,15 +140,15 @@ impl Kept {
             }
         }
         if self.partial == 0 {
-            self.decoder = Decoder::new(); // Gives its memory back.
+            self.decoder = Decoder::new(); // Frees its memory.
         }
         Ok(refused)
     }
 
     fn keep(&mut self, refused: Option<Vec<u8>>, rest: &[u8]) {
-        self.at = 0;
-        self.ahead = refused.unwrap_or_default();
-        self.ahead.extend_from_slice(rest);
+        self.position = 0;
+        self.backlog = refused.unwrap_or_default();
+        self.backlog.extend_from_slice(rest);
     }
 }
 
@@ -172,7 +174,7 @@ mod tests {
         let mut inbound = Inbound::default();
         let mut got = Vec::new();
         for octet in framed(&[A, B, C]) {
-            inbound.feed(&[octet], |m| (got.push(m.to_vec()), Taken::Next).1).unwrap();
+            inbound.feed(&[octet], |m| (got.push(m.to_vec()), Delivery::Continue).1).unwrap();
         }
         assert_eq!(got, [A, B, C]);
         assert!(inbound.is_empty());
@@ -180,18 +182,18 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_last_that_is_taken_waits_in_order() {
+    fn messages_after_a_pause_wait_in_order() {
         let mut inbound = Inbound::default();
         let mut stream = framed(&[A, B, C]);
         stream.extend(&framed(&[A])[..5]);
         let mut got = Vec::new();
-        inbound.feed(&stream, |m| (got.push(m.to_vec()), Taken::Last).1).unwrap();
-        while inbound.waits() {
-            inbound.resume(|m| (got.push(m.to_vec()), Taken::Last).1).unwrap();
+        inbound.feed(&stream, |m| (got.push(m.to_vec()), Delivery::Pause).1).unwrap();
+        while inbound.has_backlog() {
+            inbound.resume(|m| (got.push(m.to_vec()), Delivery::Pause).1).unwrap();
         }
         assert_eq!(got, [A, B, C]);
         assert!(!inbound.is_empty());
-        inbound.feed(&framed(&[A])[5..], |m| (got.push(m.to_vec()), Taken::Next).1).unwrap();
+        inbound.feed(&framed(&[A])[5..], |m| (got.push(m.to_vec()), Delivery::Continue).1).unwrap();
         assert_eq!(got, [A, B, C, A]);
         assert_eq!(inbound.octets(), 0);
     }
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn a_refused_message_is_offered_again_wherever_it_came_from() {
         let stream = framed(&[A, B]);
-        for cut in 0..stream.len() {
+        for cut_off in 0..stream.len() {
             let mut inbound = Inbound::default();
             let mut offers = 0;
             let mut got = Vec::new();
@@ -207,14 +209,14 @@ mod tests {
                 offers += 1;
                 if offers % 3 == 0 {
                     got.push(message.to_vec());
-                    Taken::Next
+                    Delivery::Continue
                 } else {
-                    Taken::Not
+                    Delivery::Refused
                 }
             };
-            for part in [&stream[..cut], &stream[cut..]] {
+            for part in [&stream[..cut_off], &stream[cut_off..]] {
                 inbound.feed(part, &mut take).unwrap();
-                while inbound.waits() {
+                while inbound.has_backlog() {
                     inbound.resume(&mut take).unwrap();
                 }
             }
@@ -227,9 +229,9 @@ mod tests {
     fn a_message_shorter_than_a_header_is_an_error() {
         for length in 0..HEADER {
             let message = vec![0; length];
-            assert_eq!(Inbound::default().feed(&framed(&[&message]), |_| Taken::Next), Err(TooShort));
+            assert_eq!(Inbound::default().feed(&framed(&[&message]), |_| Delivery::Continue), Err(TooShort));
         }
-        assert_eq!(Inbound::default().feed(&framed(&[&[0; HEADER]]), |_| Taken::Next), Ok(()));
+        assert_eq!(Inbound::default().feed(&framed(&[&[0; HEADER]]), |_| Delivery::Continue), Ok(()));
     }
 
     #[test]
@@ -237,18 +239,18 @@ mod tests {
         let start = Instant::now();
         let later = start + std::time::Duration::from_secs(1);
         let mut inbound = Inbound::default();
-        inbound.feed(&framed(&[A])[..3], |_| Taken::Next).unwrap();
-        inbound.keep_time(start, true);
-        inbound.feed(&framed(&[A])[3..4], |_| Taken::Next).unwrap();
-        inbound.keep_time(later, true);
+        inbound.feed(&framed(&[A])[..3], |_| Delivery::Continue).unwrap();
+        inbound.update_timer(start, true);
+        inbound.feed(&framed(&[A])[3..4], |_| Delivery::Continue).unwrap();
+        inbound.update_timer(later, true);
         assert_eq!(inbound.arriving_since(), Some(start));
-        inbound.keep_time(later, false);
+        inbound.update_timer(later, false);
         assert_eq!(inbound.arriving_since(), None);
-        inbound.keep_time(later, true);
+        inbound.update_timer(later, true);
         assert_eq!(inbound.arriving_since(), Some(later));
         let mut next = framed(&[A])[4..].to_vec();
         next.push(0);
-        inbound.feed(&next, |_| Taken::Next).unwrap();
+        inbound.feed(&next, |_| Delivery::Continue).unwrap();
         assert_eq!(inbound.arriving_since(), None);
     }
 }

@@ -1,30 +1,28 @@
-//! Listening sockets: bound while the process may still bind, used after it has given its privileges up.
+//! Listening TCP sockets. The process binds them while it has the privilege to bind, and uses them after it has dropped its
+//! privileges.
 
-use crate::Questions;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
-use crate::streams::Streams;
-use datapath::proxy::Trusted;
+use datapath::proxy_protocol::TrustedProxies;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 
-/// What streams are made with.
+/// The options of the client streams.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// What may change later, by [`Streams::configure`].
+    /// The limits, which [`crate::Streams::configure`] may change later.
     pub limits: Limits,
-    /// The proxies whose PROXY header is believed.
-    pub proxies: Trusted,
+    /// The proxies whose PROXY header is trusted.
+    pub proxies: TrustedProxies,
 }
 
-/// Sockets that listen already (the kernel keeps up to [`BACKLOG`] clients waiting), without anyone who accepts.
+/// Sockets that listen already, without threads that accept. The kernel keeps up to [`BACKLOG`] clients waiting.
 #[derive(Debug)]
 pub struct BoundStreams {
-    listeners: Vec<TcpListener>,
-    options: Options,
+    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) options: Options,
 }
 
 impl BoundStreams {
@@ -34,26 +32,21 @@ impl BoundStreams {
         Ok(BoundStreams { listeners, options })
     }
 
-    /// The addresses, in the order in which they were asked for; a port 0 has become a real one.
+    /// The listening addresses, in the order of the request. A port 0 has become an actual port.
     pub fn local_addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    /// The listening sockets, in the same order, for further options.
+    /// The listening sockets, in the order of the addresses, for further socket options.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.listeners.iter().map(AsFd::as_fd)
-    }
-
-    /// Starts to serve, on `threads` threads (1 to [`crate::limits::THREADS`]).
-    pub fn start(self, questions: Arc<impl Questions>, threads: usize) -> Result<Streams, Error> {
-        Streams::start(self.listeners, self.options, questions, threads).map_err(Error::Thread)
     }
 }
 
 fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can stand side by side.
+        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
     }
     socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
     // Connections inherit these from the listener, which saves the system calls.
@@ -67,18 +60,18 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Why client streams cannot start.
+/// The reason why client streams cannot start.
 #[derive(Debug)]
 pub enum Error {
-    /// Somebody else listens there. Stop it, or choose another address.
+    /// Another process listens there. Stop it, or choose another address.
     InUse(SocketAddr),
     /// The process may not use the port. It needs CAP_NET_BIND_SERVICE for ports below 1024.
     NotPermitted(SocketAddr),
     /// No interface has the address. Add it, or start later.
     NoSuchAddress(SocketAddr),
-    /// The kernel does not do this address family. Remove the address, or enable IPv6.
+    /// The kernel does not support this address family. Remove the address, or enable IPv6.
     NoSuchFamily(SocketAddr),
-    /// Anything else that went wrong with an address.
+    /// Any other error with an address.
     Socket(SocketAddr, io::Error),
     /// A stream thread could not be started. Raise the limits of processes and open files.
     Thread(io::Error),
@@ -102,14 +95,14 @@ impl fmt::Display for Error {
         match self {
             Error::InUse(address) => write!(
                 f,
-                "cannot listen on TCP {address}: another process does (find it with `ss -ltnp sport = :{}`); stop it, \
-                 or change `listen`",
+                "cannot listen on TCP {address}: the port is in use; find the process with `ss -ltnp sport = :{}` and stop \
+                 it, or change `listen`",
                 address.port()
             ),
             Error::NotPermitted(address) => write!(
                 f,
-                "cannot listen on TCP {address}: permission denied; grant CAP_NET_BIND_SERVICE, or use a port from \
-                 1024 on"
+                "cannot listen on TCP {address}: permission denied; grant CAP_NET_BIND_SERVICE, or use port 1024 \
+                 or higher"
             ),
             Error::NoSuchAddress(address) => write!(
                 f,

@@ -1,7 +1,7 @@
-//! Answers that wait to be written to a connection: framed, so that length and message leave in one write (RFC 7766
-//! section 8) together with all others that wait. Owns no memory when nothing waits.
+//! The write queue of a connection: answers that wait to be written. They are framed, so that length and message leave in one
+//! write (RFC 7766 section 8), together with all other waiting answers. An empty queue owns no memory.
 
-use crate::limits::QUEUE_OCTETS;
+use crate::limits::WRITE_QUEUE_OCTETS;
 use datapath::framing::Encoder;
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ pub(crate) struct Outbound(Option<Box<Queue>>);
 
 struct Queue {
     encoder: Encoder,
-    /// Octets that went through the encoder since it was new: as far as its buffer reaches, if it has one.
+    /// Octets that passed through the encoder so far: an upper bound for the size of its buffer.
     passed: usize,
-    /// When the kernel took no more, and how many of the octets that waited then still wait.
+    /// Time at which the kernel took no more octets, and the number of the octets waiting then that still wait.
     blocked: Option<(Instant, usize)>,
 }
 
 impl Outbound {
-    /// Adds an answer. False: too much waits already.
+    /// Adds an answer. Returns false if too many octets wait already.
     pub(crate) fn push(&mut self, message: &[u8]) -> bool {
-        let new = || Box::new(Queue { encoder: Encoder::new(QUEUE_OCTETS), passed: 0, blocked: None });
+        let new = || Box::new(Queue { encoder: Encoder::new(WRITE_QUEUE_OCTETS), passed: 0, blocked: None });
         let queue = self.0.get_or_insert_with(new);
         queue.passed += 2 + message.len();
         queue.encoder.push(message.len(), |room| {
@@ -29,17 +29,17 @@ impl Outbound {
         })
     }
 
-    /// What is to be written.
+    /// The octets that wait to be written.
     pub(crate) fn pending(&self) -> &[u8] {
         self.0.as_ref().map_or(&[], |queue| queue.encoder.pending())
     }
 
-    /// Whether nothing is to be written.
+    /// True if no octets wait to be written.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending().is_empty()
     }
 
-    /// So many octets of it were written.
+    /// Removes the first `octets` waiting octets: they were written.
     pub(crate) fn advance(&mut self, octets: usize) {
         if let Some(queue) = &mut self.0 {
             queue.encoder.advance(octets);
@@ -51,23 +51,23 @@ impl Outbound {
         }
     }
 
-    /// The kernel takes no more. The clock runs for what waits now, so a reader that takes an octet now and then
-    /// does not stop it.
+    /// Starts the timer, because the kernel takes no more octets. It runs for all octets that wait now, so a client that reads
+    /// an octet now and then does not stop it.
     pub(crate) fn block(&mut self, now: Instant) {
         if let Some(queue) = &mut self.0 {
             queue.blocked.get_or_insert((now, queue.encoder.pending().len()));
         }
     }
 
-    /// Whether what waited could not be written within `patience`.
-    pub(crate) fn is_overdue(&self, now: Instant, patience: Duration) -> bool {
+    /// True if the octets that waited when the timer started were not written within `limit`.
+    pub(crate) fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
         let blocked = self.0.as_ref().and_then(|queue| queue.blocked);
-        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= patience)
+        blocked.is_some_and(|(since, _)| now.saturating_duration_since(since) >= limit)
     }
 
-    /// Octets of buffers, at most: the encoder's grows in powers of two.
+    /// Upper bound for the octets of the buffers: the encoder's buffer grows in powers of two.
     pub(crate) fn octets(&self) -> usize {
-        self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(QUEUE_OCTETS))
+        self.0.as_ref().map_or(0, |queue| queue.passed.next_power_of_two().min(WRITE_QUEUE_OCTETS))
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         }
         assert!(outbound.push(&[0; 60_000]));
         assert!(!outbound.push(&[0; 65_535]));
-        assert_eq!(outbound.octets(), QUEUE_OCTETS);
+        assert_eq!(outbound.octets(), WRITE_QUEUE_OCTETS);
     }
 
     #[test]

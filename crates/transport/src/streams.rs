@@ -1,28 +1,26 @@
-//! The handle to the client streams, for the server and for the workers. What a worker calls (`deliver`) costs a
-//! copy, a push into a lock-free ring and, when the stream thread sleeps, its wake-up.
+//! The handle to the client streams, for the server and for the workers. The workers' call, `deliver`, costs a copy, a push
+//! into a lock-free queue and, if the stream thread sleeps, its wake-up.
 
-use crate::Questions;
+use crate::QuerySink;
 use crate::admission::Admission;
 use crate::counters::{Counter, Counters};
-use crate::desk::Desk;
 use crate::limits::{self, Limits};
 use crate::listen::{BoundStreams, Error, Options};
-use crossbeam_queue::ArrayQueue;
-use datapath::proxy::Trusted;
-use datapath::{Letter, StreamSink};
+use crate::shared::{AnswerQueue, Shared};
+use crate::stream_thread::StreamThread;
+use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// The client streams. Clones are handles to the same; the streams live until [`Streams::drain`].
+/// A handle to the client streams. Clones share the streams, which live until [`Streams::drain`].
 #[derive(Clone)]
 pub struct Streams {
     shared: Arc<Shared>,
@@ -37,26 +35,26 @@ impl Streams {
     pub(crate) fn start(
         listeners: Vec<TcpListener>,
         options: Options,
-        questions: Arc<impl Questions>,
+        queries: Arc<impl QuerySink>,
         threads: usize,
     ) -> io::Result<Streams> {
-        let threads = threads.clamp(1, limits::THREADS);
+        let threads = threads.clamp(1, limits::MAX_THREADS);
         let shared = Arc::new(Shared {
-            rings: (0..threads).map(|_| Ring::new()).collect(),
+            answer_queues: (0..threads).map(|_| AnswerQueue::new()).collect(),
             admission: Arc::new(Admission::new(options.limits)),
             counters: Counters::new(),
             proxies: options.proxies,
             buffered: AtomicUsize::new(0),
-            deadline: OnceLock::new(),
-            cut: AtomicUsize::new(0),
+            drain_deadline: OnceLock::new(),
+            cut_off: AtomicUsize::new(0),
             running: Mutex::new(0),
             ended: Condvar::new(),
         });
         let streams = Streams { shared: shared.clone() };
-        for number in 0..threads {
-            // All threads accept from the same sockets: whoever is awake takes the next connection.
+        for index in 0..threads {
+            // All threads accept from the same sockets: a thread that is awake takes the next connection.
             let listeners = listeners.iter().map(TcpListener::try_clone).collect::<io::Result<Vec<_>>>();
-            let started = listeners.and_then(|own| start_thread(&shared, own, questions.clone(), number));
+            let started = listeners.and_then(|own| start_thread(&shared, own, queries.clone(), index));
             if let Err(error) = started {
                 streams.drain(Duration::ZERO);
                 return Err(error);
@@ -65,28 +63,28 @@ impl Streams {
         Ok(streams)
     }
 
-    /// Sets other limits, for open connections too.
+    /// Sets new limits, for open connections too.
     pub fn configure(&self, limits: Limits) {
         self.shared.admission.configure(limits);
     }
 
-    /// Stops: no more connections and no more questions are taken, the answers that are owed leave, and then each
-    /// connection is closed, at the latest after `grace`. Returns when that is done, with the number of connections
-    /// that were cut off. The workers must keep running meanwhile. The first call decides on the grace.
+    /// Stops the streams. They take no more connections and no more queries. Pending answers leave, and then each connection is
+    /// closed, at the latest after `grace`. Returns the number of connections that were cut off, when all are closed. The
+    /// workers must keep running meanwhile. The first call sets the grace period.
     pub fn drain(&self, grace: Duration) -> usize {
         let shared = &*self.shared;
-        let deadline = *shared.deadline.get_or_init(|| Instant::now() + grace);
-        for ring in &shared.rings {
-            ring.bell.notify_one();
+        let deadline = *shared.drain_deadline.get_or_init(|| Instant::now() + grace);
+        for queue in &shared.answer_queues {
+            queue.wakeup.notify_one();
         }
-        // Threads that do not run for lack of processor time get some seconds more.
+        // Some more seconds, for threads that do not get processor time.
         let latest = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(5);
         let running = shared.running.lock().unwrap_or_else(PoisonError::into_inner);
         drop(shared.ended.wait_timeout_while(running, latest, |running| *running > 0));
-        shared.cut.load(Ordering::Relaxed)
+        shared.cut_off.load(Ordering::Relaxed)
     }
 
-    /// Open connections.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.shared.admission.connections()
     }
@@ -102,6 +100,13 @@ impl Streams {
     }
 }
 
+impl BoundStreams {
+    /// Starts to serve on `threads` threads (1 to [`crate::limits::MAX_THREADS`]).
+    pub fn start(self, queries: Arc<impl QuerySink>, threads: usize) -> Result<Streams, Error> {
+        Streams::start(self.listeners, self.options, queries, threads).map_err(Error::Thread)
+    }
+}
+
 impl fmt::Debug for Streams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streams").field("connections", &self.connections()).finish_non_exhaustive()
@@ -110,8 +115,8 @@ impl fmt::Debug for Streams {
 
 impl StreamSink for Streams {
     fn deliver(&self, to: &Client, message: &[u8]) -> bool {
-        let taken = match self.shared.rings.get((to.stream >> 56) as usize) {
-            Some(ring) if !ring.closed.load(Ordering::Relaxed) => ring.put(to, message),
+        let taken = match self.shared.answer_queues.get((to.stream >> 56) as usize) {
+            Some(queue) if !queue.closed.load(Ordering::Relaxed) => queue.put(to, message),
             _ => false,
         };
         if !taken {
@@ -121,85 +126,21 @@ impl StreamSink for Streams {
     }
 }
 
-/// What stream threads, workers and the server share.
-pub(crate) struct Shared {
-    /// One per stream thread.
-    pub(crate) rings: Box<[Ring]>,
-    pub(crate) admission: Arc<Admission>,
-    pub(crate) counters: Counters,
-    /// The proxies whose PROXY header is believed.
-    pub(crate) proxies: Trusted,
-    /// Octets buffered for all connections.
-    pub(crate) buffered: AtomicUsize,
-    /// Set when draining begins.
-    deadline: OnceLock<Instant>,
-    /// Connections cut off at the end of the grace.
-    pub(crate) cut: AtomicUsize,
-    /// Threads that run.
-    running: Mutex<usize>,
-    ended: Condvar,
-}
-
-impl Shared {
-    /// Until when to drain, once draining has begun.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get().copied()
-    }
-}
-
-/// Answers on the way from the workers to a stream thread.
-pub(crate) struct Ring {
-    letters: ArrayQueue<Letter>,
-    octets: AtomicUsize,
-    /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
-    pub(crate) bell: Notify,
-    /// The thread has ended.
-    closed: AtomicBool,
-}
-
-impl Ring {
-    fn new() -> Ring {
-        Ring {
-            letters: ArrayQueue::new(limits::RING_LETTERS),
-            octets: AtomicUsize::new(0),
-            bell: Notify::new(),
-            closed: AtomicBool::new(false),
-        }
-    }
-
-    fn put(&self, to: &Client, message: &[u8]) -> bool {
-        let fits =
-            self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len() <= limits::RING_OCTETS;
-        if !fits || self.letters.is_full() || self.letters.push(Letter::new(to, message)).is_err() {
-            self.octets.fetch_sub(message.len(), Ordering::Relaxed);
-            return false;
-        }
-        self.bell.notify_one();
-        true
-    }
-
-    pub(crate) fn take(&self) -> Option<Letter> {
-        let letter = self.letters.pop()?;
-        self.octets.fetch_sub(letter.message().len(), Ordering::Relaxed);
-        Some(letter)
-    }
-}
-
 fn start_thread(
     shared: &Arc<Shared>,
     listeners: Vec<TcpListener>,
-    questions: Arc<impl Questions>,
-    number: usize,
+    queries: Arc<impl QuerySink>,
+    index: usize,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let running = Running::new(shared.clone(), number);
-    thread::Builder::new().name(format!("streams-{number}")).spawn(move || {
-        let desk = Rc::new(Desk::new(running.shared.clone(), questions, number));
+    let running = Running::new(shared.clone(), index);
+    thread::Builder::new().name(format!("streams-{index}")).spawn(move || {
+        let stream_thread = Rc::new(StreamThread::new(running.shared.clone(), queries, index));
         let local = LocalSet::new();
-        if let Err(error) = local.block_on(&runtime, desk.serve(listeners)) {
+        if let Err(error) = local.block_on(&runtime, stream_thread.serve(listeners)) {
             tracing::error!(%error, "client streams have ended");
         }
-        // The tasks go first, with their sockets and their places; then whoever drains is told.
+        // The tasks are dropped first, with their sockets and connection slots. `running` then wakes the caller of `drain`.
         drop(local);
         drop(runtime);
         drop(running);
@@ -210,19 +151,19 @@ fn start_thread(
 /// Counts a running thread until it is dropped.
 struct Running {
     shared: Arc<Shared>,
-    number: usize,
+    index: usize,
 }
 
 impl Running {
-    fn new(shared: Arc<Shared>, number: usize) -> Running {
+    fn new(shared: Arc<Shared>, index: usize) -> Running {
         *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Running { shared, number }
+        Running { shared, index }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shared.rings[self.number].closed.store(true, Ordering::Relaxed);
+        self.shared.answer_queues[self.index].closed.store(true, Ordering::Relaxed);
         *self.shared.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.shared.ended.notify_all();
     }

@@ -33,7 +33,7 @@ impl Agent {
     /// Carries out the orders on standard input until it ends.
     pub fn run() -> ExitCode {
         // Loads have many ports, and devices inherit the limit: over ssh it is 1,024. Whoever needs more says so.
-        let _ = datapath::identity::raise_file_limit();
+        let _ = datapath::privileges::raise_file_limit();
         let abort = Arc::new(AtomicBool::new(false));
         let orders = read_orders(Arc::clone(&abort));
         let mut agent =

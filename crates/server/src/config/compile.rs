@@ -1,7 +1,7 @@
 //! From the configuration to what the engine is told.
 
 use super::{Config, Dns64, Network, Rule};
-use datapath::proxy::Trusted;
+use datapath::proxy_protocol::TrustedProxies;
 use engine::own::Own;
 use engine::rules::{self, Entangled, Rules};
 use engine::settings::{self, Networks};
@@ -72,8 +72,8 @@ impl Config {
     }
 
     /// Whose PROXY header is believed.
-    pub fn proxies(&self) -> Trusted {
-        Trusted::new(Networks(compiled(&self.server.proxy_from)))
+    pub fn proxies(&self) -> TrustedProxies {
+        TrustedProxies::new(Networks(compiled(&self.server.proxy_from)))
     }
 
     /// What is answered before anything is asked upstream: records before what the hosts file says of the same name.

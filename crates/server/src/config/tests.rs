@@ -655,8 +655,8 @@ fn the_engine_is_told_what_the_file_says() {
     assert!(config.proxies().is_empty());
     let proxied = read("[server]\nproxy-from = [\"192.0.2.1\"]\n").proxies();
     let sender = |address: &str| engine::Client::udp(address.parse().unwrap());
-    assert!(proxied.speaks_for_others(&sender("192.0.2.1:7")));
-    assert!(!proxied.speaks_for_others(&sender("192.0.2.2:7")));
+    assert!(proxied.includes(&sender("192.0.2.1:7")));
+    assert!(!proxied.includes(&sender("192.0.2.2:7")));
     assert_eq!((settings.queries_per_client, settings.responses_per_client), (20, 5));
     let defaults = read("").settings();
     assert_eq!((defaults.queries_per_client, defaults.responses_per_client), (0, 0));

@@ -1,4 +1,4 @@
-//! Questions and answers: pipelining, order, framing, half-close, back-pressure.
+//! Queries and answers: pipelining, order, framing, half-close, back-pressure.
 
 use crate::fixture::*;
 use datapath::StreamSink;
@@ -16,7 +16,7 @@ fn pipelined_questions_are_answered_in_the_order_of_the_answers() {
     let mut client = service.connect();
     let questions: Vec<_> = (0..100).map(|id| question(id, usize::from(id))).collect();
     send(&mut client, &questions);
-    let asked: Vec<_> = (0..100).map(|_| service.office.next()).collect();
+    let asked: Vec<_> = (0..100).map(|_| service.workers.next()).collect();
     for (to, message) in asked.iter().rev() {
         assert!(service.streams.deliver(to, &answer(message)));
     }
@@ -57,7 +57,7 @@ fn a_client_that_has_shut_down_its_side_still_gets_its_answers() {
     send(&mut client, &[question(1, 20), question(2, 20)]);
     client.shutdown(Shutdown::Write).unwrap();
     for _ in 0..2 {
-        let (to, message) = service.office.next();
+        let (to, message) = service.workers.next();
         assert!(service.streams.deliver(&to, &answer(&message)));
     }
     assert_eq!([id(&receive(&mut client)), id(&receive(&mut client))], [1, 2]);
@@ -70,7 +70,7 @@ fn answers_owed_to_a_connection_that_was_reset_are_counted_as_undeliverable() {
     let service = Service::new(ROOMY);
     let mut client = service.connect();
     send(&mut client, &[question(1, 20)]);
-    let (to, message) = service.office.next();
+    let (to, message) = service.workers.next();
     socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
     service.await_count(Counter::ClosedReset, 1);
@@ -84,9 +84,9 @@ fn a_close_with_answers_owed_is_noticed_when_they_are_written() {
     let service = Service::new(ROOMY);
     let mut client = service.connect();
     send(&mut client, &[question(1, 20), question(2, 20), question(3, 20)]);
-    let asked: Vec<_> = (0..3).map(|_| service.office.next()).collect();
+    let asked: Vec<_> = (0..3).map(|_| service.workers.next()).collect();
     drop(client);
-    // The first answer provokes the reset, a later one meets it.
+    // The first answer causes the reset, and a later one meets it.
     for (count, (to, message)) in asked.iter().enumerate() {
         service.streams.deliver(to, &answer(message));
         let settled = || service.streams.counter(Counter::AnswersQueued) == count as u64 + 1;
@@ -106,12 +106,12 @@ fn reading_stops_while_128_questions_wait() {
     let mut ids = HashSet::new();
     let mut asked = Vec::new();
     for _ in 0..128 {
-        asked.push(service.office.next());
+        asked.push(service.workers.next());
     }
-    assert_eq!(service.office.waiting(), 0);
+    assert_eq!(service.workers.waiting(), 0);
     let mut answered = 0;
     while answered < 1000 {
-        let (to, message) = asked.pop().unwrap_or_else(|| service.office.next());
+        let (to, message) = asked.pop().unwrap_or_else(|| service.workers.next());
         assert!(service.streams.deliver(&to, &answer(&message)));
         ids.insert(id(&receive(&mut client)));
         answered += 1;
@@ -124,7 +124,7 @@ fn reading_stops_while_128_questions_wait() {
 #[test]
 fn a_refused_question_is_offered_again() {
     let service = Service::new(ROOMY);
-    service.office.refuse.store(20, Ordering::SeqCst);
+    service.workers.refuse.store(20, Ordering::SeqCst);
     let service = service.echo();
     let mut client = service.connect();
     send(&mut client, &[question(1, 20), question(2, 20), question(3, 20)]);
@@ -135,7 +135,7 @@ fn a_refused_question_is_offered_again() {
 #[test]
 fn a_question_that_is_refused_all_the_time_is_dropped_and_counted() {
     let service = Service::new(ROOMY);
-    service.office.refuse.store(sixfold_transport::limits::RETRIES as usize + 1, Ordering::SeqCst);
+    service.workers.refuse.store(sixfold_transport::limits::RETRIES as usize + 1, Ordering::SeqCst);
     let service = service.echo();
     let mut client = service.connect();
     send(&mut client, &[question(1, 20), question(2, 20)]);
@@ -149,7 +149,7 @@ fn a_response_from_a_client_is_passed_on_and_nothing_is_owed_for_it() {
     let mut client = service.connect();
     send(&mut client, &[answer(&question(1, 20))]);
     client.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(service.office.next().1, answer(&question(1, 20)));
+    assert_eq!(service.workers.next().1, answer(&question(1, 20)));
     assert_eq!(read_to_end(&mut client), 0);
     service.await_count(Counter::ClosedEnded, 1);
 }
@@ -178,7 +178,7 @@ fn a_client_is_described_completely() {
         for _ in 0..3 {
             let mut client = service.connect();
             send(&mut client, &[question(1, 20)]);
-            let (from, _) = service.office.next();
+            let (from, _) = service.workers.next();
             assert_eq!(from.address, mapped.parse::<Ipv6Addr>().unwrap());
             assert_eq!(from.local, from.address);
             assert_eq!(from.port, client.local_addr().unwrap().port());

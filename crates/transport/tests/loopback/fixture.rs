@@ -1,9 +1,9 @@
-//! Streams over loopback with an office in the place of the workers, and a client of plain blocking sockets. Every
-//! wait has a generous outer bound; no test depends on how fast the machine is.
+//! Streams over loopback with fake workers, and clients with plain blocking sockets. Every wait has a generous outer bound,
+//! so no test depends on the speed of the machine.
 
 use datapath::StreamSink;
 use engine::Client;
-use sixfold_transport::{Counter, Limits, Options, Questions, Streams};
+use sixfold_transport::{Counter, Limits, Options, QuerySink, Streams};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,22 +13,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any test should take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Limits that no test meets unless it means to.
+/// Limits that a test reaches only on purpose.
 pub const ROOMY: Limits =
-    Limits { connections: 10_000, per_client: 10_000, idle: PATIENCE, answer_wait: PATIENCE };
+    Limits { connections: 10_000, per_client: 10_000, idle: TEST_TIMEOUT, answer_wait: TEST_TIMEOUT };
 
-/// Stands in for the workers.
+/// Fake workers: they record the queries for the test.
 #[derive(Default)]
-pub struct Office {
+pub struct FakeWorkers {
     asked: Mutex<VecDeque<(Client, Vec<u8>)>>,
     arrived: Condvar,
-    /// So many posts are refused.
+    /// Number of posts that are still refused.
     pub refuse: AtomicUsize,
 }
 
-impl Questions for Office {
+impl QuerySink for FakeWorkers {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
         let refused =
             self.refuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
@@ -40,24 +40,24 @@ impl Questions for Office {
     }
 }
 
-impl Office {
-    /// Takes the next question.
+impl FakeWorkers {
+    /// Takes the next query.
     pub fn next(&self) -> (Client, Vec<u8>) {
         let asked = self.asked.lock().unwrap();
         let (mut asked, _) =
-            self.arrived.wait_timeout_while(asked, PATIENCE, |asked| asked.is_empty()).unwrap();
+            self.arrived.wait_timeout_while(asked, TEST_TIMEOUT, |asked| asked.is_empty()).unwrap();
         asked.pop_front().expect("a question arrives")
     }
 
-    /// Questions that wait.
+    /// Number of queries that wait.
     pub fn waiting(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 }
 
-/// Running streams with their office.
+/// Running streams with their fake workers.
 pub struct Service {
-    pub office: Arc<Office>,
+    pub workers: Arc<FakeWorkers>,
     pub streams: Streams,
     pub address: SocketAddr,
 }
@@ -71,18 +71,18 @@ impl Service {
         let bound =
             Streams::bind(&[listen.parse().unwrap()], Options { limits, ..Options::default() }).unwrap();
         let address = bound.local_addresses().unwrap()[0];
-        let office = Arc::new(Office::default());
-        let streams = bound.start(office.clone(), threads).unwrap();
-        Service { office, streams, address }
+        let workers = Arc::new(FakeWorkers::default());
+        let streams = bound.start(workers.clone(), threads).unwrap();
+        Service { workers, streams, address }
     }
 
-    /// Answers each question with itself (and QR set), from a thread of its own, until the service is dropped.
+    /// Answers each query with itself and QR set, from a thread of its own, until the service is dropped.
     pub fn echo(self) -> Service {
-        let (office, streams) = (Arc::downgrade(&self.office), self.streams.clone());
+        let (workers, streams) = (Arc::downgrade(&self.workers), self.streams.clone());
         thread::spawn(move || {
-            // The stream threads hold the office until they have been drained.
-            while let Some(office) = office.upgrade() {
-                let asked = std::mem::take(&mut *office.asked.lock().unwrap());
+            // The stream threads hold the fake workers until they have been drained.
+            while let Some(workers) = workers.upgrade() {
+                let asked = std::mem::take(&mut *workers.asked.lock().unwrap());
                 if asked.is_empty() {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -96,19 +96,19 @@ impl Service {
 
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream
     }
 
-    /// Connects from another loopback address: another client.
+    /// Connects from another loopback address, as another client.
     pub fn connect_from(&self, address: Ipv4Addr) -> TcpStream {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
         socket.connect(&self.address.into()).unwrap();
         let stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     }
 
@@ -124,16 +124,16 @@ impl Drop for Service {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "never: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// A question with an ID and so many octets beyond the header.
+/// A query with an ID and `body` octets after the header.
 pub fn question(id: u16, body: usize) -> Vec<u8> {
     let mut message = vec![0; 12 + body];
     message[..2].copy_from_slice(&id.to_be_bytes());
@@ -141,7 +141,7 @@ pub fn question(id: u16, body: usize) -> Vec<u8> {
     message
 }
 
-/// The answer to a question: itself, with QR.
+/// The answer to a query: the query with QR set.
 pub fn answer(question: &[u8]) -> Vec<u8> {
     let mut answer = question.to_vec();
     answer[2] |= 0x80;
@@ -173,7 +173,7 @@ pub fn id(message: &[u8]) -> u16 {
     u16::from_be_bytes([message[0], message[1]])
 }
 
-/// Waits for the end of a stream, by a close or a reset. Octets before it are counted.
+/// Waits for the end of a stream, by a close or a reset. Returns the number of octets before it.
 pub fn read_to_end(stream: &mut TcpStream) -> usize {
     let mut room = vec![0; 65_536];
     let mut octets = 0;

@@ -1,7 +1,7 @@
-//! Client streams over loopback, with a server that answers from another thread.
+//! Tests of client streams over loopback, with a server that answers from another thread.
 
+mod connection_limits;
 mod exchange;
 mod fixture;
-mod patience;
-mod scarcity;
 mod stop;
+mod timeouts;

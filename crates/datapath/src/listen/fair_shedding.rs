@@ -1,0 +1,244 @@
+//! Fair load shedding at a listening socket. When more datagrams come than the worker can read, the kernel's receive queue is
+//! full and drops by arrival: a network that sends ten times the worker's rate would cost every client nine queries in ten.
+//! So a busy worker observes its receive queue. When the queue grows beyond [`QUEUE_TARGET`], the worker computes the largest
+//! rate per network at which all fit (max-min fairness: a network that sends less keeps all of its datagrams). Of the
+//! networks beyond that rate only a share passes. The kernel drops the rest before it is queued
+//! ([`shedding_filter`](crate::listen::shedding_filter)).
+//!
+//! This file holds the decision alone: it has no socket and no clock. A network is an IPv6 /64 or an IPv4 address, as
+//! everywhere else. If no network sends much, all look alike, and the kernel drops by arrival as before.
+
+use crate::limits::{
+    DATAGRAM_QUEUE_OCTETS, HEAVY_NETWORKS, QUEUE_DRAIN_TIME, QUEUE_TARGET, SHED_NETWORKS, SHEDDING_DATAGRAMS,
+    SHEDDING_IDLE_INTERVAL, SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE,
+    SHEDDING_SMALLEST_SHARE,
+};
+use crate::socket::syscalls::ReceiveQueue;
+use engine::{Instant, Span};
+use std::net::Ipv6Addr;
+
+/// A network of whose datagrams only a share passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ShedNetwork {
+    pub(crate) network: u64,
+    /// The share that passes, below 1.
+    pub(crate) share: f64,
+}
+
+/// The state of the receive queue and the count of datagrams at an update.
+#[derive(Clone, Copy, Default)]
+struct Observation {
+    at: Instant,
+    queue: ReceiveQueue,
+    /// Datagrams read so far.
+    datagrams: u64,
+}
+
+impl Observation {
+    /// Datagrams per second since an earlier observation: those that were read, and those that were offered.
+    fn rates_since(&self, earlier: &Observation) -> (f64, f64) {
+        let seconds = seconds_of(self.at - earlier.at);
+        let read = (self.datagrams - earlier.datagrams) as f64;
+        let grown = (self.queue.waiting() - earlier.queue.waiting()).max(0.0);
+        let dropped = f64::from(self.queue.drops.wrapping_sub(earlier.queue.drops));
+        (read / seconds, (read + grown + dropped) / seconds)
+    }
+}
+
+/// The fair shedding of one listening socket.
+pub(crate) struct FairShedding {
+    /// Networks of the latest datagrams, as a ring.
+    recent: Box<[u64]>,
+    /// Datagrams read so far.
+    datagrams: u64,
+    previous: Option<Observation>,
+    /// The first observation since the worker last emptied the queue.
+    busy_since: Observation,
+    /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
+    read_rate: f64,
+    offered_rate: f64,
+    /// Updates since the shedding started, up to 8: the read rate is smoothed over so many.
+    updates: u32,
+    /// Updates in a row that found an overload.
+    overloads: u32,
+    /// The networks that are shed now, as in the kernel's filter.
+    shed: Vec<ShedNetwork>,
+    next_shed: Vec<ShedNetwork>,
+    /// Working memory of an update: the sorted sample, and the heavy networks with their shares of the offered datagrams.
+    sorted_sample: Vec<u64>,
+    heavy: Vec<(u64, f64)>,
+}
+
+/// The number of the network of an address (IPv4 as IPv4-mapped).
+#[inline]
+pub(crate) fn client_network(address: Ipv6Addr) -> u64 {
+    let bits = u128::from(address);
+    if bits >> 32 == 0xffff { bits as u32 as u64 } else { (bits >> 64) as u64 }
+}
+
+impl FairShedding {
+    pub(crate) fn new() -> FairShedding {
+        FairShedding {
+            recent: vec![0; SHEDDING_SAMPLE].into_boxed_slice(),
+            datagrams: 0,
+            previous: None,
+            busy_since: Observation::default(),
+            read_rate: 0.0,
+            offered_rate: 0.0,
+            updates: 0,
+            overloads: 0,
+            shed: Vec::with_capacity(SHED_NETWORKS),
+            next_shed: Vec::with_capacity(SHED_NETWORKS),
+            sorted_sample: Vec::with_capacity(SHEDDING_SAMPLE),
+            heavy: Vec::with_capacity(HEAVY_NETWORKS + SHED_NETWORKS),
+        }
+    }
+
+    /// Records that a datagram of a network was read.
+    #[inline]
+    pub(crate) fn record(&mut self, network: u64) {
+        self.recent[self.datagrams as usize % SHEDDING_SAMPLE] = network;
+        self.datagrams += 1;
+    }
+
+    /// True if some networks are shed.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.shed.is_empty()
+    }
+
+    /// The worker has emptied the queue: unless networks are shed, the measurement starts again.
+    #[inline]
+    pub(crate) fn on_queue_emptied(&mut self) {
+        if !self.is_active() {
+            self.previous = None;
+        }
+    }
+
+    /// True if enough time has passed and enough datagrams came for [`FairShedding::update`].
+    #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        let Some(previous) = &self.previous else { return true };
+        let (waited, read) = (now - previous.at, self.datagrams - previous.datagrams);
+        match self.is_active() {
+            true => {
+                waited >= SHEDDING_INTERVAL && read >= SHEDDING_DATAGRAMS
+                    || waited >= SHEDDING_LONGEST_INTERVAL
+            }
+            false => waited >= SHEDDING_IDLE_INTERVAL && read >= SHEDDING_DATAGRAMS,
+        }
+    }
+
+    /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends.
+    pub(crate) fn update(&mut self, now: Instant, queue: ReceiveQueue) -> Option<&[ShedNetwork]> {
+        let current = Observation { at: now, queue, datagrams: self.datagrams };
+        let Some(previous) = self.previous.replace(current) else {
+            // The measurement starts here.
+            (self.busy_since, self.overloads) = (current, 0);
+            return None;
+        };
+        if now == previous.at {
+            return None;
+        }
+        let (read_rate, offered_rate) = current.rates_since(&previous);
+        if self.is_active() {
+            // Smoothed, because the rate of a worker that is held up and then catches up is the mean of both. The rates that
+            // started the shedding were seen for a moment only, so the first update replaces the read rate.
+            self.updates = (self.updates + 1).min(8);
+            self.read_rate += (read_rate - self.read_rate) / f64::from(self.updates);
+            self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
+        } else {
+            let is_long =
+                queue.waiting() > 2.0 * read_rate * seconds_of(QUEUE_TARGET) || queue.used > queue.size / 4;
+            self.overloads = if is_long && offered_rate > read_rate { self.overloads + 1 } else { 0 };
+            (self.read_rate, self.offered_rate) = (read_rate, offered_rate);
+            if queue.drops != previous.queue.drops {
+                // Datagrams were lost: use the rates since the worker last emptied the queue.
+                (self.read_rate, self.offered_rate) = current.rates_since(&self.busy_since);
+            } else if self.overloads < 2 {
+                // One overload may mean that the worker was held up for a moment: it catches up.
+                return None;
+            }
+            self.updates = 0;
+        }
+        let read = self.datagrams - previous.datagrams;
+        self.find_heavy_networks(read);
+        let changed = self.compute_shares(queue);
+        changed.then_some(&self.shed[..])
+    }
+
+    /// Fills `heavy` with the networks that send much and their shares of the offered datagrams, largest first.
+    fn find_heavy_networks(&mut self, read: u64) {
+        let sampled = (read as usize).min(SHEDDING_SAMPLE);
+        self.sorted_sample.clear();
+        self.sorted_sample.extend(
+            (0..sampled).map(|back| self.recent[(self.datagrams as usize - 1 - back) % SHEDDING_SAMPLE]),
+        );
+        self.sorted_sample.sort_unstable();
+        self.heavy.clear();
+        // A datagram of a network that is shed stands for several.
+        let share = |network| self.shed.iter().find(|shed| shed.network == network).map(|shed| shed.share);
+        let mut whole = 0.0;
+        for run in self.sorted_sample.chunk_by(|one, other| one == other) {
+            let share = share(run[0]);
+            let weight = run.len() as f64 / share.unwrap_or(1.0);
+            whole += weight;
+            if share.is_some() || run.len() * HEAVY_NETWORKS >= sampled {
+                self.heavy.push((run[0], weight));
+            }
+        }
+        self.heavy.iter_mut().for_each(|(_, weight)| *weight /= whole);
+        self.heavy.sort_unstable_by(|one, other| other.1.total_cmp(&one.1));
+    }
+
+    /// Divides the worker's rate among the networks. Returns true if the networks to shed have changed.
+    fn compute_shares(&mut self, queue: ReceiveQueue) -> bool {
+        // The rate at which the queue reaches its target within QUEUE_DRAIN_TIME: never empty, and with room for bursts.
+        let rate = self.read_rate.max(1.0);
+        let wanted =
+            (rate * seconds_of(QUEUE_TARGET)).min(f64::from(queue.size) / DATAGRAM_QUEUE_OCTETS / 3.0);
+        let off = (wanted - queue.waiting()) / (rate * seconds_of(QUEUE_DRAIN_TIME));
+        let target = rate * (1.0 + off).max(0.25);
+        let offered = self.offered_rate;
+        let all_heavy: f64 = self.heavy.iter().map(|(_, share)| share).sum();
+        let mut room = target - (1.0 - all_heavy) * offered;
+        let mut level = f64::INFINITY;
+        // From the lightest on: a network that offers less than an equal share of the rest keeps all of it.
+        for (place, (_, share)) in self.heavy.iter().enumerate().rev() {
+            let equal = room / (place + 1) as f64;
+            if share * offered > equal {
+                level = equal;
+                break;
+            }
+            room -= share * offered;
+        }
+        self.next_shed.clear();
+        for &(network, share) in self.heavy.iter().take(SHED_NETWORKS) {
+            let share = (level / (share * offered)).max(SHEDDING_SMALLEST_SHARE);
+            if share >= 1.0 {
+                break;
+            }
+            self.next_shed.push(ShedNetwork { network, share });
+        }
+        // Each change costs some microseconds in the kernel, so small changes are left out.
+        let is_same = self.next_shed.len() == self.shed.len()
+            && self.next_shed.iter().all(|next_shed| {
+                let now = self.shed.iter().find(|shed| shed.network == next_shed.network);
+                now.is_some_and(|now| (next_shed.share - now.share).abs() <= now.share / 8.0)
+            });
+        if !is_same {
+            std::mem::swap(&mut self.shed, &mut self.next_shed);
+        }
+        if self.shed.is_empty() {
+            self.overloads = 0;
+        }
+        !is_same
+    }
+}
+
+fn seconds_of(span: Span) -> f64 {
+    span.0 as f64 / 1e9
+}
+
+#[cfg(test)]
+#[path = "fair_shedding_tests.rs"]
+mod tests;

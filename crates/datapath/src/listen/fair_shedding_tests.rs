@@ -1,0 +1,261 @@
+//! Fair shedding with a simulated queue, in steps of a millisecond: each network sends at its rate, and the tests check how
+//! much of it is read.
+
+use super::*;
+
+/// A queue of the size that the kernel has for [`crate::limits::RECEIVE_BUFFER`].
+const SIZE: u32 = 4 << 20;
+
+struct Sender {
+    network: u64,
+    /// Datagrams in each millisecond.
+    per_ms: f64,
+    owed: f64,
+    sent: u64,
+    read: u64,
+}
+
+struct World {
+    shedding: FairShedding,
+    senders: Vec<Sender>,
+    /// Senders of the datagrams that wait.
+    queue: std::collections::VecDeque<usize>,
+    drops: u32,
+    installed: Vec<ShedNetwork>,
+    random: u64,
+    milliseconds: u64,
+    /// Datagrams that the worker reads in each millisecond, and the milliseconds in which it runs.
+    reads: usize,
+    runs: fn(u64) -> bool,
+    changes: u32,
+}
+
+impl World {
+    /// Makes a sender for each rate, in datagrams per millisecond.
+    fn new(reads: usize, senders: &[f64]) -> World {
+        let sender =
+            |(number, &per_ms)| Sender { network: 100 + number as u64, per_ms, owed: 0.0, sent: 0, read: 0 };
+        World {
+            shedding: FairShedding::new(),
+            senders: senders.iter().enumerate().map(sender).collect(),
+            queue: Default::default(),
+            drops: 0,
+            installed: vec![],
+            random: 1,
+            milliseconds: 0,
+            reads,
+            runs: |_| true,
+            changes: 0,
+        }
+    }
+
+    fn chance(&mut self) -> f64 {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn run(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds {
+            self.arrive();
+            if (self.runs)(self.milliseconds) {
+                self.work();
+            }
+            self.milliseconds += 1;
+        }
+    }
+
+    fn arrive(&mut self) {
+        // The datagrams of all senders in random order.
+        self.senders.iter_mut().for_each(|sender| sender.owed += sender.per_ms);
+        let mut arriving: Vec<usize> = vec![];
+        for (number, sender) in self.senders.iter_mut().enumerate() {
+            while sender.owed >= 1.0 {
+                sender.owed -= 1.0;
+                sender.sent += 1;
+                arriving.push(number);
+            }
+        }
+        for last in (1..arriving.len()).rev() {
+            let other = (self.chance() * (last + 1) as f64) as usize;
+            arriving.swap(last, other);
+        }
+        for number in arriving {
+            let network = self.senders[number].network;
+            let share =
+                self.installed.iter().find(|shed| shed.network == network).map_or(1.0, |shed| shed.share);
+            let is_full = self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS > f64::from(SIZE);
+            if is_full || self.chance() >= share {
+                self.drops += 1;
+            } else {
+                self.queue.push_back(number);
+            }
+        }
+    }
+
+    fn work(&mut self) {
+        let start = Instant(self.milliseconds * 1_000_000);
+        let mut left = self.reads;
+        let mut done = 0u64;
+        while left > 0 && !self.queue.is_empty() {
+            let batch = left.min(crate::limits::BATCH).min(self.queue.len());
+            for number in self.queue.drain(..batch) {
+                self.shedding.record(self.senders[number].network);
+                self.senders[number].read += 1;
+            }
+            left -= batch;
+            done += batch as u64;
+            let now = start + Span(done * 1_000_000 / self.reads as u64);
+            if self.queue.is_empty() {
+                self.shedding.on_queue_emptied();
+            }
+            if (batch == crate::limits::BATCH || self.shedding.is_active()) && self.shedding.is_due(now) {
+                let queue = ReceiveQueue {
+                    used: (self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS) as u32,
+                    size: SIZE,
+                    drops: self.drops,
+                };
+                if let Some(shed) = self.shedding.update(now, queue) {
+                    self.installed = shed.to_vec();
+                    self.changes += 1;
+                }
+            }
+        }
+    }
+
+    /// Resets the counts.
+    fn count_anew(&mut self) {
+        self.senders.iter_mut().for_each(|sender| (sender.sent, sender.read) = (0, 0));
+    }
+
+    /// The share of a sender's datagrams that was read.
+    fn kept(&self, number: usize) -> f64 {
+        self.senders[number].read as f64 / self.senders[number].sent as f64
+    }
+
+    /// Datagrams of the first twenty senders: sent, and read at the end.
+    fn of_the_others(&mut self) -> (u64, u64) {
+        self.senders.iter_mut().for_each(|sender| sender.per_ms = 0.0);
+        self.run(200);
+        let others = &self.senders[..20];
+        (others.iter().map(|sender| sender.sent).sum(), others.iter().map(|sender| sender.read).sum())
+    }
+
+    fn read(&self) -> u64 {
+        self.senders.iter().map(|sender| sender.read).sum()
+    }
+}
+
+#[test]
+fn one_network_floods_and_the_others_lose_nothing() {
+    for times in [2.0, 5.0, 10.0, 50.0] {
+        // 100 a millisecond are possible; twenty others send one together.
+        let mut world = World::new(100, &[vec![0.05; 20], vec![0.0]].concat());
+        world.run(100);
+        world.senders[20].per_ms = times * 100.0;
+        world.run(5_000);
+        assert!(world.queue.len() < 100 * 60, "the queue is short: {}", world.queue.len());
+        // The worker is busy all the time.
+        assert!(world.read() >= 5_000 * 97, "{times}: {}", world.read());
+        let (sent, read) = world.of_the_others();
+        assert!(read as f64 >= 0.999 * sent as f64, "{times}: {read} of {sent}");
+    }
+}
+
+#[test]
+fn a_worker_so_fast_that_its_queue_is_short_is_as_fair() {
+    // A queue of 5,461 datagrams lasts 11 ms.
+    let mut world = World::new(500, &[vec![0.25; 20], vec![5_000.0]].concat());
+    world.run(2_000);
+    assert!(world.read() >= 2_000 * 475, "{}", world.read());
+    let (sent, read) = world.of_the_others();
+    assert!(read as f64 >= 0.995 * sent as f64, "{read} of {sent}");
+}
+
+#[test]
+fn a_worker_that_runs_a_fifth_of_the_time_is_as_fair() {
+    let mut world = World::new(135, &[vec![0.1; 20], vec![270.0]].concat());
+    world.runs = |millisecond| millisecond % 5 == 0;
+    world.run(5_000);
+    assert!(world.read() as f64 >= 5_000.0 * 27.0 * 0.95, "{}", world.read());
+    let (sent, read) = world.of_the_others();
+    assert!(read as f64 >= 0.999 * sent as f64, "{read} of {sent}");
+}
+
+#[test]
+fn a_network_that_asks_for_less_than_an_equal_share_gets_it_all() {
+    // 100 are possible: the networks with 1 and 20 get all, and the two that want more get 39.5 each.
+    let mut world = World::new(100, &[1.0, 20.0, 60.0, 400.0]);
+    world.run(1_000);
+    world.count_anew();
+    world.run(5_000);
+    assert!(world.kept(0) > 0.995 && world.kept(1) > 0.995, "{} {}", world.kept(0), world.kept(1));
+    for number in [2, 3] {
+        let rate = world.senders[number].read as f64 / 5_000.0;
+        assert!((34.0..45.0).contains(&rate), "{rate}");
+    }
+}
+
+#[test]
+fn the_shedding_ends_when_the_flood_ends() {
+    let mut world = World::new(100, &[10.0, 1_000.0]);
+    world.run(1_000);
+    assert!(world.shedding.is_active() && world.installed.iter().all(|shed| shed.network == 101));
+    // The network goes on at the rate of the others.
+    world.senders[1].per_ms = 10.0;
+    world.run(400);
+    assert!(!world.shedding.is_active() && world.installed.is_empty());
+    world.count_anew();
+    world.run(1_000);
+    assert!(world.kept(1) > 0.99, "{}", world.kept(1));
+}
+
+#[test]
+fn a_worker_that_was_held_up_shuts_nobody_out() {
+    let mut world = World::new(100, &[5.0, 50.0]);
+    world.runs = |millisecond| millisecond % 1_000 >= 40;
+    world.run(5_000);
+    assert_eq!(world.changes, 0);
+    assert!(world.kept(1) > 0.99);
+}
+
+#[test]
+fn where_no_network_sends_much_none_is_shed() {
+    // Forged sources: all networks send equally little.
+    let mut world = World::new(100, &[0.5; 1_000]);
+    world.run(2_000);
+    assert_eq!(world.changes, 0);
+}
+
+#[test]
+fn as_many_networks_as_the_filter_holds_are_shed_at_a_time() {
+    let mut world = World::new(100, &[[1.0].as_slice(), &[60.0; 25]].concat());
+    world.run(2_000);
+    assert!(world.installed.len() <= SHED_NETWORKS && !world.installed.is_empty());
+}
+
+/// The milliseconds in which the worker runs, their share of the time, and the share of datagrams that the others keep at
+/// least.
+type Pattern = (fn(u64) -> bool, f64, f64);
+
+#[test]
+fn a_worker_that_is_held_up_again_and_again_is_still_put_to_use() {
+    let patterns: [Pattern; 3] = [
+        (|millisecond| millisecond % 100 >= 30, 0.7, 0.999),
+        (|millisecond| millisecond % 5 == 0, 0.2, 0.999),
+        // Other processes have the core most of the time, at random; the shedding stops and starts again.
+        (|millisecond| (millisecond / 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0, 0.25, 0.97),
+    ];
+    for (number, (runs, run_share, kept)) in patterns.into_iter().enumerate() {
+        for times in [1.5, 2.0, 5.0, 10.0] {
+            let mut world = World::new(100, &[vec![0.01; 20], vec![times * 100.0 * run_share]].concat());
+            world.runs = runs;
+            world.run(10_000);
+            let able = (0..10_000).filter(|&millisecond| runs(millisecond)).count() as f64 * 100.0;
+            let used = world.read() as f64 / able;
+            let (sent, read) = world.of_the_others();
+            assert!(used > 0.95, "pattern {number}, {times} times: {used}");
+            assert!(read as f64 >= kept * sent as f64, "pattern {number}, {times} times: {read} of {sent}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Listening UDP sockets. The sockets of all workers for one address form one SO_REUSEPORT group, in the order of the
+//! workers. The steering program depends on that order.
+
+use crate::limits::{RECEIVE_BUFFER, SEND_BUFFER};
+use crate::socket::syscalls::{ignore_path_mtu, set_option, set_receive_buffer};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// A nonblocking UDP socket bound to one address, for one worker.
+#[derive(Debug)]
+pub struct UdpListener {
+    socket: Socket,
+    address: SocketAddr,
+}
+
+impl UdpListener {
+    /// Binds one socket per worker to one address. With port 0 the others use the port of the first socket.
+    ///
+    /// The first socket is bound alone, without SO_REUSEPORT. So a port that is in use, even by a second instance of this
+    /// program, is an error and is not shared by accident. The first socket admits the others after that.
+    pub fn bind_group(address: SocketAddr, workers: usize) -> Result<Vec<UdpListener>, BindError> {
+        let first = UdpListener::bind(address, false)?;
+        let address = first.address;
+        if workers > 1 {
+            first
+                .socket
+                .set_reuse_port(true)
+                .map_err(|error| BindError::new(address, "SO_REUSEPORT", error))?;
+        }
+        let mut group = vec![first];
+        for _ in 1..workers {
+            group.push(UdpListener::bind(address, true)?);
+        }
+        Ok(group)
+    }
+
+    /// Binds a socket. `reuseport`: shares the address with other sockets that set SO_REUSEPORT.
+    pub fn bind(address: SocketAddr, reuseport: bool) -> Result<UdpListener, BindError> {
+        let failed = |step| move |error| BindError::new(address, step, error);
+        let socket =
+            Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))
+                .map_err(failed("socket"))?;
+        let raw = socket.as_raw_fd();
+        let any = address.ip().is_unspecified();
+        if address.is_ipv6() {
+            socket.set_only_v6(true).map_err(failed("IPV6_V6ONLY"))?;
+            if any {
+                set_option(raw, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+                    .map_err(failed("IPV6_RECVPKTINFO"))?;
+            }
+        } else if any {
+            set_option(raw, libc::IPPROTO_IP, libc::IP_PKTINFO, 1).map_err(failed("IP_PKTINFO"))?;
+        }
+        ignore_path_mtu(raw, address.is_ipv6());
+        set_receive_buffer(raw, RECEIVE_BUFFER, true);
+        // A smaller send buffer is not an error: datagrams that do not fit are dropped and counted.
+        let _ = socket.set_send_buffer_size(SEND_BUFFER);
+        if reuseport {
+            socket.set_reuse_port(true).map_err(failed("SO_REUSEPORT"))?;
+        }
+        socket.bind(&SockAddr::from(address)).map_err(failed("bind"))?;
+        let address = socket
+            .local_addr()
+            .and_then(|bound| bound.as_socket().ok_or_else(|| io::Error::other("not an IP address")))
+            .map_err(failed("getsockname"))?;
+        Ok(UdpListener { socket, address })
+    }
+
+    /// The address that the socket is bound to, with the actual port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// True if the socket is bound to all addresses of its family, so that each datagram carries its local address.
+    pub fn is_wildcard(&self) -> bool {
+        self.address.ip().is_unspecified()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The reason why an address cannot be listened on. Its text contains the remedy.
+#[derive(Debug)]
+pub enum BindError {
+    /// Another process uses the address. Stop that process, or choose another port.
+    InUse(SocketAddr),
+    /// Ports below 1024 need root or CAP_NET_BIND_SERVICE.
+    Permission(SocketAddr),
+    /// No interface of this machine has the address. Add the address, or correct the configuration.
+    NoSuchAddress(SocketAddr),
+    /// The system has no IPv6 (or no IPv4). Remove the address.
+    NoSuchFamily(SocketAddr),
+    /// Any other error, with the step that failed.
+    Failed {
+        /// The address to bind.
+        address: SocketAddr,
+        /// The system call or the socket option.
+        step: &'static str,
+        /// The error of the system.
+        error: io::Error,
+    },
+}
+
+impl BindError {
+    fn new(address: SocketAddr, step: &'static str, error: io::Error) -> BindError {
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => BindError::InUse(address),
+            Some(libc::EACCES | libc::EPERM) => BindError::Permission(address),
+            Some(libc::EADDRNOTAVAIL) => BindError::NoSuchAddress(address),
+            Some(libc::EAFNOSUPPORT) => BindError::NoSuchFamily(address),
+            _ => BindError::Failed { address, step, error },
+        }
+    }
+
+    /// The address that cannot be listened on.
+    pub fn address(&self) -> SocketAddr {
+        match self {
+            BindError::InUse(address)
+            | BindError::Permission(address)
+            | BindError::NoSuchAddress(address)
+            | BindError::NoSuchFamily(address)
+            | BindError::Failed { address, .. } => *address,
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {} (UDP): ", self.address())?;
+        match self {
+            BindError::InUse(address) => write!(
+                f,
+                "the port is in use; find the process with `ss -lunp sport = :{}` and stop it, or listen on another port",
+                address.port()
+            ),
+            BindError::Permission(address) if address.port() < 1024 => f.write_str(
+                "permission denied; ports below 1024 need root or the capability CAP_NET_BIND_SERVICE",
+            ),
+            BindError::Permission(_) => {
+                f.write_str("permission denied; run as another user or lift the restriction")
+            }
+            BindError::NoSuchAddress(address) => {
+                let family = if matches!(address.ip(), IpAddr::V6(_)) { "[::]" } else { "0.0.0.0" };
+                write!(
+                    f,
+                    "no interface has this address; check with `ip address`, add it, or listen on {family}:{}",
+                    address.port()
+                )
+            }
+            BindError::NoSuchFamily(address) => {
+                let family = if address.is_ipv6() { "IPv6" } else { "IPv4" };
+                write!(f, "this system has no {family}; enable it, or remove the address")
+            }
+            BindError::Failed { step, error, .. } => write!(f, "{step}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let group = UdpListener::bind_group(address, 2).unwrap();
+        assert_eq!(group[0].address(), group[1].address());
+        let error = UdpListener::bind_group(group[0].address(), 2).unwrap_err();
+        assert!(matches!(error, BindError::InUse(_)));
+        let text = error.to_string();
+        assert!(text.contains(&group[0].address().to_string()), "{text}");
+        assert!(text.contains("another port"), "{text}");
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_an_error_with_a_remedy() {
+        let error = UdpListener::bind("192.0.2.77:0".parse().unwrap(), false).unwrap_err();
+        assert!(matches!(error, BindError::NoSuchAddress(_)));
+        assert!(error.to_string().contains("0.0.0.0:0"));
+    }
+
+    #[test]
+    fn ipv4_and_ipv6_wildcards_share_a_port() {
+        let six = UdpListener::bind("[::]:0".parse().unwrap(), false).unwrap();
+        let four = UdpListener::bind(SocketAddr::from(([0, 0, 0, 0], six.address().port())), false).unwrap();
+        assert!(six.is_wildcard() && four.is_wildcard());
+    }
+}

@@ -1,0 +1,12 @@
+//! The server side: listening sockets, the choice of the worker (`steering.rs`), fairness between client networks under
+//! overload (`fair_shedding.rs` decides, `shedding_filter.rs` carries it out), the responses that wait to leave
+//! (`response_queue.rs`), and the header of a proxy (`proxy_protocol.rs`).
+//!
+//! Nothing here knows machines, upstreams or threads. Read `listener.rs` first.
+
+pub(crate) mod fair_shedding;
+pub(crate) mod listener;
+pub mod proxy_protocol;
+pub(crate) mod response_queue;
+pub(crate) mod shedding_filter;
+pub mod steering;

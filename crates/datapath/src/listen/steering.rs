@@ -1,0 +1,300 @@
+//! Steering: the choice of the worker that owns a query name. A keyed hash of the case-folded name decides, so that equal
+//! questions meet at one worker, which asks an upstream once. The kernel applies the rule before it queues a datagram, by a
+//! classic BPF program on the SO_REUSEPORT group, which needs no privilege. [`owner`] computes the same result in Rust.
+//!
+//! The hash is FNV-1a over octets | 0x20, from a secret start, with a final step that mixes in a second secret, because the
+//! low bits of FNV alone are linear in those of the input. The hash spreads load. No security depends on it.
+
+use crate::limits::STEERING_OCTETS;
+use crate::listen::proxy_protocol;
+use crate::socket::syscalls::check;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Octets before the name: the DNS header (RFC 1035 section 4.1.1).
+const HEADER: usize = 12;
+
+const PRIME: u32 = 0x0100_0193;
+const FINISH: u32 = 0x9e37_79b1;
+
+/// The way in which datagrams are steered to workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Steer {
+    /// The kernel picks the worker that owns the name.
+    #[default]
+    Name,
+    /// The kernel picks by the addresses and ports. The worker forwards queries that another worker owns.
+    Flow,
+}
+
+/// The secret of the hash, drawn at every start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    start: u32,
+    finish: u32,
+}
+
+impl Seed {
+    /// A seed from the system's generator.
+    pub fn random() -> io::Result<Seed> {
+        getrandom::u64().map(Seed::from).map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(bits: u64) -> Seed {
+        Seed { start: bits as u32, finish: (bits >> 32) as u32 }
+    }
+}
+
+/// The worker that owns the name of a query: the worker that the kernel picks too. A message that ends within its name
+/// belongs to worker 0.
+#[inline]
+pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
+    find_owner(message, seed, workers).unwrap_or(0)
+}
+
+/// The worker that owns the name of a query, or `None` if the message ends within the name: any worker can reject it.
+#[inline]
+pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
+    let name = message.get(HEADER..)?;
+    let mut hash = seed.start;
+    for position in 0..STEERING_OCTETS {
+        match *name.get(position)? {
+            0 => break,
+            octet => hash = (hash ^ u32::from(octet | 0x20)).wrapping_mul(PRIME),
+        }
+    }
+    hash ^= seed.finish;
+    hash = (hash ^ (hash >> 15)).wrapping_mul(FINISH);
+    Some(((hash >> 12) % workers.max(1) as u32) as usize)
+}
+
+/// Words of the program's memory with a PROXY header: the offset of the message, and the hash.
+const MESSAGE: u32 = 0;
+const HASH: u32 = 1;
+
+/// An instruction without a jump.
+const fn step(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// The BPF program, which returns the index of the socket in its group. A load beyond the end of the datagram ends it with 0.
+/// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that otherwise
+/// holds the hash, which costs two more instructions per octet.
+fn program(workers: u32, seed: Seed, proxied: bool) -> Vec<libc::sock_filter> {
+    use libc::{
+        BPF_A, BPF_ALU, BPF_IMM, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC, BPF_MOD, BPF_MUL, BPF_RET,
+        BPF_RSH, BPF_TAX, BPF_TXA, BPF_X, BPF_XOR,
+    };
+    let mut code = Vec::new();
+    if proxied {
+        skip_proxy_header(&mut code, seed);
+    } else {
+        code.push(step(BPF_LDX | BPF_IMM, seed.start));
+    }
+    hash_name(&mut code, proxied);
+    let hash = if proxied { step(BPF_LD | BPF_MEM, HASH) } else { step(BPF_MISC | BPF_TXA, 0) };
+    code.extend([
+        hash,
+        step(BPF_ALU | BPF_XOR | BPF_K, seed.finish),
+        step(BPF_MISC | BPF_TAX, 0),
+        step(BPF_ALU | BPF_RSH | BPF_K, 15),
+        step(BPF_ALU | BPF_XOR | BPF_X, 0),
+        step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
+        step(BPF_ALU | BPF_RSH | BPF_K, 12),
+        step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)),
+        step(BPF_RET | BPF_A, 0),
+    ]);
+    code
+}
+
+/// Instructions that load the offset of the message into the index register, and the start of the hash into its word.
+fn skip_proxy_header(code: &mut Vec<libc::sock_filter>, seed: Seed) {
+    use libc::{
+        BPF_ABS, BPF_ADD, BPF_ALU, BPF_H, BPF_IMM, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_ST,
+        BPF_W,
+    };
+    // After the signature the message begins behind 16 octets and as many more as the last two of these say.
+    code.extend([step(BPF_LD | BPF_IMM, 0), step(BPF_ST, MESSAGE)]);
+    let (words, _) = proxy_protocol::SIGNATURE.as_chunks::<4>();
+    for (place, word) in words.iter().enumerate() {
+        let last = 2 * (words.len() - 1 - place) as u8 + 3;
+        code.push(step(BPF_LD | BPF_W | BPF_ABS, 4 * place as u32));
+        let is_equal = step(BPF_JMP | BPF_JEQ | BPF_K, u32::from_be_bytes(*word));
+        code.push(libc::sock_filter { jf: last, ..is_equal });
+    }
+    code.extend([
+        step(BPF_LD | BPF_H | BPF_ABS, proxy_protocol::FIXED_OCTETS as u32 - 2),
+        step(BPF_ALU | BPF_ADD | BPF_K, proxy_protocol::FIXED_OCTETS as u32),
+        step(BPF_ST, MESSAGE),
+        step(BPF_LD | BPF_IMM, seed.start),
+        step(BPF_ST, HASH),
+        step(BPF_LDX | BPF_MEM, MESSAGE),
+    ]);
+}
+
+/// Instructions that hash the octets of the name, up to the root label or [`STEERING_OCTETS`].
+fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
+    use libc::{
+        BPF_ABS, BPF_ALU, BPF_B, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM,
+        BPF_MISC, BPF_MUL, BPF_OR, BPF_ST, BPF_TAX, BPF_X, BPF_XOR,
+    };
+    let per_octet = if proxied { 9 } else { 7 };
+    let end = code.len() + STEERING_OCTETS * per_octet;
+    for position in 0..STEERING_OCTETS {
+        let mode = if proxied { BPF_IND } else { BPF_ABS };
+        code.push(step(BPF_LD | BPF_B | mode, (HEADER + position) as u32));
+        code.push(libc::sock_filter { jf: 1, ..step(BPF_JMP | BPF_JEQ | BPF_K, 0) });
+        code.push(step(BPF_JMP | BPF_JA, (end - code.len() - 1) as u32));
+        code.push(step(BPF_ALU | BPF_OR | BPF_K, 0x20));
+        if proxied {
+            code.push(step(BPF_LDX | BPF_MEM, HASH));
+        }
+        code.push(step(BPF_ALU | BPF_XOR | BPF_X, 0));
+        code.push(step(BPF_ALU | BPF_MUL | BPF_K, PRIME));
+        if proxied {
+            code.extend([step(BPF_ST, HASH), step(BPF_LDX | BPF_MEM, MESSAGE)]);
+        } else {
+            code.push(step(BPF_MISC | BPF_TAX, 0));
+        }
+    }
+}
+
+/// Makes the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group. Its
+/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages.
+pub fn attach(first: BorrowedFd<'_>, workers: usize, seed: Seed, proxied: bool) -> io::Result<()> {
+    let mut code = program(workers as u32, seed, proxied);
+    let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
+    // SAFETY: `filter` points at `len` instructions in `code`, which lives through the call; the kernel copies them.
+    let result = unsafe {
+        libc::setsockopt(
+            first.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    check(result).map(|_| ())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::listen::listener::UdpListener;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    pub(crate) fn question(name: &str) -> Vec<u8> {
+        let mut message = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            message.push(label.len() as u8);
+            message.extend(label.bytes());
+        }
+        message.extend([0, 0, 28, 0, 1]);
+        message
+    }
+
+    /// Queries for names of many lengths, some beyond [`STEERING_OCTETS`], in mixed case.
+    fn questions() -> Vec<Vec<u8>> {
+        let mut all: Vec<_> =
+            (0..400).map(|i| question(&format!("010-000-{i:03}-Ab.Dns64perf.test"))).collect();
+        all.extend((1..60).map(|i| question(&format!("{}.{}.example", "x".repeat(i), "Y".repeat(60 - i)))));
+        all
+    }
+
+    #[test]
+    fn letter_case_and_type_do_not_change_the_owner() {
+        let seed = Seed::from(0x0123_4567_89ab_cdef);
+        for i in 0..100 {
+            let lower = question(&format!("www.example-{i}.com"));
+            let mut upper = question(&format!("WWW.exAMPLE-{i}.com"));
+            *upper.iter_mut().rev().nth(2).unwrap() = 1;
+            assert_eq!(owner(&lower, seed, 7), owner(&upper, seed, 7));
+        }
+    }
+
+    #[test]
+    fn owners_are_spread_evenly() {
+        for bits in [0, 1, 0xffff_ffff_ffff_ffff, 0x1234_5678_9abc_def0] {
+            for workers in [2usize, 3, 4, 16] {
+                let mut hits = vec![0usize; workers];
+                for i in 0..16_000 {
+                    let name = question(&format!(
+                        "010-{:03}-{:03}-{:03}.dns64perf.test",
+                        i / 4096,
+                        i / 256 % 16,
+                        i % 256
+                    ));
+                    hits[owner(&name, Seed::from(bits), workers)] += 1;
+                }
+                let fair = 16_000 / workers;
+                assert!(
+                    hits.iter().all(|&hit| hit > fair * 4 / 5 && hit < fair * 6 / 5),
+                    "{workers}: {hits:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn runts_have_no_owner_and_fall_to_the_first_worker() {
+        let seed = Seed::from(5);
+        let whole = question("www.example.com");
+        for length in 0..whole.len() - 5 {
+            assert_eq!(find_owner(&whole[..length], seed, 4), None);
+            assert_eq!(owner(&whole[..length], seed, 4), 0);
+        }
+        assert!(find_owner(&whole[..whole.len() - 4], seed, 4).is_some());
+    }
+
+    #[test]
+    fn the_kernel_and_this_function_agree() {
+        let seed = Seed::from(0x9e37_79b9_7f4a_7c15);
+        let addresses = ["127.0.0.1:0", "[::1]:0"];
+        for (address, proxied) in [false, true].into_iter().flat_map(|p| addresses.map(|a| (a, p))) {
+            let workers = 4;
+            let listeners = UdpListener::bind_group(address.parse().unwrap(), workers).unwrap();
+            attach(listeners[0].socket(), workers, seed, proxied).unwrap();
+            let sockets: Vec<UdpSocket> = listeners
+                .iter()
+                .map(|listener| {
+                    let socket = UdpSocket::from(listener.socket().try_clone_to_owned().unwrap());
+                    socket.set_nonblocking(false).unwrap();
+                    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+                    socket
+                })
+                .collect();
+            // One source port: with steering by flow they would all arrive at one worker.
+            let client = UdpSocket::bind(address).unwrap();
+            client.connect(listeners[0].address()).unwrap();
+            let mut messages = questions();
+            let runts: Vec<_> = (0..30).map(|length| messages[0][..length].to_vec()).collect();
+            messages.extend(runts);
+            let mut buffer = [0; 1024];
+            let mut seen = vec![0; workers];
+            for message in messages {
+                let expected = owner(&message, seed, workers);
+                seen[expected] += 1;
+                // With and without a header, of both families, and with more than the addresses in it.
+                let headers: &[(u8, usize)] =
+                    if proxied { &[(0, 0), (0x12, 12), (0x22, 36), (0x12, 300)] } else { &[(0, 0)] };
+                for &(family, rest) in headers {
+                    let mut datagram = Vec::new();
+                    if family != 0 {
+                        datagram.extend(proxy_protocol::SIGNATURE);
+                        datagram.extend([0x21, family, (rest >> 8) as u8, rest as u8]);
+                        datagram.extend((0..rest).map(|octet| octet as u8));
+                    }
+                    datagram.extend(&message);
+                    client.send(&datagram).unwrap();
+                    let length = sockets[expected].recv(&mut buffer).unwrap();
+                    assert_eq!(&buffer[..length], datagram);
+                }
+            }
+            assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The privileges of the process: the user that it becomes once all sockets are bound, and the number of files that it may
+//! open.
+
+use crate::limits::USER_ENTRY_OCTETS;
+use crate::socket::syscalls::check;
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+
+/// The reason why the process could not become another user.
+#[derive(Debug)]
+pub enum PrivilegeError {
+    /// There is no such user. Create it, or name another user in `server.user`.
+    NoSuchUser(String),
+    /// The system refused. The process still runs as the user that it was.
+    Refused(String, io::Error),
+}
+
+impl fmt::Display for PrivilegeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrivilegeError::NoSuchUser(name) => write!(
+                f,
+                "no such user: {name}; create it (useradd --system --no-create-home {name}) or change `server.user`"
+            ),
+            PrivilegeError::Refused(name, error) => write!(f, "cannot become {name}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PrivilegeError {}
+
+/// True if the process runs as root.
+pub fn is_root() -> bool {
+    // SAFETY: the call has no argument and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The numeric IDs of `user` and of its primary group.
+pub fn lookup(user: &str) -> Result<(u32, u32), PrivilegeError> {
+    let unknown = || PrivilegeError::NoSuchUser(user.to_owned());
+    let name = CString::new(user).map_err(|_| unknown())?;
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut octets = vec![0u8; USER_ENTRY_OCTETS];
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and the buffer's length is given.
+    let code = unsafe {
+        libc::getpwnam_r(
+            name.as_ptr(),
+            entry.as_mut_ptr(),
+            octets.as_mut_ptr().cast(),
+            octets.len(),
+            &raw mut found,
+        )
+    };
+    if code != 0 || found.is_null() {
+        return Err(unknown());
+    }
+    // SAFETY: `found` is not null, so the entry was filled.
+    Ok(unsafe { ((*found).pw_uid, (*found).pw_gid) })
+}
+
+/// Becomes `user` with its primary group and no other group, in all threads, for good. The C library changes all threads.
+/// Call it before other threads start all the same, so that they open their files as `user`.
+pub fn become_user(user: &str) -> Result<(), PrivilegeError> {
+    let (uid, gid) = lookup(user)?;
+    // SAFETY: plain numbers; an empty list of groups needs no pointer.
+    let steps: [&dyn Fn() -> i32; 3] =
+        [&|| unsafe { libc::setgroups(0, std::ptr::null()) }, &|| unsafe { libc::setgid(gid) }, &|| unsafe {
+            libc::setuid(uid)
+        }];
+    for step in steps {
+        check(step()).map_err(|error| PrivilegeError::Refused(user.to_owned(), error))?;
+    }
+    Ok(())
+}
+
+/// Raises the soft limit of open files to the hard limit. Returns the limit that now holds.
+pub fn raise_file_limit() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit that the call fills.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_user_is_named_with_the_remedy() {
+        let error = become_user("no-such-user-here").unwrap_err().to_string();
+        assert!(error.contains("no-such-user-here") && error.contains("useradd"), "{error}");
+    }
+
+    #[test]
+    fn the_file_limit_can_be_raised_to_the_hard_one() {
+        assert!(raise_file_limit().unwrap() >= 256);
+    }
+}

@@ -1,0 +1,11 @@
+//! The kernel's interface to sockets: system calls, socket addresses and control messages in the kernel's form, the arrays
+//! that recvmmsg and sendmmsg work on, and UDP GSO and GRO.
+//!
+//! Nothing here knows workers, machines or upstreams. Read `syscalls.rs` first, then `receive_batch.rs` and `send_batch.rs`.
+
+pub(crate) mod address;
+pub(crate) mod pinned_array;
+pub(crate) mod receive_batch;
+pub(crate) mod send_batch;
+pub(crate) mod syscalls;
+mod truncation;

@@ -1,0 +1,301 @@
+//! The links to upstreams: a table of slots, as the machine numbers them, with their sockets. The queries of a turn are
+//! collected and leave at its end, with one send or write per link.
+
+use crate::counters::{Counter, Counters};
+use crate::limits::{BATCH, QUESTION_OCTETS, SPARE_ENCODERS, WRITE_BUFFER};
+use crate::socket::syscalls::EpollRegistry;
+use crate::upstream::framing::{Decoder, Encoder};
+use crate::upstream::tcp_link::TcpLink;
+use crate::upstream::udp_link::{UdpLink, UdpSendQueue};
+use engine::limits::LINKS;
+use engine::{Link, Transport};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+
+/// The bit in a poll token that marks a link. The lower half of the token holds the link's slot and generation.
+pub(crate) const LINK_TOKEN: u64 = 1 << 32;
+
+/// The links of one worker.
+pub(crate) struct Links {
+    table: Vec<Option<OpenLink>>,
+    registry: EpollRegistry,
+    send_queue: UdpSendQueue,
+    /// Slots with queries to send.
+    unsent: Vec<u16>,
+    /// Links whose failure was not yet reported to the machine.
+    failed: Vec<Link>,
+    spare_encoders: Vec<Encoder>,
+    /// True while links ask for receive buffers beyond the system's limit.
+    force_buffer: bool,
+    /// True if the first queries over a TCP link may travel with its SYN (Fast Open, RFC 7413).
+    fast_open: bool,
+}
+
+struct OpenLink {
+    generation: u16,
+    unsent: bool,
+    socket: LinkSocket,
+}
+
+enum LinkSocket {
+    Udp(UdpLink),
+    Tcp(TcpLink),
+}
+
+/// The way to read a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMode {
+    Datagrams(RawFd),
+    Stream,
+}
+
+pub(crate) fn token(link: Link) -> u64 {
+    LINK_TOKEN | u64::from(link.slot) << 16 | u64::from(link.generation)
+}
+
+pub(crate) fn from_token(token: u64) -> Link {
+    Link { slot: (token >> 16) as u16, generation: token as u16 }
+}
+
+impl Links {
+    /// A table without open links. `gso`: the kernel supports GSO. `fast_open`: TCP links use Fast Open if possible.
+    pub(crate) fn new(registry: EpollRegistry, gso: bool, fast_open: bool) -> Links {
+        Links {
+            table: (0..LINKS).map(|_| None).collect(),
+            registry,
+            send_queue: UdpSendQueue::new(gso),
+            unsent: Vec::with_capacity(LINKS),
+            failed: Vec::with_capacity(BATCH),
+            spare_encoders: Vec::with_capacity(SPARE_ENCODERS),
+            force_buffer: true,
+            fast_open,
+        }
+    }
+
+    pub(crate) fn open(
+        &mut self,
+        link: Link,
+        upstream: SocketAddr,
+        transport: Transport,
+        port: u16,
+        counters: &Counters,
+    ) -> bool {
+        self.remove(link.slot, counters);
+        let opened = match transport {
+            Transport::Udp => self.open_udp(link, upstream, port),
+            Transport::Tcp => self.open_tcp(link, upstream),
+        };
+        match (opened, self.table.get_mut(usize::from(link.slot))) {
+            (Ok(socket), Some(slot)) => {
+                *slot = Some(OpenLink { generation: link.generation, unsent: false, socket });
+                counters.add(Counter::LinksOpened, 1);
+                true
+            }
+            _ => {
+                counters.add(Counter::UpstreamOpenFailed, 1);
+                false
+            }
+        }
+    }
+
+    fn open_udp(&mut self, link: Link, upstream: SocketAddr, port: u16) -> io::Result<LinkSocket> {
+        let udp = UdpLink::open(upstream, port, &mut self.force_buffer)?;
+        self.registry.add(udp.descriptor(), libc::EPOLLIN, token(link))?;
+        Ok(LinkSocket::Udp(udp))
+    }
+
+    fn open_tcp(&mut self, link: Link, upstream: SocketAddr) -> io::Result<LinkSocket> {
+        let encoder = self.spare_encoders.pop().unwrap_or_else(|| Encoder::new(WRITE_BUFFER));
+        let tcp = TcpLink::open(upstream, encoder, self.fast_open)?;
+        self.registry.add(tcp.descriptor(), libc::EPOLLIN | libc::EPOLLOUT, token(link))?;
+        Ok(LinkSocket::Tcp(tcp))
+    }
+
+    /// Closes a link, and drops the queries that wait for it.
+    pub(crate) fn close(&mut self, link: Link, counters: &Counters) {
+        self.failed.retain(|failed| *failed != link);
+        if self.entry(link).is_some() {
+            self.remove(link.slot, counters);
+        }
+    }
+
+    /// Empties a slot. Closing the socket removes it from the poll.
+    fn remove(&mut self, slot: u16, counters: &Counters) {
+        match self.table.get_mut(usize::from(slot)).and_then(Option::take).map(|entry| entry.socket) {
+            Some(LinkSocket::Udp(mut udp)) => {
+                counters.add(Counter::UpstreamClosed, self.send_queue.discard(&mut udp) as u64);
+                counters.add(Counter::UpstreamQueueOverflow, u64::from(udp.new_drops()));
+            }
+            Some(LinkSocket::Tcp(tcp)) if self.spare_encoders.len() < SPARE_ENCODERS => {
+                self.spare_encoders.push(tcp.into_encoder())
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    pub(crate) fn ask(
+        &mut self,
+        via: Link,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+        counters: &Counters,
+    ) -> bool {
+        if self.send_queue.is_full() {
+            self.flush(counters);
+        }
+        let Some(Some(entry)) = self.table.get_mut(usize::from(via.slot)) else {
+            counters.add(Counter::UpstreamClosed, 1);
+            return false;
+        };
+        if entry.generation != via.generation {
+            counters.add(Counter::UpstreamClosed, 1);
+            return false;
+        }
+        match &mut entry.socket {
+            LinkSocket::Udp(udp) => self.send_queue.push(udp, fill),
+            LinkSocket::Tcp(tcp) => {
+                let before = tcp.waiting();
+                if !tcp.push(QUESTION_OCTETS, fill) {
+                    counters.add(Counter::UpstreamBufferFull, 1);
+                    return false;
+                }
+                counters.add(Counter::UpstreamPacketsOut, 1);
+                counters.add(Counter::UpstreamOctetsOut, (tcp.waiting() - before - 2) as u64);
+            }
+        }
+        if !entry.unsent {
+            entry.unsent = true;
+            self.unsent.push(via.slot);
+        }
+        true
+    }
+
+    /// Sends the queries of all links.
+    pub(crate) fn flush(&mut self, counters: &Counters) {
+        while let Some(slot) = self.unsent.pop() {
+            let Some(Some(entry)) = self.table.get_mut(usize::from(slot)) else { continue };
+            entry.unsent = false;
+            let link = Link { slot, generation: entry.generation };
+            match &mut entry.socket {
+                LinkSocket::Udp(udp) => {
+                    if self.send_queue.flush(udp, counters).is_err() {
+                        self.mark_failed(link, counters);
+                    }
+                }
+                // The poll reports when a connection that could not take all octets last time is writable.
+                LinkSocket::Tcp(tcp) if tcp.awaits_writable => {}
+                LinkSocket::Tcp(_) => self.write(link, counters),
+            }
+        }
+        self.send_queue.clear();
+    }
+
+    /// Writes to a TCP link. The poll reports when it is writable, as long as octets are left.
+    pub(crate) fn write(&mut self, link: Link, counters: &Counters) {
+        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return };
+        counters.add(Counter::SendBatches, 1);
+        let done = tcp.flush();
+        let (descriptor, awaits_writable) = (tcp.descriptor(), tcp.awaits_writable);
+        let await_writable = match done {
+            Ok(done) => !done,
+            Err(_) => return self.mark_failed(link, counters),
+        };
+        if await_writable != awaits_writable {
+            tcp.awaits_writable = await_writable;
+            let interest = if await_writable { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+            if self.registry.change(descriptor, interest, token(link)).is_err() {
+                self.mark_failed(link, counters);
+            }
+        }
+    }
+
+    /// Records that a link failed. A TCP link is closed at once. The machine decides about a UDP link.
+    pub(crate) fn mark_failed(&mut self, link: Link, counters: &Counters) {
+        let Some(entry) = self.entry(link) else { return };
+        if matches!(entry.socket, LinkSocket::Tcp(_)) {
+            self.remove(link.slot, counters);
+        }
+        if !self.failed.contains(&link) {
+            self.failed.push(link);
+        }
+    }
+
+    /// Takes a link whose failure must now be reported to the machine.
+    pub(crate) fn take_failed(&mut self) -> Option<Link> {
+        self.failed.pop()
+    }
+
+    /// True if failures must be reported to the machine.
+    pub(crate) fn has_failures(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// The way to read a link, or `None` if it is closed.
+    pub(crate) fn read_mode(&mut self, link: Link) -> Option<ReadMode> {
+        self.entry(link).map(|entry| match &entry.socket {
+            LinkSocket::Udp(udp) => ReadMode::Datagrams(udp.descriptor()),
+            LinkSocket::Tcp(_) => ReadMode::Stream,
+        })
+    }
+
+    /// The local address of an open link.
+    pub(crate) fn local(&self, link: Link) -> Option<IpAddr> {
+        let Some(Some(entry)) = self.table.get(usize::from(link.slot)) else { return None };
+        let address = match &entry.socket {
+            LinkSocket::Udp(udp) => udp.local(),
+            LinkSocket::Tcp(tcp) => tcp.local(),
+        };
+        address.filter(|_| entry.generation == link.generation)
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self, link: Link) -> bool {
+        matches!(self.table.get(usize::from(link.slot)), Some(Some(entry)) if entry.generation == link.generation)
+    }
+
+    /// Reads a chunk from a TCP link, and lends its decoder. `None`: there is no data now, or the link failed in this read.
+    pub(crate) fn read(
+        &mut self,
+        link: Link,
+        chunk: &mut [u8],
+        counters: &Counters,
+    ) -> Option<(usize, Decoder)> {
+        let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) else { return None };
+        match tcp.read(chunk) {
+            Ok(count) => count.map(|count| (count, std::mem::take(tcp.decoder()))),
+            Err(_) => {
+                self.mark_failed(link, counters);
+                None
+            }
+        }
+    }
+
+    /// Puts back the decoder that [`Links::read`] lent.
+    pub(crate) fn return_decoder(&mut self, link: Link, decoder: Decoder) {
+        if let Some(OpenLink { socket: LinkSocket::Tcp(tcp), .. }) = self.entry(link) {
+            *tcp.decoder() = decoder;
+        }
+    }
+
+    /// Counts the datagrams that the kernel dropped at the open UDP links.
+    pub(crate) fn count_drops(&mut self, counters: &Counters) {
+        for entry in self.table.iter_mut().flatten() {
+            if let LinkSocket::Udp(udp) = &mut entry.socket {
+                counters.add(Counter::UpstreamQueueOverflow, u64::from(udp.new_drops()));
+            }
+        }
+    }
+
+    /// The poll registry of the links' sockets.
+    pub(crate) fn registry(&self) -> &EpollRegistry {
+        &self.registry
+    }
+
+    fn entry(&mut self, link: Link) -> Option<&mut OpenLink> {
+        self.table
+            .get_mut(usize::from(link.slot))
+            .and_then(Option::as_mut)
+            .filter(|entry| entry.generation == link.generation)
+    }
+}

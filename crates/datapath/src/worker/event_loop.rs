@@ -1,0 +1,440 @@
+//! The event loop of a worker, which moves batches between sockets and a machine. One turn waits, reads the clock, and then
+//! serves
+//!
+//! 1. replies from upstreams, as many as there are (bounded): each frees memory that a client's query holds;
+//! 2. the mailbox;
+//! 3. one batch from each readable listening socket, starting with another socket in each turn;
+//! 4. the timers that are due;
+//! 5. one send per socket, for all answers and queries of the machine in this turn.
+//!
+//! So under overload the clients' queries wait in the kernel's queues, and never the replies that make room for them.
+
+use crate::counters::{Counter, Counters};
+use crate::limits::{
+    BATCH, FAILURE_ROUNDS, LAST_BATCHES, LINK_BATCHES, MESSAGES_PER_TURN, PROXY_HEADER, QUEUED_TASKS,
+    STREAM_READ_OCTETS, TICK, WAIT_MS,
+};
+use crate::listen::fair_shedding::{FairShedding, client_network};
+use crate::listen::listener::UdpListener;
+use crate::listen::proxy_protocol;
+use crate::listen::response_queue::ResponseQueue;
+use crate::listen::shedding_filter;
+use crate::listen::steering::find_owner;
+use crate::socket::receive_batch::ReceiveBatch;
+use crate::socket::send_batch::kernel_supports_gso;
+use crate::socket::syscalls::{Epoll, now, receive_queue};
+use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, from_token};
+use crate::worker::mailbox::{Mailbox, StreamSink};
+use crate::worker::outbox::SocketOutbox;
+use crate::worker::shared::Shared;
+use engine::limits::{LINKS, MESSAGE};
+use engine::{Instant, Link, Machine};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
+pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
+
+const MAILBOX_TOKEN: u64 = u64::MAX;
+
+/// A worker that is ready to start: its sockets are bound.
+pub struct Worker<M> {
+    index: usize,
+    listeners: Vec<UdpListener>,
+    mailbox: Arc<Mailbox<M>>,
+    counters: Arc<Counters>,
+    shared: Arc<Shared<M>>,
+    poll: Epoll,
+    batch: ReceiveBatch,
+    stream_buffer: Box<[u8]>,
+    /// True for the listening sockets that the last wait found readable.
+    readable: Vec<bool>,
+    /// Drops of each listening socket that are already in the counters.
+    counted_drops: Vec<u32>,
+    /// The fair shedding of each listening socket.
+    shedding: Vec<FairShedding>,
+    udp_size: usize,
+    tcp_fast_open: bool,
+}
+
+impl<M: Machine + Send + 'static> Worker<M> {
+    pub(crate) fn new(
+        index: usize,
+        listeners: Vec<UdpListener>,
+        shared: Arc<Shared<M>>,
+        udp_size: usize,
+        tcp_fast_open: bool,
+    ) -> io::Result<Worker<M>> {
+        let header = if shared.proxies().is_empty() { 0 } else { PROXY_HEADER };
+        let mailbox = Arc::clone(shared.mailbox(index));
+        let poll = Epoll::new(LINKS + listeners.len() + 1)?;
+        let registry = poll.registry()?;
+        registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
+        for (number, listener) in listeners.iter().enumerate() {
+            registry.add(listener.socket().as_raw_fd(), libc::EPOLLIN, number as u64)?;
+        }
+        Ok(Worker {
+            index,
+            mailbox,
+            counters: shared.live_counters(index),
+            shared,
+            poll,
+            batch: ReceiveBatch::new(udp_size + header),
+            stream_buffer: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
+            readable: vec![false; listeners.len()],
+            counted_drops: vec![0; listeners.len()],
+            shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
+            listeners,
+            udp_size,
+            tcp_fast_open,
+        })
+    }
+
+    /// The worker's number.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Starts the worker's thread, `sixfold-N`. It ends after [`Mailbox::stop`] and returns the machine.
+    pub fn start<S: StreamSink>(self, machine: M, sink: S, hook: Hook<M>) -> io::Result<JoinHandle<M>> {
+        let gso = kernel_supports_gso();
+        let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open);
+        let response_queues = self
+            .listeners
+            .iter()
+            .map(|listener| {
+                ResponseQueue::new(
+                    listener.socket().as_raw_fd(),
+                    listener.address().is_ipv6(),
+                    self.udp_size,
+                    gso,
+                )
+            })
+            .collect();
+        let out = SocketOutbox {
+            response_queues,
+            links,
+            sink,
+            stream_frame: vec![0; MESSAGE].into_boxed_slice(),
+            counters: Arc::clone(&self.counters),
+        };
+        std::thread::Builder::new()
+            .name(format!("sixfold-{}", self.index))
+            .spawn(move || EventLoop { worker: self, machine, out, now: now() }.run(hook))
+    }
+}
+
+struct EventLoop<M, S> {
+    worker: Worker<M>,
+    machine: M,
+    out: SocketOutbox<S>,
+    /// The time of this turn.
+    now: Instant,
+}
+
+impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
+    fn run(mut self, mut hook: Hook<M>) -> M {
+        let mut tick = self.now;
+        let mut deadline = Some(self.now);
+        let mut drain_deadline = None;
+        let mut turn = 0usize;
+        loop {
+            self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drain_deadline.is_some());
+            self.now = now();
+            self.serve_events();
+            self.serve_mailbox();
+            self.serve_listeners(turn);
+            if drain_deadline.is_none()
+                && let Some(grace) = self.worker.mailbox.stop_grace()
+            {
+                self.drain_listeners();
+                self.worker.shared.note_listeners_drained();
+                drain_deadline = Some(self.now + grace.into());
+            }
+            deadline = self.machine.expire(self.now, &mut self.out);
+            self.out.flush();
+            self.report_failures();
+            self.worker.counters.add(Counter::Turns, 1);
+            if self.now >= tick {
+                tick = self.now + TICK;
+                for listener in 0..self.worker.shedding.len() {
+                    if self.worker.shedding[listener].is_active() {
+                        self.update_shedding(listener);
+                    }
+                }
+                self.count_drops();
+                hook(&mut self.machine, self.now);
+            }
+            if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
+                break;
+            }
+            turn = turn.wrapping_add(1);
+        }
+        self.worker.mailbox.end();
+        self.count_drops();
+        hook(&mut self.machine, self.now);
+        self.machine
+    }
+
+    fn is_done(&self) -> bool {
+        // Checks first that no other worker may still post, then that none has posted. In the other order a message could come in
+        // between.
+        self.worker.shared.all_listeners_drained()
+            && self.worker.mailbox.is_empty()
+            && self.machine.idle()
+            && !self.out.links.has_failures()
+    }
+
+    /// Waits for events until `deadline`. Does not wait if there is work left.
+    fn wait(&mut self, deadline: Instant, knows_stop: bool) {
+        let mailbox = &self.worker.mailbox;
+        let sleep =
+            deadline > self.now && !self.out.links.has_failures() && mailbox.prepare_to_sleep(knows_stop);
+        // Rounded up, because a wait that ends too early would be repeated.
+        let timeout_ms =
+            if sleep { (deadline - self.now).0.div_ceil(1_000_000).min(WAIT_MS) as i32 } else { 0 };
+        self.worker.poll.wait(timeout_ms);
+        if sleep {
+            mailbox.mark_awake();
+        }
+    }
+
+    /// Serves the links that are ready, and notes the listeners that are readable.
+    fn serve_events(&mut self) {
+        for event in 0..self.worker.poll.ready() {
+            match self.worker.poll.event(event) {
+                (MAILBOX_TOKEN, _) => self.worker.mailbox.clear_wakeup(),
+                (token, readiness) if token & LINK_TOKEN != 0 => {
+                    self.serve_link(from_token(token), readiness)
+                }
+                (token, _) => self.worker.readable[token as usize] = true,
+            }
+        }
+    }
+
+    fn serve_link(&mut self, link: Link, readiness: u32) {
+        match self.out.links.read_mode(link) {
+            Some(ReadMode::Datagrams(socket)) => {
+                for _ in 0..LINK_BATCHES {
+                    if !self.serve_datagrams(link, socket) || !self.out.links.is_open(link) {
+                        break;
+                    }
+                }
+            }
+            Some(ReadMode::Stream) => {
+                if readiness & libc::EPOLLOUT as u32 != 0 {
+                    self.out.links.write(link, &self.worker.counters);
+                }
+                if readiness & !(libc::EPOLLOUT as u32) != 0 {
+                    for _ in 0..LINK_BATCHES {
+                        if !self.serve_stream(link) {
+                            break;
+                        }
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes a batch of replies from a UDP link. Returns true if there may be more.
+    fn serve_datagrams(&mut self, link: Link, socket: RawFd) -> bool {
+        let counters = &self.worker.counters;
+        let count = match self.worker.batch.receive_replies(socket) {
+            Ok(count) => count,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return false,
+            Err(_) => {
+                // An ICMP error. The replies that came before it must still be read.
+                self.out.links.mark_failed(link, counters);
+                return true;
+            }
+        };
+        counters.add(Counter::ReceiveBatches, 1);
+        counters.add(Counter::UpstreamPacketsIn, count as u64);
+        let mut octets = 0;
+        for slot in 0..count {
+            if self.worker.batch.is_reply_truncated(slot) {
+                counters.add(Counter::UpstreamTruncated, 1);
+            }
+            let Some(message) = self.worker.batch.reply_message(slot) else { continue };
+            octets += message.len();
+            self.machine.reply(self.now, link, message, &mut self.out);
+            if !self.out.links.is_open(link) {
+                break;
+            }
+        }
+        counters.add(Counter::UpstreamOctetsIn, octets as u64);
+        count == BATCH
+    }
+
+    /// Takes a chunk of replies from a TCP link. Returns true if there may be more.
+    fn serve_stream(&mut self, link: Link) -> bool {
+        let counters = &self.worker.counters;
+        let Some((count, mut decoder)) = self.out.links.read(link, &mut self.worker.stream_buffer, counters)
+        else {
+            return false;
+        };
+        counters.add(Counter::ReceiveBatches, 1);
+        let mut input = &self.worker.stream_buffer[..count];
+        while let Some(message) = decoder.next(&mut input) {
+            counters.add(Counter::UpstreamPacketsIn, 1);
+            counters.add(Counter::UpstreamOctetsIn, message.len() as u64);
+            self.machine.reply(self.now, link, message, &mut self.out);
+            if !self.out.links.is_open(link) {
+                return false;
+            }
+        }
+        self.out.links.return_decoder(link, decoder);
+        count == STREAM_READ_OCTETS
+    }
+
+    fn serve_mailbox(&mut self) {
+        let mailbox = &self.worker.mailbox;
+        for _ in 0..QUEUED_TASKS {
+            let Some(task) = mailbox.take_task() else { break };
+            task(&mut self.machine, self.now);
+        }
+        let mut messages = 0;
+        while messages < MESSAGES_PER_TURN
+            && let Some(message) = mailbox.take_message()
+        {
+            self.machine.query(self.now, &message.client, message.message(), &mut self.out);
+            messages += 1;
+        }
+        self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
+    }
+
+    /// Takes one batch of queries from each readable listener.
+    fn serve_listeners(&mut self, turn: usize) {
+        let count = self.worker.listeners.len();
+        for step in 0..count {
+            let listener = (turn + step) % count;
+            if std::mem::take(&mut self.worker.readable[listener]) {
+                self.serve_listener(listener);
+            }
+        }
+    }
+
+    /// Takes a batch of queries from a listener. Returns true if there may be more.
+    fn serve_listener(&mut self, listener: usize) -> bool {
+        let worker = &mut self.worker;
+        let counters = &worker.counters;
+        let socket = &worker.listeners[listener];
+        let ipv6 = socket.address().is_ipv6();
+        let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
+        counters.add(Counter::ReceiveBatches, 1);
+        counters.add(Counter::ClientPacketsIn, count as u64);
+        let must_forward = worker.shared.must_forward();
+        let mut octets = 0;
+        for slot in 0..count {
+            let Some((mut client, mut message)) = worker.batch.client_message(slot, ipv6, listener as u16)
+            else {
+                counters.add(Counter::Truncated, 1);
+                continue;
+            };
+            if worker.shared.proxies().includes(&client) {
+                match proxy_protocol::strip_header(&client, message) {
+                    Ok(opened) => (client, message) = opened,
+                    Err(error) => {
+                        counters.add(
+                            match error {
+                                proxy_protocol::Error::Missing => Counter::ProxyHeaderMissing,
+                                _ => Counter::ProxyHeaderMalformed,
+                            },
+                            1,
+                        );
+                        continue;
+                    }
+                }
+            } else {
+                worker.shedding[listener].record(client_network(client.address));
+            }
+            octets += message.len();
+            if must_forward
+                && let Some(owner) = find_owner(message, worker.shared.seed(), worker.shared.workers())
+                && owner != worker.index
+            {
+                // The mailbox counts a refusal.
+                let _ = worker.shared.mailbox(owner).post(&client, message);
+                continue;
+            }
+            self.machine.query(self.now, &client, message, &mut self.out);
+        }
+        counters.add(Counter::ClientOctetsIn, octets as u64);
+        // While networks are shed, batches that are not full show that too much is shed.
+        if count < BATCH {
+            self.worker.shedding[listener].on_queue_emptied();
+        }
+        if count == BATCH || self.worker.shedding[listener].is_active() {
+            self.update_shedding(listener);
+        }
+        count == BATCH
+    }
+
+    /// Updates the shares of the networks that send too much, and the kernel's filter.
+    fn update_shedding(&mut self, listener: usize) {
+        let worker = &mut self.worker;
+        let shedding = &mut worker.shedding[listener];
+        if !shedding.is_due(self.now) {
+            return;
+        }
+        let (socket, was_active) = (&worker.listeners[listener], shedding.is_active());
+        let raw = socket.socket().as_raw_fd();
+        let queue = receive_queue(raw);
+        // While networks are shed, drops are those of the filter, unless the queue is nevertheless more than half full.
+        let reason = match was_active && queue.used <= queue.size / 2 {
+            true => Counter::FloodingNetwork,
+            false => Counter::ReceiveQueueOverflow,
+        };
+        let new =
+            queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
+        worker.counters.add(reason, u64::from(new));
+        if let Some(shed) = shedding.update(self.now, queue) {
+            // If the kernel has no memory for a filter, all networks still pass.
+            let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6());
+        }
+    }
+
+    /// Takes the queries that already wait at the listeners of a worker that must stop, and none that come later.
+    fn drain_listeners(&mut self) {
+        for listener in 0..self.worker.listeners.len() {
+            for _ in 0..LAST_BATCHES {
+                if !self.serve_listener(listener) {
+                    break;
+                }
+            }
+            let socket = self.worker.listeners[listener].socket();
+            // If this fails, the level-triggered poll only reports a socket that is no longer read.
+            let _ = self.out.links.registry().remove(socket);
+        }
+    }
+
+    /// Reports the links that failed during this turn to the machine, and sends its reaction.
+    fn report_failures(&mut self) {
+        for _ in 0..FAILURE_ROUNDS {
+            if !self.out.links.has_failures() {
+                break;
+            }
+            while let Some(link) = self.out.links.take_failed() {
+                self.machine.unreachable(self.now, link, &mut self.out);
+            }
+            self.out.flush();
+        }
+    }
+
+    fn count_drops(&mut self) {
+        let worker = &mut self.worker;
+        let listeners = worker.listeners.iter().zip(&worker.shedding);
+        for ((listener, shedding), counted) in listeners.zip(&mut worker.counted_drops) {
+            // While networks are shed, `update_shedding` counts the drops.
+            if !shedding.is_active() {
+                let drops = receive_queue(listener.socket().as_raw_fd()).drops;
+                let new = drops.wrapping_sub(std::mem::replace(counted, drops));
+                worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
+            }
+        }
+        self.out.links.count_drops(&worker.counters);
+    }
+}

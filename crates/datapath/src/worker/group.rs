@@ -1,0 +1,116 @@
+//! The workers of a server, built together. Every socket is bound before any thread starts, so that the main thread reports
+//! every error, and can drop privileges in between.
+
+use crate::limits::SMALLEST_BUFFER;
+use crate::listen::listener::{BindError, UdpListener};
+use crate::listen::proxy_protocol::TrustedProxies;
+use crate::listen::steering::{self, Seed, Steer};
+use crate::worker::event_loop::Worker;
+use crate::worker::mailbox::Mailbox;
+use crate::worker::shared::Shared;
+use engine::Machine;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// The options of the datapath.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// UDP addresses to listen on. Port 0 means any port. IPv6 addresses do not accept IPv4.
+    pub listen: Vec<SocketAddr>,
+    /// Worker threads, at least 1.
+    pub workers: usize,
+    /// The way in which datagrams are steered to the worker that owns the name.
+    pub steer: Steer,
+    /// Largest UDP message in both directions, in octets.
+    pub udp_size: usize,
+    /// True if queries may travel with the SYN of a TCP link (RFC 7413), provided that upstream and kernel allow it.
+    pub tcp_fast_open: bool,
+    /// The proxies whose PROXY header is trusted.
+    pub proxies: TrustedProxies,
+}
+
+/// The workers, and the handle for other threads.
+pub type Built<M> = (Vec<Worker<M>>, Arc<Shared<M>>);
+
+/// Binds all sockets and makes the workers. The caller starts each worker with a machine of its own.
+pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>, BuildError> {
+    let workers = options.workers.max(1);
+    let seed = Seed::random().map_err(|error| BuildError::System { step: "random seed", error })?;
+    let mut listeners: Vec<Vec<UdpListener>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    let mut must_forward = workers > 1 && options.steer == Steer::Flow;
+    let mut steering_error = None;
+    for &address in &options.listen {
+        let group = UdpListener::bind_group(address, workers).map_err(BuildError::Bind)?;
+        addresses.push(group[0].address());
+        if workers > 1
+            && options.steer == Steer::Name
+            && let Err(error) =
+                steering::attach(group[0].socket(), workers, seed, !options.proxies.is_empty())
+        {
+            must_forward = true;
+            steering_error = Some(error);
+        }
+        for (worker, listener) in listeners.iter_mut().zip(group) {
+            worker.push(listener);
+        }
+    }
+    let mailboxes: io::Result<Vec<_>> = (0..workers).map(|_| Mailbox::new().map(Arc::new)).collect();
+    let shared = Arc::new(Shared {
+        mailboxes: mailboxes.map_err(|error| BuildError::System { step: "eventfd", error })?,
+        counters: (0..workers).map(|_| Arc::default()).collect(),
+        addresses,
+        seed,
+        must_forward,
+        proxies: options.proxies.clone(),
+        drained_workers: AtomicUsize::new(0),
+        steering_error,
+    });
+    let udp_size = options.udp_size.max(SMALLEST_BUFFER);
+    let workers: io::Result<Vec<_>> = listeners
+        .into_iter()
+        .enumerate()
+        .map(|(index, listeners)| {
+            Worker::new(index, listeners, Arc::clone(&shared), udp_size, options.tcp_fast_open)
+        })
+        .collect();
+    Ok((workers.map_err(|error| BuildError::System { step: "epoll", error })?, shared))
+}
+
+/// The reason why the datapath cannot be built.
+#[derive(Debug)]
+pub enum BuildError {
+    /// An address cannot be listened on. The text contains the remedy.
+    Bind(BindError),
+    /// The system refused a step that never fails on a healthy system. Most likely the limit of open files (`ulimit -n`, or
+    /// LimitNOFILE= of the unit) is too low.
+    System {
+        /// The step that failed.
+        step: &'static str,
+        /// The error of the system.
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Bind(error) => error.fmt(f),
+            BuildError::System { step, error } => {
+                write!(f, "cannot set up the workers: {step}: {error}; check the limit of open files")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BuildError::Bind(error) => Some(error),
+            BuildError::System { error, .. } => Some(error),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The mailbox of a worker: the way from other threads to it. It takes queries from client streams and from workers that do
+//! not own the name, tasks (a reload, a look into the cache), and the request to stop.
+//!
+//! Everything is bounded and nothing blocks: a full mailbox refuses messages and counts them. An eventfd wakes a worker that
+//! sleeps. A worker that is awake costs no system call: an atomic flag says which is the case. The way back to the streams
+//! is [`StreamSink`].
+
+use crate::limits::{INLINE_OCTETS, QUEUED_MESSAGES, QUEUED_TASKS};
+use crate::socket::syscalls::EventFd;
+use crossbeam_queue::ArrayQueue;
+use engine::{Client, Instant};
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+/// A closure that a worker runs with its machine between two batches.
+pub type Task<M> = Box<dyn FnOnce(&mut M, Instant) + Send>;
+
+/// A sink for the answers to clients on TCP, which brings them to their connections.
+///
+/// Workers call it, so it must not block.
+pub trait StreamSink: Send + Sync + 'static {
+    /// Hands over an answer. Returns false if the connection is gone or takes no more answers.
+    fn deliver(&self, to: &Client, message: &[u8]) -> bool;
+}
+
+impl<S: StreamSink> StreamSink for Arc<S> {
+    fn deliver(&self, to: &Client, message: &[u8]) -> bool {
+        (**self).deliver(to, message)
+    }
+}
+
+/// A sink for a datapath without client streams. It refuses every answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoStreams;
+
+impl StreamSink for NoStreams {
+    fn deliver(&self, _: &Client, _: &[u8]) -> bool {
+        false
+    }
+}
+
+/// The mailbox has no room, or its worker has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailboxFull;
+
+impl fmt::Display for MailboxFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the worker's mailbox is full")
+    }
+}
+
+impl std::error::Error for MailboxFull {}
+
+/// A message between threads, with its client: a query for the worker that owns the name, or an answer for a stream thread.
+pub struct QueuedMessage {
+    /// The client of the message.
+    pub client: Client,
+    body: Body,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most messages are inline, and a queue slot has that size anyway"
+)]
+enum Body {
+    Inline {
+        length: u16,
+        octets: [u8; INLINE_OCTETS],
+    },
+    /// Rare (a query with an unusually long OPT record), so the cost of the allocation does not matter.
+    Boxed(Box<[u8]>),
+}
+
+impl QueuedMessage {
+    /// A queued message with a copy of `message`.
+    pub fn new(client: &Client, message: &[u8]) -> QueuedMessage {
+        let body = if message.len() <= INLINE_OCTETS {
+            let mut octets = [0; INLINE_OCTETS];
+            octets[..message.len()].copy_from_slice(message);
+            Body::Inline { length: message.len() as u16, octets }
+        } else {
+            Body::Boxed(message.into())
+        };
+        QueuedMessage { client: *client, body }
+    }
+
+    /// The message.
+    pub fn message(&self) -> &[u8] {
+        match &self.body {
+            Body::Inline { length, octets } => &octets[..usize::from(*length)],
+            Body::Boxed(octets) => octets,
+        }
+    }
+}
+
+/// The mailbox of one worker.
+pub struct Mailbox<M> {
+    messages: ArrayQueue<QueuedMessage>,
+    tasks: ArrayQueue<Task<M>>,
+    wakeup: EventFd,
+    /// True if the worker will check the mailbox before it sleeps.
+    awake: AtomicBool,
+    /// 0: keep running. Otherwise the grace period in nanoseconds, plus one.
+    stop: AtomicU64,
+    ended: AtomicBool,
+    refused_messages: AtomicU64,
+}
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new() -> io::Result<Mailbox<M>> {
+        Ok(Mailbox {
+            messages: ArrayQueue::new(QUEUED_MESSAGES),
+            tasks: ArrayQueue::new(QUEUED_TASKS),
+            wakeup: EventFd::new()?,
+            awake: AtomicBool::new(true),
+            stop: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            refused_messages: AtomicU64::new(0),
+        })
+    }
+
+    /// Posts a client's message.
+    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
+        // Checked first, so that a flood does not cost copies that are thrown away.
+        if self.messages.is_full() || self.messages.push(QueuedMessage::new(client, message)).is_err() {
+            self.refused_messages.fetch_add(1, Ordering::Relaxed);
+            return Err(MailboxFull);
+        }
+        self.wake()
+    }
+
+    /// Makes the worker run `task` with its machine, soon.
+    pub fn submit(&self, task: impl FnOnce(&mut M, Instant) + Send + 'static) -> Result<(), MailboxFull> {
+        self.tasks.push(Box::new(task)).map_err(|_| MailboxFull)?;
+        self.wake()
+    }
+
+    /// Stops the worker: it takes no more datagrams from clients, and finishes the queries that it has. It ends when nothing is
+    /// pending and all other workers have been stopped too and have no more queries for it, or when `grace` has passed.
+    pub fn stop(&self, grace: Duration) {
+        let grace_ns = grace.as_nanos().min(u128::from(u64::MAX - 1)) as u64;
+        self.stop.store(grace_ns + 1, Ordering::SeqCst);
+        let _ = self.wake();
+    }
+
+    /// Messages that were refused because the mailbox was full, or lost because the worker ended.
+    pub fn refused_messages(&self) -> u64 {
+        self.refused_messages.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the worker if it may be asleep. The fence orders the caller's push before the load of `awake`. Its counterpart is in
+    /// [`Mailbox::prepare_to_sleep`], so that one of the two threads sees the other's store.
+    fn wake(&self) -> Result<(), MailboxFull> {
+        fence(Ordering::SeqCst);
+        if self.ended.load(Ordering::SeqCst) {
+            self.discard();
+            return Err(MailboxFull);
+        }
+        if !self.awake.load(Ordering::SeqCst) && !self.awake.swap(true, Ordering::SeqCst) {
+            self.wakeup.notify();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_message(&self) -> Option<QueuedMessage> {
+        self.messages.pop()
+    }
+
+    pub(crate) fn take_task(&self) -> Option<Task<M>> {
+        self.tasks.pop()
+    }
+
+    /// The grace period if the worker must stop.
+    pub(crate) fn stop_grace(&self) -> Option<Duration> {
+        self.stop.load(Ordering::SeqCst).checked_sub(1).map(Duration::from_nanos)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.tasks.is_empty()
+    }
+
+    /// The worker is about to sleep. Returns false if something has come: it must then stay awake. `knows_stop`: the worker knows
+    /// that it must stop, so the request to stop does not keep it awake.
+    pub(crate) fn prepare_to_sleep(&self, knows_stop: bool) -> bool {
+        self.awake.store(false, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let quiet = self.is_empty() && (knows_stop || self.stop_grace().is_none());
+        if !quiet {
+            self.mark_awake();
+        }
+        quiet
+    }
+
+    /// The worker is awake, and will check the mailbox before it sleeps again.
+    pub(crate) fn mark_awake(&self) {
+        self.awake.store(true, Ordering::SeqCst);
+    }
+
+    /// Wakes the worker for an event outside the mailbox, even if it is only about to sleep.
+    pub(crate) fn wake_always(&self) {
+        self.wakeup.notify();
+    }
+
+    /// Clears the wake-up that the worker's poll reported.
+    pub(crate) fn clear_wakeup(&self) {
+        self.wakeup.clear();
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.wakeup.descriptor()
+    }
+
+    /// The worker has ended: drops all that waits, and refuses everything from now on. The drop of a task tells its sender that
+    /// no result will come.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.discard();
+    }
+
+    fn discard(&self) {
+        while self.messages.pop().is_some() {
+            self.refused_messages.fetch_add(1, Ordering::Relaxed);
+        }
+        while self.tasks.pop().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client::udp("192.0.2.1:5353".parse().unwrap())
+    }
+
+    #[test]
+    fn a_queued_message_keeps_short_and_long_messages() {
+        for length in [0, 1, INLINE_OCTETS, INLINE_OCTETS + 1, 65_535] {
+            let message: Vec<u8> = (0..length).map(|i| i as u8).collect();
+            let queued = QueuedMessage::new(&client(), &message);
+            assert_eq!(queued.message(), message);
+            assert_eq!(matches!(queued.body, Body::Inline { .. }), length <= INLINE_OCTETS);
+        }
+    }
+
+    #[test]
+    fn a_full_mailbox_refuses_and_counts() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        for _ in 0..QUEUED_MESSAGES {
+            mailbox.post(&client(), b"question").unwrap();
+        }
+        assert_eq!(mailbox.post(&client(), b"question"), Err(MailboxFull));
+        assert_eq!(mailbox.refused_messages(), 1);
+        for _ in 0..QUEUED_TASKS {
+            mailbox.submit(|_, _| ()).unwrap();
+        }
+        assert_eq!(mailbox.submit(|_, _| ()), Err(MailboxFull));
+    }
+
+    #[test]
+    fn a_worker_does_not_sleep_over_waiting_messages() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.mark_awake();
+        mailbox.post(&client(), b"question").unwrap();
+        assert!(!mailbox.prepare_to_sleep(false));
+        mailbox.take_message().unwrap();
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.mark_awake();
+        mailbox.stop(Duration::ZERO);
+        assert_eq!(mailbox.stop_grace(), Some(Duration::ZERO));
+        assert!(!mailbox.prepare_to_sleep(false));
+        assert!(mailbox.prepare_to_sleep(true));
+    }
+
+    #[test]
+    fn an_ended_mailbox_drops_tasks_so_that_their_senders_learn_of_it() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        let (before, waits_before) = std::sync::mpsc::channel::<()>();
+        mailbox.submit(move |_, _| before.send(()).unwrap()).unwrap();
+        mailbox.end();
+        assert!(waits_before.recv().is_err());
+        let (after, waits_after) = std::sync::mpsc::channel::<()>();
+        assert_eq!(mailbox.submit(move |_, _| after.send(()).unwrap()), Err(MailboxFull));
+        assert!(waits_after.recv().is_err());
+    }
+
+    #[test]
+    fn messages_that_meet_the_end_of_the_worker_are_counted() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        mailbox.post(&client(), b"question").unwrap();
+        mailbox.end();
+        assert_eq!(mailbox.refused_messages(), 1);
+        assert_eq!(mailbox.post(&client(), b"question"), Err(MailboxFull));
+        assert_eq!(mailbox.refused_messages(), 2);
+    }
+
+    #[test]
+    fn only_a_sleeping_worker_is_woken() {
+        let mailbox = Mailbox::<()>::new().unwrap();
+        let mut poll = crate::socket::syscalls::Epoll::new(1).unwrap();
+        poll.registry().unwrap().add(mailbox.descriptor(), libc::EPOLLIN, 7).unwrap();
+        mailbox.post(&client(), b"question").unwrap();
+        poll.wait(0);
+        assert_eq!(poll.ready(), 0);
+        mailbox.take_message().unwrap();
+        assert!(mailbox.prepare_to_sleep(false));
+        mailbox.post(&client(), b"question").unwrap();
+        poll.wait(0);
+        assert_eq!(poll.ready(), 1);
+        assert_eq!(poll.event(0).0, 7);
+        mailbox.clear_wakeup();
+        mailbox.post(&client(), b"question").unwrap();
+        poll.wait(0);
+        assert_eq!(poll.ready(), 0);
+    }
+}

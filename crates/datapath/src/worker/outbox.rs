@@ -1,0 +1,65 @@
+//! The outbox of a worker: it queues the answers and queries of the machine, and sends them at the end of the turn.
+
+use crate::counters::{Counter, Counters};
+use crate::listen::response_queue::ResponseQueue;
+use crate::upstream::links::Links;
+use crate::worker::mailbox::StreamSink;
+use engine::limits::MESSAGE;
+use engine::{Carrier, Client, Link, Outbox, Transport};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// The outbox with the sockets of one worker.
+pub(super) struct SocketOutbox<S> {
+    pub(super) response_queues: Vec<ResponseQueue>,
+    pub(super) links: Links,
+    pub(super) sink: S,
+    /// The frame in which the machine writes answers to streams.
+    pub(super) stream_frame: Box<[u8]>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl<S: StreamSink> Outbox for SocketOutbox<S> {
+    #[inline]
+    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        if to.carrier == Carrier::Tcp {
+            let length = fill(&mut self.stream_frame).min(MESSAGE);
+            let taken = self.sink.deliver(to, &self.stream_frame[..length]);
+            self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
+            return taken;
+        }
+        match self.response_queues.get_mut(usize::from(to.listener)) {
+            Some(response_queues) => response_queues.push(to, size, &self.counters, fill),
+            None => {
+                self.counters.add(Counter::SendFailed, 1);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        self.links.ask(via, fill, &self.counters)
+    }
+
+    fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
+        self.links.open(link, upstream, transport, port, &self.counters)
+    }
+
+    fn local(&self, link: Link) -> Option<IpAddr> {
+        self.links.local(link)
+    }
+
+    fn close(&mut self, link: Link) {
+        self.links.close(link, &self.counters);
+    }
+}
+
+impl<S> SocketOutbox<S> {
+    pub(super) fn flush(&mut self) {
+        for response_queues in &mut self.response_queues {
+            response_queues.flush(&self.counters);
+        }
+        self.links.flush(&self.counters);
+    }
+}

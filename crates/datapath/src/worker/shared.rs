@@ -1,0 +1,111 @@
+//! The handle to all workers for other threads: mailboxes, counters, addresses, and the request to stop.
+
+use crate::counters::{Counter, Counters, Snapshot};
+use crate::listen::proxy_protocol::TrustedProxies;
+use crate::listen::steering::{self, Seed};
+use crate::worker::mailbox::{Mailbox, MailboxFull};
+use engine::Client;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The state that all workers share with other threads.
+pub struct Shared<M> {
+    pub(super) mailboxes: Vec<Arc<Mailbox<M>>>,
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) seed: Seed,
+    pub(super) must_forward: bool,
+    pub(super) proxies: TrustedProxies,
+    /// Workers that have drained their listeners after the request to stop.
+    pub(super) drained_workers: AtomicUsize,
+    pub(super) steering_error: Option<io::Error>,
+}
+
+impl<M> Shared<M> {
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// The listening addresses with their actual ports, in the order of the options.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The mailbox of one worker.
+    pub fn mailbox(&self, worker: usize) -> &Arc<Mailbox<M>> {
+        &self.mailboxes[worker]
+    }
+
+    /// The worker that owns the query name of a message.
+    #[inline]
+    pub fn owner(&self, message: &[u8]) -> usize {
+        steering::owner(message, self.seed, self.workers())
+    }
+
+    /// Posts a client's message to the worker that owns its query name.
+    pub fn post(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
+        self.mailboxes[self.owner(message)].post(client, message)
+    }
+
+    /// Stops all workers, as [`Mailbox::stop`] describes. No worker ends before all have drained their listeners, because the
+    /// queries that they find there may belong to another worker.
+    pub fn stop(&self, grace: Duration) {
+        self.mailboxes.iter().for_each(|mailbox| mailbox.stop(grace));
+    }
+
+    /// The counters of one worker.
+    pub fn counters(&self, worker: usize) -> Snapshot {
+        let mut snapshot = self.counters[worker].snapshot();
+        snapshot.set(Counter::MailboxFull, self.mailboxes[worker].refused_messages());
+        snapshot
+    }
+
+    /// The sum of the counters of all workers.
+    pub fn total(&self) -> Snapshot {
+        let mut total = Snapshot::default();
+        (0..self.workers()).for_each(|worker| total.add(&self.counters(worker)));
+        total
+    }
+
+    /// The reason why the kernel does not steer by name although the options ask for it. The workers then forward queries to
+    /// their owners, which is slower. Report it at start.
+    pub fn steering_error(&self) -> Option<&io::Error> {
+        self.steering_error.as_ref()
+    }
+
+    /// True if workers must forward queries that another worker owns.
+    pub(crate) fn must_forward(&self) -> bool {
+        self.must_forward
+    }
+
+    /// The proxies whose PROXY header is trusted.
+    #[inline]
+    pub fn proxies(&self) -> &TrustedProxies {
+        &self.proxies
+    }
+
+    /// A worker has drained its listeners after the request to stop, and has no more queries for the others. The last worker to
+    /// call this wakes all of them: they wait for it.
+    pub(crate) fn note_listeners_drained(&self) {
+        if self.drained_workers.fetch_add(1, Ordering::SeqCst) + 1 == self.workers() {
+            self.mailboxes.iter().for_each(|mailbox| mailbox.wake_always());
+        }
+    }
+
+    /// True if no worker has queries for others any more.
+    pub(crate) fn all_listeners_drained(&self) -> bool {
+        self.drained_workers.load(Ordering::SeqCst) >= self.workers()
+    }
+
+    pub(crate) fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    pub(crate) fn live_counters(&self, worker: usize) -> Arc<Counters> {
+        Arc::clone(&self.counters[worker])
+    }
+}

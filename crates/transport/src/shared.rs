@@ -1,0 +1,79 @@
+//! The state that stream threads, workers and the server share, and the queue of answers from the workers to a stream
+//! thread.
+
+use crate::admission::Admission;
+use crate::counters::Counters;
+use crate::limits;
+use crossbeam_queue::ArrayQueue;
+use datapath::QueuedMessage;
+use datapath::proxy_protocol::TrustedProxies;
+use engine::Client;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// The state that stream threads, workers and the server share.
+pub(crate) struct Shared {
+    /// One queue per stream thread.
+    pub(crate) answer_queues: Box<[AnswerQueue]>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) counters: Counters,
+    /// The proxies whose PROXY header is trusted.
+    pub(crate) proxies: TrustedProxies,
+    /// Octets buffered for all connections.
+    pub(crate) buffered: AtomicUsize,
+    /// Set when draining begins.
+    pub(crate) drain_deadline: OnceLock<Instant>,
+    /// Connections that were cut off at the end of the grace period.
+    pub(crate) cut_off: AtomicUsize,
+    /// Number of running stream threads, and the signal that one has ended.
+    pub(crate) running: Mutex<usize>,
+    pub(crate) ended: Condvar,
+}
+
+impl Shared {
+    /// The end of the grace period, once draining has begun.
+    pub(crate) fn drain_deadline(&self) -> Option<Instant> {
+        self.drain_deadline.get().copied()
+    }
+}
+
+/// The answers on the way from the workers to a stream thread.
+pub(crate) struct AnswerQueue {
+    answers: ArrayQueue<QueuedMessage>,
+    octets: AtomicUsize,
+    /// Wakes the stream thread: for answers, for draining, and while draining for each connection that ends.
+    pub(crate) wakeup: Notify,
+    /// True once the thread has ended.
+    pub(crate) closed: AtomicBool,
+}
+
+impl AnswerQueue {
+    pub(crate) fn new() -> AnswerQueue {
+        AnswerQueue {
+            answers: ArrayQueue::new(limits::QUEUED_ANSWERS),
+            octets: AtomicUsize::new(0),
+            wakeup: Notify::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn put(&self, to: &Client, message: &[u8]) -> bool {
+        let has_room = self.octets.fetch_add(message.len(), Ordering::Relaxed) + message.len()
+            <= limits::QUEUED_ANSWER_OCTETS;
+        if !has_room || self.answers.is_full() || self.answers.push(QueuedMessage::new(to, message)).is_err()
+        {
+            self.octets.fetch_sub(message.len(), Ordering::Relaxed);
+            return false;
+        }
+        self.wakeup.notify_one();
+        true
+    }
+
+    pub(crate) fn take(&self) -> Option<QueuedMessage> {
+        let answer = self.answers.pop()?;
+        self.octets.fetch_sub(answer.message().len(), Ordering::Relaxed);
+        Some(answer)
+    }
+}
