@@ -4,7 +4,7 @@ use crate::base::time::Instant;
 use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, SILENT};
 use crate::cache::ttl::{Age, materialize};
 use crate::engine::Engine;
-use crate::message::question::Wishes;
+use crate::message::question::QueryFlags;
 use wire::Type;
 
 /// Buckets of the cache that one step of [`Engine::flush_below`] looks at: at most 4,096 entries, about 1 ms if each of them
@@ -52,7 +52,7 @@ impl Engine {
         let is_meant = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
-                && (entry.kind() == EntryKind::Reply || entry.approved64() == self.generation)
+                && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.generation)
         };
         let bucket = self.cache.bucket_of(self.key.hash(name));
         self.cache.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
@@ -60,7 +60,7 @@ impl Engine {
 
     /// Forgets all that the cache holds. Returns how many entries that were.
     pub fn flush_all(&mut self) -> usize {
-        self.outrun();
+        self.bump_flush_epoch();
         let all = self.cache.len();
         self.cache.clear();
         all
@@ -68,7 +68,7 @@ impl Engine {
 
     /// Forgets what the cache holds of a name (wire form). Returns how many entries that were.
     pub fn flush(&mut self, name: &[u8]) -> usize {
-        self.outrun();
+        self.bump_flush_epoch();
         let bucket = self.cache.bucket_of(self.key.hash(name));
         self.cache.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
     }
@@ -78,7 +78,7 @@ impl Engine {
     /// the first one is 0.
     pub fn flush_below(&mut self, name: &[u8], step: usize) -> (usize, Option<usize>) {
         if step == 0 {
-            self.outrun();
+            self.bump_flush_epoch();
         }
         let buckets = self.cache.buckets();
         let from = step.saturating_mul(FLUSHED_BUCKETS).min(buckets);
@@ -90,13 +90,13 @@ impl Engine {
     }
 
     /// What was asked before comes too late to be kept, whatever name it is about: it may be what is to be forgotten.
-    fn outrun(&mut self) {
-        self.flights.flushes = self.flights.flushes.wrapping_add(1);
+    fn bump_flush_epoch(&mut self) {
+        self.flights.flush_epoch = self.flights.flush_epoch.wrapping_add(1);
     }
 }
 
 fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
-    let has = |wish| entry.wishes() & Wishes::default().with(wish, true).kept() != 0;
+    let has = |wish| entry.query_flags() & QueryFlags::default().with(wish, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
     let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
     let length = materialize(entry, &mut frame, age, entry.ede());
@@ -107,7 +107,7 @@ fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
         is_synthesized: entry.kind() == EntryKind::Synthesis,
         is_negative: entry.is(NEGATIVE),
         is_failure: entry.is(FAILURE),
-        bits: Bits { cd: has(Wishes::CD), ad: has(Wishes::AD), dnssec_ok: has(Wishes::DO) },
+        bits: Bits { cd: has(QueryFlags::CD), ad: has(QueryFlags::AD), dnssec_ok: has(QueryFlags::DO) },
         group: entry.group(),
         expires_secs: left.div_euclid(1_000_000_000),
         octets: entry.length(),

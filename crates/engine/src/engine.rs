@@ -13,43 +13,43 @@ use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
 use crate::base::slab::Slab;
 use crate::base::time::{Clock, Instant, Span};
-use crate::base::timer_wheel::Wheel;
+use crate::base::timer_wheel::TimerWheel;
 use crate::cache::Cache;
-use crate::client::chased::Chains;
-use crate::client::quota::Ledger;
-use crate::client::rate_limit::Rates;
+use crate::client::chased::CnameChases;
+use crate::client::quota::ClientQuotas;
+use crate::client::rate_limit::RateLimiter;
 use crate::client::waiter::Waiter;
 use crate::counters::Counters;
 use crate::settings::{Capacity, Settings};
 use crate::upstream::cookies::ClientCookieSecret;
-use crate::upstream::groups::Servers;
+use crate::upstream::groups::ServerGroups;
 use crate::upstream::in_flight::Flights;
 use crate::upstream::links::Links;
-use crate::upstream::parked_replies::Held;
-use crate::upstream::retry_budget::Budget;
+use crate::upstream::parked_replies::ParkedReplies;
+use crate::upstream::retry_budget::RetryBudget;
 
 /// How long a client waits for fresh data when there are expired ones (RFC 8767 section 5: 1.8 s, as many clients give
 /// up after 2 s).
-pub(crate) const PATIENCE: Span = Span::from_millis(1_800);
+pub(crate) const CLIENT_RESPONSE_TIMER: Span = Span::from_millis(1_800);
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) flights: Flights,
-    pub(crate) wheel: Wheel,
+    pub(crate) wheel: TimerWheel,
     pub(crate) waiters: Slab<Waiter>,
-    pub(crate) ledger: Ledger,
-    pub(crate) servers: Servers,
-    pub(crate) budget: Budget,
+    pub(crate) quotas: ClientQuotas,
+    pub(crate) servers: ServerGroups,
+    pub(crate) budget: RetryBudget,
     pub(crate) links: Links,
-    pub(crate) held: Held,
-    pub(crate) chains: Chains,
+    pub(crate) parked: ParkedReplies,
+    pub(crate) chases: CnameChases,
     /// Frames for replies of our own: as many as are needed at a time.
     pub(crate) frames: Vec<Box<[u8]>>,
     pub(crate) random: Random,
     pub(crate) key: HashKey,
     pub(crate) counters: Counters,
-    pub(crate) rates: Rates,
+    pub(crate) rate_limiter: RateLimiter,
     pub(crate) cache: Cache,
     pub(crate) clock: Clock,
     pub(crate) cookie_key: ClientCookieSecret,
@@ -67,25 +67,25 @@ impl Engine {
         let key = HashKey([random.bits(), random.bits() | 1]);
         let mut cache = Cache::new(capacity.cache);
         cache.keep_stale(settings.cache.stale);
-        let mut rates = Rates::new(key);
-        rates.configure(settings.queries_per_client, settings.responses_per_client);
+        let mut rate_limiter = RateLimiter::new(key);
+        rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
         Engine {
-            servers: Servers::new(&settings.upstream),
-            budget: Budget::default(),
+            servers: ServerGroups::new(&settings.upstream),
+            budget: RetryBudget::default(),
             settings,
             // Two legs for every client question, and a probe for every server.
             flights: Flights::new(2 * capacity.pending + 2 * crate::limits::UPSTREAMS),
-            wheel: Wheel::new(),
+            wheel: TimerWheel::new(),
             waiters: Slab::new(capacity.pending),
-            ledger: Ledger::new(capacity.pending, key),
+            quotas: ClientQuotas::new(capacity.pending, key),
             links: Links::new(),
-            held: Held::new(),
-            chains: Chains::new(key),
+            parked: ParkedReplies::new(),
+            chases: CnameChases::new(key),
             frames: Vec::new(),
             random,
             key,
             counters: Counters::default(),
-            rates,
+            rate_limiter,
             cache,
             clock: Clock::default(),
             cookie_key,
@@ -99,7 +99,7 @@ impl Engine {
         let Engine { servers, links, .. } = self;
         servers.configure(&settings.upstream, |number| !links.leads_to(number));
         self.cache.keep_stale(settings.cache.stale);
-        self.rates.configure(settings.queries_per_client, settings.responses_per_client);
+        self.rate_limiter.configure(settings.queries_per_client, settings.responses_per_client);
         self.settings = settings;
         // 0 approves nothing.
         self.generation = self.generation.wrapping_add(1).max(1);
@@ -108,7 +108,7 @@ impl Engine {
 
     /// This engine is one of so many that share what a client network may do (`queries_per_client`).
     pub fn share_limits(&mut self, workers: usize) {
-        self.rates.share(u32::try_from(workers).unwrap_or(u32::MAX));
+        self.rate_limiter.share(u32::try_from(workers).unwrap_or(u32::MAX));
     }
 
     /// Tells what time it is in the world, as time since 1970, for the timestamps of cookies: at start, and whenever that clock
@@ -144,7 +144,7 @@ impl Engine {
 
     /// Client questions that follow an alias beyond what one reply told.
     pub fn followed(&self) -> usize {
-        self.chains.len()
+        self.chases.len()
     }
 
     /// Octets that the cache uses, and entries that are found in it.

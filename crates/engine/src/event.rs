@@ -8,7 +8,7 @@ use crate::message::cname_chain::Chain;
 use wire::{Message, Rcode, Type};
 
 /// One decision. Names are in wire form.
-pub enum Note<'n> {
+pub enum TraceEvent<'n> {
     /// The question is answered at once and without records.
     Refused {
         /// With this RCODE.

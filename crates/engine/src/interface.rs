@@ -3,7 +3,7 @@
 //! implements the first, so does the bare reflector that the benchmarks compare it with.
 
 use crate::base::time::Instant;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// How a client's question arrived, and so how its answer leaves.
@@ -123,7 +123,7 @@ pub trait Outbox {
 
     /// Hears of a decision. Who explains answers listens; for others the note is not even made.
     #[inline]
-    fn note<'n>(&mut self, _note: impl FnOnce() -> Note<'n>) {}
+    fn trace<'n>(&mut self, _event: impl FnOnce() -> TraceEvent<'n>) {}
 }
 
 /// What a datapath drives: the DNS64 engine, or a reflector.

@@ -40,7 +40,7 @@ impl Machine for Engine {
             }
         }
         if has_died {
-            self.hasten(now);
+            self.expedite_retries(now);
         }
         // Probes have set deadlines of their own.
         let next = next.into_iter().chain(self.wheel.next()).min();

@@ -2,28 +2,28 @@
 
 use crate::answer::builder::empty;
 use crate::answer::builder::referral_to_tcp;
-use crate::answer::requestor::{Asker, RequestorEdns, answer_limit};
+use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::rate_limit::RateDecision;
-use crate::client::respond::{Exit, send};
+use crate::client::respond::{ResponseSink, send};
 use crate::counters::Counter;
 use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::{Carrier, Client, Outbox};
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::Subnet;
-use crate::message::question::{Question, Wishes};
-use crate::resolve::from_cache::Look;
+use crate::message::question::{QueryFlags, Question};
+use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
 use wire::header;
 use wire::header::Flags;
 use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// How many of the clients of a flight are compared with a newcomer that may be a repetition.
-const REPEATED_LOOK: usize = 16;
+const REPETITIONS_COMPARED: usize = 16;
 
 impl Engine {
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
@@ -42,13 +42,13 @@ impl Engine {
             return self.counters.count(Counter::DroppedResponse);
         }
         let mut proven = from.carrier == Carrier::Tcp;
-        let mut rate = self.rates.query(now, from.address, proven);
+        let mut rate = self.rate_limiter.query(now, from.address, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
         }
         let (mut subnet, mut cookie) = (Ok(None), Ok(None));
-        let mut asker = Asker {
+        let mut requestor = Requestor {
             id: header::id(message),
             flags,
             question: &[],
@@ -61,44 +61,46 @@ impl Engine {
         };
         let parsed = Message::parse(message);
         if let Ok(parsed) = &parsed {
-            asker.question = parsed.question();
-            asker.edns =
+            requestor.question = parsed.question();
+            requestor.edns =
                 parsed.opt().map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
-            asker.limit = answer_limit(from.carrier, asker.edns, self.settings.udp_size);
+            requestor.limit = answer_limit(from.carrier, requestor.edns, self.settings.udp_size);
             if let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0) {
                 if self.settings.client_subnet == ClientSubnet::Forward {
                     subnet = Subnet::of_query(&opt);
-                    asker.subnet = subnet.as_ref().map_or(None, Option::as_ref);
+                    requestor.subnet = subnet.as_ref().map_or(None, Option::as_ref);
                 }
                 cookie = self.cookie_for(&opt, from, now);
-                asker.cookie = cookie.as_ref().map_or(None, Option::as_ref);
+                requestor.cookie = cookie.as_ref().map_or(None, Option::as_ref);
             }
         }
-        if rate != RateDecision::Within && !proven && asker.has_valid_cookie() {
+        if rate != RateDecision::Within && !proven && requestor.has_valid_cookie() {
             // RFC 7873 section 5.2.5: what is done against forged sources is not for who is there. The limit is, though.
             proven = true;
-            rate = self.rates.query(now, from.address, true);
+            rate = self.rate_limiter.query(now, from.address, true);
         }
         if rate != RateDecision::Within {
-            return self.curb(now, from, &asker, rate, proven, out);
+            return self.answer_over_rate(now, from, &requestor, rate, proven, out);
         }
         // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
         let malformed = (subnet.is_err() || cookie.is_err()).then_some((Rcode::FORMERR, None));
         let alone = if parsed.is_err() { self.cookie_alone(from, message, now) } else { None };
-        let objection = match &alone {
+        let reject_reason = match &alone {
             Some((edns, cookie)) => {
-                Some((asker.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
+                Some((requestor.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
             }
-            None => self.objection(from, flags, &parsed).or(malformed),
+            None => self.reject_reason(from, flags, &parsed).or(malformed),
         };
-        match objection {
+        match reject_reason {
             Some((rcode, reason)) => {
-                out.note(|| Note::Refused { rcode, reason });
-                send(self.exit(now), from, &asker, out, |frame, asker| empty(frame, asker, rcode, reason));
+                out.trace(|| TraceEvent::Refused { rcode, reason });
+                send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
+                    empty(frame, requestor, rcode, reason)
+                });
             }
             None => {
                 if let Ok(parsed) = &parsed {
-                    self.sort(now, from, parsed, &asker, out);
+                    self.classify(now, from, parsed, &requestor, out);
                 }
             }
         }
@@ -106,32 +108,34 @@ impl Engine {
 
     /// A question is beyond the rate of the client's network: who is `proven` to be there is refused; to others every second
     /// time TCP is offered, as it may be somebody else who asks in their name.
-    fn curb(
+    fn answer_over_rate(
         &mut self,
         now: Instant,
         from: &Client,
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         rate: RateDecision,
         proven: bool,
         out: &mut impl Outbox,
     ) {
-        let exit = Exit { counters: &mut self.counters, rates: None, now };
+        let sink = ResponseSink { counters: &mut self.counters, rate_limiter: None, now };
         if proven {
-            exit.counters.count(Counter::RefusedQueryRate);
-            send(exit, from, asker, out, |frame, asker| empty(frame, asker, Rcode::REFUSED, None));
+            sink.counters.count(Counter::RefusedQueryRate);
+            send(sink, from, requestor, out, |frame, requestor| {
+                empty(frame, requestor, Rcode::REFUSED, None)
+            });
         } else if rate == RateDecision::Slip
-            && !asker.question.is_empty()
+            && !requestor.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
-            exit.counters.count(Counter::SlippedQueryRate);
-            send(exit, from, asker, out, referral_to_tcp);
+            sink.counters.count(Counter::SlippedQueryRate);
+            send(sink, from, requestor, out, referral_to_tcp);
         } else {
-            exit.counters.count(Counter::DroppedQueryRate);
+            sink.counters.count(Counter::DroppedQueryRate);
         }
     }
 
     /// Why a question is answered at once with an RCODE and nothing else, and the extended error if there is one.
-    fn objection(
+    fn reject_reason(
         &mut self,
         from: &Client,
         flags: Flags,
@@ -167,35 +171,39 @@ impl Engine {
     }
 
     /// Answers what is answered here; everything else is taken in.
-    fn sort(
+    fn classify(
         &mut self,
         now: Instant,
         from: &Client,
         message: &Message<'_>,
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
         match special_use::classify(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
-            SpecialUse::Ordinary => self.take_in(now, from, message, None, asker, out),
+            SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
             // What the configuration says of a name goes before what it says of a prefix.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.own.has_records(qname) => {
-                self.take_in(now, from, message, None, asker, out);
+                self.begin(now, from, message, None, requestor, out);
             }
             SpecialUse::Here(here) => {
-                out.note(|| Note::Arpa { counter: here.counter, name: qname });
+                out.trace(|| TraceEvent::Arpa { counter: here.counter, name: qname });
                 self.counters.count(here.counter);
-                let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
-                send(exit, from, asker, out, |frame, asker| here.write(frame, asker, qname, &[]));
+                let sink = ResponseSink {
+                    counters: &mut self.counters,
+                    rate_limiter: Some(&mut self.rate_limiter),
+                    now,
+                };
+                send(sink, from, requestor, out, |frame, requestor| here.write(frame, requestor, qname, &[]));
             }
             SpecialUse::Alias(address) => {
-                out.note(|| Note::Alias { name: qname, address });
+                out.trace(|| TraceEvent::Alias { name: qname, address });
                 self.counters.count(Counter::LocalReverse);
-                match special_use::alias(asker.question, address) {
-                    Some(alias) => self.take_in(now, from, message, Some(alias), asker, out),
-                    None => send(self.exit(now), from, asker, out, |frame, asker| {
-                        empty(frame, asker, Rcode::SERVFAIL, None)
+                match special_use::alias(requestor.question, address) {
+                    Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
+                    None => send(self.response_sink(now), from, requestor, out, |frame, requestor| {
+                        empty(frame, requestor, Rcode::SERVFAIL, None)
                     }),
                 }
             }
@@ -203,25 +211,25 @@ impl Engine {
     }
 
     /// Makes room for a question, and sends it on its way: for the name asked, or for what that is an alias of.
-    fn take_in(
+    fn begin(
         &mut self,
         now: Instant,
         from: &Client,
         message: &Message<'_>,
         alias: Option<Alias>,
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         out: &mut impl Outbox,
     ) {
-        let wishes = Wishes::default()
-            .with(Wishes::RD, asker.flags.contains(Flags::RD))
-            .with(Wishes::CD, asker.flags.contains(Flags::CD))
-            .with(Wishes::AD, asker.flags.contains(Flags::AD))
-            .with(Wishes::DO, asker.edns.is_some_and(|edns| edns.dnssec_ok));
-        let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, wishes);
+        let query_flags = QueryFlags::default()
+            .with(QueryFlags::RD, requestor.flags.contains(Flags::RD))
+            .with(QueryFlags::CD, requestor.flags.contains(Flags::CD))
+            .with(QueryFlags::AD, requestor.flags.contains(Flags::AD))
+            .with(QueryFlags::DO, requestor.edns.is_some_and(|edns| edns.dnssec_ok));
+        let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, query_flags);
         if let Some(reason) = reason {
             self.counters.count(reason);
         }
-        out.note(|| Note::Taken { dns64: stage == Stage::Aaaa, reason });
+        out.trace(|| TraceEvent::Taken { dns64: stage == Stage::Aaaa, reason });
         let target = alias.as_ref().map(|alias| alias.target);
         let name = target.as_ref().map_or(message.qname(), InAddr::wire);
         let mut question = Question {
@@ -229,69 +237,71 @@ impl Engine {
             hash: self.key.hash(name),
             qtype: message.qtype(),
             class: message.qclass(),
-            wishes,
-            subnet: asker.subnet,
+            query_flags,
+            subnet: requestor.subnet,
         };
         let look = match alias {
-            None => self.recall(&question, stage, from, asker, now, out),
-            Some(_) => Look::Unfit,
+            None => self.answer_query_from_cache(&question, stage, from, requestor, now, out),
+            Some(_) => CacheLookup::Unfit,
         };
-        if look == Look::Answered {
+        if look == CacheLookup::Answered {
             return;
         }
-        let scope = Engine::disperse(&self.flights, &mut self.counters, &mut question);
+        let scope = Engine::drop_subnet_if_crowded(&self.flights, &mut self.counters, &mut question);
         let flight = self.flights.find(&question);
-        if flight.is_some_and(|flight| self.is_repeated(flight, from, asker)) {
+        if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
             return self.counters.count(Counter::DroppedRepeated);
         }
         let Some(index) = self.admit(from, now, out) else {
-            return send(self.exit(now), from, asker, out, |frame, asker| {
-                empty(frame, asker, Rcode::REFUSED, None)
+            return send(self.response_sink(now), from, requestor, out, |frame, requestor| {
+                empty(frame, requestor, Rcode::REFUSED, None)
             });
         };
         let waiter = &mut self.waiters[index];
-        waiter.id = asker.id;
-        waiter.flags = asker.flags;
-        waiter.edns = asker.edns;
-        waiter.wishes = wishes;
-        waiter.subnet = asker.subnet.copied();
+        waiter.id = requestor.id;
+        waiter.flags = requestor.flags;
+        waiter.edns = requestor.edns;
+        waiter.query_flags = query_flags;
+        waiter.subnet = requestor.subnet.copied();
         waiter.scope = scope;
-        waiter.cookie = asker.cookie.copied();
+        waiter.cookie = requestor.cookie.copied();
         waiter.stage = stage;
         waiter.hash = question.hash;
-        waiter.question_len = asker.question.len() as u16;
-        waiter.question[..asker.question.len()].copy_from_slice(asker.question);
+        waiter.question_len = requestor.question.len() as u16;
+        waiter.question[..requestor.question.len()].copy_from_slice(requestor.question);
         if let Some(alias) = alias {
-            let Some(chain) = self.take_chain(index) else {
+            let Some(chain) = self.start_chase(index) else {
                 return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
             };
-            let chain = &mut self.chains[chain];
+            let chain = &mut self.chases[chain];
             chain.name.clear();
             chain.name.extend_from_slice(question.name);
             chain.replies.push(alias.reply);
         }
-        if self.answer_own(index, now, out) || look != Look::Absent && self.answer_recalled(index, now, out) {
+        if self.lookup_local(index, now, out)
+            || look != CacheLookup::Absent && self.answer_from_cache(index, now, out)
+        {
             return;
         }
         match flight {
             Some(flight) => {
                 self.counters.count(Counter::Joined);
-                self.join(flight, index);
+                self.attach(flight, index);
                 // The stagger of the question that it joined has run out already.
-                if stage == Stage::Aaaa && self.asks_both(flight) {
-                    self.ask_second(index, now, out);
+                if stage == Stage::Aaaa && self.asks_a_at_once(flight) {
+                    self.ask_a_early(index, now, out);
                 }
             }
             None => {
                 let Some(flight) = self.launch(&question, now, out) else {
                     return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
                 };
-                self.join(flight, index);
+                self.attach(flight, index);
                 if stage == Stage::Aaaa {
                     //= RFC 6147 section 5.1.8: requirements 15, 15b
                     match self.settings.dns64.lookup {
                         Lookup::Sequential => {}
-                        Lookup::Parallel => self.ask_second(index, now, out),
+                        Lookup::Parallel => self.ask_a_early(index, now, out),
                         Lookup::Stagger(span) => self.set_stagger(flight, now + span),
                     }
                 }
@@ -300,15 +310,15 @@ impl Engine {
     }
 
     /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.
-    fn is_repeated(&self, flight: Index, from: &Client, asker: &Asker<'_>) -> bool {
+    fn is_repeated(&self, flight: Index, from: &Client, requestor: &Requestor<'_>) -> bool {
         let mut index = self.flights.slab[flight].waiters;
-        for _ in 0..REPEATED_LOOK {
+        for _ in 0..REPETITIONS_COMPARED {
             if index == NONE {
                 return false;
             }
             let waiter = &self.waiters[index];
-            if waiter.id == asker.id
-                && waiter.question() == asker.question
+            if waiter.id == requestor.id
+                && waiter.question() == requestor.question
                 && waiter.client.port == from.port
                 && waiter.client.address == from.address
                 && waiter.client.stream == from.stream

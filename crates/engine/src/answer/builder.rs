@@ -1,6 +1,6 @@
 //! Answers to clients: passed on, synthesized, or without content. Sections and flags as RFC 6147 section 5.4 says.
 
-use crate::answer::requestor::{Asker, Takes};
+use crate::answer::requestor::{Requestor, Takes};
 use crate::message::cname_chain::{Chain, leads_on};
 use crate::message::reply::is_of_transaction;
 use wire::header::{self, Flags};
@@ -20,40 +20,45 @@ pub struct Written {
 }
 
 /// An answer without records.
-pub fn empty(frame: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
-    let rcode = asker.plain(rcode);
+pub fn empty(frame: &mut [u8], requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    let rcode = requestor.plain(rcode);
     frame[..12].fill(0);
-    header::set_id(frame, asker.id);
-    header::set_flags(frame, asker.flags(rcode, false));
-    let mut len = 12 + asker.question.len();
-    frame[12..len].copy_from_slice(asker.question);
-    header::set_qdcount(frame, u16::from(!asker.question.is_empty()));
-    len += append_opt(&mut frame[len..], asker, rcode, reason);
-    header::set_arcount(frame, u16::from(asker.edns.is_some()));
-    Written { len, rcode, truncated: false, reason: asker.edns.and(reason) }
+    header::set_id(frame, requestor.id);
+    header::set_flags(frame, requestor.flags(rcode, false));
+    let mut len = 12 + requestor.question.len();
+    frame[12..len].copy_from_slice(requestor.question);
+    header::set_qdcount(frame, u16::from(!requestor.question.is_empty()));
+    len += append_opt(&mut frame[len..], requestor, rcode, reason);
+    header::set_arcount(frame, u16::from(requestor.edns.is_some()));
+    Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) }
 }
 
 /// An empty answer with TC: the client is to ask again over TCP. It has no records, so it is no longer than the question,
 /// but for the OPT record.
-pub fn referral_to_tcp(frame: &mut [u8], asker: &Asker<'_>) -> Written {
-    let written = empty(frame, asker, Rcode::NOERROR, None);
+pub fn referral_to_tcp(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
+    let written = empty(frame, requestor, Rcode::NOERROR, None);
     header::set_flags(frame, header::flags(frame).with(Flags::TC));
     Written { truncated: true, ..written }
 }
 
 /// Writes our OPT record, if the question had one. Returns its octets.
 //= RFC 6891 section 7: requirement 52
-pub(crate) fn append_opt(room: &mut [u8], asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> usize {
-    let Some(edns) = asker.edns else { return 0 };
-    let octets = wire::write_opt(room, asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
+pub(crate) fn append_opt(
+    room: &mut [u8],
+    requestor: &Requestor<'_>,
+    rcode: Rcode,
+    reason: Option<u16>,
+) -> usize {
+    let Some(edns) = requestor.edns else { return 0 };
+    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason)
         .expect("a frame has room for a question and an OPT record");
-    let octets = asker.subnet.map_or(octets, |subnet| subnet.append(asker.scope, room, octets));
-    asker.cookie.map_or(octets, |cookie| cookie.append(room, octets))
+    let octets = requestor.subnet.map_or(octets, |subnet| subnet.append(requestor.scope, room, octets));
+    requestor.cookie.map_or(octets, |cookie| cookie.append(room, octets))
 }
 
 /// An answer while it is written: what does not fit is cut by whole RRsets (RFC 2181 section 9), TC says so for all
 /// but the additional section.
-pub struct Page<'b, 'm> {
+pub struct ResponseBuilder<'b, 'm> {
     builder: Builder<'b>,
     takes: Takes,
     flags: Flags,
@@ -64,15 +69,28 @@ pub struct Page<'b, 'm> {
     truncated: bool,
 }
 
-impl<'b, 'm> Page<'b, 'm> {
+impl<'b, 'm> ResponseBuilder<'b, 'm> {
     /// An answer with nothing but the question, and room kept for an OPT record if the client gets one.
-    pub fn start(frame: &'b mut [u8], asker: &Asker<'_>, flags: Flags, reason: Option<u16>) -> Page<'b, 'm> {
-        let limit = asker.limit.min(frame.len());
-        let mut builder = Builder::new(frame, limit, asker.id, flags, asker.question)
+    pub fn start(
+        frame: &'b mut [u8],
+        requestor: &Requestor<'_>,
+        flags: Flags,
+        reason: Option<u16>,
+    ) -> ResponseBuilder<'b, 'm> {
+        let limit = requestor.limit.min(frame.len());
+        let mut builder = Builder::new(frame, limit, requestor.id, flags, requestor.question)
             .expect("a frame has room for a question and an OPT record");
-        builder.reserve(asker.opt_octets(reason));
+        builder.reserve(requestor.opt_octets(reason));
         let mark = builder.mark();
-        Page { builder, takes: asker.takes(), flags, mark, rrset: None, full: false, truncated: false }
+        ResponseBuilder {
+            builder,
+            takes: requestor.takes(),
+            flags,
+            mark,
+            rrset: None,
+            full: false,
+            truncated: false,
+        }
     }
 
     /// The aliases that led to the name of the last reply.
@@ -115,14 +133,14 @@ impl<'b, 'm> Page<'b, 'm> {
         }
         if !self.full {
             let outcome = self.builder.copy(section, record);
-            self.note(section, outcome);
+            self.record_outcome(section, outcome);
         }
     }
 
     pub(crate) fn aaaa(&mut self, owner: wire::Name<'_>, ttl: u32, address: [u8; 16]) {
         if !self.full {
             let outcome = self.builder.aaaa(Section::Answer, owner, ttl, address);
-            self.note(Section::Answer, outcome);
+            self.record_outcome(Section::Answer, outcome);
         }
     }
 
@@ -130,7 +148,7 @@ impl<'b, 'm> Page<'b, 'm> {
     pub fn record(&mut self, section: Section, owner: wire::Name<'_>, rtype: Type, ttl: u32, rdata: &[u8]) {
         if !self.full {
             let outcome = self.builder.record(section, owner, rtype, Class::IN, ttl, rdata);
-            self.note(section, outcome);
+            self.record_outcome(section, outcome);
         }
     }
 
@@ -141,7 +159,7 @@ impl<'b, 'm> Page<'b, 'm> {
         self.rrset = None;
     }
 
-    fn note(&mut self, section: Section, outcome: Result<(), Full>) {
+    fn record_outcome(&mut self, section: Section, outcome: Result<(), Full>) {
         if outcome.is_err() {
             self.builder.rollback(self.mark);
             self.full = true;
@@ -150,23 +168,24 @@ impl<'b, 'm> Page<'b, 'm> {
     }
 
     /// Ends the answer.
-    pub fn finish(&mut self, asker: &Asker<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
+    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, reason: Option<u16>) -> Written {
         //= RFC 6147 section 5.4: requirement 26
         if self.truncated {
             self.builder.set_flags(self.flags.with(Flags::TC));
         }
-        if let Some(edns) = asker.edns {
-            let written = self.builder.opt(asker.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
+        if let Some(edns) = requestor.edns {
+            let written =
+                self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, reason);
             debug_assert!(written.is_ok(), "room was reserved");
-            if let Some(subnet) = asker.subnet {
-                subnet.append_to(&mut self.builder, asker.scope);
+            if let Some(subnet) = requestor.subnet {
+                subnet.append_to(&mut self.builder, requestor.scope);
             }
-            if let Some(cookie) = asker.cookie {
+            if let Some(cookie) = requestor.cookie {
                 let written = self.builder.option(wire::COOKIE, cookie.data());
                 debug_assert!(written.is_ok(), "room was reserved");
             }
         }
-        let reason = asker.edns.and(reason);
+        let reason = requestor.edns.and(reason);
         Written { len: self.builder.finish(), rcode, truncated: self.truncated, reason }
     }
 }

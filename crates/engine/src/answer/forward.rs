@@ -1,7 +1,7 @@
 //! An upstream reply forwarded to a client: its records unchanged, header and OPT record our own (RFC 6147 section 5.3.3).
 
-use crate::answer::builder::{Page, Written, append_opt};
-use crate::answer::requestor::{Asker, Takes};
+use crate::answer::builder::{ResponseBuilder, Written, append_opt};
+use crate::answer::requestor::{Requestor, Takes};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
@@ -9,7 +9,7 @@ use wire::header::{self, Flags};
 use wire::{Message, Record, Section, Type};
 
 /// What an answer that is passed on consists of.
-pub struct Passed<'m, 'a> {
+pub struct ForwardedReply<'m, 'a> {
     /// The upstream's reply.
     pub message: &'m Message<'a>,
     /// The way through it.
@@ -22,7 +22,7 @@ pub struct Passed<'m, 'a> {
     pub before: &'m [Vec<u8>],
 }
 
-impl Passed<'_, '_> {
+impl ForwardedReply<'_, '_> {
     fn keeps(&self, record: &Record<'_>) -> bool {
         //= RFC 6147 section 5.1.4: requirements 8, 9
         self.chain.keeps(record) && !is_excluded(record, self.exclude)
@@ -56,46 +56,46 @@ impl Passed<'_, '_> {
 }
 
 /// Where the octets of a reply end that can be passed on as they are. None: not all of them can.
-pub fn verbatim_end(asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Option<usize> {
-    let message = passed.message;
-    passed.is_verbatim(asker.takes()).then(|| message.opt_start().unwrap_or(message.end()))
+pub fn verbatim_end(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Option<usize> {
+    let message = forwarded.message;
+    forwarded.is_verbatim(requestor.takes()).then(|| message.opt_start().unwrap_or(message.end()))
 }
 
 /// Passes a reply on: its records unchanged, header and OPT record our own.
 //= RFC 6147 section 5.3.3: requirement 25
-pub fn pass(frame: &mut [u8], asker: &Asker<'_>, passed: &Passed<'_, '_>) -> Written {
-    let message = passed.message;
-    let rcode = asker.plain(message.rcode());
-    let secure = passed.trusted && message.flags().contains(Flags::AD) && asker.wants_ad();
+pub fn pass(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
+    let message = forwarded.message;
+    let rcode = requestor.plain(message.rcode());
+    let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
     let reason = ede_to_forward(message);
-    let flags = asker.flags(rcode, secure);
-    if passed.is_verbatim(asker.takes()) {
+    let flags = requestor.flags(rcode, secure);
+    if forwarded.is_verbatim(requestor.takes()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
-        let octets = asker.opt_octets(reason);
-        if end + octets <= asker.limit && start == 12 + asker.question.len() {
-            frame[12..start].copy_from_slice(asker.question);
+        let octets = requestor.opt_octets(reason);
+        if end + octets <= requestor.limit && start == 12 + requestor.question.len() {
+            frame[12..start].copy_from_slice(requestor.question);
             frame[start..end].copy_from_slice(&message.bytes()[start..end]);
-            header::set_id(frame, asker.id);
+            header::set_id(frame, requestor.id);
             header::set_flags(frame, flags);
             header::set_qdcount(frame, 1);
             header::set_ancount(frame, message.count(Section::Answer) as u16);
             header::set_nscount(frame, message.count(Section::Authority) as u16);
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
-            header::set_arcount(frame, others as u16 + u16::from(asker.edns.is_some()));
-            let len = end + append_opt(&mut frame[end..], asker, rcode, reason);
-            return Written { len, rcode, truncated: false, reason: asker.edns.and(reason) };
+            header::set_arcount(frame, others as u16 + u16::from(requestor.edns.is_some()));
+            let len = end + append_opt(&mut frame[end..], requestor, rcode, reason);
+            return Written { len, rcode, truncated: false, reason: requestor.edns.and(reason) };
         }
     }
-    let filtered = passed.is_filtered();
+    let filtered = forwarded.is_filtered();
     let flags = if filtered { flags.without(Flags::AD) } else { flags };
-    let mut page = Page::start(frame, asker, flags, reason);
-    page.lead(passed.before);
-    for record in message.records(Section::Answer).filter(|record| passed.keeps(record)) {
+    let mut response = ResponseBuilder::start(frame, requestor, flags, reason);
+    response.lead(forwarded.before);
+    for record in message.records(Section::Answer).filter(|record| forwarded.keeps(record)) {
         if !(filtered && record.covered() == Some(Type::AAAA)) {
-            page.copy(Section::Answer, &record);
+            response.copy(Section::Answer, &record);
         }
     }
-    page.copy_rest(message);
-    page.finish(asker, rcode, reason)
+    response.copy_rest(message);
+    response.finish(requestor, rcode, reason)
 }

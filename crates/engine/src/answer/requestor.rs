@@ -4,7 +4,7 @@ use crate::interface::{Carrier, Client};
 use crate::limits::MESSAGE;
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
-use crate::message::question::Wishes;
+use crate::message::question::QueryFlags;
 use wire::header::Flags;
 use wire::{Rcode, Record, Type};
 
@@ -18,7 +18,7 @@ pub struct RequestorEdns {
 }
 
 /// What an answer needs to know of the question.
-pub struct Asker<'a> {
+pub struct Requestor<'a> {
     /// Message ID.
     pub id: u16,
     /// Header flags of the question.
@@ -39,7 +39,7 @@ pub struct Asker<'a> {
     pub own_size: u16,
 }
 
-impl Asker<'_> {
+impl Requestor<'_> {
     /// QR and RA set, RD and CD as in the question, AA clear: we are no authority.
     //= RFC 6147 section 5.4: requirement 26
     pub fn flags(&self, rcode: Rcode, secure: bool) -> Flags {
@@ -112,9 +112,9 @@ pub fn answer_limit(carrier: Carrier, edns: Option<RequestorEdns>, own_size: u16
 }
 
 /// Who takes everything that the bits of a question let through, in a message of any size.
-pub(crate) fn nobody(wishes: Wishes, question: &[u8]) -> Asker<'_> {
-    let edns = wishes.has(Wishes::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true });
-    Asker {
+pub(crate) fn unlimited_requestor(query_flags: QueryFlags, question: &[u8]) -> Requestor<'_> {
+    let edns = query_flags.has(QueryFlags::DO).then_some(RequestorEdns { size: 0, dnssec_ok: true });
+    Requestor {
         id: 0,
         flags: Flags(0),
         question,
@@ -127,7 +127,7 @@ pub(crate) fn nobody(wishes: Wishes, question: &[u8]) -> Asker<'_> {
     }
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requestor<'a> {
     /// The answer to who asks for nothing but a cookie has that, and this RCODE (RFC 7873 section 5.4).
     pub(crate) fn ask_cookie(
         &mut self,

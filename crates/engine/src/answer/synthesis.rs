@@ -1,7 +1,7 @@
 //! A response with AAAA records synthesized from the A records of a reply (RFC 6147 sections 5.1.6 and 5.1.7).
 
-use crate::answer::builder::{Page, Written};
-use crate::answer::requestor::Asker;
+use crate::answer::builder::{ResponseBuilder, Written};
+use crate::answer::requestor::Requestor;
 use crate::dns64::config::Dns64;
 use crate::dns64::embed::{self, Embedding, Tally};
 use crate::dns64::rules::Applicable;
@@ -11,7 +11,7 @@ use wire::header::Flags;
 use wire::{Message, Rcode, Section, Type, ede};
 
 /// Where the addresses of a synthesis come from and how they are made.
-pub struct Source<'m, 'a> {
+pub struct SynthesisInput<'m, 'a> {
     /// The reply of the A leg.
     pub message: &'m Message<'a>,
     /// The way through it.
@@ -30,16 +30,21 @@ pub struct Source<'m, 'a> {
 
 /// Synthesizes AAAA records from the A records at the end of the chain: one per address and prefix, the owner that of the A,
 /// one TTL for the RRset.
-pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) -> (Written, Tally) {
-    let Source { message, chain, .. } = *source;
+pub fn synthesize(
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    input: &SynthesisInput<'_, '_>,
+) -> (Written, Tally) {
+    let SynthesisInput { message, chain, .. } = *input;
     //= RFC 6147 section 5.5: requirements 27, 28; AD for DO alone, and not for who checks by itself (break-dnssec).
-    let dnssec_ok = asker.edns.is_some_and(|edns| edns.dnssec_ok);
-    let secure = source.secure && dnssec_ok && !asker.flags.contains(Flags::CD);
+    let dnssec_ok = requestor.edns.is_some_and(|edns| edns.dnssec_ok);
+    let secure = input.secure && dnssec_ok && !requestor.flags.contains(Flags::CD);
     //= RFC 6891 section 7: requirement 52
     let reason = Some(ede::SYNTHESIZED);
-    let mut page = Page::start(frame, asker, asker.flags(Rcode::NOERROR, secure), reason);
-    page.lead(source.before);
-    let mut ttl = source.negative_ttl;
+    let mut response =
+        ResponseBuilder::start(frame, requestor, requestor.flags(Rcode::NOERROR, secure), reason);
+    response.lead(input.before);
+    let mut ttl = input.negative_ttl;
     for record in message.records(Section::Answer) {
         //= RFC 6147 section 5.1.6: requirement 11; the A records themselves leave.
         //= RFC 6147 section 5.1.7: requirement 13
@@ -47,25 +52,25 @@ pub fn synthesize(frame: &mut [u8], asker: &Asker<'_>, source: &Source<'_, '_>) 
             ttl = ttl.min(record.ttl);
         //= RFC 6147 section 5.1.5: requirement 10
         } else if leads_on(&record) && chain.keeps(&record) {
-            page.copy(Section::Answer, &record);
+            response.copy(Section::Answer, &record);
         }
     }
-    page.begin_rrset();
-    let tally = embed::decide(message, chain, source.dns64, &source.rules, |decision| {
+    response.begin_rrset();
+    let tally = embed::decide(message, chain, input.dns64, &input.rules, |decision| {
         if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
             //= RFC 6147 section 5.1.7: requirement 12
-            page.aaaa(decision.owner, ttl, prefix.embed(decision.address));
+            response.aaaa(decision.owner, ttl, prefix.embed(decision.address));
         }
         ControlFlow::Continue(())
     });
-    page.copy_rest(message);
+    response.copy_rest(message);
     let reason = if tally.records > 0 { reason } else { None };
-    (page.finish(asker, Rcode::NOERROR, reason), tally)
+    (response.finish(requestor, Rcode::NOERROR, reason), tally)
 }
 
 /// The aliases that led to a name, and nothing of that name.
-pub fn aliases(frame: &mut [u8], asker: &Asker<'_>, before: &[Vec<u8>]) -> Written {
-    let mut page = Page::start(frame, asker, asker.flags(Rcode::NOERROR, false), None);
-    page.lead(before);
-    page.finish(asker, Rcode::NOERROR, None)
+pub fn aliases(frame: &mut [u8], requestor: &Requestor<'_>, before: &[Vec<u8>]) -> Written {
+    let mut response = ResponseBuilder::start(frame, requestor, requestor.flags(Rcode::NOERROR, false), None);
+    response.lead(before);
+    response.finish(requestor, Rcode::NOERROR, None)
 }

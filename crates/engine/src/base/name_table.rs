@@ -2,7 +2,7 @@
 
 /// Names in wire form, numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct NameTable {
     names: Vec<Box<[u8]>>,
     /// Open addressing: the number of a name plus one, and a part of its hash; 0 is empty.
     slots: Vec<(u32, u32)>,
@@ -28,11 +28,11 @@ pub(crate) fn suffixes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-impl Names {
+impl NameTable {
     /// A table of names, no two of them the same.
-    pub fn new(names: Vec<Box<[u8]>>) -> Names {
+    pub fn new(names: Vec<Box<[u8]>>) -> NameTable {
         let slots = vec![(0, 0); (2 * names.len()).next_power_of_two()];
-        let mut made = Names { names, slots, deepest: 0 };
+        let mut made = NameTable { names, slots, deepest: 0 };
         for (number, name) in (1..).zip(&made.names) {
             let labels: Vec<&[u8]> = suffixes(name).collect();
             made.deepest = made.deepest.max(labels.len() - 1);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_name_finds_those_that_it_is_at_or_below() {
         let names: [&[u8]; 4] = [b"\x07example\0", b"\x03www\x07example\0", b"\0", b"\x01b\x01a\0"];
-        let table = Names::new(names.iter().map(|&name| name.into()).collect());
+        let table = NameTable::new(names.iter().map(|&name| name.into()).collect());
         let found = |name: &[u8]| {
             let mut found = Vec::new();
             table.find(name, |number, before| found.push((number, before)));
@@ -106,6 +106,6 @@ mod tests {
         assert_eq!(found(b"\x01b\x01a\0"), [(2, 4), (3, 0)]);
         assert_eq!(found(b"\x01a\0"), [(2, 2)]);
         assert_eq!(found(b"\x08xexample\0"), [(2, 9)]);
-        Names::default().find(b"\x01a\0", |_, _| panic!("there is no name"));
+        NameTable::default().find(b"\x01a\0", |_, _| panic!("there is no name"));
     }
 }

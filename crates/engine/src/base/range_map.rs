@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// No rule.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const NO_MATCH: u32 = u32::MAX;
 
 /// The map would have more entries than its bound allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct TooManyEntries;
 
 /// A number for each part of a line of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges<K> {
+pub(crate) struct RangeMap<K> {
     /// Where the parts begin, in order.
     starts: Vec<K>,
     /// Their numbers.
@@ -39,12 +39,12 @@ impl RangeKey for u128 {
     }
 }
 
-impl<K: RangeKey> Ranges<K> {
+impl<K: RangeKey> RangeMap<K> {
     /// For each part the lowest of the numbers whose spans cover it.
-    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<Ranges<K>, TooManyEntries> {
-        Ranges::build(spans, |numbers| {
+    pub fn lowest(spans: Vec<((K, K), u32)>, room: &mut usize) -> Result<RangeMap<K>, TooManyEntries> {
+        RangeMap::build(spans, |numbers| {
             *room = room.checked_sub(1).ok_or(TooManyEntries)?;
-            Ok(numbers.first().copied().unwrap_or(NOBODY))
+            Ok(numbers.first().copied().unwrap_or(NO_MATCH))
         })
     }
 
@@ -52,7 +52,7 @@ impl<K: RangeKey> Ranges<K> {
     pub(crate) fn build<E>(
         spans: Vec<((K, K), u32)>,
         mut value: impl FnMut(&BTreeSet<u32>) -> Result<u32, E>,
-    ) -> Result<Ranges<K>, E> {
+    ) -> Result<RangeMap<K>, E> {
         // A number may come with spans that overlap: it ends with the last of them.
         let mut cuts: BTreeMap<K, Vec<(u32, bool)>> = BTreeMap::new();
         for ((first, last), number) in spans {
@@ -61,7 +61,7 @@ impl<K: RangeKey> Ranges<K> {
                 cuts.entry(after).or_default().push((number, false));
             }
         }
-        let mut made = Ranges { starts: Vec::new(), values: Vec::new() };
+        let mut made = RangeMap { starts: Vec::new(), values: Vec::new() };
         let (mut open, mut covering): (HashMap<u32, u32>, BTreeSet<u32>) = Default::default();
         for (start, events) in cuts {
             for (number, begins) in events {
@@ -86,7 +86,7 @@ impl<K: RangeKey> Ranges<K> {
     #[inline]
     pub fn find(&self, at: K) -> u32 {
         match self.starts.partition_point(|&start| start <= at) {
-            0 => NOBODY,
+            0 => NO_MATCH,
             after => self.values[after - 1],
         }
     }

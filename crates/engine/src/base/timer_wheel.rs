@@ -23,7 +23,7 @@ impl Default for Hook {
 }
 
 /// The wheel. Records are named by index; their hooks are reached through `H`.
-pub struct Wheel {
+pub struct TimerWheel {
     heads: Box<[Index]>,
     occupied: [u64; SLOTS / 64],
     /// The tick up to which everything due has been handed out.
@@ -37,10 +37,10 @@ pub trait Hooks {
     fn hook(&mut self, index: Index) -> &mut Hook;
 }
 
-impl Wheel {
+impl TimerWheel {
     /// An empty wheel.
-    pub fn new() -> Wheel {
-        Wheel { heads: vec![NONE; SLOTS].into(), occupied: [0; SLOTS / 64], now: 0, pending: 0 }
+    pub fn new() -> TimerWheel {
+        TimerWheel { heads: vec![NONE; SLOTS].into(), occupied: [0; SLOTS / 64], now: 0, pending: 0 }
     }
 
     /// Sets (or moves) the deadline of a record: it comes due at the first tick not before `deadline`.
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn records_come_due_in_time_and_never_early_even_after_several_turns() {
         let mut store = Store(vec![Hook::default(); 100]);
-        let mut wheel = Wheel::new();
+        let mut wheel = TimerWheel::new();
         let deadline = |i: u64| i * 317 % 20_000 + 1;
         for i in 0..100 {
             wheel.set(&mut store, i as Index, ms(deadline(i)));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_cancelled_or_moved_deadline_does_not_come_due() {
         let mut store = Store(vec![Hook::default(); 3]);
-        let mut wheel = Wheel::new();
+        let mut wheel = TimerWheel::new();
         for i in 0..3 {
             wheel.set(&mut store, i, ms(5));
         }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_next_look_is_never_later_than_the_earliest_deadline() {
         let mut store = Store(vec![Hook::default(); 64]);
-        let mut wheel = Wheel::new();
+        let mut wheel = TimerWheel::new();
         let mut now = 0;
         for round in 0..500u64 {
             let index = (round * 7 % 64) as Index;

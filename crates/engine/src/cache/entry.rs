@@ -52,7 +52,7 @@ pub struct CacheKey<'a> {
     /// Class.
     pub class: Class,
     /// Bits of the question that change the answer: CD, AD, DO.
-    pub wishes: u8,
+    pub query_flags: u8,
     /// Leg or answer.
     pub kind: EntryKind,
     /// The upstreams that were asked, by their number.
@@ -71,9 +71,9 @@ pub struct Facts {
     /// Of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
     /// The settings under which it is the answer to its question as it stands; 0: none.
-    pub approved: u32,
+    pub valid_for: u32,
     /// The same for clients with DNS64.
-    pub approved64: u32,
+    pub valid_for_dns64: u32,
     /// Info code of an extended error.
     pub ede: Option<u16>,
     /// The counter that an answer to a client with DNS64 counts.
@@ -114,13 +114,13 @@ impl<'a> Body<'a> {
 /// Writes an entry. `ttls` are offsets in the message.
 pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
     // The length is the ring's.
-    room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.wishes]);
+    room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.query_flags]);
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
     room[16..24].copy_from_slice(&facts.stored.0.to_le_bytes());
     room[24..32].copy_from_slice(&facts.expires.0.to_le_bytes());
     room[32..40].copy_from_slice(&facts.born.0.to_le_bytes());
-    room[40..44].copy_from_slice(&facts.approved.to_le_bytes());
-    room[44..48].copy_from_slice(&facts.approved64.to_le_bytes());
+    room[40..44].copy_from_slice(&facts.valid_for.to_le_bytes());
+    room[44..48].copy_from_slice(&facts.valid_for_dns64.to_le_bytes());
     room[48..52].copy_from_slice(&key.group.to_le_bytes());
     room[52..54].copy_from_slice(&key.qtype.0.to_le_bytes());
     room[54..56].copy_from_slice(&key.class.0.to_le_bytes());
@@ -199,7 +199,7 @@ impl<'a> Entry<'a> {
 
     /// The bits of its question.
     #[inline]
-    pub fn wishes(&self) -> u8 {
+    pub fn query_flags(&self) -> u8 {
         self.head[7]
     }
 
@@ -223,19 +223,19 @@ impl<'a> Entry<'a> {
 
     /// Until when nobody is asked again, as that has just failed; of an entry that has expired.
     #[inline]
-    pub fn again(&self) -> Instant {
+    pub fn failure_recheck(&self) -> Instant {
         Instant(self.u64(32))
     }
 
     /// The settings under which it is the answer as it stands.
     #[inline]
-    pub fn approved(&self) -> u32 {
+    pub fn valid_for(&self) -> u32 {
         self.u32(40)
     }
 
     /// The same for clients with DNS64.
     #[inline]
-    pub fn approved64(&self) -> u32 {
+    pub fn valid_for_dns64(&self) -> u32 {
         self.u32(44)
     }
 
@@ -296,7 +296,7 @@ impl<'a> Entry<'a> {
         let question = self.message().get(wire::HEADER..).and_then(|rest| rest.get(..key.name.len()));
         self.hash() == key.hash
             && self.head[4] == key.kind as u8
-            && self.wishes() == key.wishes
+            && self.query_flags() == key.query_flags
             && self.group() == key.group
             && self.qtype() == key.qtype
             && self.u16(54) == key.class.0
@@ -331,13 +331,13 @@ pub fn set_ede(entry: &mut [u8], code: u16) {
 }
 
 /// Notes until when nobody is asked again, and one more failure.
-pub fn put_off(entry: &mut [u8], again: Instant) {
+pub fn set_failure_recheck(entry: &mut [u8], again: Instant) {
     entry[32..40].copy_from_slice(&again.0.to_le_bytes());
     entry[63] = entry[63].saturating_add(1);
 }
 
 /// Approves an entry under these settings: as it stands, or for clients with DNS64 who count `reason`.
-pub fn approve(entry: &mut [u8], settings: u32, reason: Option<u8>) {
+pub fn mark_valid(entry: &mut [u8], settings: u32, reason: Option<u8>) {
     match reason {
         None => entry[40..44].copy_from_slice(&settings.to_le_bytes()),
         Some(reason) => {
@@ -358,7 +358,7 @@ mod tests {
             name: b"\x03wWw\x02xY\x00",
             qtype: Type::AAAA,
             class: Class::IN,
-            wishes: 8,
+            query_flags: 8,
             kind: EntryKind::Synthesis,
             group: 70_000,
         };
@@ -368,8 +368,8 @@ mod tests {
             expires: Instant(1 << 40),
             born: Instant(6),
             marks: NEGATIVE,
-            approved: 3,
-            approved64: 4,
+            valid_for: 3,
+            valid_for_dns64: 4,
             ede: Some(29),
             reason: 17,
             failures: 2,
@@ -384,17 +384,17 @@ mod tests {
             CacheKey { name: b"\x03www\x00", ..key },
             CacheKey { qtype: Type::A, ..key },
             CacheKey { class: Class::ANY, ..key },
-            CacheKey { wishes: 0, ..key },
+            CacheKey { query_flags: 0, ..key },
             CacheKey { kind: EntryKind::Reply, ..key },
             CacheKey { group: 1, ..key },
         ] {
             assert!(!entry.fits(&other));
         }
         assert_eq!(
-            (entry.stored(), entry.expires(), entry.again()),
+            (entry.stored(), entry.expires(), entry.failure_recheck()),
             (Instant(5), Instant(1 << 40), Instant(6))
         );
-        assert_eq!((entry.approved(), entry.approved64(), entry.ede()), (3, 4, Some(29)));
+        assert_eq!((entry.valid_for(), entry.valid_for_dns64(), entry.ede()), (3, 4, Some(29)));
         assert_eq!((entry.reason(), entry.failures(), entry.visits()), (17, 2, 0));
         assert!(entry.is(NEGATIVE) && !entry.is(FAILURE) && !entry.is(NEGATIVE | SILENT));
         assert_eq!(entry.ttls().collect::<Vec<_>>(), [27, 31]);
@@ -402,13 +402,13 @@ mod tests {
         for _ in 0..9 {
             visit(&mut room);
         }
-        put_off(&mut room, Instant(77));
+        set_failure_recheck(&mut room, Instant(77));
         mark(&mut room, REFRESHED);
-        approve(&mut room, 8, None);
-        approve(&mut room, 9, Some(1));
+        mark_valid(&mut room, 8, None);
+        mark_valid(&mut room, 9, Some(1));
         let entry = Entry::new(&room).unwrap();
-        assert_eq!((entry.visits(), entry.again(), entry.failures()), (3, Instant(77), 3));
-        assert_eq!((entry.approved(), entry.approved64(), entry.reason()), (8, 9, 1));
+        assert_eq!((entry.visits(), entry.failure_recheck(), entry.failures()), (3, Instant(77), 3));
+        assert_eq!((entry.valid_for(), entry.valid_for_dns64(), entry.reason()), (8, 9, 1));
         assert!(entry.is(REFRESHED | NEGATIVE));
     }
 }

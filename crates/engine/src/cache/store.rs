@@ -5,23 +5,23 @@ use crate::base::time::Instant;
 use crate::cache::entry::{Body, CacheKey, EntryKind, Facts};
 use crate::limits::KEPT_RECORDS;
 use crate::message::question::Question;
-use crate::upstream::groups::Servers;
+use crate::upstream::groups::ServerGroups;
 use wire::{Message, Section, Type, header};
 
 /// The key under which the reply to a question, or what is made of it, is kept.
 #[inline]
 pub(crate) fn key_of<'a>(
     hash: HashKey,
-    servers: &Servers,
+    servers: &ServerGroups,
     question: &Question<'a>,
     qtype: Type,
     kind: EntryKind,
 ) -> CacheKey<'a> {
     let group = servers.group_number(question.name);
-    let wishes = question.wishes.kept();
+    let query_flags = question.query_flags.kept();
     let rest = u64::from(qtype.0)
         | u64::from(question.class.0) << 16
-        | u64::from(wishes) << 32
+        | u64::from(query_flags) << 32
         | (kind as u64) << 40
         | u64::from(group) << 48;
     let all = hash.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
@@ -30,7 +30,7 @@ pub(crate) fn key_of<'a>(
         name: question.name,
         qtype,
         class: question.class,
-        wishes,
+        query_flags,
         kind,
         group,
     }

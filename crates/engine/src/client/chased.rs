@@ -6,30 +6,30 @@
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
-use crate::client::quota::Ledger;
+use crate::client::quota::ClientQuotas;
 use crate::limits::CHAINS;
 
 /// The way that a client's question has gone over several replies.
 #[derive(Default)]
-pub(crate) struct Followed {
+pub(crate) struct CnameChase {
     /// The name that is asked for now, in wire form.
     pub name: Vec<u8>,
     /// The replies that led to it, in order.
     pub replies: Vec<Vec<u8>>,
     /// The client's network in the ledger.
-    holder: Index,
+    quota: Index,
 }
 
 /// All such ways.
-pub(crate) struct Chains {
-    slab: Slab<Followed>,
-    ledger: Ledger,
+pub(crate) struct CnameChases {
+    slab: Slab<CnameChase>,
+    quotas: ClientQuotas,
 }
 
-impl Chains {
+impl CnameChases {
     /// None is followed.
-    pub fn new(key: HashKey) -> Chains {
-        Chains { slab: Slab::new(CHAINS), ledger: Ledger::new(CHAINS, key) }
+    pub fn new(key: HashKey) -> CnameChases {
+        CnameChases { slab: Slab::new(CHAINS), quotas: ClientQuotas::new(CHAINS, key) }
     }
 
     /// How many there are.
@@ -39,38 +39,38 @@ impl Chains {
 
     /// Room for one more of a network. None: it holds as many as are free.
     pub(crate) fn take(&mut self, network: u128) -> Option<Index> {
-        let count = self.ledger.find(network).map_or(0, |holder| self.ledger.count(holder));
+        let count = self.quotas.find(network).map_or(0, |quota| self.quotas.count(quota));
         if count as usize >= CHAINS - self.slab.len() {
             return None;
         }
         let index = self.slab.take()?;
-        self.slab[index].holder = self.ledger.add(network);
+        self.slab[index].quota = self.quotas.add(network);
         Some(index)
     }
 
     /// A question has come to its end.
     pub fn give(&mut self, index: Index) {
         self.slab[index].replies.clear();
-        self.ledger.remove(self.slab[index].holder);
+        self.quotas.remove(self.slab[index].quota);
         self.slab.give(index);
     }
 }
 
-impl core::ops::Index<Index> for Chains {
-    type Output = Followed;
+impl core::ops::Index<Index> for CnameChases {
+    type Output = CnameChase;
     #[inline]
-    fn index(&self, index: Index) -> &Followed {
+    fn index(&self, index: Index) -> &CnameChase {
         &self.slab[index]
     }
 }
 
-impl core::ops::IndexMut<Index> for Chains {
+impl core::ops::IndexMut<Index> for CnameChases {
     #[inline]
-    fn index_mut(&mut self, index: Index) -> &mut Followed {
+    fn index_mut(&mut self, index: Index) -> &mut CnameChase {
         &mut self.slab[index]
     }
 }
 
-pub(crate) fn replies(chains: &crate::client::chased::Chains, chain: Index) -> &[Vec<u8>] {
-    if chain == NONE { &[] } else { &chains[chain].replies }
+pub(crate) fn replies(chases: &crate::client::chased::CnameChases, chain: Index) -> &[Vec<u8>] {
+    if chain == NONE { &[] } else { &chases[chain].replies }
 }

@@ -8,17 +8,17 @@ use core::net::Ipv6Addr;
 
 /// One client network with pending questions.
 #[derive(Default, Clone)]
-struct Holder {
+struct QuotaEntry {
     network: u128,
     count: u32,
     /// Its newest pending question (the list goes on through the questions themselves).
     newest: Index,
-    chain: Index,
+    next_in_bucket: Index,
 }
 
 /// The ledger of pending questions.
-pub struct Ledger {
-    holders: Slab<Holder>,
+pub struct ClientQuotas {
+    entries: Slab<QuotaEntry>,
     buckets: Box<[Index]>,
     key: HashKey,
     /// How many networks hold exactly so many questions: the highest count is known at once.
@@ -30,16 +30,16 @@ pub struct Ledger {
 
 /// The network that an address (IPv4 as IPv4-mapped) is counted under.
 #[inline]
-pub fn network_of(address: Ipv6Addr) -> u128 {
+pub fn client_network(address: Ipv6Addr) -> u128 {
     let bits = u128::from(address);
     if bits >> 32 == 0xffff { bits } else { bits >> 64 << 64 }
 }
 
-impl Ledger {
+impl ClientQuotas {
     /// A ledger for at most `capacity` questions.
-    pub fn new(capacity: usize, key: HashKey) -> Ledger {
-        Ledger {
-            holders: Slab::new(capacity),
+    pub fn new(capacity: usize, key: HashKey) -> ClientQuotas {
+        ClientQuotas {
+            entries: Slab::new(capacity),
             buckets: vec![NONE; (2 * capacity).next_power_of_two()].into(),
             key,
             networks_with: vec![0; capacity + 1],
@@ -53,68 +53,68 @@ impl Ledger {
     pub fn find(&self, network: u128) -> Option<Index> {
         let mut index = self.buckets[self.bucket(network)];
         while index != NONE {
-            if self.holders[index].network == network {
+            if self.entries[index].network == network {
                 return Some(index);
             }
-            index = self.holders[index].chain;
+            index = self.entries[index].next_in_bucket;
         }
         None
     }
 
     /// How many questions an entry holds.
     #[inline]
-    pub fn count(&self, holder: Index) -> u32 {
-        self.holders[holder].count
+    pub fn count(&self, entry: Index) -> u32 {
+        self.entries[entry].count
     }
 
     /// The newest question of an entry.
     #[inline]
-    pub fn newest(&self, holder: Index) -> Index {
-        self.holders[holder].newest
+    pub fn newest(&self, entry: Index) -> Index {
+        self.entries[entry].newest
     }
 
     /// Changes which question is the newest of an entry.
     #[inline]
-    pub fn set_newest(&mut self, holder: Index, question: Index) {
-        self.holders[holder].newest = question;
+    pub fn set_newest(&mut self, entry: Index, question: Index) {
+        self.entries[entry].newest = question;
     }
 
     /// Counts one question for a network. Returns the entry. The caller has made sure that fewer than
     /// `capacity` questions are counted.
     #[inline]
     pub fn add(&mut self, network: u128) -> Index {
-        let holder = match self.find(network) {
-            Some(holder) => holder,
+        let entry = match self.find(network) {
+            Some(entry) => entry,
             None => {
-                let holder = self.holders.take().expect("fewer networks than questions");
+                let entry = self.entries.take().expect("fewer networks than questions");
                 let bucket = self.bucket(network);
-                self.holders[holder] =
-                    Holder { network, count: 0, newest: NONE, chain: self.buckets[bucket] };
-                self.buckets[bucket] = holder;
-                holder
+                self.entries[entry] =
+                    QuotaEntry { network, count: 0, newest: NONE, next_in_bucket: self.buckets[bucket] };
+                self.buckets[bucket] = entry;
+                entry
             }
         };
-        let count = self.holders[holder].count;
+        let count = self.entries[entry].count;
         if count > 0 {
             self.networks_with[count as usize] -= 1;
         }
-        self.holders[holder].count = count + 1;
+        self.entries[entry].count = count + 1;
         self.networks_with[count as usize + 1] += 1;
         self.highest = self.highest.max(count + 1);
-        holder
+        entry
     }
 
     /// Counts one question less.
     #[inline]
-    pub fn remove(&mut self, holder: Index) {
-        let count = self.holders[holder].count;
+    pub fn remove(&mut self, entry: Index) {
+        let count = self.entries[entry].count;
         self.networks_with[count as usize] -= 1;
-        self.holders[holder].count = count - 1;
+        self.entries[entry].count = count - 1;
         if count > 1 {
             self.networks_with[count as usize - 1] += 1;
         } else {
-            self.unchain(holder);
-            self.holders.give(holder);
+            self.unchain(entry);
+            self.entries.give(entry);
         }
         // Only one network changed, by one: the highest count falls by at most one.
         if count == self.highest && self.networks_with[count as usize] == 0 {
@@ -129,8 +129,8 @@ impl Ledger {
 
     /// An entry with the highest count. Searches on from where it was found last, so a search through all
     /// networks pays for as many refusals as there are networks with that count.
-    pub fn greediest(&mut self) -> Option<Index> {
-        let touched = self.holders.touched();
+    pub fn largest(&mut self) -> Option<Index> {
+        let touched = self.entries.touched();
         if self.highest == 0 {
             return None;
         }
@@ -139,7 +139,7 @@ impl Ledger {
                 self.cursor = 0;
             }
             // A freed entry keeps the count 0.
-            if self.holders[self.cursor].count == self.highest {
+            if self.entries[self.cursor].count == self.highest {
                 return Some(self.cursor);
             }
             self.cursor += 1;
@@ -147,18 +147,18 @@ impl Ledger {
         None
     }
 
-    fn unchain(&mut self, holder: Index) {
-        let Holder { network, chain, .. } = self.holders[holder];
+    fn unchain(&mut self, entry: Index) {
+        let QuotaEntry { network, next_in_bucket, .. } = self.entries[entry];
         let bucket = self.bucket(network);
         let mut index = self.buckets[bucket];
-        if index == holder {
-            self.buckets[bucket] = chain;
+        if index == entry {
+            self.buckets[bucket] = next_in_bucket;
             return;
         }
-        while self.holders[index].chain != holder {
-            index = self.holders[index].chain;
+        while self.entries[index].next_in_bucket != entry {
+            index = self.entries[index].next_in_bucket;
         }
-        self.holders[index].chain = chain;
+        self.entries[index].next_in_bucket = next_in_bucket;
     }
 
     #[inline]
@@ -174,23 +174,23 @@ mod tests {
 
     #[test]
     fn the_greediest_is_always_one_with_the_highest_count() {
-        let mut ledger = Ledger::new(500, HashKey([3, 5]));
+        let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
         let mut model: HashMap<u128, u32> = HashMap::new();
         let mut random = crate::base::random::Random::new([1; 32]);
         for _ in 0..20_000 {
             let network = u128::from(random.below(40)) << 64;
             let total: u32 = model.values().sum();
             if random.below(2) == 0 && total < 500 {
-                ledger.add(network);
+                quotas.add(network);
                 *model.entry(network).or_default() += 1;
-            } else if let Some(holder) = ledger.find(network) {
-                ledger.remove(holder);
+            } else if let Some(entry) = quotas.find(network) {
+                quotas.remove(entry);
                 *model.get_mut(&network).unwrap() -= 1;
             }
             let highest = model.values().copied().max().unwrap_or(0);
-            assert_eq!(ledger.highest(), highest);
-            match ledger.greediest() {
-                Some(holder) => assert_eq!(ledger.count(holder), highest),
+            assert_eq!(quotas.highest(), highest);
+            match quotas.largest() {
+                Some(entry) => assert_eq!(quotas.count(entry), highest),
                 None => assert_eq!(highest, 0),
             }
         }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn neighbours_in_a_64_share_an_entry_and_ipv4_hosts_do_not() {
-        let network = |text: &str| network_of(text.parse().unwrap());
+        let network = |text: &str| client_network(text.parse().unwrap());
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff"));
         assert_ne!(network("2001:db8:0:1::1"), network("2001:db8::1"));
         assert_ne!(network("::ffff:192.0.2.1"), network("::ffff:192.0.2.2"));

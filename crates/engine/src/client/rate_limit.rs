@@ -12,7 +12,7 @@
 
 use crate::base::name_hash::HashKey;
 use crate::base::time::Instant;
-use crate::client::quota::network_of;
+use crate::client::quota::client_network;
 use crate::limits::RATES;
 use core::net::Ipv6Addr;
 use wire::Rcode;
@@ -37,23 +37,23 @@ pub enum RateDecision {
 
 /// A rate: the time that one takes, and how much of it may be owed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct TokenRate {
     interval_ns: u64,
     /// A second's worth at once, the first included.
     burst_ns: u64,
 }
 
-impl Pace {
+impl TokenRate {
     /// So many in a second, of which each of `shares` workers allows its part; none: no limit.
-    fn new(per_second: u32, shares: u32) -> Option<Pace> {
+    fn new(per_second: u32, shares: u32) -> Option<TokenRate> {
         let interval_ns = 1_000_000_000 * u64::from(shares.max(1)) / u64::from(per_second).max(1);
         let burst_ns = interval_ns * u64::from(per_second.saturating_sub(1));
-        (per_second > 0).then_some(Pace { interval_ns, burst_ns })
+        (per_second > 0).then_some(TokenRate { interval_ns, burst_ns })
     }
 }
 
 /// The buckets of all networks, and how they fill.
-pub struct Rates {
+pub struct RateLimiter {
     /// Sets of [`WAYS`] keys and as many times. 0 is no key.
     sets: Box<[u64]>,
     /// Where the first set begins that fills a cache line.
@@ -62,20 +62,20 @@ pub struct Rates {
     shares: u32,
     queries_per_second: u32,
     responses_per_second: u32,
-    queries: Option<Pace>,
+    queries: Option<TokenRate>,
     /// Of one name and type, which have one owner.
-    responses: Option<Pace>,
+    responses: Option<TokenRate>,
     /// Of failures, whatever the name: every worker has some of them.
-    failures: Option<Pace>,
+    failures: Option<TokenRate>,
 }
 
-impl Rates {
+impl RateLimiter {
     /// Without limits. The memory is reserved, but not touched before there is one.
-    pub fn new(key: HashKey) -> Rates {
+    pub fn new(key: HashKey) -> RateLimiter {
         // One set more than is used, as the first may begin within a cache line.
         let sets = vec![0u64; RATES * 2 + SET].into_boxed_slice();
         let first = sets.as_ptr().align_offset(SET * size_of::<u64>()).min(SET);
-        Rates {
+        RateLimiter {
             sets,
             first,
             key,
@@ -91,9 +91,9 @@ impl Rates {
     /// Sets the limits of the whole server; 0 is none.
     pub fn configure(&mut self, queries_per_second: u32, responses_per_second: u32) {
         (self.queries_per_second, self.responses_per_second) = (queries_per_second, responses_per_second);
-        self.queries = Pace::new(queries_per_second, self.shares);
-        self.responses = Pace::new(responses_per_second, 1);
-        self.failures = Pace::new(responses_per_second, self.shares);
+        self.queries = TokenRate::new(queries_per_second, self.shares);
+        self.responses = TokenRate::new(responses_per_second, 1);
+        self.failures = TokenRate::new(responses_per_second, self.shares);
     }
 
     /// How many workers share what a network may do.
@@ -134,13 +134,13 @@ impl Rates {
     /// The key of a bucket.
     #[inline]
     fn bucket(&self, address: Ipv6Addr, name: u64, kind: u64) -> u64 {
-        let network = self.key.hash_number(network_of(address));
+        let network = self.key.hash_number(client_network(address));
         self.key.hash_number(u128::from(network) << 64 | u128::from(name ^ kind.rotate_left(40)))
     }
 
     /// Takes a token out of a bucket.
     #[inline]
-    fn take(&mut self, now: Instant, key: u64, pace: Pace) -> RateDecision {
+    fn take(&mut self, now: Instant, key: u64, pace: TokenRate) -> RateDecision {
         let sets = (self.sets.len() - SET) / SET;
         let at = self.first + (key as usize & (sets - 1)) * SET;
         let Some(set) = self.sets[at..].first_chunk_mut::<SET>() else { return RateDecision::Within };
@@ -171,10 +171,10 @@ mod tests {
 
     const START: Instant = Instant(5_000_000_000);
 
-    fn rates(queries: u32, responses: u32) -> Rates {
-        let mut rates = Rates::new(HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]));
-        rates.configure(queries, responses);
-        rates
+    fn rate_limiter(queries: u32, responses: u32) -> RateLimiter {
+        let mut rate_limiter = RateLimiter::new(HashKey([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]));
+        rate_limiter.configure(queries, responses);
+        rate_limiter
     }
 
     fn address(text: &str) -> Ipv6Addr {
@@ -182,67 +182,71 @@ mod tests {
     }
 
     /// How many of so many questions, evenly spread over so many seconds, are within.
-    fn within(rates: &mut Rates, from: Ipv6Addr, count: u64, seconds: u64) -> u64 {
+    fn within(rate_limiter: &mut RateLimiter, from: Ipv6Addr, count: u64, seconds: u64) -> u64 {
         let at = |number: u64| START + Span(number * seconds * 1_000_000_000 / count);
-        (0..count).filter(|&number| rates.query(at(number), from, false) == RateDecision::Within).count()
-            as u64
+        (0..count)
+            .filter(|&number| rate_limiter.query(at(number), from, false) == RateDecision::Within)
+            .count() as u64
     }
 
     #[test]
     fn without_limits_everything_is_within_and_no_memory_is_touched() {
-        let mut rates = rates(0, 0);
-        assert_eq!(within(&mut rates, address("2001:db8::1"), 10_000, 1), 10_000);
+        let mut rate_limiter = rate_limiter(0, 0);
+        assert_eq!(within(&mut rate_limiter, address("2001:db8::1"), 10_000, 1), 10_000);
         assert_eq!(
-            rates.response(START, address("::1"), b"\0\0\x01\0\x01", Rcode::NOERROR),
+            rate_limiter.response(START, address("::1"), b"\0\0\x01\0\x01", Rcode::NOERROR),
             RateDecision::Within
         );
-        assert!(rates.sets.iter().all(|&number| number == 0));
+        assert!(rate_limiter.sets.iter().all(|&number| number == 0));
     }
 
     #[test]
     fn a_network_gets_a_seconds_worth_at_once_and_then_its_rate() {
         // 20 at once, and 20 in each of 10 seconds. The time of the last token falls on the very end.
-        let got = within(&mut rates(20, 0), address("2001:db8::1"), 5_000, 10);
+        let got = within(&mut rate_limiter(20, 0), address("2001:db8::1"), 5_000, 10);
         assert!((219..=220).contains(&got), "{got}");
         // Whoever stays below is never limited.
-        assert_eq!(within(&mut rates(20, 0), address("2001:db8::1"), 190, 10), 190);
+        assert_eq!(within(&mut rate_limiter(20, 0), address("2001:db8::1"), 190, 10), 190);
     }
 
     #[test]
     fn workers_share_the_rate_but_not_the_burst() {
-        let mut rates = rates(20, 0);
-        rates.share(4);
-        let got = within(&mut rates, address("2001:db8::1"), 5_000, 10);
+        let mut rate_limiter = rate_limiter(20, 0);
+        rate_limiter.share(4);
+        let got = within(&mut rate_limiter, address("2001:db8::1"), 5_000, 10);
         assert!((69..=70).contains(&got), "20 + 10 x 20 / 4, not {got}");
     }
 
     #[test]
     fn of_what_is_beyond_every_second_slips_however_fast_it_comes() {
-        let mut rates = rates(1, 0);
+        let mut rate_limiter = rate_limiter(1, 0);
         let from = address(
             "198.51.100.1".parse::<std::net::Ipv4Addr>().unwrap().to_ipv6_mapped().to_string().as_str(),
         );
         // Twice the rate: every second one is beyond, and every second of these slips all the same.
-        let verdicts: Vec<_> =
-            (0..9).map(|half| rates.query(START + Span::from_millis(500 * half), from, false)).collect();
+        let verdicts: Vec<_> = (0..9)
+            .map(|half| rate_limiter.query(START + Span::from_millis(500 * half), from, false))
+            .collect();
         use RateDecision::{Beyond, Slip, Within};
         assert_eq!(verdicts, [Within, Beyond, Within, Slip, Within, Beyond, Within, Slip, Within]);
     }
 
     #[test]
     fn who_is_proven_to_be_there_has_a_bucket_of_his_own() {
-        let mut rates = rates(3, 0);
+        let mut rate_limiter = rate_limiter(3, 0);
         let victim = address("2001:db8::1");
-        assert_eq!(within(&mut rates, victim, 1_000, 1), 5);
-        assert_eq!(rates.query(START, victim, true), RateDecision::Within);
+        assert_eq!(within(&mut rate_limiter, victim, 1_000, 1), 5);
+        assert_eq!(rate_limiter.query(START, victim, true), RateDecision::Within);
     }
 
     #[test]
     fn answers_count_by_question_and_failures_by_rcode() {
-        let mut rates = rates(0, 2);
+        let mut rate_limiter = rate_limiter(0, 2);
         let from = address("2001:db8::1");
         let mut takes = |question: &[u8], rcode| {
-            (0..10).filter(|_| rates.response(START, from, question, rcode) == RateDecision::Within).count()
+            (0..10)
+                .filter(|_| rate_limiter.response(START, from, question, rcode) == RateDecision::Within)
+                .count()
         };
         assert_eq!(takes(b"\x01a\0\0\x1c\0\x01", Rcode::NOERROR), 2);
         assert_eq!(takes(b"\x01A\0\0\x1c\0\x01", Rcode::NOERROR), 0, "letter case makes no other name");
@@ -259,31 +263,31 @@ mod tests {
         const NETWORKS: u64 = 1 << 20;
         const ASKED_BY_EACH: u64 = 6;
         const MODEST: u64 = 1_000;
-        let mut rates = rates(2, 0);
-        let octets = size_of_val(&*rates.sets);
+        let mut rate_limiter = rate_limiter(2, 0);
+        let octets = size_of_val(&*rate_limiter.sets);
         let network = |number: u64| Ipv6Addr::from(u128::from(number) << 64);
         let mut beyond = 0;
         // Within one second, each of the many three times what it may in that second, and all of these at once.
         for number in 0..NETWORKS {
             let now = START + Span(number * 1_000_000_000 / NETWORKS);
             for _ in 0..ASKED_BY_EACH {
-                beyond += u64::from(rates.query(now, network(number), false) != RateDecision::Within);
+                beyond += u64::from(rate_limiter.query(now, network(number), false) != RateDecision::Within);
             }
             if number % (NETWORKS / MODEST) == 0 {
                 // One of a thousand others that ask once.
                 let modest = network(NETWORKS + number);
-                assert_eq!(rates.query(now, modest, false), RateDecision::Within, "{number}");
+                assert_eq!(rate_limiter.query(now, modest, false), RateDecision::Within, "{number}");
             }
         }
         // Whoever asks all at once is limited, though the table has room for an eighth of them only.
         assert_eq!(beyond, NETWORKS * (ASKED_BY_EACH - 2));
-        assert_eq!(size_of_val(&*rates.sets), octets);
+        assert_eq!(size_of_val(&*rate_limiter.sets), octets);
         assert!((octets as u64) < NETWORKS * 16 / 7, "{octets}");
     }
 
     #[test]
     fn a_flood_of_forged_sources_lifts_no_limit_and_lowers_none() {
-        let mut rates = rates(10, 0);
+        let mut rate_limiter = rate_limiter(10, 0);
         let greedy = address("2001:db8:bad::1");
         let modest = address("2001:db8:c::1");
         let (mut greedy_asked, mut greedy_within) = (0, 0);
@@ -293,14 +297,14 @@ mod tests {
         let others = 2 * RATES as u64 * 10;
         for number in 0..others * seconds {
             let now = START + Span(number * 1_000_000_000 / others);
-            rates.query(now, Ipv6Addr::from(u128::from(number) << 64), false);
+            rate_limiter.query(now, Ipv6Addr::from(u128::from(number) << 64), false);
             if number % 4096 == 0 {
                 greedy_asked += 1;
-                greedy_within += u64::from(rates.query(now, greedy, false) == RateDecision::Within);
+                greedy_within += u64::from(rate_limiter.query(now, greedy, false) == RateDecision::Within);
             }
             if number % (others / 5) == 0 {
                 modest_asked += 1;
-                modest_within += u64::from(rates.query(now, modest, false) == RateDecision::Within);
+                modest_within += u64::from(rate_limiter.query(now, modest, false) == RateDecision::Within);
             }
         }
         assert_eq!(modest_within, modest_asked);

@@ -1,47 +1,47 @@
 //! The way out of every response: rate limit, counters, and the frame of the datapath.
 
 use crate::answer::builder::{Written, referral_to_tcp};
-use crate::answer::requestor::Asker;
+use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, Slab};
 use crate::base::time::Instant;
-use crate::client::rate_limit::{RateDecision, Rates};
+use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Carrier, Client, Outbox};
 use wire::Rcode;
 
 /// What every answer passes on its way out.
-pub(crate) struct Exit<'e> {
+pub(crate) struct ResponseSink<'e> {
     pub(crate) counters: &'e mut Counters,
     /// The limits that it is under, if any.
-    pub(crate) rates: Option<&'e mut Rates>,
+    pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
     pub(crate) now: Instant,
 }
 
 /// Sends an answer and counts it, unless the client's network has had too many of its kind.
 pub(crate) fn send(
-    exit: Exit<'_>,
+    sink: ResponseSink<'_>,
     client: &Client,
-    asker: &Asker<'_>,
+    requestor: &Requestor<'_>,
     out: &mut impl Outbox,
-    write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+    write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
 ) {
-    let Exit { counters, rates, now } = exit;
+    let ResponseSink { counters, rate_limiter, now } = sink;
     let mut written = None;
     let mut verdict = RateDecision::Within;
-    let taken = out.answer(client, asker.limit, |frame| {
-        let mut done = write(frame, asker);
+    let taken = out.answer(client, requestor.limit, |frame| {
+        let mut done = write(frame, requestor);
         // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
         // ask for.
-        if let Some(rates) = rates
+        if let Some(rate_limiter) = rate_limiter
             && client.carrier == Carrier::Udp
-            && !asker.has_valid_cookie()
+            && !requestor.has_valid_cookie()
         {
-            verdict = rates.response(now, client.address, asker.question, done.rcode);
+            verdict = rate_limiter.response(now, client.address, requestor.question, done.rcode);
         }
         match verdict {
             RateDecision::Within => {}
-            RateDecision::Slip => done = referral_to_tcp(frame, asker),
+            RateDecision::Slip => done = referral_to_tcp(frame, requestor),
             RateDecision::Beyond => done.len = 0,
         }
         written = Some(done);
@@ -77,18 +77,18 @@ pub(crate) fn send(
 /// Writes and sends the answer to a waiter.
 pub(crate) fn respond(
     waiters: &Slab<Waiter>,
-    exit: Exit<'_>,
+    sink: ResponseSink<'_>,
     own_size: u16,
     index: Index,
     out: &mut impl Outbox,
-    write: impl FnOnce(&mut [u8], &Asker<'_>) -> Written,
+    write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
 ) {
     let waiter = &waiters[index];
     // What accumulates does not go off: over TCP a client waits as long as its connection stands.
-    if waiter.client.carrier == Carrier::Udp && exit.now > waiter.useful_until {
-        return exit.counters.count(Counter::DroppedOverdue);
+    if waiter.client.carrier == Carrier::Udp && sink.now > waiter.useful_until {
+        return sink.counters.count(Counter::DroppedOverdue);
     }
-    let asker = waiter.asker(own_size);
-    exit.counters.duration(exit.now - waiter.arrived);
-    send(exit, &waiter.client, &asker, out, write);
+    let requestor = waiter.requestor(own_size);
+    sink.counters.duration(sink.now - waiter.arrived);
+    send(sink, &waiter.client, &requestor, out, write);
 }

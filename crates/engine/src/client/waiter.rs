@@ -1,21 +1,21 @@
 //! Client questions that wait for an upstream.
 
-use crate::answer::requestor::{Asker, RequestorEdns, answer_limit};
+use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::dns64::decision::{Cause, Stage};
 use crate::interface::{Carrier, Client};
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
-use crate::message::question::{QUESTION, Question, Wishes};
-use crate::rpz::table::UNDECIDED;
+use crate::message::question::{QUESTION, QueryFlags, Question};
+use crate::rpz::table::NO_RULE_YET;
 use core::net::Ipv6Addr;
 use wire::header::Flags;
 use wire::{Class, Type};
 
 /// What a client got out of the cache so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Recalled {
+pub enum CacheHit {
     /// Nothing.
     #[default]
     Nothing,
@@ -43,17 +43,17 @@ pub struct Waiter {
     pub next: Index,
     pub previous: Index,
     /// The A flight that it holds while the AAAA leg is not decided.
-    pub second: Index,
+    pub a_flight: Index,
     /// Its network's entry in the ledger, and its neighbours there: older and newer.
-    pub holder: Index,
+    pub quota: Index,
     pub older: Index,
     pub newer: Index,
     /// The chain that it follows beyond what one reply told.
-    pub chain: Index,
+    pub chase: Index,
     pub id: u16,
     pub flags: Flags,
     pub edns: Option<RequestorEdns>,
-    pub wishes: Wishes,
+    pub query_flags: QueryFlags,
     /// The client subnet that goes with what is asked for it.
     pub subnet: Option<Subnet>,
     /// For how many bits of the client subnet the answer counts: the most that any reply said that it rests on. What is
@@ -69,14 +69,14 @@ pub struct Waiter {
     pub negative_ttl: Option<u32>,
     pub secure: bool,
     /// The AAAA leg failed, and was answered when nobody validated: failing once more, it is bogus.
-    pub doubtful: bool,
+    pub bogus_recheck: bool,
     /// What it got out of the cache, and whether it had to wait for an upstream.
-    pub recalled: Recalled,
+    pub cache_hit: CacheHit,
     pub missed: bool,
     /// There are expired data of what it waits for.
     pub has_stale: bool,
     /// It has waited long enough.
-    pub impatient: bool,
+    pub client_timer_expired: bool,
     /// Keyed hash of the name asked.
     pub hash: u64,
     pub question_len: u16,
@@ -101,28 +101,28 @@ impl Default for Waiter {
             flight: NONE,
             next: NONE,
             previous: NONE,
-            second: NONE,
-            holder: NONE,
+            a_flight: NONE,
+            quota: NONE,
             older: NONE,
             newer: NONE,
-            chain: NONE,
+            chase: NONE,
             id: 0,
             flags: Flags(0),
             edns: None,
-            wishes: Wishes::default(),
+            query_flags: QueryFlags::default(),
             subnet: None,
             scope: 0,
             cookie: None,
             stage: Stage::Direct,
             cause: Cause::NoData,
-            policy: UNDECIDED,
+            policy: NO_RULE_YET,
             negative_ttl: None,
             secure: false,
-            doubtful: false,
-            recalled: Recalled::Nothing,
+            bogus_recheck: false,
+            cache_hit: CacheHit::Nothing,
             missed: false,
             has_stale: false,
-            impatient: false,
+            client_timer_expired: false,
             hash: 0,
             question_len: 0,
             question: [0; QUESTION],
@@ -159,28 +159,28 @@ impl Waiter {
             hash: self.hash,
             qtype,
             class,
-            wishes: self.wishes,
+            query_flags: self.query_flags,
             subnet: self.subnet.as_ref(),
         }
     }
 
     /// The bits with which an upstream is asked for a type.
     #[inline]
-    pub fn wishes_for(&self, qtype: Type) -> Wishes {
-        let unchecked = self.stage == Stage::Unchecked && qtype == Type::AAAA;
-        self.wishes.with(Wishes::CD, unchecked)
+    pub fn query_flags_for(&self, qtype: Type) -> QueryFlags {
+        let unchecked = self.stage == Stage::AaaaWithCd && qtype == Type::AAAA;
+        self.query_flags.with(QueryFlags::CD, unchecked)
     }
 
     /// Whether everything that it got so far came out of the cache.
     #[inline]
-    pub fn is_all_recalled(&self) -> bool {
-        self.recalled != Recalled::Nothing && !self.missed
+    pub fn is_all_from_cache(&self) -> bool {
+        self.cache_hit != CacheHit::Nothing && !self.missed
     }
 
     /// What an answer needs to know of the question.
     #[inline]
-    pub fn asker(&self, own_size: u16) -> Asker<'_> {
-        Asker {
+    pub fn requestor(&self, own_size: u16) -> Requestor<'_> {
+        Requestor {
             id: self.id,
             flags: self.flags,
             question: self.question(),

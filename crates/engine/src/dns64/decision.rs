@@ -2,7 +2,7 @@
 
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
-use crate::message::question::Wishes;
+use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, may_be_bogus};
 use core::net::Ipv6Addr;
 use wire::Class;
@@ -19,9 +19,9 @@ pub enum Stage {
     /// The A leg.
     A,
     /// The AAAA answer once more: no address of the A leg may be embedded, so it is the basis of the answer.
-    Basis,
+    NegativeAaaa,
     /// The AAAA answer that nobody has validated, after a failure that may mean a bogus one (`doubt.rs`).
-    Unchecked,
+    AaaaWithCd,
 }
 
 /// Why the A leg is asked.
@@ -117,7 +117,7 @@ pub(crate) fn first_stage(
     dns64: &Dns64,
     client: Ipv6Addr,
     message: &Message<'_>,
-    wishes: Wishes,
+    query_flags: QueryFlags,
 ) -> (Stage, Option<Counter>) {
     //= RFC 6147 section 5.1: requirement 2
     //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
@@ -129,10 +129,10 @@ pub(crate) fn first_stage(
     //= RFC 6147 section 6.3: requirement 31
     let reason = if !dns64.clients.contains(client) {
         Counter::NotSynthesizedClient
-    } else if wishes.has(Wishes::DO.with(Wishes::CD, true)) && !dns64.break_dnssec {
+    } else if query_flags.has(QueryFlags::DO.with(QueryFlags::CD, true)) && !dns64.break_dnssec {
         //= RFC 6147 section 5.5: requirement 30; the client validates by itself.
         Counter::NotSynthesizedDnssec
-    } else if dns64.recursive_only && !wishes.has(Wishes::RD) {
+    } else if dns64.recursive_only && !query_flags.has(QueryFlags::RD) {
         Counter::NotSynthesizedNotRecursive
     } else {
         return (Stage::Aaaa, None);

@@ -7,19 +7,19 @@ use pref64::Pref64;
 
 /// Prefixes in order: longer ones behind shorter ones, and those of one length by their networks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Prefixes(Vec<Pref64>);
+pub(crate) struct PrefixTable(Vec<Pref64>);
 
 /// The lengths that there are (RFC 6052 section 2.2), the longest first.
 const LENGTHS: [u8; 6] = [96, 64, 56, 48, 40, 32];
 
-impl Prefixes {
+impl PrefixTable {
     /// All of these; networks that come twice count once.
-    pub fn new(mut all: Vec<Pref64>) -> Prefixes {
+    pub fn new(mut all: Vec<Pref64>) -> PrefixTable {
         let key = |prefix: &Pref64| (prefix.length(), prefix.address());
         all.sort_by_key(key);
         all.dedup_by_key(|prefix| key(prefix));
         all.shrink_to_fit();
-        Prefixes(all)
+        PrefixTable(all)
     }
 
     /// The longest that an address is under whose first `bits` alone are known.
@@ -47,7 +47,7 @@ mod tests {
     fn the_longest_prefix_that_a_name_is_long_enough_for_is_found() {
         let texts =
             ["2001:db8:64::/96", "2001:db8::/32", "2001:db8:64::/64", "64:ff9b::/96", "2001:db8:64::/96"];
-        let prefixes = Prefixes::new(texts.map(|text| text.parse().unwrap()).into());
+        let prefixes = PrefixTable::new(texts.map(|text| text.parse().unwrap()).into());
         let longest = |address: &str, bits| {
             let address: Ipv6Addr = address.parse().unwrap();
             prefixes.longest(address.octets(), bits).map(ToString::to_string)
@@ -65,6 +65,6 @@ mod tests {
         ] {
             assert_eq!(longest(address, bits).as_deref(), found, "{address} of {bits} bits");
         }
-        assert_eq!(Prefixes::default().longest([0; 16], 128), None);
+        assert_eq!(PrefixTable::default().longest([0; 16], 128), None);
     }
 }

@@ -5,11 +5,11 @@
 //! same rules apply. A leaf knows the first rule for each part of the IPv4 addresses. So a question finds the leaves of
 //! its name and of the names above it, and an address asks each of them; the lowest number wins.
 
-use crate::base::name_table::{Names, suffixes};
+use crate::base::name_table::{NameTable, suffixes};
 use crate::base::network::Network;
 use crate::base::range_map::client_spans;
-use crate::base::range_map::{NOBODY, Ranges, TooManyEntries, span4, span6};
-use crate::dns64::prefix_table::Prefixes;
+use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, span4, span6};
+use crate::dns64::prefix_table::PrefixTable;
 use core::cell::Cell;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
@@ -77,17 +77,17 @@ impl From<TooManyEntries> for RulesTooLarge {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Rule>,
-    names: Names,
+    names: NameTable,
     nodes: Vec<RuleNode>,
     leaves: Vec<Leaf>,
     /// Networks of all prefixes, with a number for each: the first rule that names it.
-    prefixes: Ranges<u128>,
+    prefixes: RangeMap<u128>,
     /// The same, by length.
-    by_length: Prefixes,
+    by_length: PrefixTable,
     /// Rules that name prefixes for a client. The first are for clients that are in no part of `clients`.
-    telling: Vec<Vec<u32>>,
+    advertised: Vec<Vec<u32>>,
     /// Which of them, for clients that some rules are for.
-    clients: Ranges<u128>,
+    clients: RangeMap<u128>,
 }
 
 /// What rules say for one name.
@@ -96,7 +96,7 @@ struct RuleNode {
     /// The leaf of rules for all clients.
     everybody: u32,
     /// The leaves of rules for some clients.
-    clients: Ranges<u128>,
+    clients: RangeMap<u128>,
 }
 
 /// What rules say for a name and a client.
@@ -105,7 +105,7 @@ struct Leaf {
     /// The first rule for all IPv4 addresses.
     always: u32,
     /// The first rule for some of them.
-    ipv4: Ranges<u32>,
+    ipv4: RangeMap<u32>,
 }
 
 impl Rules {
@@ -127,7 +127,7 @@ impl Rules {
             made.nodes.push(node);
             names.push(name.into());
         }
-        made.names = Names::new(names);
+        made.names = NameTable::new(names);
         for &name in by_name.keys() {
             if suffixes(name).filter(|suffix| by_name.contains_key(suffix)).count() > NESTED {
                 return Err(RulesTooLarge::Nested);
@@ -138,8 +138,9 @@ impl Rules {
             let network = |prefix: &Pref64| Network::new(prefix.address(), prefix.length());
             spans.extend(rule.prefixes.iter().map(|prefix| (span6(&network(prefix)), number)));
         }
-        made.prefixes = Ranges::lowest(spans, &mut room)?;
-        made.by_length = Prefixes::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
+        made.prefixes = RangeMap::lowest(spans, &mut room)?;
+        made.by_length =
+            PrefixTable::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
         made.tell(&list, &mut room)?;
         made.list = list;
         Ok(made)
@@ -158,9 +159,9 @@ impl Rules {
             })
             .collect();
         let mut known = HashMap::new();
-        let clients = Ranges::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
+        let clients = RangeMap::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
             if numbers.is_empty() {
-                return Ok(NOBODY);
+                return Ok(NO_MATCH);
             }
             let numbers: Vec<u32> = numbers.iter().copied().collect();
             if let Some(&leaf) = known.get(&numbers) {
@@ -176,15 +177,15 @@ impl Rules {
 
     fn leaf(&mut self, numbers: &[u32], list: &[Rule], room: &mut usize) -> Result<u32, RulesTooLarge> {
         if numbers.is_empty() {
-            return Ok(NOBODY);
+            return Ok(NO_MATCH);
         }
         let of = |number: u32| &list[number as usize];
-        let always = numbers.iter().copied().find(|&number| of(number).ipv4.is_empty()).unwrap_or(NOBODY);
+        let always = numbers.iter().copied().find(|&number| of(number).ipv4.is_empty()).unwrap_or(NO_MATCH);
         let spans = numbers
             .iter()
             .flat_map(|&number| of(number).ipv4.iter().map(move |network| (span4(network), number)))
             .collect();
-        let ipv4 = Ranges::lowest(spans, room)?;
+        let ipv4 = RangeMap::lowest(spans, room)?;
         self.leaves.push(Leaf { always, ipv4 });
         Ok(self.leaves.len() as u32 - 1)
     }
@@ -192,7 +193,7 @@ impl Rules {
     /// Finds out which rules tell which clients of prefixes. Of rules that say the same of the same network only the first
     /// counts, so an address has as many for each prefix as networks lie in one another: 128.
     fn tell(&mut self, list: &[Rule], room: &mut usize) -> Result<(), RulesTooLarge> {
-        let (mut everybody, mut general_of_all) = (Vec::new(), NOBODY);
+        let (mut everybody, mut general_of_all) = (Vec::new(), NO_MATCH);
         let (mut spans, mut known) = (Vec::new(), HashSet::new());
         for (number, rule) in (0..).zip(list) {
             match (rule.clients.is_empty(), rule.is_general()) {
@@ -212,12 +213,12 @@ impl Rules {
                 }
             }
         }
-        let to_all = telling(list, everybody.into_iter(), general_of_all);
-        let everybody = &to_all[..to_all.len() - usize::from(general_of_all != NOBODY)];
+        let to_all = advertised(list, everybody.into_iter(), general_of_all);
+        let everybody = &to_all[..to_all.len() - usize::from(general_of_all != NO_MATCH)];
         let mut places = HashMap::from([(to_all.clone(), 0)]);
-        self.telling.push(to_all.clone());
-        self.clients = Ranges::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
-            let general = numbers.range(GENERAL..).next().map_or(NOBODY, |number| number & !GENERAL);
+        self.advertised.push(to_all.clone());
+        self.clients = RangeMap::build(spans, |numbers| -> Result<u32, RulesTooLarge> {
+            let general = numbers.range(GENERAL..).next().map_or(NO_MATCH, |number| number & !GENERAL);
             let mut some = numbers.range(..GENERAL).copied().peekable();
             let mut all = everybody.iter().copied().peekable();
             let merged = core::iter::from_fn(|| match (some.peek(), all.peek()) {
@@ -225,15 +226,15 @@ impl Rules {
                 (None, _) => all.next(),
                 _ => some.next(),
             });
-            let told = telling(list, merged, general.min(general_of_all));
+            let told = advertised(list, merged, general.min(general_of_all));
             *room = room.checked_sub(1).ok_or(RulesTooLarge::Large)?;
             if let Some(&place) = places.get(&told) {
                 return Ok(place);
             }
             *room = room.checked_sub(told.len()).ok_or(RulesTooLarge::Large)?;
-            let place = self.telling.len() as u32;
+            let place = self.advertised.len() as u32;
             places.insert(told.clone(), place);
-            self.telling.push(told);
+            self.advertised.push(told);
             Ok(place)
         })?;
         Ok(())
@@ -255,9 +256,9 @@ impl Rules {
     pub fn of(&self, client: Ipv6Addr, name: &[u8]) -> Applicable<'_> {
         let mut found = Applicable {
             rules: self,
-            leaves: [NOBODY; 2 * NESTED],
+            leaves: [NO_MATCH; 2 * NESTED],
             len: 0,
-            latest: Cell::new(([0; 4], NOBODY)),
+            latest: Cell::new(([0; 4], NO_MATCH)),
         };
         if !self.is_empty() {
             self.names.find(name, |number, _| {
@@ -282,12 +283,12 @@ impl Rules {
 
     /// The rules that tell a client of prefixes, in order: those that name one that no rule before them names, and at the
     /// end the first that matches whatever is asked, if there is one.
-    pub fn telling(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
+    pub fn advertised(&self, client: Ipv6Addr) -> impl Iterator<Item = &Rule> {
         let place = match self.clients.find(u128::from(client)) {
-            NOBODY => 0,
+            NO_MATCH => 0,
             place => place as usize,
         };
-        self.telling.get(place).into_iter().flatten().map(|&number| &self.list[number as usize])
+        self.advertised.get(place).into_iter().flatten().map(|&number| &self.list[number as usize])
     }
 }
 
@@ -298,9 +299,9 @@ impl Rule {
     }
 }
 
-/// As [`Rules::telling`] has it, for a client that all of these are for, and `general`, if that is a rule.
-fn telling(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -> Vec<u32> {
-    let (mut telling, mut known) = (Vec::new(), Vec::with_capacity(PREFIXES));
+/// As [`Rules::advertised`] has it, for a client that all of these are for, and `general`, if that is a rule.
+fn advertised(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -> Vec<u32> {
+    let (mut advertised, mut known) = (Vec::new(), Vec::with_capacity(PREFIXES));
     for number in numbers.take_while(|&number| number < general) {
         let before = known.len();
         for prefix in &list[number as usize].prefixes {
@@ -309,14 +310,14 @@ fn telling(list: &[Rule], numbers: impl Iterator<Item = u32>, general: u32) -> V
             }
         }
         if known.len() > before {
-            telling.push(number);
+            advertised.push(number);
         }
         if known.len() == PREFIXES {
             break;
         }
     }
-    telling.extend((general != NOBODY).then_some(general));
-    telling
+    advertised.extend((general != NO_MATCH).then_some(general));
+    advertised
 }
 
 /// The rules that may apply to a question.
@@ -331,7 +332,7 @@ pub struct Applicable<'r> {
 impl<'r> Applicable<'r> {
     #[inline]
     fn add(&mut self, leaf: u32) {
-        if leaf != NOBODY
+        if leaf != NO_MATCH
             && let Some(place) = self.leaves.get_mut(self.len)
         {
             *place = leaf;

@@ -102,14 +102,14 @@ fn clients_are_told_of_the_prefixes_that_rules_have_for_them() {
     .unwrap();
     let told = |from| {
         let place = |rule: &Rule| rules.list().iter().position(|other| core::ptr::eq(other, rule)).unwrap();
-        rules.telling(client(from)).map(place).collect::<Vec<_>>()
+        rules.advertised(client(from)).map(place).collect::<Vec<_>>()
     };
     assert_eq!(told("2001:db8:d::1"), [0, 5, 7]);
     assert_eq!(told("2001:db8:c::1"), [0, 3, 5, 6]);
     assert_eq!(told("2001:db8:c:1::1"), [0, 3, 4]);
     assert_eq!(told("192.0.2.1"), [0, 4]);
     assert_eq!(told("192.0.3.1"), [0, 5, 7]);
-    assert_eq!(Rules::default().telling(client("::1")).count(), 0);
+    assert_eq!(Rules::default().advertised(client("::1")).count(), 0);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn the_tables_say_what_a_scan_of_the_rules_says() {
             let address = (0x0a00_0000 | below(1 << 24)).to_be_bytes();
             let of_client =
                 list.iter().filter(|rule| rule.clients.is_empty() || contains(&rule.clients, from));
-            assert_eq!(told(rules.telling(from)), told(of_client), "{from} {list:#?}");
+            assert_eq!(told(rules.advertised(from)), told(of_client), "{from} {list:#?}");
             let applicable = rules.of(from, &asked);
             assert_eq!(
                 applicable.decide(address).map(core::ptr::from_ref),

@@ -5,7 +5,7 @@ use crate::dns64::config::Excluder;
 use crate::dns64::decision::TTL_WITHOUT_SOA;
 use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Rule;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::explain::decision::Decision;
 use crate::explain::{Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl};
 use crate::interface::{Client, Link, Outbox, Transport};
@@ -90,7 +90,7 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
         self.out.close(link);
     }
 
-    fn note<'n>(&mut self, note: impl FnOnce() -> Note<'n>) {
+    fn trace<'n>(&mut self, note: impl FnOnce() -> TraceEvent<'n>) {
         self.record.hear(&note());
     }
 }
@@ -212,9 +212,9 @@ impl Transcript {
         Some(1 + rules.iter().position(|other| core::ptr::eq(rule, other))?)
     }
 
-    fn hear(&mut self, note: &Note<'_>) {
+    fn hear(&mut self, note: &TraceEvent<'_>) {
         match *note {
-            Note::Refused { rcode, reason } => {
+            TraceEvent::Refused { rcode, reason } => {
                 let is_transfer = self.settings.allow.contains(self.explanation.client)
                     && Message::parse(&self.explanation.question)
                         .is_ok_and(|asked| matches!(asked.qtype(), Type::AXFR | Type::IXFR));
@@ -223,7 +223,7 @@ impl Transcript {
                     false => Decision::Refused(rcode, reason),
                 });
             }
-            Note::Taken { dns64, reason } => {
+            TraceEvent::Taken { dns64, reason } => {
                 self.dns64 = dns64;
                 self.decide(match reason {
                     Some(reason) => Decision::NoDns64(reason),
@@ -231,26 +231,26 @@ impl Transcript {
                     None => Decision::OtherType,
                 });
             }
-            Note::Arpa { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
-            Note::Alias { name, address } => {
+            TraceEvent::Arpa { counter, name } => self.decide(Decision::Arpa(counter, folded(name))),
+            TraceEvent::Alias { name, address } => {
                 self.own = Some(LocalSource::Alias);
                 self.decide(Decision::Alias(folded(name), address.into()));
             }
-            Note::Own(counter) => {
+            TraceEvent::Own(counter) => {
                 // An exemption says nothing, so the reply is that of an upstream.
                 let says = counter != crate::Counter::FilteredPassthru;
                 self.own = says.then_some(LocalSource::Counted(counter));
                 self.decide(Decision::Own(counter));
             }
-            Note::Leg { name, qtype, reply } => {
+            TraceEvent::Leg { name, qtype, reply } => {
                 self.end_leg(name, qtype, reply);
                 let unchecked = qtype == Type::AAAA && core::mem::take(&mut self.unchecked);
                 if let Some(reply) = reply.filter(|_| qtype == Type::AAAA && self.dns64 && !unchecked) {
                     self.find_real(reply);
                 }
             }
-            Note::Passed(reason) => self.decide(Decision::Passed(reason)),
-            Note::AsksA { cause, rule } => {
+            TraceEvent::Passed(reason) => self.decide(Decision::Passed(reason)),
+            TraceEvent::AsksA { cause, rule } => {
                 let rule = rule.and_then(|rule| self.number(rule));
                 if let Some(rule) = rule {
                     for real in &mut self.explanation.real {
@@ -261,15 +261,15 @@ impl Transcript {
                 }
                 self.decide(Decision::AsksA(cause, rule));
             }
-            Note::Follows { reply, name } => {
+            TraceEvent::Follows { reply, name } => {
                 // Of our own aliases nobody has spoken yet.
                 if self.own.is_some() {
                     self.end_leg(reply.qname(), reply.qtype(), Some(reply));
                 }
                 self.decide(Decision::Follows(folded(name)));
             }
-            Note::Unfinished => self.decide(Decision::Unfinished),
-            Note::Addresses { reply, chain, rules, negative_ttl } => {
+            TraceEvent::Unfinished => self.decide(Decision::Unfinished),
+            TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 let mut addresses = Vec::new();
                 embed::decide(reply, chain, &self.settings.dns64, rules, |decision| {
                     let mut owner = [0; 255];
@@ -296,13 +296,13 @@ impl Transcript {
                 self.explanation.addresses = addresses;
                 self.decide(Decision::Embeds(embedded));
             }
-            Note::Basis => self.decide(Decision::Basis),
-            Note::Doubts => {
+            TraceEvent::Basis => self.decide(Decision::Basis),
+            TraceEvent::Doubts => {
                 self.unchecked = true;
                 self.decide(Decision::Doubts);
             }
-            Note::AsksAgain => self.decide(Decision::AsksAgain),
-            Note::Synthesizes { secure } => self.explanation.secure = Some(secure),
+            TraceEvent::AsksAgain => self.decide(Decision::AsksAgain),
+            TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
         }
     }
 

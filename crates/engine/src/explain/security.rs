@@ -86,7 +86,7 @@ impl fmt::Display for Security {
                 write!(f, "AD is set: the upstream set it in every leg, and the client asks for it")
             }
             Security::Off => write!(f, "AD is clear: the configuration trusts no upstream"),
-            Security::Own => write!(f, "AD is clear: nobody has signed data of our own"),
+            Security::Own => write!(f, "AD is clear: unlimited_requestor has signed data of our own"),
             Security::Insecure(_) => write!(f, "AD is clear: the upstream did not set it in every leg"),
             Security::NotAsked => write!(f, "AD is clear: the client does not ask for it"),
             Security::CheckingDisabled => write!(f, "AD is clear: the client set CD and checks by itself"),

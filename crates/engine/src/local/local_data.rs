@@ -4,7 +4,7 @@
 //! Response policy zones (`enforce.rs`) come after that. A name with records exists with these alone; names below it are asked upstream. A blocked name and all below it do not
 //! exist, unless they have records here.
 
-use crate::base::name_table::Names;
+use crate::base::name_table::NameTable;
 use crate::counters::Counter;
 use crate::dns64::config::Arpa;
 use crate::local::record::{BLOCKED_TTL, LocalRecord, answer_records, deny};
@@ -14,7 +14,7 @@ use wire::{Builder, Name, Rcode, Type, ede};
 /// What we know ourselves.
 #[derive(Clone, Debug, Default)]
 pub struct LocalData {
-    names: Names,
+    names: NameTable,
     entries: Vec<LocalEntry>,
 }
 
@@ -42,7 +42,7 @@ impl LocalData {
             entries.entry(name).or_default().blocked = true;
         }
         let (names, entries) = entries.into_iter().unzip();
-        LocalData { names: Names::new(names), entries }
+        LocalData { names: NameTable::new(names), entries }
     }
 
     /// Whether nothing is known here.

@@ -1,8 +1,8 @@
 //! Names under `arpa` that are answered here, whatever the upstreams do, and never asked there: `ipv4only.arpa` with the
 //! two reverse names of its addresses (RFC 8880), and the reverse names of the prefixes (RFC 6147 section 5.3.1).
 
-use crate::answer::builder::{Page, Written};
-use crate::answer::requestor::Asker;
+use crate::answer::builder::{ResponseBuilder, Written};
+use crate::answer::requestor::Requestor;
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Reverse};
 use crate::dns64::rules::PREFIXES;
@@ -224,7 +224,7 @@ impl Here<'_> {
     fn prefixes(&self) -> Vec<Pref64> {
         let mut special = Vec::new();
         let mut general = &self.dns64.prefixes;
-        for rule in self.dns64.rules.telling(self.client) {
+        for rule in self.dns64.rules.advertised(self.client) {
             if rule.is_general() {
                 // No later one is asked.
                 general = &rule.prefixes;
@@ -246,55 +246,57 @@ impl Here<'_> {
     pub fn write<'m>(
         &self,
         frame: &mut [u8],
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         name: &'m [u8],
         before: &'m [Vec<u8>],
     ) -> Written {
         let rcode = if self.data == Data::Nobody { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-        let flags = asker.flags(rcode, false);
+        let flags = requestor.flags(rcode, false);
         let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
-        let mut page = Page::start(frame, asker, flags, None);
-        page.lead(before);
-        page.begin_rrset();
+        let mut response = ResponseBuilder::start(frame, requestor, flags, None);
+        response.lead(before);
+        response.begin_rrset();
         let (Some(owner), Some(apex)) = (Name::from_wire(name), Name::from_wire(&name[self.apex..])) else {
-            return page.finish(asker, Rcode::SERVFAIL, None);
+            return response.finish(requestor, Rcode::SERVFAIL, None);
         };
         let arpa = &self.dns64.arpa;
         match self.data {
             // RFC 2308 section 3.
             Data::Nobody | Data::Nothing => {
-                page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+                response.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
             }
             Data::A => {
                 for address in WELL_KNOWN {
-                    page.record(Section::Answer, owner, Type::A, TTL, &address);
+                    response.record(Section::Answer, owner, Type::A, TTL, &address);
                 }
             }
             //= RFC 7050 section 3: requirement 40; whatever is left out elsewhere, clients learn the prefixes so.
             Data::Aaaa => {
                 let prefixes = self.prefixes();
                 if prefixes.is_empty() {
-                    page.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
+                    response.record(Section::Authority, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]));
                 }
                 for address in WELL_KNOWN {
                     for prefix in &prefixes {
-                        page.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));
+                        response.record(Section::Answer, owner, Type::AAAA, TTL, &prefix.embed(address));
                     }
                 }
             }
-            Data::Soa => page.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA])),
-            Data::Ns => page.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
-            Data::Pointer => page.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
+            Data::Soa => {
+                response.record(Section::Answer, apex, Type::SOA, TTL, soa(arpa, TTL, &mut [0; SOA]))
+            }
+            Data::Ns => response.record(Section::Answer, apex, Type::NS, TTL, &arpa.server),
+            Data::Pointer => response.record(Section::Answer, owner, Type::PTR, TTL, IPV4ONLY),
             Data::Alias(address) | Data::AliasToPointer(address) => {
                 let target = InAddr::new(address);
-                page.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
+                response.record(Section::Answer, owner, Type::CNAME, ALIAS_TTL, target.wire());
                 if let (Data::AliasToPointer(_), Some(target)) = (self.data, Name::from_wire(target.wire())) {
-                    page.begin_rrset();
-                    page.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
+                    response.begin_rrset();
+                    response.record(Section::Answer, target, Type::PTR, TTL, IPV4ONLY);
                 }
             }
         }
-        page.finish(asker, rcode, None)
+        response.finish(requestor, rcode, None)
     }
 }
 

@@ -5,35 +5,35 @@ use wire::{Class, Type};
 
 /// The bits that make two questions for one name and type different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Wishes(u8);
+pub struct QueryFlags(u8);
 
-impl Wishes {
+impl QueryFlags {
     /// Recursion desired.
-    pub const RD: Wishes = Wishes(1);
+    pub const RD: QueryFlags = QueryFlags(1);
     /// Checking disabled.
-    pub const CD: Wishes = Wishes(2);
+    pub const CD: QueryFlags = QueryFlags(2);
     /// AD in the question: the asker understands AD (RFC 6840 section 5.7).
-    pub const AD: Wishes = Wishes(4);
+    pub const AD: QueryFlags = QueryFlags(4);
     /// DNSSEC OK.
-    pub const DO: Wishes = Wishes(8);
+    pub const DO: QueryFlags = QueryFlags(8);
     /// A probe of a dead server; no client's question joins it.
-    pub const PROBE: Wishes = Wishes(16);
+    pub const PROBE: QueryFlags = QueryFlags(16);
 
     /// These and those.
     #[inline]
-    pub const fn with(self, more: Wishes, on: bool) -> Wishes {
-        if on { Wishes(self.0 | more.0) } else { self }
+    pub const fn with(self, more: QueryFlags, on: bool) -> QueryFlags {
+        if on { QueryFlags(self.0 | more.0) } else { self }
     }
 
     /// Those that change what an upstream answers: what is kept for one of them is no answer to another.
     #[inline]
     pub const fn kept(self) -> u8 {
-        self.0 & (Wishes::CD.0 | Wishes::AD.0 | Wishes::DO.0)
+        self.0 & (QueryFlags::CD.0 | QueryFlags::AD.0 | QueryFlags::DO.0)
     }
 
     /// Whether all of `some` are among them.
     #[inline]
-    pub const fn has(self, some: Wishes) -> bool {
+    pub const fn has(self, some: QueryFlags) -> bool {
         self.0 & some.0 == some.0
     }
 }
@@ -50,7 +50,7 @@ pub struct Question<'a> {
     /// Class.
     pub class: Class,
     /// Bits.
-    pub wishes: Wishes,
+    pub query_flags: QueryFlags,
     /// Client subnet.
     pub subnet: Option<&'a Subnet>,
 }

@@ -115,10 +115,10 @@ fn is_of_server(code: u16) -> bool {
 /// means that none could or would answer.
 pub(crate) fn ede_to_forward(message: &Message<'_>) -> Option<u16> {
     let failed = matches!(message.rcode(), Rcode::SERVFAIL | Rcode::REFUSED | Rcode::NOTAUTH);
-    told(message).or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
+    first_ede(message).or(failed.then_some(ede::NO_REACHABLE_AUTHORITY))
 }
 
 /// The first extended error of a reply that is passed on.
-pub(crate) fn told(message: &Message<'_>) -> Option<u16> {
+pub(crate) fn first_ede(message: &Message<'_>) -> Option<u16> {
     message.opt()?.ede().map(|(code, _)| code).find(|&code| !is_of_server(code))
 }

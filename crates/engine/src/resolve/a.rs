@@ -1,22 +1,22 @@
 //! A flight is over: every client that waited for it gets its answer, or goes on to the A leg (RFC 6147 section 5.1).
 
-use crate::answer::synthesis::{Source, synthesize};
+use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::chased::replies;
-use crate::client::respond::{Exit, respond};
-use crate::client::waiter::Recalled;
+use crate::client::respond::{ResponseSink, respond};
+use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Tally};
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{Outcome, negative_ttl};
-use crate::resolve::to_cache::synthesize_for_all;
+use crate::resolve::to_cache::synthesize_for_cache;
 use crate::upstream::in_flight::FlightState;
-use crate::upstream::parked_replies::LOST;
+use crate::upstream::parked_replies::NOT_PARKED;
 use wire::{Message, Rcode, Section, Type, ede};
 
 impl Engine {
@@ -37,7 +37,7 @@ impl Engine {
             }
             Outcome::Failed => (None, false),
         };
-        out.note(|| Note::AsksA {
+        out.trace(|| TraceEvent::AsksA {
             cause,
             rule: if cause == Cause::Ignored { self.ignores_real(waiter) } else { None },
         });
@@ -46,132 +46,129 @@ impl Engine {
         state.cause = cause;
         state.negative_ttl = negative_ttl;
         state.secure = secure;
-        let second = core::mem::replace(&mut state.second, NONE);
-        if second != NONE {
-            return self.after_both(waiter, second, now, out);
+        let a_flight = core::mem::replace(&mut state.a_flight, NONE);
+        if a_flight != NONE {
+            return self.use_early_a(waiter, a_flight, now, out);
         }
         self.ask_a(waiter, now, out);
     }
 
     /// The client waits for the A leg from now on.
     fn ask_a(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
+        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
             return;
         }
         match self.flight_for(waiter, Type::A, now, out) {
-            Some(flight) => self.join(flight, waiter),
+            Some(flight) => self.attach(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
         }
     }
 
     /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
-    fn after_both(&mut self, waiter: Index, second: Index, now: Instant, out: &mut impl Outbox) {
-        if self.flights.slab[second].state == FlightState::Asked {
-            self.flights.slab[second].holders -= 1;
+    fn use_early_a(&mut self, waiter: Index, a_flight: Index, now: Instant, out: &mut impl Outbox) {
+        if self.flights.slab[a_flight].state == FlightState::Asked {
+            self.flights.slab[a_flight].references -= 1;
             // There may be expired data, and reason enough to give them.
-            if !self.answer_recalled(waiter, now, out) {
-                self.join(second, waiter);
+            if !self.answer_from_cache(waiter, now, out) {
+                self.attach(a_flight, waiter);
             }
             return;
         }
-        let scope = self.flights.slab[second].scope;
+        let scope = self.flights.slab[a_flight].scope;
         self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
-        match self.flights.slab[second].held {
-            NONE => self.after_second(waiter, &Outcome::Failed, now, out),
-            LOST => self.ask_a(waiter, now, out),
-            held => {
-                let bytes = self.held.lend(held);
+        match self.flights.slab[a_flight].parked {
+            NONE => self.on_early_a(waiter, &Outcome::Failed, now, out),
+            NOT_PARKED => self.ask_a(waiter, now, out),
+            parked => {
+                let bytes = self.parked.lend(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was kept");
                 let chain = Chain::follow(&message);
-                self.after_second(waiter, &Outcome::Reply(&message, &chain), now, out);
-                self.held.put_back(held, bytes);
+                self.on_early_a(waiter, &Outcome::Reply(&message, &chain), now, out);
+                self.parked.put_back(parked, bytes);
             }
         }
-        self.let_go(second);
+        self.release_flight(a_flight);
     }
 
-    fn after_second(
-        &mut self,
-        waiter: Index,
-        outcome: &Outcome<'_, '_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        if !self.police(waiter, outcome, now, out) {
-            self.after_a(waiter, outcome, now, out);
+    fn on_early_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
+        if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
+            self.on_a(waiter, outcome, now, out);
         }
     }
 
     /// The A leg decides; an empty or failed one is the basis of the answer.
     //= RFC 6147 section 5.1.6: requirement 11
-    pub(crate) fn after_a(
+    pub(crate) fn on_a(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.note(|| self.leg_note(waiter, outcome));
+        out.trace(|| self.leg_event(waiter, outcome));
         let Outcome::Reply(message, chain) = outcome else {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
+            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         if message.rcode() != Rcode::NOERROR {
             self.counters.count(Counter::NotSynthesizedAFailed);
-            out.note(|| Note::Passed(Counter::NotSynthesizedAFailed));
+            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
             return self.pass_on(waiter, message, chain, true, now, out);
         }
         let mut answers = message.records(Section::Answer);
         let Some(first) = answers.find(|record| chain.ends_in(record, Type::A)) else {
-            if chain.is_unfinished(message) && self.follow(waiter, message, chain.end(), Type::A, now, out) {
+            if chain.is_unfinished(message)
+                && self.chase_cname(waiter, message, chain.end(), Type::A, now, out)
+            {
                 return;
             }
             self.counters.count(Counter::NotSynthesizedNoA);
-            out.note(|| Note::Passed(Counter::NotSynthesizedNoA));
+            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, true, now, out);
         };
-        let mut kept = if self.keeps_synthesis(waiter) { Some(self.frame()) } else { None };
+        let mut kept = if self.is_synthesis_stored(waiter) { Some(self.frame()) } else { None };
         let dns64 = &self.settings.dns64;
         let state = &self.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
         let negative_ttl = state.negative_ttl;
-        out.note(|| Note::Addresses { reply: message, chain, rules: &rules, negative_ttl });
+        out.trace(|| TraceEvent::Addresses { reply: message, chain, rules: &rules, negative_ttl });
         let left_out = embed::all_left_out(&first, message, chain, dns64, &rules);
         if let Some(tally) = left_out
-            && self.needs_basis(waiter, message)
+            && self.needs_negative_aaaa(waiter, message)
         {
             self.frames.extend(kept);
             self.account(waiter, &tally);
-            out.note(|| Note::Basis);
-            return self.ask_basis(waiter, now, out);
+            out.trace(|| TraceEvent::Basis);
+            return self.ask_negative_aaaa(waiter, now, out);
         }
         let secure = self.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
-        out.note(|| Note::Synthesizes { secure });
+        out.trace(|| TraceEvent::Synthesizes { secure });
         let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-        let before = replies(&self.chains, self.waiters[waiter].chain);
-        let source = Source { message, chain, dns64, rules, negative_ttl, secure, before };
+        let before = replies(&self.chases, self.waiters[waiter].chase);
+        let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
         let written =
-            kept.as_mut().and_then(|frame| synthesize_for_all(frame, &self.waiters[waiter], &source));
+            kept.as_mut().and_then(|frame| synthesize_for_cache(frame, &self.waiters[waiter], &input));
         let mut tally = Tally::default();
         let (waiters, own_size) = (&self.waiters, self.settings.udp_size);
-        let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
-        respond(waiters, exit, own_size, waiter, out, |frame, asker| {
-            let (written, counted) = synthesize(frame, asker, &source);
+        let sink =
+            ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now };
+        respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
+            let (written, counted) = synthesize(frame, requestor, &input);
             tally = counted;
             written
         });
         if let (Some(frame), Some(length)) = (&kept, written) {
-            self.remember_synthesis(waiter, &frame[..length], now);
+            self.store_synthesis(waiter, &frame[..length], now);
         }
         self.frames.extend(kept);
         self.account(waiter, &tally);
-        self.forget(waiter);
+        self.free_waiter(waiter);
     }
 
     /// Whether an answer without any address lacks the SOA that lets the client keep it (RFC 2308 section 5), and the
     /// AAAA answer had one.
-    fn needs_basis(&self, waiter: Index, message: &Message<'_>) -> bool {
+    fn needs_negative_aaaa(&self, waiter: Index, message: &Message<'_>) -> bool {
         let waiter = &self.waiters[waiter];
         waiter.cause == Cause::NoData
             && waiter.negative_ttl.is_some()
@@ -179,25 +176,25 @@ impl Engine {
     }
 
     /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
-    fn ask_basis(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        self.waiters[waiter].stage = Stage::Basis;
-        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
+    fn ask_negative_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        self.waiters[waiter].stage = Stage::NegativeAaaa;
+        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
             return;
         }
         match self.flight_for(waiter, Type::AAAA, now, out) {
-            Some(flight) => self.join(flight, waiter),
+            Some(flight) => self.attach(flight, waiter),
             None => self.respond_aliases(waiter, now, out),
         }
     }
 
-    pub(crate) fn after_basis(
+    pub(crate) fn on_negative_aaaa(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.note(|| self.leg_note(waiter, outcome));
+        out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) if message.rcode() == Rcode::NOERROR => {
                 self.pass_on(waiter, message, chain, true, now, out);
@@ -220,8 +217,8 @@ impl Engine {
             }
         }
         let state = &mut self.waiters[waiter];
-        if state.recalled == Recalled::Positive && tally.records > 0 {
-            state.recalled = Recalled::Synthesized;
+        if state.cache_hit == CacheHit::Positive && tally.records > 0 {
+            state.cache_hit = CacheHit::Synthesized;
         }
         counters.count(match state.cause {
             _ if tally.records == 0 => Counter::NotSynthesizedPolicy,

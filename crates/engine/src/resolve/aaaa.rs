@@ -6,13 +6,13 @@ use crate::counters::Counter;
 use crate::dns64::decision::{AaaaDecision, Cause};
 use crate::dns64::rules::Rule;
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 use wire::Type;
 
 impl Engine {
-    pub(crate) fn after_aaaa(
+    pub(crate) fn on_aaaa(
         &mut self,
         waiter: Index,
         verdict: AaaaDecision,
@@ -20,31 +20,31 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.note(|| self.leg_note(waiter, outcome));
+        out.trace(|| self.leg_event(waiter, outcome));
         let cause = match (verdict, outcome) {
             (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
                 Cause::Ignored
             }
             (AaaaDecision::Pass(reason), Outcome::Reply(message, chain)) => {
                 self.counters.count(reason);
-                out.note(|| Note::Passed(reason));
-                self.approve64(waiter, message, reason);
+                out.trace(|| TraceEvent::Passed(reason));
+                self.mark_valid_for_dns64(waiter, message, reason);
                 return self.pass_on(waiter, message, chain, true, now, out);
             }
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
-                out.note(|| Note::Passed(reason));
+                out.trace(|| TraceEvent::Passed(reason));
                 return self.pass_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {
-                if self.follow(waiter, message, chain.end(), Type::AAAA, now, out) {
+                if self.chase_cname(waiter, message, chain.end(), Type::AAAA, now, out) {
                     return;
                 }
                 Cause::NoData
             }
             (AaaaDecision::ChaseCname, Outcome::Failed) => Cause::Timeout,
             (AaaaDecision::Synthesize(cause), _) => cause,
-            (AaaaDecision::CheckBogus, _) => match self.doubt(waiter, now, out) {
+            (AaaaDecision::CheckBogus, _) => match self.start_bogus_check(waiter, now, out) {
                 Some(cause) => cause,
                 None => return,
             },

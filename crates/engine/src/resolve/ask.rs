@@ -16,21 +16,21 @@ use wire::{Class, Type};
 
 impl Engine {
     /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
-    pub(crate) fn ask_second_leg(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+    pub(crate) fn ask_a_before_retry(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         let flight = &mut self.flights.slab[index];
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
             flight.stagger = None;
-            self.ask_seconds(index, now, out);
+            self.ask_a_for_all(index, now, out);
         }
     }
 
     /// Asks the A leg for every client of a AAAA flight that may need it.
-    pub(crate) fn ask_seconds(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+    pub(crate) fn ask_a_for_all(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let mut index = self.flights.slab[flight].waiters;
         while index != NONE {
             let next = self.waiters[index].next;
-            if self.waiters[index].stage == Stage::Aaaa && self.waiters[index].second == NONE {
-                self.ask_second(index, now, out);
+            if self.waiters[index].stage == Stage::Aaaa && self.waiters[index].a_flight == NONE {
+                self.ask_a_early(index, now, out);
             }
             index = next;
         }
@@ -38,13 +38,13 @@ impl Engine {
 
     /// Asks the A leg of a client before its AAAA leg is decided.
     //= RFC 6147 section 5.1.8: requirements 15, 15b
-    pub(crate) fn ask_second(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
+    pub(crate) fn ask_a_early(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         if self.has_fresh(index, Type::A, now) {
             return;
         }
         if let Some(flight) = self.flight_for(index, Type::A, now, out) {
-            self.flights.slab[flight].holders += 1;
-            self.waiters[index].second = flight;
+            self.flights.slab[flight].references += 1;
+            self.waiters[index].a_flight = flight;
         }
     }
 
@@ -56,16 +56,16 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> Option<Index> {
-        let Engine { waiters, chains, flights, random, settings, servers, key, counters, .. } = self;
+        let Engine { waiters, chases, flights, random, settings, servers, key, counters, .. } = self;
         let waiter = &waiters[index];
-        let (name, hash) = match waiter.chain {
+        let (name, hash) = match waiter.chase {
             NONE => (waiter.name(), waiter.hash),
-            chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
+            chain => (&chases[chain].name[..], key.hash(&chases[chain].name)),
         };
-        let wishes = waiter.wishes_for(qtype);
+        let query_flags = waiter.query_flags_for(qtype);
         let mut question =
-            Question { name, hash, qtype, class: Class::IN, wishes, subnet: waiter.subnet.as_ref() };
-        let scope = waiter.scope.max(Engine::disperse(flights, counters, &mut question));
+            Question { name, hash, qtype, class: Class::IN, query_flags, subnet: waiter.subnet.as_ref() };
+        let scope = waiter.scope.max(Engine::drop_subnet_if_crowded(flights, counters, &mut question));
         let found = flights.find(&question);
         let flight = match found {
             Some(flight) => flight,
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Whether the A leg of new clients of a AAAA flight is asked at once.
-    pub(crate) fn asks_both(&self, flight: Index) -> bool {
+    pub(crate) fn asks_a_at_once(&self, flight: Index) -> bool {
         let flight = &self.flights.slab[flight];
         match self.settings.dns64.lookup {
             Lookup::Parallel => true,
@@ -101,8 +101,8 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let state = &self.waiters[waiter];
-        let question = Question { qtype, wishes: state.wishes_for(qtype), ..state.as_question() };
-        if state.chain == NONE
+        let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.as_question() };
+        if state.chase == NONE
             && !self.settings.own.knows(state.name())
             && self.flights.find(&question).is_none()
             // A flight for nobody: what it brings is kept.
@@ -150,7 +150,7 @@ impl Engine {
     pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
         let state = &self.waiters[waiter];
         let question = Question { qtype, ..state.as_question() };
-        if !self.is_cacheable(&question) || state.chain != NONE {
+        if !self.is_cacheable(&question) || state.chase != NONE {
             return false;
         }
         let key = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);

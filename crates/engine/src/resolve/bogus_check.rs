@@ -19,72 +19,77 @@ use crate::base::time::Instant;
 use crate::counters::Counter;
 use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
-use crate::message::question::Wishes;
+use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale};
 use wire::{Rcode, Type, ede};
 
 impl Engine {
     /// The AAAA leg of a client has failed, and nobody says why. Returns the reason to go on with the A leg; none: the
     /// client waits, or has its answer.
-    pub(crate) fn doubt(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> Option<Cause> {
+    pub(crate) fn start_bogus_check(
+        &mut self,
+        waiter: Index,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> Option<Cause> {
         let state = &mut self.waiters[waiter];
         // Nobody has validated for a client that asks with CD.
-        if state.wishes.has(Wishes::CD) {
+        if state.query_flags.has(QueryFlags::CD) {
             return Some(Cause::Error);
         }
-        if state.doubtful {
+        if state.bogus_recheck {
             self.counters.count(Counter::NotSynthesizedBogus);
-            self.remember_bogus(waiter);
-            out.note(|| Note::Passed(Counter::NotSynthesizedBogus));
+            self.store_bogus(waiter);
+            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedBogus));
             //= RFC 6147 section 5.5: requirement 29
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::DNSSEC_BOGUS), now, out);
             return None;
         }
-        out.note(|| Note::Doubts);
-        state.stage = Stage::Unchecked;
-        if state.second == NONE {
-            self.ask_second(waiter, now, out);
+        out.trace(|| TraceEvent::Doubts);
+        state.stage = Stage::AaaaWithCd;
+        if state.a_flight == NONE {
+            self.ask_a_early(waiter, now, out);
         }
         self.counters.count(Counter::Doubts);
-        self.wait_for_aaaa(waiter, now, out);
+        self.ask_aaaa_again(waiter, now, out);
         None
     }
 
     /// The AAAA leg was asked without validation.
-    pub(crate) fn after_unchecked(
+    pub(crate) fn on_aaaa_with_cd(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.note(|| self.leg_note(waiter, outcome));
+        out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
             // What has expired shows that somebody answered once, not that anybody does now.
             Outcome::Reply(message, _) if is_stale(message) => {
                 self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
             }
             Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
-                out.note(|| Note::AsksAgain);
+                out.trace(|| TraceEvent::AsksAgain);
                 let state = &mut self.waiters[waiter];
                 state.stage = Stage::Aaaa;
-                state.doubtful = true;
-                self.wait_for_aaaa(waiter, now, out);
+                state.bogus_recheck = true;
+                self.ask_aaaa_again(waiter, now, out);
             }
             _ => self.decide_by_a(waiter, Cause::Error, outcome, now, out),
         }
     }
 
-    fn wait_for_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+    fn ask_aaaa_again(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         // To ask once more means to ask: what is kept is the failure that is in doubt.
         self.waiters[waiter].has_stale = false;
-        if self.waiters[waiter].stage == Stage::Unchecked && self.answer_recalled(waiter, now, out) {
+        if self.waiters[waiter].stage == Stage::AaaaWithCd && self.answer_from_cache(waiter, now, out) {
             return;
         }
         match self.flight_for(waiter, Type::AAAA, now, out) {
-            Some(flight) => self.join(flight, waiter),
+            Some(flight) => self.attach(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
         }
     }

@@ -3,26 +3,26 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::chased::replies;
-use crate::client::quota::network_of;
+use crate::client::quota::client_network;
 use crate::counters::Counter;
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::limits::{CHAIN_OCTETS, HOPS};
 use wire::{Message, Name, Rcode, Type};
 
 impl Engine {
     /// Room for the way of a client's question, which has none yet. None: its network has enough.
-    pub(crate) fn take_chain(&mut self, waiter: Index) -> Option<Index> {
-        let chain = self.chains.take(network_of(self.waiters[waiter].client.address))?;
-        self.waiters[waiter].chain = chain;
+    pub(crate) fn start_chase(&mut self, waiter: Index) -> Option<Index> {
+        let chain = self.chases.take(client_network(self.waiters[waiter].client.address))?;
+        self.waiters[waiter].chase = chain;
         Some(chain)
     }
 
     /// Asks for the end of a chain that the upstream left unfinished. False: the chain is too long, or too many are
     /// followed at a time.
     //= RFC 6147 section 5.1.5: requirement 10
-    pub(crate) fn follow(
+    pub(crate) fn chase_cname(
         &mut self,
         waiter: Index,
         message: &Message<'_>,
@@ -31,42 +31,42 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let before = replies(&self.chains, self.waiters[waiter].chain);
+        let before = replies(&self.chases, self.waiters[waiter].chase);
         let comes_back = before.iter().any(|reply| {
             let earlier = Message::parse(reply).expect("it was parsed before it was kept");
             earlier.question_name().eq_ignore_case(&end)
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
-            out.note(|| Note::Unfinished);
+            out.trace(|| TraceEvent::Unfinished);
             return false;
         }
-        let followed = match self.waiters[waiter].chain {
-            NONE => match self.take_chain(waiter) {
+        let followed = match self.waiters[waiter].chase {
+            NONE => match self.start_chase(waiter) {
                 Some(followed) => followed,
                 None => return false,
             },
             followed => followed,
         };
-        let chain = &mut self.chains[followed];
+        let chain = &mut self.chases[followed];
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
         chain.name.clear();
         chain.name.extend_from_slice(&name[..len]);
         chain.replies.push(message.bytes().to_vec());
-        out.note(|| Note::Follows { reply: message, name: &chain.name });
+        out.trace(|| TraceEvent::Follows { reply: message, name: &chain.name });
         // What was found out and asked ahead was for another name.
-        self.waiters[waiter].doubtful = false;
-        let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
-        if second != NONE {
-            self.let_go(second);
+        self.waiters[waiter].bogus_recheck = false;
+        let a_flight = core::mem::replace(&mut self.waiters[waiter].a_flight, NONE);
+        if a_flight != NONE {
+            self.release_flight(a_flight);
         }
         self.counters.count(Counter::Hops);
-        if self.answer_own(waiter, now, out) || self.answer_recalled(waiter, now, out) {
+        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
             return true;
         }
         match self.flight_for(waiter, qtype, now, out) {
-            Some(flight) => self.join(flight, waiter),
+            Some(flight) => self.attach(flight, waiter),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
         }
         true

@@ -1,18 +1,18 @@
 //! What is made of what the cache holds. A question whose answer lies there as it is gets it at once, as a copy; any other
 //! goes its usual way, with kept replies in the place of new ones.
 //!
-//! An entry is the answer as it stands only under the settings that have looked at it (`approved`): after a reload, the
+//! An entry is the answer as it stands only under the settings that have looked at it (`valid_for`): after a reload, the
 //! first question goes the long way again. So what is cached does not depend on policy, and answers never ignore it.
 
 use crate::answer::builder::{Written, append_opt};
-use crate::answer::requestor::Asker;
+use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
 use crate::cache::store::key_of;
 use crate::cache::ttl::{Age, is_due, materialize, stale_reason, write_ttls};
-use crate::client::respond::{Exit, send};
-use crate::client::waiter::Recalled;
+use crate::client::respond::{ResponseSink, send};
+use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::Stage;
@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
 use crate::limits::MESSAGE;
 use crate::message::cname_chain::Chain;
-use crate::message::question::{Question, Wishes};
+use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
 use wire::header::{self, Flags};
@@ -28,7 +28,7 @@ use wire::{Class, Message, Rcode, ede};
 
 /// What came of a look into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum CacheLookup {
     /// The client has its answer.
     Answered,
     /// There is something, or there may be, but not the answer as it is.
@@ -40,33 +40,33 @@ pub(crate) enum Look {
 impl Engine {
     /// Answers a question out of the cache, if its answer lies there as it is. Else it has to go its way.
     #[inline]
-    pub(crate) fn recall(
+    pub(crate) fn answer_query_from_cache(
         &mut self,
         question: &Question<'_>,
         stage: Stage,
         from: &Client,
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> Look {
+    ) -> CacheLookup {
         let Settings { own, policy, .. } = &self.settings;
         if !self.is_cacheable(question)
             || own.knows(question.name)
             // What a response policy says may depend on who asks, and how.
             || !policy.is_empty()
         {
-            return Look::Unfit;
+            return CacheLookup::Unfit;
         }
         if stage == Stage::Direct {
-            return self.recall_kept(question, EntryKind::Reply, false, from, asker, now, out);
+            return self.copy_from_cache(question, EntryKind::Reply, false, from, requestor, now, out);
         }
         // What a rule says may depend on who asks.
         if !self.is_general(from, question.name) {
-            return Look::Unfit;
+            return CacheLookup::Unfit;
         }
-        match self.recall_kept(question, EntryKind::Synthesis, true, from, asker, now, out) {
-            Look::Answered => Look::Answered,
-            _ => self.recall_kept(question, EntryKind::Reply, true, from, asker, now, out),
+        match self.copy_from_cache(question, EntryKind::Synthesis, true, from, requestor, now, out) {
+            CacheLookup::Answered => CacheLookup::Answered,
+            _ => self.copy_from_cache(question, EntryKind::Reply, true, from, requestor, now, out),
         }
     }
 
@@ -79,63 +79,65 @@ impl Engine {
 
     #[expect(clippy::too_many_arguments, reason = "the question, who asks, and how it is answered")]
     #[inline]
-    fn recall_kept(
+    fn copy_from_cache(
         &mut self,
         question: &Question<'_>,
         kind: EntryKind,
         dns64: bool,
         from: &Client,
-        asker: &Asker<'_>,
+        requestor: &Requestor<'_>,
         now: Instant,
         out: &mut impl Outbox,
-    ) -> Look {
+    ) -> CacheLookup {
         let key = key_of(self.key, &self.servers, question, question.qtype, kind);
-        let Some(place) = self.cache.find(&key) else { return Look::Absent };
+        let Some(place) = self.cache.find(&key) else { return CacheLookup::Absent };
         let entry = self.cache.entry(place);
-        let approved = if dns64 { entry.approved64() } else { entry.approved() };
-        let octets = asker.opt_octets(entry.ede());
-        if approved != self.generation
+        let valid_for = if dns64 { entry.valid_for_dns64() } else { entry.valid_for() };
+        let octets = requestor.opt_octets(entry.ede());
+        if valid_for != self.generation
             || entry.expires() <= now
-            || entry.message().len() + octets > asker.limit
+            || entry.message().len() + octets > requestor.limit
         {
-            return Look::Unfit;
+            return CacheLookup::Unfit;
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
         let reason = dns64.then(|| entry.reason());
-        let recalled = recalled(&entry);
-        let exit = Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now };
-        send(exit, from, asker, out, |frame, asker| copy(&entry, frame, asker, trusted, now));
+        let cache_hit = hit_counter(&entry);
+        let sink =
+            ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now };
+        send(sink, from, requestor, out, |frame, requestor| copy(&entry, frame, requestor, trusted, now));
         if let Some(&counter) = reason.and_then(|reason| Counter::ALL.get(usize::from(reason))) {
             self.counters.count(counter);
         }
-        self.counters.count(recalled);
+        self.counters.count(cache_hit);
         self.counters.duration(Span::ZERO);
         entry::visit(self.cache.entry_mut(place));
         if is_refreshed {
             entry::mark(self.cache.entry_mut(place), REFRESHED);
             self.refresh(question, kind, now, out);
         }
-        Look::Answered
+        CacheLookup::Answered
     }
 
     /// Answers a waiter with a kept reply to what it asks now, or goes on with it. False: there is none.
-    pub(crate) fn answer_recalled(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+    pub(crate) fn answer_from_cache(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         if self.cache.is_off() {
             return false;
         }
-        let (_, qtype) = self.sought(waiter);
-        let Engine { cache, waiters, chains, servers, settings, key, random, .. } = self;
+        let (_, qtype) = self.current_name_and_type(waiter);
+        let Engine { cache, waiters, chases, servers, settings, key, random, .. } = self;
         let state = &waiters[waiter];
         let class = state.asks_for().1;
-        if class != Class::IN || !state.wishes.has(Wishes::RD) || state.subnet.is_some() {
+        if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return false;
         }
-        let (name, hash) = match state.chain {
+        let (name, hash) = match state.chase {
             NONE => (state.name(), state.hash),
-            chain => (&chains[chain].name[..], key.hash(&chains[chain].name)),
+            chain => (&chases[chain].name[..], key.hash(&chases[chain].name)),
         };
-        let question = Question { name, hash, qtype, class, wishes: state.wishes_for(qtype), subnet: None };
+        let question =
+            Question { name, hash, qtype, class, query_flags: state.query_flags_for(qtype), subnet: None };
         let leg = key_of(*key, servers, &question, qtype, EntryKind::Reply);
         let place = cache.find(&leg);
         let Some(place) = place else {
@@ -147,11 +149,11 @@ impl Engine {
         let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
         // At once when a try has just failed, or would fail, or this client has waited long enough already.
         let is_stale = has_stale
-            && (entry.again() > now
-                || state.impatient
+            && (entry.failure_recheck() > now
+                || state.client_timer_expired
                 || servers.is_dead(name)
                 || servers.in_slow_start(name, now, |bound| random.below(bound)));
-        let is_impatient = state.impatient;
+        let has_timer_expired = state.client_timer_expired;
         waiters[waiter].has_stale = has_stale;
         if !is_fresh && !is_stale {
             return false;
@@ -165,15 +167,15 @@ impl Engine {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
         };
         // Who has waited long enough waits no more; what it does not wait for is asked all the same.
-        let is_asked = is_stale && is_impatient;
+        let is_asked = is_stale && has_timer_expired;
         let is_refreshed = is_asked || is_fresh && settings.cache.prefetch && is_due(&entry, now);
         let is_silent = entry.is(SILENT);
-        waiters[waiter].recalled = match () {
-            () if is_stale => Recalled::Stale,
-            () if waiters[waiter].recalled == Recalled::Stale => Recalled::Stale,
-            () if entry.is(FAILURE) => Recalled::Failure,
-            () if entry.is(NEGATIVE) => Recalled::Negative,
-            () => Recalled::Positive,
+        waiters[waiter].cache_hit = match () {
+            () if is_stale => CacheHit::Stale,
+            () if waiters[waiter].cache_hit == CacheHit::Stale => CacheHit::Stale,
+            () if entry.is(FAILURE) => CacheHit::Failure,
+            () if entry.is(NEGATIVE) => CacheHit::Negative,
+            () => CacheHit::Positive,
         };
         entry::visit(cache.entry_mut(place));
         if is_refreshed {
@@ -183,10 +185,10 @@ impl Engine {
             self.refresh_for(waiter, qtype, is_fresh, now, out);
         }
         if is_silent {
-            self.go_on_with(waiter, &Outcome::Failed, now, out);
+            self.proceed_after_rpz(waiter, &Outcome::Failed, now, out);
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
-            self.go_on_with(waiter, &Outcome::Reply(&message, &chain), now, out);
+            self.proceed_after_rpz(waiter, &Outcome::Reply(&message, &chain), now, out);
         } else {
             // It was parsed before it was kept.
             debug_assert!(false, "a kept message does not parse");
@@ -198,16 +200,16 @@ impl Engine {
 
     /// Clients of a flight have waited long enough: those for whom there are expired data get them. The flight goes on,
     /// for who comes next.
-    pub(crate) fn lose_patience(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+    pub(crate) fn on_client_response_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let mut waiter = self.flights.slab[flight].waiters;
         while waiter != NONE {
             let next = self.waiters[waiter].next;
             if self.waiters[waiter].has_stale {
-                self.part(waiter);
-                self.waiters[waiter].impatient = true;
-                if !self.answer_recalled(waiter, now, out) {
+                self.detach(waiter);
+                self.waiters[waiter].client_timer_expired = true;
+                if !self.answer_from_cache(waiter, now, out) {
                     // It had to give way to something else meanwhile.
-                    self.join(flight, waiter);
+                    self.attach(flight, waiter);
                 }
             }
             waiter = next;
@@ -216,7 +218,7 @@ impl Engine {
 }
 
 /// What kind of hit an entry is.
-fn recalled(entry: &Entry<'_>) -> Counter {
+fn hit_counter(entry: &Entry<'_>) -> Counter {
     match entry.kind() {
         EntryKind::Synthesis => Counter::CacheHitsSynthesized,
         EntryKind::Reply if entry.is(NEGATIVE) => Counter::CacheHitsNegative,
@@ -226,23 +228,29 @@ fn recalled(entry: &Entry<'_>) -> Counter {
 
 /// Copies a kept answer behind the question of who asks; header, OPT record and TTLs are of now.
 #[inline]
-fn copy(entry: &Entry<'_>, frame: &mut [u8], asker: &Asker<'_>, trusted: bool, now: Instant) -> Written {
+fn copy(
+    entry: &Entry<'_>,
+    frame: &mut [u8],
+    requestor: &Requestor<'_>,
+    trusted: bool,
+    now: Instant,
+) -> Written {
     let message = entry.message();
-    let (question_end, end) = (wire::HEADER + asker.question.len(), message.len());
+    let (question_end, end) = (wire::HEADER + requestor.question.len(), message.len());
     let kept = header::flags(message);
     let rcode = kept.rcode();
-    frame[wire::HEADER..question_end].copy_from_slice(asker.question);
+    frame[wire::HEADER..question_end].copy_from_slice(requestor.question);
     frame[question_end..end].copy_from_slice(&message[question_end..]);
-    let secure = trusted && kept.contains(Flags::AD) && asker.wants_ad();
-    header::set_id(frame, asker.id);
-    header::set_flags(frame, asker.flags(rcode, secure));
+    let secure = trusted && kept.contains(Flags::AD) && requestor.wants_ad();
+    header::set_id(frame, requestor.id);
+    header::set_flags(frame, requestor.flags(rcode, secure));
     frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
     write_ttls(entry, frame, Age::of(entry, now));
     let mut len = end;
-    if asker.edns.is_some() {
+    if requestor.edns.is_some() {
         let others = header::arcount(frame);
         header::set_arcount(frame, others + 1);
-        len += append_opt(&mut frame[end..], asker, rcode, entry.ede());
+        len += append_opt(&mut frame[end..], requestor, rcode, entry.ede());
     }
-    Written { len, rcode, truncated: false, reason: asker.edns.and(entry.ede()) }
+    Written { len, rcode, truncated: false, reason: requestor.edns.and(entry.ede()) }
 }

@@ -3,10 +3,10 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::respond::{Exit, respond};
+use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::local::local_data::frame;
 use crate::local::special_use::{self, Alias, SpecialUse};
@@ -19,26 +19,26 @@ impl Engine {
     /// Answers a client whose alias has led to such a name, or goes on with what that is an alias of. False: it is an
     /// ordinary name.
     pub(crate) fn answer_aliased(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let Engine { settings, waiters, counters, rates, chains, .. } = self;
+        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
         let state = &waiters[waiter];
-        if state.chain == NONE {
+        if state.chase == NONE {
             return false;
         }
-        let followed = &chains[state.chain];
+        let followed = &chases[state.chase];
         // Whatever leg has led here, it is the client's own question that is answered.
         let (qtype, class) = state.asks_for();
         let own_size = settings.udp_size;
         match special_use::classify(settings, state.client.address, &followed.name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Here(here) => {
-                out.note(|| Note::Arpa { counter: here.counter, name: &followed.name });
+                out.trace(|| TraceEvent::Arpa { counter: here.counter, name: &followed.name });
                 counters.count(here.counter);
                 let (name, before) = (&followed.name[..], &followed.replies[..]);
-                let exit = Exit { counters, rates: Some(rates), now };
-                respond(waiters, exit, own_size, waiter, out, |frame, asker| {
-                    here.write(frame, asker, name, before)
+                let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+                respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
+                    here.write(frame, requestor, name, before)
                 });
-                self.forget(waiter);
+                self.free_waiter(waiter);
                 true
             }
             SpecialUse::Alias(address) => {
@@ -47,11 +47,11 @@ impl Engine {
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
-                out.note(|| Note::Alias { name: &followed.name, address });
+                out.trace(|| TraceEvent::Alias { name: &followed.name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
-                if !self.follow(waiter, &message, chain.end(), leg, now, out) {
-                    self.go_on(waiter, &Outcome::Reply(&message, &chain), now, out);
+                if !self.chase_cname(waiter, &message, chain.end(), leg, now, out) {
+                    self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
                 }
                 true
             }
@@ -60,14 +60,14 @@ impl Engine {
 
     /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
     #[inline]
-    pub(crate) fn answer_own(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        !self.settings.own.is_empty() && self.answer_known(waiter, now, out)
-            || self.waiters[waiter].chain != NONE && self.answer_aliased(waiter, now, out)
-            || !self.settings.policy.is_empty() && self.answer_by_policy(waiter, now, out)
+    pub(crate) fn lookup_local(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        !self.settings.own.is_empty() && self.answer_from_local_data(waiter, now, out)
+            || self.waiters[waiter].chase != NONE && self.answer_aliased(waiter, now, out)
+            || !self.settings.policy.is_empty() && self.apply_rpz_to_question(waiter, now, out)
     }
 
-    fn answer_known(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let leg = self.leg(waiter);
+    fn answer_from_local_data(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        let leg = self.current_question(waiter);
         // Most names are not ours, and need no more than this look.
         if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
             return false;
@@ -79,15 +79,15 @@ impl Engine {
         let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
-            out.note(|| Note::Own(counter));
-            self.conclude(waiter, &frame[..length], qtype, now, out);
+            out.trace(|| TraceEvent::Own(counter));
+            self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
         self.frames.push(frame);
         reply.is_some()
     }
 
     /// Takes a reply of our own for that of an upstream.
-    pub(crate) fn conclude(
+    pub(crate) fn use_local_reply(
         &mut self,
         waiter: Index,
         reply: &[u8],
@@ -104,8 +104,8 @@ impl Engine {
         let follows = self.waiters[waiter].stage == Stage::Direct
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
-        if !follows || !self.follow(waiter, &message, chain.end(), qtype, now, out) {
-            self.go_on(waiter, &Outcome::Reply(&message, &chain), now, out);
+        if !follows || !self.chase_cname(waiter, &message, chain.end(), qtype, now, out) {
+            self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
         }
     }
 }

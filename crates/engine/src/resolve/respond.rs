@@ -1,16 +1,16 @@
 //! Responses to waiters: an upstream reply forwarded, an empty response, the aliases alone.
 
 use crate::answer::builder::empty;
-use crate::answer::forward::{Passed, pass};
+use crate::answer::forward::{ForwardedReply, pass};
 use crate::answer::synthesis::aliases;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::client::chased::replies;
-use crate::client::respond::{Exit, respond};
+use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage};
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::Outcome;
@@ -19,8 +19,8 @@ use wire::{Message, Rcode, ede};
 
 impl Engine {
     /// The way out for an answer.
-    pub(crate) fn exit(&mut self, now: Instant) -> Exit<'_> {
-        Exit { counters: &mut self.counters, rates: Some(&mut self.rates), now }
+    pub(crate) fn response_sink(&mut self, now: Instant) -> ResponseSink<'_> {
+        ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now }
     }
 
     /// An answer without records to a waiter, who then waits no more.
@@ -33,19 +33,21 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let own_size = self.settings.udp_size;
-        let Engine { waiters, counters, rates, .. } = self;
-        let exit = Exit { counters, rates: Some(rates), now };
-        respond(waiters, exit, own_size, index, out, |frame, asker| empty(frame, asker, rcode, reason));
-        self.forget(index);
+        let Engine { waiters, counters, rate_limiter, .. } = self;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, own_size, index, out, |frame, requestor| {
+            empty(frame, requestor, rcode, reason)
+        });
+        self.free_waiter(index);
     }
 
-    pub(crate) fn leg_note<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> Note<'n> {
-        let (name, qtype) = self.sought(waiter);
+    pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
+        let (name, qtype) = self.current_name_and_type(waiter);
         let reply = match *outcome {
             Outcome::Reply(message, _) => Some(message),
             Outcome::Failed => None,
         };
-        Note::Leg { name, qtype, reply }
+        TraceEvent::Leg { name, qtype, reply }
     }
 
     /// The answer to the very question of the client.
@@ -56,10 +58,10 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.note(|| self.leg_note(waiter, outcome));
+        out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) => {
-                self.approve(waiter, None);
+                self.mark_valid(waiter, None);
                 self.pass_on(waiter, message, chain, false, now, out);
             }
             Outcome::Failed => {
@@ -70,11 +72,13 @@ impl Engine {
 
     /// Nothing but the aliases that led to a name which exists: what could be said of it did not come.
     pub(crate) fn respond_aliases(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let Engine { settings, waiters, counters, rates, chains, .. } = self;
-        let before = replies(chains, waiters[waiter].chain);
-        let exit = Exit { counters, rates: Some(rates), now };
-        respond(waiters, exit, settings.udp_size, waiter, out, |frame, asker| aliases(frame, asker, before));
-        self.forget(waiter);
+        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
+        let before = replies(chases, waiters[waiter].chase);
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+            aliases(frame, requestor, before)
+        });
+        self.free_waiter(waiter);
     }
 
     /// Passes a reply on to a client, who then waits no more. `filter`: excluded AAAA records are left out.
@@ -91,17 +95,19 @@ impl Engine {
         let state = &self.waiters[waiter];
         let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
-        let Engine { settings, waiters, counters, rates, chains, .. } = self;
-        let passed = Passed {
+        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
+        let forwarded = ForwardedReply {
             message,
             chain,
             trusted,
             exclude: filter.then_some(&settings.dns64),
-            before: replies(chains, waiters[waiter].chain),
+            before: replies(chases, waiters[waiter].chase),
         };
-        let exit = Exit { counters, rates: Some(rates), now };
-        respond(waiters, exit, settings.udp_size, waiter, out, |frame, asker| pass(frame, asker, &passed));
-        self.forget(waiter);
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
+            pass(frame, requestor, &forwarded)
+        });
+        self.free_waiter(waiter);
     }
 
     /// Whether the upstream validated and says so. A failure is nothing to validate.
@@ -115,7 +121,7 @@ impl Engine {
     /// Whether every reply that led to the name asked now was secure: AD speaks for all records of an answer (RFC 4035
     /// section 3.2.3).
     pub(crate) fn came_secure(&self, waiter: Index) -> bool {
-        let before = replies(&self.chains, self.waiters[waiter].chain);
+        let before = replies(&self.chases, self.waiters[waiter].chase);
         before.iter().all(|reply| header::flags(reply).contains(Flags::AD))
     }
 }

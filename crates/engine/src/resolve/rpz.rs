@@ -7,43 +7,50 @@
 use crate::answer::builder::referral_to_tcp;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::client::respond::{Exit, respond};
+use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
-use crate::event::Note;
+use crate::event::TraceEvent;
 use crate::interface::{Carrier, Outbox};
 use crate::local::local_data::frame;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
 use crate::rpz::response::RewritePoint;
-use crate::rpz::table::{Action, EXEMPT, ReplyAddresses, UNDECIDED};
+use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses};
 use wire::{Message, Rcode, Type, ede};
 
 impl Engine {
     /// Before a leg is asked: whether a rule answers it. False: nobody but an upstream can.
-    pub(crate) fn answer_by_policy(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+    pub(crate) fn apply_rpz_to_question(
+        &mut self,
+        waiter: Index,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
         let state = &self.waiters[waiter];
         match state.policy {
-            EXEMPT => return false,
-            UNDECIDED => {}
+            PASSTHRU => return false,
+            NO_RULE_YET => {}
             rule => return self.answer_from(waiter, rule, now, out),
         }
-        let (leg, policy) = (self.leg(waiter), &self.settings.policy);
+        let (leg, policy) = (self.current_question(waiter), &self.settings.policy);
         if !leg.is_ours() {
             return false;
         }
-        let client = (state.chain == NONE).then_some(state.client.address);
+        let client = (state.chase == NONE).then_some(state.client.address);
         match policy.of_question(client, leg.name) {
-            Some(hit) if !policy.is_open(hit, leg.qtype) => self.enforce(waiter, hit.rule, None, now, out),
+            Some(hit) if !policy.is_open(hit, leg.qtype) => {
+                self.apply_action(waiter, hit.rule, None, now, out)
+            }
             _ => false,
         }
     }
 
     /// After a leg was answered, or was not: whether a rule has taken over.
     #[inline]
-    pub(crate) fn police(
+    pub(crate) fn apply_rpz_to_reply(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
@@ -52,12 +59,12 @@ impl Engine {
     ) -> bool {
         // What nobody has validated is not what a client will be told.
         !self.settings.policy.is_empty()
-            && self.waiters[waiter].policy == UNDECIDED
-            && self.waiters[waiter].stage != Stage::Unchecked
-            && self.police_reply(waiter, outcome, now, out)
+            && self.waiters[waiter].policy == NO_RULE_YET
+            && self.waiters[waiter].stage != Stage::AaaaWithCd
+            && self.match_rpz_to_reply(waiter, outcome, now, out)
     }
 
-    fn police_reply(
+    fn match_rpz_to_reply(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
@@ -65,16 +72,16 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         let state = &self.waiters[waiter];
-        let leg = self.leg(waiter);
+        let leg = self.current_question(waiter);
         if !leg.is_ours() {
             return false;
         }
         let (policy, dns64) = (&self.settings.policy, &self.settings.dns64);
-        let client = (state.chain == NONE).then_some(state.client.address);
+        let client = (state.chase == NONE).then_some(state.client.address);
         let Outcome::Reply(message, chain) = *outcome else {
             // What was left open is settled: there is no answer that another rule could apply to.
             let hit = policy.of_question(client, leg.name);
-            return hit.is_some_and(|hit| self.enforce(waiter, hit.rule, None, now, out));
+            return hit.is_some_and(|hit| self.apply_action(waiter, hit.rule, None, now, out));
         };
         let rules = (state.stage == Stage::A).then(|| dns64.rules.of(state.client.address, state.name()));
         let reply = ReplyAddresses {
@@ -82,14 +89,14 @@ impl Engine {
             chain,
             dns64,
             rules: rules.as_ref(),
-            excludes: matches!(state.stage, Stage::Aaaa | Stage::Basis),
+            excludes: matches!(state.stage, Stage::Aaaa | Stage::NegativeAaaa),
         };
         let Some((hit, place)) = policy.of_reply(&reply, client) else { return false };
-        self.enforce(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
+        self.apply_action(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
     }
 
     /// Does what a rule says. False: it says that nothing shall be done.
-    fn enforce(
+    fn apply_action(
         &mut self,
         waiter: Index,
         rule: u32,
@@ -106,20 +113,20 @@ impl Engine {
             Action::TcpOnly if over_udp => (Counter::FilteredTcpOnly, false),
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
-                out.note(|| Note::Own(Counter::FilteredPassthru));
-                self.waiters[waiter].policy = EXEMPT;
+                out.trace(|| TraceEvent::Own(Counter::FilteredPassthru));
+                self.waiters[waiter].policy = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
         };
         self.counters.count(counter);
-        out.note(|| Note::Own(counter));
+        out.trace(|| TraceEvent::Own(counter));
         if leads_on {
             self.waiters[waiter].policy = rule;
             // What was asked ahead is not what the zone says.
-            let second = core::mem::replace(&mut self.waiters[waiter].second, NONE);
-            if second != NONE {
-                self.let_go(second);
+            let a_flight = core::mem::replace(&mut self.waiters[waiter].a_flight, NONE);
+            if a_flight != NONE {
+                self.release_flight(a_flight);
             }
             return match from {
                 Some(from) if from.place > 0 => self.lead_to(waiter, from, now, out),
@@ -130,7 +137,7 @@ impl Engine {
             self.counters.count(Counter::NotSynthesizedPolicy);
         }
         match counter {
-            Counter::FilteredDrop => self.forget(waiter),
+            Counter::FilteredDrop => self.free_waiter(waiter),
             Counter::FilteredTcpOnly => self.refer_to_tcp(waiter, now, out),
             _ => self.deny_by(waiter, rule, from, now, out),
         }
@@ -140,10 +147,10 @@ impl Engine {
     /// An empty answer with TC (draft section 3.5).
     fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let own_size = self.settings.udp_size;
-        let Engine { waiters, counters, rates, .. } = self;
-        let exit = Exit { counters, rates: Some(rates), now };
-        respond(waiters, exit, own_size, waiter, out, referral_to_tcp);
-        self.forget(waiter);
+        let Engine { waiters, counters, rate_limiter, .. } = self;
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, own_size, waiter, out, referral_to_tcp);
+        self.free_waiter(waiter);
     }
 
     /// The name does not exist, or has nothing: that is the answer, whatever leg was asked.
@@ -157,12 +164,12 @@ impl Engine {
     ) {
         let mut frame = self.frames.pop().unwrap_or_else(frame);
         let mut room = [0; QUESTION];
-        let question = self.leg(waiter).question(&mut room);
+        let question = self.current_question(waiter).question(&mut room);
         let length = self.settings.policy.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
         match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
             Some(message) => {
                 let chain = Chain::follow(&message);
-                out.note(|| self.leg_note(waiter, &Outcome::Reply(&message, &chain)));
+                out.trace(|| self.leg_event(waiter, &Outcome::Reply(&message, &chain)));
                 self.pass_on(waiter, &message, &chain, false, now, out);
             }
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
@@ -180,13 +187,13 @@ impl Engine {
     ) -> bool {
         let mut frame = self.frames.pop().unwrap_or_else(frame);
         let mut room = [0; QUESTION];
-        let leg = self.leg(waiter);
+        let leg = self.current_question(waiter);
         let qtype = leg.qtype;
         let question = leg.question(&mut room);
         let length = from.way(question, &mut frame);
         let goes = length.and_then(|length| Message::parse(&frame[..length]).ok()).is_some_and(|message| {
             let end = from.chain.name(from.place);
-            self.follow(waiter, &message, end, qtype, now, out)
+            self.chase_cname(waiter, &message, end, qtype, now, out)
         });
         if !goes {
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out);
@@ -199,14 +206,14 @@ impl Engine {
     fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
         let policy = &self.settings.policy;
         let Some((found, _)) = policy.rule_of(rule) else {
-            self.waiters[waiter].policy = EXEMPT;
+            self.waiters[waiter].policy = PASSTHRU;
             return false;
         };
         let is_alias = match &found.action {
             Action::Data(records) => records.iter().any(|record| record.rtype == Type::CNAME),
             _ => true,
         };
-        let leg = self.leg(waiter);
+        let leg = self.current_question(waiter);
         let qtype = leg.qtype;
         let mut room = [0; QUESTION];
         let question = leg.question(&mut room);
@@ -214,10 +221,10 @@ impl Engine {
         let length = self.settings.policy.data(rule, question, &self.settings.dns64.arpa, &mut frame);
         if is_alias {
             // Its target is what it is: no second rule is looked for.
-            self.waiters[waiter].policy = EXEMPT;
+            self.waiters[waiter].policy = PASSTHRU;
         }
         match length {
-            Some(length) => self.conclude(waiter, &frame[..length], qtype, now, out),
+            Some(length) => self.use_local_reply(waiter, &frame[..length], qtype, now, out),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
         }
         self.frames.push(frame);

@@ -10,7 +10,7 @@ use crate::message::reply::Outcome;
 
 impl Engine {
     /// What one client waited for is there, though no flight brought it.
-    pub(crate) fn go_on(
+    pub(crate) fn proceed(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
@@ -21,23 +21,23 @@ impl Engine {
             Stage::Direct => self.pass_direct(waiter, outcome, now, out),
             Stage::Aaaa => {
                 let verdict = decide(outcome, &self.settings.dns64);
-                self.after_aaaa(waiter, verdict, outcome, now, out);
+                self.on_aaaa(waiter, verdict, outcome, now, out);
             }
-            Stage::A => self.after_a(waiter, outcome, now, out),
-            Stage::Basis => self.after_basis(waiter, outcome, now, out),
-            Stage::Unchecked => self.after_unchecked(waiter, outcome, now, out),
+            Stage::A => self.on_a(waiter, outcome, now, out),
+            Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
+            Stage::AaaaWithCd => self.on_aaaa_with_cd(waiter, outcome, now, out),
         }
     }
 
-    pub(crate) fn go_on_with(
+    pub(crate) fn proceed_after_rpz(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if !self.police(waiter, outcome, now, out) {
-            self.go_on(waiter, outcome, now, out);
+        if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
+            self.proceed(waiter, outcome, now, out);
         }
     }
 }

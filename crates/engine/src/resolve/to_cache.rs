@@ -4,16 +4,16 @@
 //! A message is kept under the question that it answers, as it would be passed on, and is given for no other question: what a
 //! reply says of other names never becomes data of those names.
 
-use crate::answer::forward::{Passed, pass, verbatim_end};
-use crate::answer::requestor::Asker;
-use crate::answer::requestor::nobody;
-use crate::answer::synthesis::{Source, synthesize};
+use crate::answer::forward::{ForwardedReply, pass, verbatim_end};
+use crate::answer::requestor::Requestor;
+use crate::answer::requestor::unlimited_requestor;
+use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Body, EntryKind, FAILURE, Facts, NEGATIVE, SILENT};
 use crate::cache::store::{key_of, put, without_opt};
 use crate::cache::ttl::lifetime;
-use crate::client::waiter::{Recalled, Waiter};
+use crate::client::waiter::{CacheHit, Waiter};
 use crate::counters::Counter;
 use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Cause;
@@ -21,8 +21,8 @@ use crate::dns64::embed::Tally;
 use crate::engine::Engine;
 use crate::limits::MESSAGE;
 use crate::message::cname_chain::Chain;
-use crate::message::question::{Question, Wishes};
-use crate::message::reply::{ede_to_store, told};
+use crate::message::question::{QueryFlags, Question};
+use crate::message::reply::{ede_to_store, first_ede};
 use wire::header::{self, Flags};
 use wire::{Class, Message, Section, Type, ede};
 
@@ -39,11 +39,11 @@ impl Engine {
     /// would be one client's (RFC 7871 section 7.3.1 tells what a cache for them would have to do).
     #[inline]
     pub(crate) fn is_cacheable(&self, question: &Question<'_>) -> bool {
-        let Question { class, wishes, subnet, .. } = question;
+        let Question { class, query_flags, subnet, .. } = question;
         !self.cache.is_off()
             && *class == Class::IN
-            && wishes.has(Wishes::RD)
-            && !wishes.has(Wishes::PROBE)
+            && query_flags.has(QueryFlags::RD)
+            && !query_flags.has(QueryFlags::PROBE)
             && subnet.is_none()
     }
 
@@ -54,57 +54,72 @@ impl Engine {
     }
 
     /// Keeps an answer, if it may be kept.
-    pub(crate) fn remember(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
+    pub(crate) fn store_reply(
+        &mut self,
+        index: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        now: Instant,
+    ) {
         let lifetime = lifetime(message, chain, &self.settings.cache);
-        let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !self.flights.is_outrun(index)) else {
+        let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !self.flights.predates_flush(index))
+        else {
             // RFC 8767 section 4: it has refreshed what was kept, though it is not kept itself.
-            return self.outdate(index);
+            return self.expire_early(index);
         };
         let facts = Facts {
             stored: now,
             expires: now + Span::from_secs(u64::from(lifetime_secs)),
             born: now,
             marks: if is_negative { NEGATIVE } else { 0 },
-            approved: 0,
-            approved64: 0,
-            ede: told(message),
+            valid_for: 0,
+            valid_for_dns64: 0,
+            ede: first_ede(message),
             reason: 0,
             failures: 0,
         };
-        self.keep(index, message, chain, &facts, now);
+        self.store_message(index, message, chain, &facts, now);
     }
 
     /// Keeps a reply as it would be passed on to somebody without bounds: without OPT, and without what is off the chain.
     /// AD is what the upstream said; whether it is believed is decided when it is used.
-    fn keep(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, facts: &Facts, now: Instant) {
-        let wishes = self.flights.slab[index].wishes;
-        let asker = Asker { flags: Flags::AD, ..nobody(wishes, message.question()) };
-        let passed = Passed { message, chain, trusted: true, exclude: None, before: &[] };
-        if let Some(end) = verbatim_end(&asker, &passed)
+    fn store_message(
+        &mut self,
+        index: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        facts: &Facts,
+        now: Instant,
+    ) {
+        let query_flags = self.flights.slab[index].query_flags;
+        let requestor =
+            Requestor { flags: Flags::AD, ..unlimited_requestor(query_flags, message.question()) };
+        let forwarded = ForwardedReply { message, chain, trusted: true, exclude: None, before: &[] };
+        if let Some(end) = verbatim_end(&requestor, &forwarded)
             && let Some(mut body) = Body::of(&message.bytes()[..end])
         {
             let secure = message.flags().contains(Flags::AD);
-            header::set_flags(&mut body.header, asker.flags(message.rcode(), secure));
+            header::set_flags(&mut body.header, requestor.flags(message.rcode(), secure));
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(&mut body.header, others as u16);
-            return self.keep_as(index, message, body, facts, now);
+            return self.store_as(index, message, body, facts, now);
         }
         let mut frame = self.frame();
-        let written = pass(&mut frame, &asker, &passed);
+        let written = pass(&mut frame, &requestor, &forwarded);
         if !written.truncated
             && written.rcode == message.rcode()
             && let Ok(written) = Message::parse(&frame[..written.len])
             && let Some(body) = without_opt(&written)
         {
-            self.keep_as(index, &written, body, facts, now);
+            self.store_as(index, &written, body, facts, now);
         } else {
-            self.outdate(index);
+            self.expire_early(index);
         }
         self.frames.push(frame);
     }
 
     /// What is kept of a flight's question is no longer so, and what was made of it neither.
-    fn outdate(&mut self, index: Index) {
+    fn expire_early(&mut self, index: Index) {
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
         cache.remove(&key_of(*key, servers, &question, question.qtype, EntryKind::Reply));
@@ -114,9 +129,9 @@ impl Engine {
     }
 
     /// Keeps a message whose records stand as in another one, but for OPT.
-    fn keep_as(&mut self, index: Index, records: &Message<'_>, body: Body<'_>, facts: &Facts, now: Instant) {
+    fn store_as(&mut self, index: Index, records: &Message<'_>, body: Body<'_>, facts: &Facts, now: Instant) {
         if records.points_behind_question() && !self.is_ageless(records) {
-            return self.outdate(index);
+            return self.expire_early(index);
         }
         let Engine { cache, flights, servers, key, .. } = self;
         let question = flights.slab[index].question();
@@ -146,8 +161,8 @@ impl Engine {
     }
 
     /// Keeps that a question failed, so that it is not asked again at once. What is known and has not expired stays.
-    pub(crate) fn remember_failure(&mut self, index: Index, reply: Option<&Message<'_>>, now: Instant) {
-        if self.flights.is_outrun(index) {
+    pub(crate) fn store_failure(&mut self, index: Index, reply: Option<&Message<'_>>, now: Instant) {
+        if self.flights.predates_flush(index) {
             return;
         }
         let Engine { cache, flights, servers, key, .. } = self;
@@ -170,15 +185,15 @@ impl Engine {
             expires: now + Span::from_secs(FAILURE_SECS << doublings),
             born: now,
             marks: NEGATIVE | FAILURE | if reply.is_some() { 0 } else { SILENT },
-            approved: 0,
-            approved64: 0,
+            valid_for: 0,
+            valid_for_dns64: 0,
             ede: reply.and_then(ede_to_store),
             reason: 0,
             failures: failures.saturating_add(1),
         };
         match reply {
             Some(message) if message.rcode().0 <= 15 => {
-                self.keep(index, message, &Chain::follow(message), &facts, now);
+                self.store_message(index, message, &Chain::follow(message), &facts, now);
             }
             // An extended RCODE says something of this one exchange.
             Some(_) => {}
@@ -197,10 +212,10 @@ impl Engine {
     }
 
     /// The failure of a client's AAAA leg was found to mean that the answer is bogus: whoever asks soon is told so.
-    pub(crate) fn remember_bogus(&mut self, waiter: Index) {
+    pub(crate) fn store_bogus(&mut self, waiter: Index) {
         let Engine { cache, waiters, servers, key, .. } = self;
         let state = &waiters[waiter];
-        if state.chain != NONE {
+        if state.chase != NONE {
             return;
         }
         let question = state.as_question();
@@ -214,10 +229,10 @@ impl Engine {
 
     /// A waiter's answer was a kept reply as it stands: from now on that is known. `reason`: for clients with DNS64,
     /// and what they count.
-    pub(crate) fn approve(&mut self, waiter: Index, reason: Option<Counter>) {
+    pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<Counter>) {
         let Engine { cache, waiters, servers, key, generation, .. } = self;
         let state = &waiters[waiter];
-        if !state.is_all_recalled() || state.chain != NONE {
+        if !state.is_all_from_cache() || state.chase != NONE {
             return;
         }
         let question = state.as_question();
@@ -225,24 +240,24 @@ impl Engine {
         if let Some(place) = cache.find(&leg)
             && !cache.entry(place).is(FAILURE)
         {
-            entry::approve(cache.entry_mut(place), *generation, reason.map(|reason| reason as u8));
+            entry::mark_valid(cache.entry_mut(place), *generation, reason.map(|reason| reason as u8));
         }
     }
 
     /// The same for a client with DNS64 whose AAAA leg is the answer, if that is so for all of them.
-    pub(crate) fn approve64(&mut self, waiter: Index, message: &Message<'_>, reason: Counter) {
+    pub(crate) fn mark_valid_for_dns64(&mut self, waiter: Index, message: &Message<'_>, reason: Counter) {
         let state = &self.waiters[waiter];
         let dns64 = &self.settings.dns64;
-        if state.is_all_recalled()
+        if state.is_all_from_cache()
             && self.is_general(&state.client, state.name())
             && !message.records(Section::Answer).any(|record| is_excluded(&record, Some(dns64)))
         {
-            self.approve(waiter, Some(reason));
+            self.mark_valid(waiter, Some(reason));
         }
     }
 
-    /// Keeps a synthesis, made by [`synthesize_for_all`]: it is the answer for all clients that no rule is about.
-    pub(crate) fn remember_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
+    /// Keeps a synthesis, made by [`synthesize_for_cache`]: it is the answer for all clients that no rule is about.
+    pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], now: Instant) {
         let state = &self.waiters[waiter];
         let counter = match state.cause {
             Cause::Excluded => Counter::SynthesizedExcluded,
@@ -266,8 +281,8 @@ impl Engine {
             expires: expires.min(aaaa.expires()).min(a.expires()),
             born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
-            approved: 0,
-            approved64: self.generation,
+            valid_for: 0,
+            valid_for_dns64: self.generation,
             ede: Some(ede::SYNTHESIZED),
             reason: counter as u8,
             failures: 0,
@@ -279,13 +294,13 @@ impl Engine {
     }
 
     /// Whether the synthesis for a waiter is worth keeping: it came out of the cache, so somebody asks again and again.
-    pub(crate) fn keeps_synthesis(&self, waiter: Index) -> bool {
+    pub(crate) fn is_synthesis_stored(&self, waiter: Index) -> bool {
         let state = &self.waiters[waiter];
-        state.is_all_recalled()
-            && state.recalled == Recalled::Positive
+        state.is_all_from_cache()
+            && state.cache_hit == CacheHit::Positive
             // Failures are soon over, and rules are not for all.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
-            && state.chain == NONE
+            && state.chase == NONE
             && !self.settings.own.knows(state.name())
             && self.is_general(&state.client, state.name())
     }
@@ -293,13 +308,14 @@ impl Engine {
 
 /// Writes the synthesis as everybody gets it whose question has the same bits. Returns its octets; None: it is not the
 /// same for everybody, or has nothing to keep.
-pub(crate) fn synthesize_for_all(
+pub(crate) fn synthesize_for_cache(
     frame: &mut [u8],
     waiter: &Waiter,
-    source: &Source<'_, '_>,
+    input: &SynthesisInput<'_, '_>,
 ) -> Option<usize> {
-    let asker = Asker { flags: waiter.flags, ..nobody(waiter.wishes, waiter.question()) };
-    let (written, tally) = synthesize(frame, &asker, source);
+    let requestor =
+        Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
+    let (written, tally) = synthesize(frame, &requestor, input);
     // What is left out is counted for each answer, which a copy would not do.
     let is_whole = tally == Tally { records: tally.records, ..Tally::default() };
     (is_whole && tally.records > 0 && !written.truncated).then_some(written.len)

@@ -6,9 +6,9 @@
 //! on the question is settled when the tables are built: a name keeps the rule of the first zone that has it, and networks
 //! are ranked. So millions of triggers cost a question one walk over the labels of its name, and an address a binary search.
 
-use crate::base::name_table::Names;
+use crate::base::name_table::NameTable;
 use crate::base::network::Network;
-use crate::base::range_map::{NOBODY, Ranges, TooManyEntries, client_spans, span4, span6};
+use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, client_spans, span4, span6};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::Applicable;
@@ -129,26 +129,26 @@ pub(crate) struct Hit {
 }
 
 /// In the place of a rule's number: none has been found yet.
-pub const UNDECIDED: u32 = u32::MAX;
+pub const NO_RULE_YET: u32 = u32::MAX;
 
 /// In the place of a rule's number: no rule counts any more.
-pub const EXEMPT: u32 = u32::MAX - 1;
+pub const PASSTHRU: u32 = u32::MAX - 1;
 
 /// All zones in tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponsePolicy {
     soas: Vec<LocalRecord>,
     rules: Vec<CompiledRule>,
-    names: Names,
+    names: NameTable,
     nodes: Vec<PolicyNode>,
     /// Rules of networks in answers, the strongest first.
     ranked: Vec<u32>,
     /// For addresses, places in `ranked`.
-    ipv4: Ranges<u32>,
-    ipv6: Ranges<u128>,
+    ipv4: RangeMap<u32>,
+    ipv6: RangeMap<u128>,
     /// Rules of clients, the strongest first, and for clients the places among them.
     of_clients: Vec<u32>,
-    clients: Ranges<u128>,
+    clients: RangeMap<u128>,
     /// The first zone that watches addresses in answers; none: as many as there are zones.
     first_watching: u16,
 }
@@ -170,7 +170,7 @@ impl ResponsePolicy {
             made.soas.push(soa);
             for PolicyRule { trigger, action, ttl } in entries {
                 let rule = made.rule(CompiledRule { zone, action, ttl }, &mut alike);
-                let empty = PolicyNode { exact: NOBODY, below: NOBODY };
+                let empty = PolicyNode { exact: NO_MATCH, below: NO_MATCH };
                 match trigger {
                     Trigger::Name(name) => {
                         let place = &mut nodes.entry(name).or_insert(empty).exact;
@@ -210,11 +210,11 @@ impl ResponsePolicy {
         // Two cuts for each span, and two spans at most for each network.
         let mut room = 4 * NETWORKS;
         let too_many = |_: TooManyEntries| TooMany::Networks;
-        made.ipv4 = Ranges::lowest(spans4, &mut room).map_err(too_many)?;
-        made.ipv6 = Ranges::lowest(spans6, &mut room).map_err(too_many)?;
-        made.clients = Ranges::lowest(of_clients, &mut room).map_err(too_many)?;
+        made.ipv4 = RangeMap::lowest(spans4, &mut room).map_err(too_many)?;
+        made.ipv6 = RangeMap::lowest(spans6, &mut room).map_err(too_many)?;
+        made.clients = RangeMap::lowest(of_clients, &mut room).map_err(too_many)?;
         let (names, nodes) = nodes.into_iter().unzip();
-        made.names = Names::new(names);
+        made.names = NameTable::new(names);
         made.nodes = nodes;
         Ok(made)
     }
@@ -327,7 +327,7 @@ impl ResponsePolicy {
             return None;
         }
         let ReplyAddresses { message, chain, dns64, rules, excludes } = *reply;
-        let mut lowest = NOBODY;
+        let mut lowest = NO_MATCH;
         for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
             if let Some(address) = record.address4() {
                 lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(address)));

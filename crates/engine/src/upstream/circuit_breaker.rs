@@ -356,7 +356,10 @@ mod tests {
         }
         assert!(pauses[3..].windows(2).any(|two| two[0] != two[1]), "no jitter: {pauses:?}");
         breaker.on_probe_failed(now, true, 7);
-        assert!(breaker.next_probe().expect("it is dead") - now <= PROBE_INTERVAL, "nobody stands in for it");
+        assert!(
+            breaker.next_probe().expect("it is dead") - now <= PROBE_INTERVAL,
+            "unlimited_requestor stands in for it"
+        );
     }
 
     #[test]

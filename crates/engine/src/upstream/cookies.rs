@@ -27,7 +27,7 @@ const FIRST_LENIENCY: Span = Span::from_secs(60);
 const LONGEST_LENIENCY: Span = Span::from_secs(3_600);
 
 /// So many questions in a row that a server understands only without cookies, and cookies are left out for so long.
-const CHOKES: u8 = 4;
+const FORMERRS: u8 = 4;
 const LEFT_OUT: Span = Span::from_secs(600);
 
 /// Octets of the longest server cookie.
@@ -72,7 +72,7 @@ impl ClientCookieSecret {
 
 /// What is known of a server's cookies.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Vouch {
+pub(crate) struct ServerCookieState {
     /// It has returned our cookie: over UDP nothing without it is believed.
     pub(crate) expected: bool,
     /// Its cookie, and the cookie of ours that it belongs to.
@@ -83,14 +83,14 @@ pub(crate) struct Vouch {
     lenient_until: Instant,
     leniency: Span,
     /// Questions in a row that it understood only without a cookie, and until when it is sent none.
-    pub(crate) chokes: u8,
+    pub(crate) formerrs: u8,
     left_out_until: Instant,
 }
 
-impl Vouch {
+impl ServerCookieState {
     /// A reply had our cookie and this one of the server's.
     pub(crate) fn learn(&mut self, client: &[u8; CLIENT], server: &[u8], now: Instant) {
-        self.chokes = 0;
+        self.formerrs = 0;
         // Who repeats what it was sent and adds nothing does not speak of cookies.
         let Some(place) = self.server.get_mut(..server.len()).filter(|_| !server.is_empty()) else { return };
         place.copy_from_slice(server);
@@ -100,7 +100,7 @@ impl Vouch {
     }
 
     /// Over TCP it has replied without a cookie, after somebody did so over UDP.
-    pub(crate) fn relent(&mut self, now: Instant) {
+    pub(crate) fn stop_expecting(&mut self, now: Instant) {
         if self.expected {
             let is_soon = now - self.lenient_until < LONGEST_LENIENCY && self.leniency > Span::ZERO;
             self.leniency = match is_soon {
@@ -114,10 +114,10 @@ impl Vouch {
     }
 
     /// It has understood a question without a cookie that it did not understand with one.
-    pub(crate) fn choke(&mut self, now: Instant) {
-        self.chokes += 1;
-        if self.chokes >= CHOKES {
-            self.chokes = 0;
+    pub(crate) fn note_formerr(&mut self, now: Instant) {
+        self.formerrs += 1;
+        if self.formerrs >= FORMERRS {
+            self.formerrs = 0;
             self.leave_out(now);
         }
     }
@@ -133,17 +133,17 @@ impl Vouch {
     }
 
     /// The option's data for a question over a link with this client cookie: the server's follows if it belongs to that.
-    /// None: without a cookie. `bare`: the question was not understood with one.
+    /// None: without a cookie. `without_cookie`: the question was not understood with one.
     #[inline]
     pub(crate) fn write<'r>(
         &self,
         client: &[u8; CLIENT],
-        bare: bool,
+        without_cookie: bool,
         now: Instant,
         room: &'r mut [u8; LONGEST],
     ) -> Option<&'r [u8]> {
         // One server's trouble with cookies is no reason to be without another one's.
-        if !self.expected && (bare || now < self.left_out_until) {
+        if !self.expected && (without_cookie || now < self.left_out_until) {
             return None;
         }
         room[..CLIENT].copy_from_slice(client);
@@ -183,35 +183,35 @@ mod tests {
 
     #[test]
     fn a_server_that_gives_cookies_up_again_and_again_is_left_alone_for_longer() {
-        let mut vouch = Vouch::default();
+        let mut cookie_state = ServerCookieState::default();
         let mut now = Instant(0);
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
-            vouch.learn(&[1; CLIENT], &[2; 16], now);
-            assert!(vouch.expected);
-            vouch.relent(now);
+            cookie_state.learn(&[1; CLIENT], &[2; 16], now);
+            assert!(cookie_state.expected);
+            cookie_state.stop_expecting(now);
             now += Span::from_secs(60 * minutes - 1);
-            vouch.learn(&[1; CLIENT], &[2; 16], now);
-            assert!(!vouch.expected, "{minutes} minutes");
+            cookie_state.learn(&[1; CLIENT], &[2; 16], now);
+            assert!(!cookie_state.expected, "{minutes} minutes");
             now += Span::from_secs(1);
         }
         now += LONGEST_LENIENCY;
-        vouch.learn(&[1; CLIENT], &[2; 16], now);
-        vouch.relent(now);
+        cookie_state.learn(&[1; CLIENT], &[2; 16], now);
+        cookie_state.stop_expecting(now);
         now += FIRST_LENIENCY;
-        vouch.learn(&[1; CLIENT], &[2; 16], now);
-        assert!(vouch.expected, "that was long ago");
+        cookie_state.learn(&[1; CLIENT], &[2; 16], now);
+        assert!(cookie_state.expected, "that was long ago");
     }
 
     #[test]
     fn a_server_cookie_goes_with_the_client_cookie_that_it_was_given_for() {
-        let mut vouch = Vouch::default();
+        let mut cookie_state = ServerCookieState::default();
         let room = &mut [0; LONGEST];
-        assert_eq!(vouch.write(&[1; CLIENT], false, Instant(0), room), Some(&[1; CLIENT][..]));
-        vouch.learn(&[1; CLIENT], &[2; SERVER], Instant(0));
-        assert_eq!(vouch.write(&[1; CLIENT], false, Instant(0), room).map(<[u8]>::len), Some(LONGEST));
-        vouch.learn(&[1; CLIENT], &[3; 8], Instant(0));
+        assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room), Some(&[1; CLIENT][..]));
+        cookie_state.learn(&[1; CLIENT], &[2; SERVER], Instant(0));
+        assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room).map(<[u8]>::len), Some(LONGEST));
+        cookie_state.learn(&[1; CLIENT], &[3; 8], Instant(0));
         let both = [[1; CLIENT], [3; 8]].concat();
-        assert_eq!(vouch.write(&[1; CLIENT], true, Instant(0), room), Some(&both[..]));
-        assert_eq!(vouch.write(&[4; CLIENT], false, Instant(0), room), Some(&[4; CLIENT][..]));
+        assert_eq!(cookie_state.write(&[1; CLIENT], true, Instant(0), room), Some(&both[..]));
+        assert_eq!(cookie_state.write(&[4; CLIENT], false, Instant(0), room), Some(&[4; CLIENT][..]));
     }
 }

@@ -20,7 +20,7 @@ use crate::base::time::{Instant, Span};
 /// What a server showed counts for so long.
 const KNOWN: Span = Span::from_secs(3_600);
 /// So many questions in a row that a server answers only without an OPT record, and it is left out for so long.
-const CHOKES: u8 = 4;
+const FORMERRS: u8 = 4;
 const LEFT_OUT: Span = Span::from_secs(600);
 
 /// What is known of a server's EDNS.
@@ -29,7 +29,7 @@ pub(crate) struct EdnsSupport {
     /// Until then it is known to have it.
     known_until: Instant,
     /// Questions in a row that it answered only without an OPT record, and until when it gets none.
-    chokes: u8,
+    formerrs: u8,
     left_out_until: Instant,
 }
 
@@ -50,7 +50,7 @@ impl EdnsSupport {
     #[inline]
     pub(crate) fn shows(&mut self, now: Instant) {
         self.known_until = now + KNOWN;
-        self.chokes = 0;
+        self.formerrs = 0;
     }
 
     /// Over TCP it has said that it does not know EDNS.
@@ -59,13 +59,13 @@ impl EdnsSupport {
     }
 
     /// It has answered a question without an OPT record that it did not answer with one.
-    pub(crate) fn choke(&mut self, now: Instant) {
+    pub(crate) fn note_formerr(&mut self, now: Instant) {
         if self.is_known(now) {
             return;
         }
-        self.chokes += 1;
-        if self.chokes >= CHOKES {
-            self.chokes = 0;
+        self.formerrs += 1;
+        if self.formerrs >= FORMERRS {
+            self.formerrs = 0;
             self.left_out_until = now + LEFT_OUT;
         }
     }
@@ -79,20 +79,20 @@ mod tests {
     fn four_questions_in_a_row_have_edns_left_out_and_one_reply_with_it_begins_anew() {
         let mut edns = EdnsSupport::default();
         let now = Instant(1_000_000_000);
-        for _ in 1..CHOKES {
-            edns.choke(now);
+        for _ in 1..FORMERRS {
+            edns.note_formerr(now);
         }
         edns.shows(now);
-        for _ in 0..3 * CHOKES {
-            edns.choke(now);
+        for _ in 0..3 * FORMERRS {
+            edns.note_formerr(now);
         }
         assert!(!edns.is_left_out(now), "it has shown EDNS");
         let later = now + KNOWN;
-        for _ in 1..CHOKES {
-            edns.choke(later);
+        for _ in 1..FORMERRS {
+            edns.note_formerr(later);
         }
         assert!(!edns.is_left_out(later));
-        edns.choke(later);
+        edns.note_formerr(later);
         assert!(edns.is_left_out(later) && !edns.is_left_out(later + LEFT_OUT));
     }
 }

@@ -16,7 +16,7 @@ impl Engine {
     /// RFC 7873 section 5.3: a reply with another cookie than ours MUST be discarded, and one without where one is
     /// expected.
     #[inline]
-    pub(crate) fn heeds_cookie(
+    pub(crate) fn verify_cookie(
         &mut self,
         index: Index,
         place: usize,
@@ -27,21 +27,21 @@ impl Engine {
         let attempt = self.flights.slab[index].attempts[place];
         let ours = self.links.cookie(attempt.link);
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        let vouch = &mut self.servers.list[usize::from(attempt.server)].vouch;
+        let cookie_state = &mut self.servers.list[usize::from(attempt.server)].cookie_state;
         match message.opt().as_ref().and_then(cookie::first).map(cookie::split) {
             Some(Some((client, server))) if client == ours => {
-                vouch.learn(client, server, now);
+                cookie_state.learn(client, server, now);
                 return true;
             }
             Some(_) => {}
             None if over_udp => {
-                if !vouch.expected {
+                if !cookie_state.expected {
                     return true;
                 }
             }
             None => {
-                if self.flights.slab[index].doubted {
-                    vouch.relent(now);
+                if self.flights.slab[index].cookie_missing {
+                    cookie_state.stop_expecting(now);
                     self.counters.count(Counter::UpstreamCookieLost);
                 }
                 return true;
@@ -49,31 +49,31 @@ impl Engine {
         }
         self.counters.count(Counter::SuspectCookie);
         if over_udp {
-            self.flights.slab[index].doubted = true;
+            self.flights.slab[index].cookie_missing = true;
             self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, out);
         } else {
             // Nobody forges this: the server is wrong about cookies.
-            vouch.relent(now);
-            vouch.leave_out(now);
-            self.ask_bare(index, place, now, out);
+            cookie_state.stop_expecting(now);
+            cookie_state.leave_out(now);
+            self.retry_without_cookie(index, place, now, out);
         }
         false
     }
 
     /// Asks the same server once more without a cookie: the same try in another form.
     #[cold]
-    fn ask_bare(&mut self, index: Index, place: usize, now: Instant, out: &mut impl Outbox) {
+    fn retry_without_cookie(&mut self, index: Index, place: usize, now: Instant, out: &mut impl Outbox) {
         let flight = &mut self.flights.slab[index];
         let attempt = &mut flight.attempts[place];
         attempt.failed = true;
         let (server, with_subnet) = (attempt.server, attempt.with_subnet);
         // Of several tries, the first that is not understood is enough; the question without the cookie is on its way.
-        if core::mem::replace(&mut flight.bare, true) {
+        if core::mem::replace(&mut flight.without_cookie, true) {
             return;
         }
         if with_subnet {
             // Who does not know one option does not know the other.
-            flight.plain = true;
+            flight.without_subnet = true;
             flight.scope = 0;
             self.counters.count(Counter::SubnetRefused);
         }
@@ -87,7 +87,7 @@ impl Engine {
     /// RFC 7873 section 5.3: after BADCOOKIE the question is asked with the new cookie, and over TCP if that is not good
     /// either. A server that replies FORMERR and does not return the cookie may not know options (RFC 6891 section 7).
     #[inline]
-    pub(crate) fn asks_for_cookie(
+    pub(crate) fn on_badcookie(
         &mut self,
         index: Index,
         place: usize,
@@ -97,18 +97,18 @@ impl Engine {
     ) -> bool {
         let flight = &mut self.flights.slab[index];
         let attempt = flight.attempts[place];
-        let wanted = flight.waiters != NONE || flight.holders > 0;
+        let wanted = flight.waiters != NONE || flight.references > 0;
         match message.rcode() {
             Rcode::FORMERR if attempt.with_cookie && wanted => {
                 if message.opt().as_ref().and_then(cookie::first).is_some() {
                     return false;
                 }
-                self.ask_bare(index, place, now, out);
+                self.retry_without_cookie(index, place, now, out);
                 true
             }
             Rcode::BADCOOKIE if wanted && self.links.transport(attempt.link) == Transport::Udp => {
                 flight.attempts[place].failed = true;
-                if attempt.with_cookie && !core::mem::replace(&mut flight.baked, true) {
+                if attempt.with_cookie && !core::mem::replace(&mut flight.cookie_renewed, true) {
                     flight.tries = flight.tries.saturating_sub(1);
                     self.counters.count(Counter::UpstreamCookieRenewed);
                     self.ask_server(index, attempt.server, now, out);
@@ -121,14 +121,14 @@ impl Engine {
                 let failed_with = |other: &crate::upstream::in_flight::Attempt| {
                     other.server == attempt.server && other.with_cookie && !other.with_subnet && other.failed
                 };
-                if flight.bare
+                if flight.without_cookie
                     && !attempt.with_cookie
                     && rcode != Rcode::FORMERR
                     && flight.attempts().iter().any(failed_with)
                 {
-                    self.servers.list[usize::from(attempt.server)].vouch.choke(now);
+                    self.servers.list[usize::from(attempt.server)].cookie_state.note_formerr(now);
                 } else if attempt.with_cookie && rcode != Rcode::FORMERR {
-                    self.servers.list[usize::from(attempt.server)].vouch.chokes = 0;
+                    self.servers.list[usize::from(attempt.server)].cookie_state.formerrs = 0;
                 }
                 false
             }
@@ -137,7 +137,7 @@ impl Engine {
 
     /// What a reply that counts means for EDNS. True: the question is asked again because of that.
     #[inline]
-    pub(crate) fn asks_without_edns(
+    pub(crate) fn on_no_edns(
         &mut self,
         index: Index,
         place: usize,
@@ -147,14 +147,14 @@ impl Engine {
     ) -> bool {
         let flight = &mut self.flights.slab[index];
         let attempt = flight.attempts[place];
-        let Server { edns, vouch, .. } = &mut self.servers.list[usize::from(attempt.server)];
+        let Server { edns, cookie_state, .. } = &mut self.servers.list[usize::from(attempt.server)];
         let is_failure = matches!(message.rcode(), Rcode::FORMERR | Rcode::NOTIMP);
         if !attempt.with_opt {
             let needed = |other: &Attempt| {
                 other.server == attempt.server && other.with_opt && other.sent < attempt.sent
             };
             if !is_failure && flight.attempts().iter().any(needed) {
-                edns.choke(now);
+                edns.note_formerr(now);
             }
             return false;
         }
@@ -164,10 +164,10 @@ impl Engine {
             edns.shows(now);
             return false;
         }
-        if !is_failure || flight.waiters == NONE && flight.holders == 0 {
+        if !is_failure || flight.waiters == NONE && flight.references == 0 {
             return false;
         }
-        if edns.is_known(now) || vouch.is_expected() {
+        if edns.is_known(now) || cookie_state.is_expected() {
             if self.links.transport(attempt.link) == Transport::Udp {
                 flight.attempts[place].failed = true;
                 self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, out);
@@ -177,7 +177,7 @@ impl Engine {
         }
         flight.attempts[place].failed = true;
         // Of several tries, the first that is not understood is enough; the question without the record is on its way.
-        if !core::mem::replace(&mut flight.no_opt, true) {
+        if !core::mem::replace(&mut flight.without_edns, true) {
             // The same try in another form.
             flight.tries = flight.tries.saturating_sub(1);
             self.counters.count(Counter::EdnsRefused);
@@ -188,7 +188,7 @@ impl Engine {
 
     /// Looks at the reply to a question that was asked with a subnet. True: it counts.
     #[cold]
-    pub(crate) fn heeds_subnet(
+    pub(crate) fn verify_subnet(
         &mut self,
         index: Index,
         place: usize,
@@ -213,7 +213,7 @@ impl Engine {
     /// Whether an upstream wants no subnet, and is asked once more without it. RFC 7871 section 7.3: after REFUSED the
     /// question MUST be repeated without the option. FORMERR is what one says that does not know options.
     #[cold]
-    pub(crate) fn asks_without_subnet(
+    pub(crate) fn on_subnet_refused(
         &mut self,
         index: Index,
         place: usize,
@@ -223,13 +223,13 @@ impl Engine {
     ) -> bool {
         let flight = &mut self.flights.slab[index];
         let unwanted = matches!(message.rcode(), Rcode::REFUSED | Rcode::FORMERR);
-        if !unwanted || (flight.waiters == NONE && flight.holders == 0) {
+        if !unwanted || (flight.waiters == NONE && flight.references == 0) {
             return false;
         }
         flight.attempts[place].failed = true;
         // Of several tries, the first that is refused is enough; the question without the subnet is on its way.
-        if !flight.plain {
-            flight.plain = true;
+        if !flight.without_subnet {
+            flight.without_subnet = true;
             flight.scope = 0;
             // The same try in another form.
             flight.tries = flight.tries.saturating_sub(1);

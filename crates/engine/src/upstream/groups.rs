@@ -18,7 +18,7 @@ const LONGEST_SLOW_START: Span = Span::from_secs(10);
 const EXPLORE: u64 = 64;
 
 /// All servers, and the groups that names belong to.
-pub struct Servers {
+pub struct ServerGroups {
     /// The servers by number; numbers stay while questions to them are in flight.
     pub list: Vec<Server>,
     pub(crate) default: Vec<u16>,
@@ -34,10 +34,10 @@ pub struct Servers {
     fresh: u32,
 }
 
-impl Servers {
+impl ServerGroups {
     /// The servers of a configuration.
-    pub fn new(upstream: &Upstream) -> Servers {
-        let mut servers = Servers {
+    pub fn new(upstream: &Upstream) -> ServerGroups {
+        let mut servers = ServerGroups {
             list: Vec::new(),
             default: Vec::new(),
             zones: Vec::new(),
@@ -246,7 +246,7 @@ impl Upstream {
     }
 }
 
-impl Servers {
+impl ServerGroups {
     /// The groups, each a list of the numbers of its servers.
     fn groups(&self) -> impl Iterator<Item = &[u16]> {
         core::iter::once(&self.default[..]).chain(self.zones.iter().map(|(_, numbers)| &numbers[..]))

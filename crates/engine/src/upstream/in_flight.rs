@@ -10,10 +10,10 @@ use crate::engine::Engine;
 use crate::interface::{Link, Transport};
 use crate::limits::{ATTEMPTS, SUBNETS};
 use crate::message::client_subnet::Subnet;
-use crate::message::question::{Question, Wishes};
+use crate::message::question::{QueryFlags, Question};
 use crate::settings::Settings;
 use crate::upstream::dns0x20::mix_case;
-use crate::upstream::groups::Servers;
+use crate::upstream::groups::ServerGroups;
 use wire::{Class, Type};
 
 /// One try.
@@ -36,7 +36,7 @@ pub struct Attempt {
     /// An OPT record went with it.
     pub with_opt: bool,
     /// It repeats one that may still be answered (`repeat.rs`).
-    pub is_repetition: bool,
+    pub is_hedge: bool,
 }
 
 impl Attempt {
@@ -50,7 +50,7 @@ impl Attempt {
         with_subnet: false,
         with_cookie: false,
         with_opt: false,
-        is_repetition: false,
+        is_hedge: false,
     };
 }
 
@@ -73,26 +73,26 @@ pub struct Flight {
     /// The current try could not be sent.
     pub unsent: bool,
     /// An upstream did not want the client subnet: it is left out from now on.
-    pub plain: bool,
+    pub without_subnet: bool,
     /// The same of the cookie.
-    pub bare: bool,
+    pub without_cookie: bool,
     /// The same of the OPT record.
-    pub no_opt: bool,
+    pub without_edns: bool,
     /// Its next try repeats one that is only late (`repeat.rs`).
-    pub repeats: bool,
+    pub next_is_hedge: bool,
     /// It had to wait with some try; its current try is late, and waits on.
-    pub held_back: bool,
-    pub waits_on: bool,
+    pub hedge_deferred: bool,
+    pub extended_wait: bool,
     /// What came is not for others.
     pub is_private: bool,
     /// It was asked with a renewed cookie after BADCOOKIE.
-    pub baked: bool,
+    pub cookie_renewed: bool,
     /// A reply over UDP lacked the cookie.
-    pub doubted: bool,
+    pub cookie_missing: bool,
     /// Tries so far.
     pub tries: u8,
     pub attempts_len: u8,
-    pub wishes: Wishes,
+    pub query_flags: QueryFlags,
     pub subnet: Option<Subnet>,
     /// The scope of the last reply: for how many bits of the client subnet it counts.
     pub scope: u8,
@@ -100,24 +100,24 @@ pub struct Flight {
     pub qtype: Type,
     pub class: Class,
     pub hash: u64,
-    chain: Index,
+    next_in_bucket: Index,
     pub hook: Hook,
     /// When the current try is given up.
     pub deadline: Instant,
     /// When the A leg is asked as well (an AAAA question with `lookup = "stagger"`, or whose first try failed).
     pub stagger: Option<Instant>,
     /// When clients for whom there are expired data get these (RFC 8767 section 5).
-    pub patience: Option<Instant>,
+    pub client_response_timer: Option<Instant>,
     /// First of the clients that wait.
     pub waiters: Index,
     /// Clients that wait for another flight and will want the outcome of this one.
-    pub holders: u32,
+    pub references: u32,
     /// The number of the group of upstreams that its name belonged to when it was asked first.
     pub group: u32,
     /// How often the cache had been made to forget something by then.
-    pub flushes: u32,
-    /// Number of the kept reply; [`NONE`]: it failed, [`LOST`](crate::upstream::parked_replies::LOST): there was no room.
-    pub held: Index,
+    pub flush_epoch: u32,
+    /// Number of the kept reply; [`NONE`]: it failed, [`NOT_PARKED`](crate::upstream::parked_replies::LOST): there was no room.
+    pub parked: Index,
     pub attempts: [Attempt; ATTEMPTS],
     /// The name as it was sent, letter by letter.
     pub name: [u8; 256],
@@ -129,34 +129,34 @@ impl Default for Flight {
             state: FlightState::Free,
             over_tcp: false,
             unsent: false,
-            plain: false,
-            bare: false,
-            no_opt: false,
-            repeats: false,
-            held_back: false,
-            waits_on: false,
+            without_subnet: false,
+            without_cookie: false,
+            without_edns: false,
+            next_is_hedge: false,
+            hedge_deferred: false,
+            extended_wait: false,
             is_private: false,
-            baked: false,
-            doubted: false,
+            cookie_renewed: false,
+            cookie_missing: false,
             tries: 0,
             attempts_len: 0,
-            wishes: Wishes::default(),
+            query_flags: QueryFlags::default(),
             subnet: None,
             scope: 0,
             name_len: 0,
             qtype: Type(0),
             class: Class(0),
             hash: 0,
-            chain: NONE,
+            next_in_bucket: NONE,
             hook: Hook::default(),
             deadline: Instant(0),
             stagger: None,
-            patience: None,
+            client_response_timer: None,
             waiters: NONE,
-            holders: 0,
+            references: 0,
             group: 0,
-            flushes: 0,
-            held: NONE,
+            flush_epoch: 0,
+            parked: NONE,
             attempts: [Attempt::NONE; ATTEMPTS],
             name: [0; 256],
         }
@@ -178,7 +178,7 @@ impl Flight {
             hash: self.hash,
             qtype: self.qtype,
             class: self.class,
-            wishes: self.wishes,
+            query_flags: self.query_flags,
             subnet: self.subnet.as_ref(),
         }
     }
@@ -195,7 +195,7 @@ pub struct Flights {
     pub slab: Slab<Flight>,
     buckets: Box<[Index]>,
     /// How often the cache was made to forget something.
-    pub flushes: u32,
+    pub flush_epoch: u32,
     /// How many bits of a product do not choose the bucket.
     shift: u32,
 }
@@ -214,15 +214,15 @@ impl Flights {
         Flights {
             slab: Slab::new(capacity),
             buckets: vec![NONE; buckets].into(),
-            flushes: 0,
+            flush_epoch: 0,
             shift: u64::BITS - buckets.ilog2(),
         }
     }
 
     /// Whether the cache was made to forget something since a flight was asked first: its reply may be what was meant.
     #[inline]
-    pub fn is_outrun(&self, index: Index) -> bool {
-        self.slab[index].flushes != self.flushes
+    pub fn predates_flush(&self, index: Index) -> bool {
+        self.slab[index].flush_epoch != self.flush_epoch
     }
 
     /// One name may be asked for with all types and classes that there are, so these choose the bucket, too. Multiplied with
@@ -242,13 +242,13 @@ impl Flights {
             if flight.hash == question.hash
                 && flight.qtype == question.qtype
                 && flight.class == question.class
-                && flight.wishes == question.wishes
+                && flight.query_flags == question.query_flags
                 && flight.subnet.as_ref() == question.subnet
                 && wire::eq_ignore_case(flight.name(), question.name)
             {
                 return Some(index);
             }
-            index = flight.chain;
+            index = flight.next_in_bucket;
         }
         None
     }
@@ -269,7 +269,7 @@ impl Flights {
     #[inline]
     pub fn enter(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
-        self.slab[index].chain = self.buckets[bucket];
+        self.slab[index].next_in_bucket = self.buckets[bucket];
         self.buckets[bucket] = index;
     }
 
@@ -277,16 +277,16 @@ impl Flights {
     #[inline]
     pub fn leave(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
-        let after = self.slab[index].chain;
+        let after = self.slab[index].next_in_bucket;
         let mut place = self.buckets[bucket];
         if place == index {
             self.buckets[bucket] = after;
             return;
         }
-        while self.slab[place].chain != index {
-            place = self.slab[place].chain;
+        while self.slab[place].next_in_bucket != index {
+            place = self.slab[place].next_in_bucket;
         }
-        self.slab[place].chain = after;
+        self.slab[place].next_in_bucket = after;
     }
 }
 
@@ -303,7 +303,7 @@ impl Iterator for Candidates<'_> {
     fn next(&mut self) -> Option<Index> {
         while self.next != NONE {
             let index = self.next;
-            self.next = self.flights.slab[index].chain;
+            self.next = self.flights.slab[index].next_in_bucket;
             if self.flights.slab[index].hash == self.hash {
                 return Some(index);
             }
@@ -317,39 +317,39 @@ pub(crate) fn prepare(
     flights: &mut Flights,
     random: &mut Random,
     settings: &Settings,
-    servers: &Servers,
+    servers: &ServerGroups,
     question: &Question<'_>,
 ) -> Option<Index> {
     let index = flights.slab.take()?;
-    let flushes = flights.flushes;
+    let flush_epoch = flights.flush_epoch;
     let flight = &mut flights.slab[index];
     flight.state = FlightState::Asked;
     flight.unsent = false;
     flight.over_tcp = settings.upstream.transport == Transport::Tcp;
     flight.tries = 0;
     flight.attempts_len = 0;
-    flight.wishes = question.wishes;
+    flight.query_flags = question.query_flags;
     flight.subnet = question.subnet.copied();
     flight.scope = 0;
-    flight.plain = false;
-    flight.bare = false;
-    flight.no_opt = false;
-    flight.repeats = false;
-    flight.held_back = false;
-    flight.waits_on = false;
+    flight.without_subnet = false;
+    flight.without_cookie = false;
+    flight.without_edns = false;
+    flight.next_is_hedge = false;
+    flight.hedge_deferred = false;
+    flight.extended_wait = false;
     flight.is_private = false;
-    flight.baked = false;
-    flight.doubted = false;
+    flight.cookie_renewed = false;
+    flight.cookie_missing = false;
     flight.qtype = question.qtype;
     flight.class = question.class;
     flight.hash = question.hash;
     flight.stagger = None;
-    flight.patience = None;
+    flight.client_response_timer = None;
     flight.group = servers.group_number(question.name);
-    flight.flushes = flushes;
+    flight.flush_epoch = flush_epoch;
     flight.waiters = NONE;
-    flight.holders = 0;
-    flight.held = NONE;
+    flight.references = 0;
+    flight.parked = NONE;
     flight.name_len = question.name.len() as u8;
     mix_case(question.name, random.bits(), &mut flight.name);
     flights.enter(index);
@@ -359,7 +359,7 @@ pub(crate) fn prepare(
 impl Flights {
     /// Whether a question with a subnet would be one too many of those that differ in nothing else.
     #[cold]
-    fn is_crowded(&self, question: &Question<'_>) -> bool {
+    fn too_many_subnets(&self, question: &Question<'_>) -> bool {
         let mut others = 0;
         for index in self.candidates(question.hash, question.qtype, question.class) {
             let flight = &self.slab[index];
@@ -369,7 +369,7 @@ impl Flights {
                 && wire::eq_ignore_case(flight.name(), question.name)
             {
                 // It is no further one when it joins.
-                if flight.subnet.as_ref() == question.subnet && question.wishes == flight.wishes {
+                if flight.subnet.as_ref() == question.subnet && question.query_flags == flight.query_flags {
                     return false;
                 }
                 others += 1;
@@ -383,7 +383,8 @@ impl Engine {
     pub(crate) fn set_deadline(&mut self, index: Index, deadline: Instant) {
         let flight = &mut self.flights.slab[index];
         flight.deadline = deadline;
-        let due = [flight.stagger, flight.patience].into_iter().flatten().fold(deadline, Instant::min);
+        let due =
+            [flight.stagger, flight.client_response_timer].into_iter().flatten().fold(deadline, Instant::min);
         self.wheel.set(&mut self.flights.slab, index, due);
     }
 
@@ -395,10 +396,10 @@ impl Engine {
     }
 
     /// Sets when clients of a flight get expired data.
-    pub(crate) fn set_patience(&mut self, index: Index, at: Instant) {
+    pub(crate) fn set_client_response_timer(&mut self, index: Index, at: Instant) {
         let flight = &mut self.flights.slab[index];
-        if flight.patience.is_none_or(|patience| at < patience) {
-            flight.patience = Some(at);
+        if flight.client_response_timer.is_none_or(|client_response_timer| at < client_response_timer) {
+            flight.client_response_timer = Some(at);
             let deadline = flight.deadline;
             self.set_deadline(index, deadline);
         }
@@ -407,7 +408,7 @@ impl Engine {
     /// Whether somebody waits for the answer, or will.
     pub(crate) fn is_wanted(&self, index: Index) -> bool {
         let flight = &self.flights.slab[index];
-        flight.waiters != NONE || flight.holders > 0
+        flight.waiters != NONE || flight.references > 0
     }
 
     /// What is asked upstream for a question with a subnet: without it when as many with others are on their way as are
@@ -416,13 +417,13 @@ impl Engine {
     /// That answer is told to count for this one subnet: what came of a crowd, perhaps a malicious one, must not keep
     /// the caches of others from asking for their own.
     #[inline]
-    pub(crate) fn disperse(
+    pub(crate) fn drop_subnet_if_crowded(
         flights: &Flights,
         counters: &mut crate::Counters,
         question: &mut Question<'_>,
     ) -> u8 {
         match question.subnet {
-            Some(subnet) if flights.is_crowded(question) => {
+            Some(subnet) if flights.too_many_subnets(question) => {
                 counters.count(Counter::SubnetCrowded);
                 question.subnet = None;
                 subnet.source

@@ -31,22 +31,22 @@ use crate::upstream::links::Release;
 impl Engine {
     /// A waiter no longer needs a flight that it held. An asked question stays in flight until its reply, which
     /// would otherwise look like a forgery.
-    pub(crate) fn let_go(&mut self, flight: Index) {
+    pub(crate) fn release_flight(&mut self, flight: Index) {
         let state = {
             let flight = &mut self.flights.slab[flight];
-            flight.holders -= 1;
-            if flight.holders > 0 { FlightState::Asked } else { flight.state }
+            flight.references -= 1;
+            if flight.references > 0 { FlightState::Asked } else { flight.state }
         };
         if state == FlightState::Completed {
-            self.drop_flight(flight);
+            self.free_flight(flight);
         }
     }
 
     /// Frees a flight that has left the table.
-    pub(crate) fn drop_flight(&mut self, flight: Index) {
-        let held = core::mem::replace(&mut self.flights.slab[flight].held, NONE);
-        if held != NONE {
-            self.held.forget(held);
+    pub(crate) fn free_flight(&mut self, flight: Index) {
+        let parked = core::mem::replace(&mut self.flights.slab[flight].parked, NONE);
+        if parked != NONE {
+            self.parked.forget(parked);
         }
         self.flights.slab[flight].state = FlightState::Free;
         self.flights.slab.give(flight);

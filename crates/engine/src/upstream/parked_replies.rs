@@ -5,7 +5,7 @@ use crate::base::slab::{Index, NONE};
 use crate::limits::HELD_OCTETS;
 
 /// In the place of a kept reply: there was one, but no room for it.
-pub const LOST: Index = NONE - 1;
+pub const NOT_PARKED: Index = NONE - 1;
 
 /// Buffers up to this size are used again without asking the allocator.
 const SMALL: usize = crate::limits::UDP_SIZE;
@@ -14,24 +14,24 @@ const SMALL: usize = crate::limits::UDP_SIZE;
 const SPARE: usize = 1024;
 
 /// The kept replies.
-pub struct Held {
+pub struct ParkedReplies {
     replies: Vec<Vec<u8>>,
     free: Vec<Index>,
     /// Octets of all buffers, in use or spare: a short reply in the buffer of a long one takes what that took.
     octets: usize,
 }
 
-impl Held {
+impl ParkedReplies {
     /// None is kept.
-    pub fn new() -> Held {
-        Held { replies: Vec::new(), free: Vec::new(), octets: 0 }
+    pub fn new() -> ParkedReplies {
+        ParkedReplies { replies: Vec::new(), free: Vec::new(), octets: 0 }
     }
 
-    /// Keeps a reply; [`LOST`] when there is no room.
+    /// Keeps a reply; [`NOT_PARKED`] when there is no room.
     pub fn keep(&mut self, bytes: &[u8]) -> Index {
         let spare = self.free.last().map_or(0, |&index| self.replies[index as usize].capacity());
         if self.octets + bytes.len().saturating_sub(spare) > HELD_OCTETS {
-            return LOST;
+            return NOT_PARKED;
         }
         let index = self.free.pop().unwrap_or_else(|| {
             self.replies.push(Vec::new());
@@ -57,7 +57,7 @@ impl Held {
 
     /// Forgets a reply.
     pub fn forget(&mut self, index: Index) {
-        if index == LOST {
+        if index == NOT_PARKED {
             return;
         }
         let reply = &mut self.replies[index as usize];
@@ -75,29 +75,29 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_in_octets_and_room_comes_back() {
-        let mut held = Held::new();
+        let mut parked = ParkedReplies::new();
         let reply = vec![7; 60_000];
         let mut kept: Vec<_> =
-            core::iter::repeat_with(|| held.keep(&reply)).take_while(|&i| i != LOST).collect();
+            core::iter::repeat_with(|| parked.keep(&reply)).take_while(|&i| i != NOT_PARKED).collect();
         assert_eq!(kept.len(), HELD_OCTETS / 60_000);
-        held.forget(LOST);
-        held.forget(kept.pop().unwrap());
-        assert_ne!(held.keep(&reply), LOST);
-        assert_eq!(held.keep(&reply), LOST);
-        assert_ne!(held.keep(&[1; 100]), LOST);
+        parked.forget(NOT_PARKED);
+        parked.forget(kept.pop().unwrap());
+        assert_ne!(parked.keep(&reply), NOT_PARKED);
+        assert_eq!(parked.keep(&reply), NOT_PARKED);
+        assert_ne!(parked.keep(&[1; 100]), NOT_PARKED);
     }
 
     #[test]
     fn short_replies_in_the_buffers_of_long_ones_take_what_those_take() {
-        let mut held = Held::new();
+        let mut parked = ParkedReplies::new();
         let (long, short) = ([7; SMALL], [7; 40]);
         for _ in 0..20 {
-            let all: Vec<_> = (0..SPARE).map(|_| held.keep(&long)).collect();
-            all.into_iter().for_each(|index| held.forget(index));
+            let all: Vec<_> = (0..SPARE).map(|_| parked.keep(&long)).collect();
+            all.into_iter().for_each(|index| parked.forget(index));
             for _ in 0..SPARE {
-                held.keep(&short);
+                parked.keep(&short);
             }
-            let taken: usize = held.replies.iter().map(Vec::capacity).sum();
+            let taken: usize = parked.replies.iter().map(Vec::capacity).sum();
             assert!(taken <= HELD_OCTETS, "{taken} octets");
         }
     }

@@ -7,7 +7,7 @@ use crate::base::time::Instant;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::{Link, Outbox, Transport};
-use crate::message::question::Wishes;
+use crate::message::question::QueryFlags;
 use crate::message::reply::{is_bogus, is_lame, warrants_failover};
 use crate::upstream::in_flight::FlightState;
 use wire::header::{self, Flags};
@@ -102,39 +102,39 @@ impl Engine {
     ) {
         let place = attempt;
         let attempt = self.flights.slab[index].attempts[place];
-        if attempt.with_cookie && !self.heeds_cookie(index, place, message, now, out) {
+        if attempt.with_cookie && !self.verify_cookie(index, place, message, now, out) {
             return;
         }
-        if attempt.with_subnet && !self.heeds_subnet(index, place, message, now, out) {
+        if attempt.with_subnet && !self.verify_subnet(index, place, message, now, out) {
             return;
         }
-        if attempt.is_repetition {
-            self.repetition_helped();
+        if attempt.is_hedge {
+            self.hedge_helped();
         }
         if self.servers.list[attempt.server as usize].answered(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);
         }
-        if self.flights.slab[index].wishes.has(Wishes::PROBE) {
+        if self.flights.slab[index].query_flags.has(QueryFlags::PROBE) {
             let jitter = self.random.bits();
             let is_failure = warrants_failover(message) || is_lame(message);
             self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(now, is_failure, jitter);
-            return self.finish(index, Some(message), now, out);
+            return self.complete_flight(index, Some(message), now, out);
         }
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         if over_udp && message.flags().contains(Flags::TC) {
             return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
         }
-        if self.asks_for_cookie(index, place, message, now, out) {
+        if self.on_badcookie(index, place, message, now, out) {
             return;
         }
-        if attempt.with_subnet && self.asks_without_subnet(index, place, message, now, out) {
+        if attempt.with_subnet && self.on_subnet_refused(index, place, message, now, out) {
             return;
         }
-        if self.asks_without_edns(index, place, message, now, out) {
+        if self.on_no_edns(index, place, message, now, out) {
             return;
         }
-        let is_useless = self.is_useless(index, message, over_udp);
-        if is_useless || warrants_failover(message) {
+        let is_unusable = self.is_unusable(index, message, over_udp);
+        if is_unusable || warrants_failover(message) {
             self.flights.slab[index].attempts[place].failed = true;
             if self.is_wanted(index) && !is_bogus(message) {
                 if self.asks_another(index, attempt.server) {
@@ -145,24 +145,24 @@ impl Engine {
                     return;
                 }
             }
-            if is_useless {
+            if is_unusable {
                 let is_cut = message.flags().contains(Flags::TC);
                 self.counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
-                return self.finish_useless(index, message, now, out);
+                return self.complete_unusable(index, message, now, out);
             }
         } else {
-            self.credit(index, attempt.server, now);
+            self.record_result(index, attempt.server, now);
         }
         self.flights.slab[index].is_private = !attempt.with_opt;
         // What it thinks of our cookies is nothing to the client. What is cut over TCP, too, would look like the whole answer
         // (RFC 2181 section 9), and has not come as far as this.
         let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
-        self.finish(index, reply, now, out);
+        self.complete_flight(index, reply, now, out);
     }
 
     /// A server has an answer: it helps, and those that failed with this question do not.
     #[inline]
-    fn credit(&mut self, index: Index, server: u16, now: Instant) {
+    fn record_result(&mut self, index: Index, server: u16, now: Instant) {
         self.servers.list[usize::from(server)].breaker.on_success();
         let flight = &self.flights.slab[index];
         if flight.attempts().len() > 1 {
@@ -263,11 +263,12 @@ impl Engine {
 
     /// Whether a reply is none, though it says that all is well. Replies to probes show life, whatever they say.
     #[inline]
-    pub(crate) fn is_useless(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
+    pub(crate) fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
         let flight = &self.flights.slab[index];
         let is_cut = !over_udp && message.flags().contains(Flags::TC);
         // What a client asks without RD it may be referred for.
-        (is_cut || flight.wishes.has(Wishes::RD) && is_lame(message)) && !flight.wishes.has(Wishes::PROBE)
+        (is_cut || flight.query_flags.has(QueryFlags::RD) && is_lame(message))
+            && !flight.query_flags.has(QueryFlags::PROBE)
     }
 }
 

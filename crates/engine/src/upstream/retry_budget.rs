@@ -27,15 +27,15 @@ const HELPED: u32 = 3;
 
 /// The tokens, in parts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget(u32);
+pub(crate) struct RetryBudget(u32);
 
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget(MOST * PARTS)
+impl Default for RetryBudget {
+    fn default() -> RetryBudget {
+        RetryBudget(MOST * PARTS)
     }
 }
 
-impl Budget {
+impl RetryBudget {
     /// A question is asked for the first time.
     #[inline]
     pub(crate) fn earn(&mut self) {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn tokens_that_help_nobody_are_spent_and_come_back_one_for_twenty_questions() {
-        let mut budget = Budget::default();
+        let mut budget = RetryBudget::default();
         for _ in 0..MOST {
             assert!(budget.take());
         }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_third_of_helpful_repetitions_keeps_the_budget_and_nothing_lets_it_grow_beyond_its_bound() {
-        let mut budget = Budget::default();
+        let mut budget = RetryBudget::default();
         for round in 0..10_000 {
             assert!(budget.take(), "round {round}");
             if round % 3 == 0 {

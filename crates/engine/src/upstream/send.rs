@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
-use crate::message::question::{Question, Wishes};
+use crate::message::question::{QueryFlags, Question};
 use crate::upstream::in_flight::{Attempt, prepare};
 use crate::upstream::links::Release;
 use crate::upstream::server::{QueryKind, Server};
@@ -56,8 +56,8 @@ impl Engine {
         }
         let flight = &mut self.flights.slab[index];
         flight.unsent = !sent;
-        flight.repeats = false;
-        flight.waits_on = false;
+        flight.next_is_hedge = false;
+        flight.extended_wait = false;
         if flight.tries == 0 {
             self.budget.earn();
         }
@@ -66,18 +66,18 @@ impl Engine {
         // There is nothing to wait for but the replies to earlier tries.
         let is_hopeless = || flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.settings.upstream.timeout;
-        let last = flight.tries >= self.settings.upstream.tries || flight.wishes.has(Wishes::PROBE);
+        let last = flight.tries >= self.settings.upstream.tries || flight.query_flags.has(QueryFlags::PROBE);
         // No server lives: more than one question is no use, and would be a storm at the moment of their return.
         let is_given_up = self.servers.list[server as usize].is_dead() && self.servers.is_dead(flight.name());
         let at_once = !sent && if last { is_hopeless() } else { self.has_untried(index) };
         let wait = match transport {
             _ if at_once => Span::ZERO,
-            _ if flight.wishes.has(Wishes::PROBE) => {
+            _ if flight.query_flags.has(QueryFlags::PROBE) => {
                 self.servers.list[server as usize].breaker.probe_wait(ceiling)
             }
             _ if is_given_up => self.servers.list[server as usize].last_wait(ceiling),
             // One and a half times the ceiling since the first try.
-            Transport::Udp if last && flight.held_back => {
+            Transport::Udp if last && flight.hedge_deferred => {
                 let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
                 Span((ceiling.0 / 2 * 3).saturating_sub(since_first.0).clamp(ceiling.0 / 2, ceiling.0))
             }
@@ -122,20 +122,22 @@ impl Engine {
         let id = self.links.issue(link, index, &mut self.random);
         let flight = &mut self.flights.slab[index];
         let own_size = self.settings.udp_size;
-        let with_subnet = flight.subnet.is_some() && !flight.plain && with_opt;
+        let with_subnet = flight.subnet.is_some() && !flight.without_subnet && with_opt;
         let room = &mut [0; LONGEST];
         self.servers.list[server as usize].breaker.on_query(now);
-        let vouch = &self.servers.list[server as usize].vouch;
+        let cookie_state = &self.servers.list[server as usize].cookie_state;
         let cookie = match self.settings.cookies.enabled && with_opt {
-            true => vouch.write(self.links.cookie(link), flight.bare, now, room),
+            true => cookie_state.write(self.links.cookie(link), flight.without_cookie, now, room),
             false => None,
         };
         let taken = out.ask(link, |frame| {
             let name_len = flight.name_len as usize;
             let question_end = 12 + name_len + 4;
             let mut flags = Flags(0);
-            for (wish, flag) in [(Wishes::RD, Flags::RD), (Wishes::CD, Flags::CD), (Wishes::AD, Flags::AD)] {
-                if flight.wishes.has(wish) {
+            for (wish, flag) in
+                [(QueryFlags::RD, Flags::RD), (QueryFlags::CD, Flags::CD), (QueryFlags::AD, Flags::AD)]
+            {
+                if flight.query_flags.has(wish) {
                     flags = flags.with(flag);
                 }
             }
@@ -149,7 +151,7 @@ impl Engine {
                 header::set_arcount(frame, 0);
                 return question_end;
             }
-            let dnssec_ok = flight.wishes.has(Wishes::DO);
+            let dnssec_ok = flight.query_flags.has(QueryFlags::DO);
             let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
             let octets = opt.expect("512 octets hold a question and an OPT record");
             let opt = &mut frame[question_end..];
@@ -175,10 +177,10 @@ impl Engine {
             with_subnet,
             with_cookie: cookie.is_some(),
             with_opt,
-            is_repetition: flight.repeats,
+            is_hedge: flight.next_is_hedge,
         };
         flight.attempts_len += 1;
-        let kind = match (flight.wishes.has(Wishes::PROBE), flight.qtype) {
+        let kind = match (flight.query_flags.has(QueryFlags::PROBE), flight.qtype) {
             (true, _) => QueryKind::Probe,
             (false, Type::AAAA) => QueryKind::Aaaa,
             (false, Type::A) => QueryKind::A,
@@ -216,7 +218,7 @@ impl Engine {
             self.servers.list[server as usize].breaker.on_refused(now);
             return None;
         }
-        self.bake(link, server, now, out);
+        self.set_client_cookie(link, server, now, out);
         self.counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];
         server.current[transport as usize] = Some(link.slot);
@@ -226,7 +228,7 @@ impl Engine {
     }
 
     /// The client cookie for a link that was just opened.
-    pub(crate) fn bake(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
+    pub(crate) fn set_client_cookie(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
         if self.settings.cookies.enabled {
             let address = self.servers.list[usize::from(server)].address.ip();
             let cookie = self.cookie_key.cookie(address, out.local(link), now, &mut self.random);
@@ -237,13 +239,13 @@ impl Engine {
     /// Whether the next question of a flight to a server goes without an OPT record.
     pub(crate) fn omits_edns(&self, index: Index, server: u16, now: Instant) -> bool {
         let flight = &self.flights.slab[index];
-        let Server { edns, vouch, .. } = &self.servers.list[usize::from(server)];
+        let Server { edns, cookie_state, .. } = &self.servers.list[usize::from(server)];
         // Without the record there is no cookie either: who has shown cookies is not asked without over UDP.
-        if vouch.is_expected() && !flight.over_tcp {
+        if cookie_state.is_expected() && !flight.over_tcp {
             return false;
         }
         // One server's trouble with EDNS is no reason to be without another one's.
-        if edns.is_left_out(now) || flight.no_opt && !edns.is_known(now) {
+        if edns.is_left_out(now) || flight.without_edns && !edns.is_known(now) {
             return true;
         }
         // A probe asks for a sign of life, which servers of all kinds give to the plainest question.
@@ -252,7 +254,7 @@ impl Engine {
             attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
         };
         !edns.is_known(now)
-            && (flight.wishes.has(crate::message::question::Wishes::PROBE)
+            && (flight.query_flags.has(crate::message::question::QueryFlags::PROBE)
                 || is_last && !flight.over_tcp && flight.attempts().iter().any(was_silent))
     }
 }

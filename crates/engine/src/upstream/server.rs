@@ -3,7 +3,7 @@
 use crate::base::time::{Instant, Span};
 use crate::counters::DURATION_BOUNDS_US;
 use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker};
-use crate::upstream::cookies::Vouch;
+use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use core::net::SocketAddr;
 
@@ -52,7 +52,7 @@ pub struct Server {
     /// The link that new questions take, by transport (UDP, TCP).
     pub(crate) current: [Option<u16>; 2],
     /// What is known of its cookies, and of its EDNS.
-    pub(crate) vouch: Vouch,
+    pub(crate) cookie_state: ServerCookieState,
     pub(crate) edns: EdnsSupport,
     /// Questions sent, by [`QueryKind`].
     pub asked: [u64; 4],
@@ -71,7 +71,7 @@ impl Server {
             breaker: CircuitBreaker::default(),
             configured: true,
             current: [None; 2],
-            vouch: Vouch::default(),
+            cookie_state: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             asked: [0; 4],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
