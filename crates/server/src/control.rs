@@ -1,11 +1,11 @@
 //! The control socket and `sixfold ctl`. One command per connection: a line goes in; out comes a line `0` or `1` (the
 //! exit status), then the text for the operator.
 
+use crate::cache_commands;
 use crate::cli::{Ctl, CtlCommand};
 use crate::config::control_socket;
+use crate::handle::{Running, View};
 use crate::metrics::Metrics;
-use crate::running::{Running, View};
-use crate::shelf;
 use crate::version;
 use engine::breaker::State;
 use std::fmt::Write as _;
@@ -99,13 +99,13 @@ async fn obey(command: &str, running: &Running) -> Result<String, String> {
             Err(why) => Err(format!("not serving: {why}\n")),
         },
         "reload" => reload(running).await,
-        "flush" => shelf::flush(running, None, false).await,
+        "flush" => cache_commands::flush(running, None, false).await,
         _ if command.starts_with("explain ") => crate::explain::explain(running, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
-            ["flush", name] => shelf::flush(running, Some(name), false).await,
-            ["flush", name, "below"] => shelf::flush(running, Some(name), true).await,
-            ["lookup", name] => shelf::lookup(running, name, None).await,
-            ["lookup", name, qtype] => shelf::lookup(running, name, Some(qtype)).await,
+            ["flush", name] => cache_commands::flush(running, Some(name), false).await,
+            ["flush", name, "below"] => cache_commands::flush(running, Some(name), true).await,
+            ["lookup", name] => cache_commands::lookup(running, name, None).await,
+            ["lookup", name, qtype] => cache_commands::lookup(running, name, Some(qtype)).await,
             _ => Err(format!("unknown command: {command:?}\n")),
         },
     }

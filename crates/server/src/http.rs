@@ -1,8 +1,8 @@
 //! The HTTP server of `[metrics]`: `/metrics` for Prometheus, `/livez` and `/readyz` for orchestrators. A handful of
 //! connections, short deadlines: it must never cost the resolver anything.
 
+use crate::handle::Running;
 use crate::metrics::Metrics;
-use crate::running::Running;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE};

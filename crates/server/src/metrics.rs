@@ -1,7 +1,7 @@
 //! The metrics in the text format of Prometheus, and as JSON. Label values come from closed sets: reasons, types, and
 //! the upstreams of the configuration; never from a packet.
 
-use crate::running::{Running, View};
+use crate::handle::{Running, View};
 use crate::version;
 use engine::Counter;
 use engine::breaker::State;

@@ -7,7 +7,7 @@ use crate::cli::Serve;
 use crate::config::{
     Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Format, Level, Loaded, Steer, limits, load,
 };
-use crate::running::{Files, Running, engine_settings, stream_limits};
+use crate::handle::{Files, Running, engine_settings, stream_limits};
 use crate::{control, http};
 use datapath::{Options, Shared, Worker, identity};
 use engine::cookie::Secret;

@@ -1,8 +1,8 @@
 //! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
 
 use super::address::{Family, prefix};
+use super::document::{networks, set};
 use super::draft::{Draft, RuleDraft};
-use super::read::{networks, set};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
 use super::{Dns64, Dnssec, Lookup, Name, Network, Rule, amount, limits};

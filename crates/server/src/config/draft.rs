@@ -189,7 +189,7 @@ impl Draft {
         self.settle_upstreams(resolv_conf, problems, &mut warnings);
         self.settle_prefixes(problems);
         self.settle_rules(problems);
-        warnings.extend(super::advice::advice(&self.config.dns64));
+        warnings.extend(super::warnings::advice(&self.config.dns64));
         self.settle_local(problems, &mut warnings);
         self.settle_filter(problems, &mut warnings);
         if self.config.server.proxy_from.iter().any(|network| network.length == 0) {
@@ -363,7 +363,7 @@ fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, V
             (false, copies.collect())
         }
         Source::System(place) => {
-            let addresses = problems.check(place, system::forwarders(resolv_conf)).unwrap_or_default();
+            let addresses = problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default();
             let place = Place::System(resolv_conf.display().to_string());
             (true, addresses.into_iter().map(|value| Item { value, place: place.clone() }).collect())
         }

@@ -1,7 +1,7 @@
 //! Reads the configuration: the file, then the flags, then what both mean together.
 
 use super::report::{Fault, Place, Problems, Report};
-use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, limits, read};
+use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, document, limits};
 use pref64::Pref64;
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -116,7 +116,7 @@ pub fn parse(
 ) -> Result<(Config, Vec<String>), Report> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     let problems = Problems::default();
-    let mut draft = read::file(document.get_ref(), &problems);
+    let mut draft = document::file(document.get_ref(), &problems);
     draft.apply(overrides);
     let (config, warnings) = draft.finish(resolv_conf, &problems);
     let mut report =

@@ -1,9 +1,9 @@
 //! The tables `[local]` and `[filter]`: what is answered before anything is asked upstream.
 
-use super::nesting::Nesting;
-use super::read::path;
+use super::document::path;
 use super::report::{Fault, Item, Place, Problems, quoted};
 use super::table::Table;
+use super::zone_entries::Nesting;
 use super::{Name, limits};
 use domain::base::iana;
 use domain::base::name::{ParsedName, ToLabelIter};
@@ -161,7 +161,7 @@ pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
 
 /// Reads a hosts file.
 pub fn hosts(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
-    match super::file::read(file, limits::FILE_OCTETS) {
+    match super::regular_file::read(file, limits::FILE_OCTETS) {
         Ok(text) => hosts_text(file, &text, warnings),
         Err(error) => {
             let what = format!("{}: {error}", file.display());

@@ -4,33 +4,33 @@
 //! would lead to the same one.
 
 pub mod address;
-mod advice;
 mod amount;
 mod cache;
-mod compile;
 mod dns64;
+mod document;
 mod draft;
-mod file;
-mod later;
+mod engine_settings;
 pub mod limits;
 mod load;
 mod local;
 mod name;
-mod nesting;
 mod print;
-mod read;
+mod regular_file;
 mod report;
+mod resolv_conf;
 mod rpz;
-mod system;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unsupported;
+mod warnings;
+mod zone_entries;
 
 pub use address::{Network, endpoint, prefix};
+pub use document::forwarder;
 pub use load::{Failure, Loaded, Overrides, control_socket, load, parse};
 pub use local::{LocalRecord, hosts_text};
 pub use name::Name;
-pub use read::forwarder;
 pub use report::{Fault, Place, Problem, Report};
 pub use rpz::zone as policy_zone;
 

@@ -3,8 +3,8 @@
 
 use super::limits;
 use super::local::plain_record;
-use super::nesting::Nesting;
 use super::report::{Fault, Item, Problems, quoted};
+use super::zone_entries::Nesting;
 use domain::base::iana;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::own::Record;
@@ -18,7 +18,7 @@ pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Po
     let mut room = limits::RPZ_OCTETS;
     let last = files.last().map(|item| item.place.clone());
     for Item { value: path, place } in files {
-        match super::file::read(&path, room) {
+        match super::regular_file::read(&path, room) {
             Ok(text) => {
                 room -= text.len() as u64;
                 match zone(&path, &text) {

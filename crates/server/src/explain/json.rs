@@ -1,6 +1,6 @@
 //! An explanation for programs. The names of the fields are fixed and described in docs/operating.md; more may come.
 
-use super::{milliseconds, name, record, source};
+use super::{milliseconds, name, records, source};
 use crate::config::Config;
 use engine::Transport;
 use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
@@ -58,16 +58,16 @@ fn answer(explanation: &Explanation) -> Value {
     };
     json!({
         "rcode": message.rcode().to_string(),
-        "flags": record::flags(&message),
-        "records": record::lines(&answer.message, Section::Answer),
-        "authority": record::lines(&answer.message, Section::Authority),
+        "flags": records::flags(&message),
+        "records": records::lines(&answer.message, Section::Answer),
+        "authority": records::lines(&answer.message, Section::Authority),
         "extended_errors": extended_errors(&message),
         "milliseconds": milliseconds(answer.after),
     })
 }
 
 fn extended_errors(message: &wire::Message<'_>) -> Vec<Value> {
-    let errors = record::extended_errors(message).into_iter();
+    let errors = records::extended_errors(message).into_iter();
     errors.map(|(code, text)| json!({ "code": code, "text": text })).collect()
 }
 
@@ -81,9 +81,9 @@ fn leg(leg: &Leg, config: &Config) -> Value {
         "unchecked": leg.unchecked,
         "needed": leg.is_over,
         "rcode": reply.map(|reply| reply.rcode().to_string()),
-        "flags": reply.map(|reply| record::flags(&reply)),
-        "records": record::lines(bytes, Section::Answer),
-        "authority": record::lines(bytes, Section::Authority),
+        "flags": reply.map(|reply| records::flags(&reply)),
+        "records": records::lines(bytes, Section::Answer),
+        "authority": records::lines(bytes, Section::Authority),
         "extended_errors": reply.map(|reply| extended_errors(&reply)).unwrap_or_default(),
         "tries": leg.tries.iter().map(one_try).collect::<Vec<_>>(),
     })

@@ -4,12 +4,12 @@
 //! (`json.rs`).
 
 mod json;
-mod record;
+mod records;
 mod sockets;
 mod text;
 
 use crate::config::{Config, Name};
-use crate::running::Running;
+use crate::handle::Running;
 use engine::explain::{Explainer, Own};
 use engine::{Client, Counter};
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! An explanation for people.
 
-use super::{milliseconds, name, record, source};
+use super::{milliseconds, name, records, source};
 use crate::config::Config;
 use engine::Transport;
 use engine::explain::{Address, Explanation, Fate, Leg, RealFate};
@@ -59,7 +59,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
 
 fn head(text: &mut String, explanation: &Explanation) {
     if let Some(asked) = explanation.asked() {
-        let mut bits = record::flags(&asked);
+        let mut bits = records::flags(&asked);
         bits.extend(explanation.dnssec_ok().then_some("do"));
         let client = explanation.client.to_canonical();
         let (name, qtype) = (asked.question_name(), asked.qtype());
@@ -71,9 +71,9 @@ fn head(text: &mut String, explanation: &Explanation) {
         return;
     };
     let _ =
-        writeln!(text, "answer    {} after {:.1} ms", record::summary(&message), milliseconds(answer.after));
+        writeln!(text, "answer    {} after {:.1} ms", records::summary(&message), milliseconds(answer.after));
     for section in [Section::Answer, Section::Authority] {
-        for line in record::lines(&answer.message, section) {
+        for line in records::lines(&answer.message, section) {
             let _ = writeln!(text, "          {line}");
         }
     }
@@ -84,7 +84,7 @@ fn leg(text: &mut String, leg: &Leg, config: &Config) {
     let _ = write!(text, "  {} {}{unchecked}: ", name(&leg.name), leg.qtype);
     let _ = match leg.replied() {
         Some(reply) => {
-            writeln!(text, "{} from {}", record::summary(&reply), source(leg.own, &leg.name, config))
+            writeln!(text, "{} from {}", records::summary(&reply), source(leg.own, &leg.name, config))
         }
         None if leg.is_over => writeln!(text, "no reply in time"),
         None => writeln!(text, "not needed"),
@@ -107,7 +107,7 @@ fn leg(text: &mut String, leg: &Leg, config: &Config) {
         };
     }
     for section in [Section::Answer, Section::Authority] {
-        for line in record::lines(leg.reply.as_deref().unwrap_or_default(), section) {
+        for line in records::lines(leg.reply.as_deref().unwrap_or_default(), section) {
             let _ = writeln!(text, "    {line}");
         }
     }

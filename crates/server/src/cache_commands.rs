@@ -1,7 +1,7 @@
 //! `sixfold ctl flush` and `sixfold ctl lookup`: what the cache holds, as an operator sees it.
 
 use crate::config::Name;
-use crate::running::Running;
+use crate::handle::Running;
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};

@@ -27,7 +27,7 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     super::cache::read(root.table("cache"), &mut draft, problems);
     edns(root.table("edns"), &mut draft, problems);
     bounds(root.table("limits"), &mut draft);
-    super::later::tls(root.table("tls"));
+    super::unsupported::tls(root.table("tls"));
     metrics(root.table("metrics"), &mut draft);
     control(root.table("control"), &mut draft);
     log(root.table("log"), &mut draft);

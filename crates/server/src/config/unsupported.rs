@@ -3,7 +3,7 @@
 //! nothing (an empty list) is accepted.
 
 use super::address::endpoint;
-use super::read::path_for_later;
+use super::document::path_for_later;
 use super::table::Table;
 
 /// `[tls]`.
