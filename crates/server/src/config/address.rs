@@ -110,6 +110,19 @@ pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
     Ok(SocketAddr::V6(SocketAddrV6::new(address, port, 0, scope)))
 }
 
+/// An address that can be asked.
+pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
+    let address = endpoint(text, 53)?;
+    if address.ip().is_unspecified() {
+        let what = format!("{} means every address, and cannot be asked", quoted(text));
+        return Err(Fault::new(
+            what,
+            "write the address of a resolver; of one on this machine, \"127.0.0.1\"",
+        ));
+    }
+    Ok(address)
+}
+
 /// The number of an interface, from its number or its name. Linux shows the numbers under /sys.
 fn interface(scope: &str) -> Option<u32> {
     if let Ok(number) = scope.parse::<u32>() {

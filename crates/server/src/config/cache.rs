@@ -1,7 +1,7 @@
 //! `[cache]`: its size, and how long what is in it is used.
 
-use super::document::set;
 use super::draft::Draft;
+use super::fields::set;
 use super::report::{Fault, Problems};
 use super::table::Table;
 use super::{amount, limits};

@@ -1,13 +1,14 @@
 //! The table `[dns64]`, with `[dns64.on-failure]` and `[[dns64.rule]]`.
 
 use super::address::{Family, prefix};
-use super::document::{networks, set};
 use super::draft::{Draft, RuleDraft};
+use super::fields::{networks, set};
+use super::model::{Dns64, Rule};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
-use super::{Dns64, Dnssec, Lookup, Name, Network, Rule, amount, limits};
+use super::{Name, Network, amount, limits};
 use engine::limits::RECORDS;
-use engine::settings::{OnFailure, Reverse};
+use engine::settings::{Dnssec, Lookup, OnFailure, Reverse};
 use std::net::Ipv6Addr;
 
 /// Reads the table.

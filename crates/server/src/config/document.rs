@@ -1,19 +1,18 @@
 //! The tables of the file one by one. What only a later version can do is read and checked like everything else,
 //! and refused only when it is asked for.
 
-use super::address::{Family, Network, endpoint, network};
+use super::address::{Family, endpoint, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::report::{Fault, Item, Place, Problems, quoted};
+use super::fields::{ADDRESS, networks, path_for_later, set, set_number};
+use super::model::{Format, Level, Steer};
+use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
-use super::{Format, Level, Name, Select, Steer, Transport, amount, limits};
+use super::{Name, amount, limits};
 use engine::cookie::{NotASecret, SECRETS, Secret};
 use engine::limits::{TRIES, UDP_SIZE};
-use engine::settings::ClientSubnet;
-use std::net::SocketAddr;
+use engine::settings::{ClientSubnet, Select, Transport};
 use std::path::PathBuf;
 use toml::de::DeTable;
-
-const ADDRESS: &str = "an address with or without a port";
 
 /// Reads the whole file.
 pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
@@ -33,35 +32,6 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     log(root.table("log"), &mut draft);
     root.finish();
     draft
-}
-
-/// Overwrites a default with what was read, if anything was.
-pub fn set<T>(field: &mut T, item: Option<Item<T>>) {
-    if let Some(item) = item {
-        *field = item.value;
-    }
-}
-
-/// Like [`set`], for numbers whose range fits the field's type.
-fn set_number<T: TryFrom<u64>>(field: &mut T, item: Option<Item<u64>>) {
-    if let Some(Ok(value)) = item.map(|item| T::try_from(item.value)) {
-        *field = value;
-    }
-}
-
-/// A list of networks, of bounded length.
-pub fn networks(
-    table: &mut Table<'_>,
-    key: &'static str,
-    family: Family,
-    problems: &Problems,
-) -> Option<Vec<Network>> {
-    let list = table.list(key, "a network", |text| network(text, family))?;
-    if let Some(item) = list.get(limits::NETWORKS) {
-        let what = format!("`{key}` has more than {} networks", limits::NETWORKS);
-        problems.add(&item.place, Fault::new(what, "join neighbours into larger networks"));
-    }
-    Some(list.into_iter().map(|item| item.value).collect())
 }
 
 fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
@@ -137,19 +107,6 @@ fn source(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
     }
     entry.refuse_empty("write at least one address, or \"system\" for those of /etc/resolv.conf");
     entry.list(ADDRESS, forwarder).map(Source::Listed)
-}
-
-/// An address that can be asked.
-pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
-    let address = endpoint(text, 53)?;
-    if address.ip().is_unspecified() {
-        let what = format!("{} means every address, and cannot be asked", quoted(text));
-        return Err(Fault::new(
-            what,
-            "write the address of a resolver; of one on this machine, \"127.0.0.1\"",
-        ));
-    }
-    Ok(address)
 }
 
 fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
@@ -302,16 +259,4 @@ fn log(mut table: Table<'_>, draft: &mut Draft) {
         table.not_yet(&place, "dnstap", "delete the key");
     }
     table.finish();
-}
-
-/// A path; none when it is absent or empty.
-pub fn path(table: &mut Table<'_>, key: &'static str) -> Option<Item<PathBuf>> {
-    table
-        .parse(key, "a path", |text| Ok(PathBuf::from(text)))
-        .filter(|item| !item.value.as_os_str().is_empty())
-}
-
-/// The place of a path that nothing uses yet; none when it is absent or empty.
-pub fn path_for_later(table: &mut Table<'_>, key: &'static str) -> Option<Place> {
-    path(table, key).map(|item| item.place)
 }

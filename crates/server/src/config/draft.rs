@@ -3,12 +3,13 @@
 
 use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
+use super::model::{Config, Forwarders, Rpz, Rule, Zone};
 use super::report::{Fault, Item, Place, Problems};
-use super::*;
-use engine::cookie::Cookies;
-use engine::limits::{RECORDS, UPSTREAMS};
-use std::net::IpAddr;
-use std::path::Path;
+use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
+use engine::limits::UPSTREAMS;
+use pref64::Pref64;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 /// Where forwarders come from.
 #[derive(Debug)]
@@ -56,96 +57,11 @@ fn default<T>(value: T) -> Item<T> {
     Item { value, place: Place::Default }
 }
 
-fn networks(list: &[(&str, u8)]) -> Vec<Network> {
-    list.iter()
-        .filter_map(|&(address, length)| Some(Network { address: address.parse().ok()?, length }))
-        .collect()
-}
-
 impl Default for Draft {
     fn default() -> Draft {
-        let nobody = Forwarders { system: true, addresses: Vec::new() };
         Draft {
-            config: Config {
-                server: Server {
-                    listen: Vec::new(),
-                    workers: None,
-                    allow: networks(&[
-                        ("::1", 128),
-                        ("127.0.0.0", 8),
-                        ("fc00::", 7),
-                        ("fe80::", 10),
-                        ("10.0.0.0", 8),
-                        ("172.16.0.0", 12),
-                        ("192.168.0.0", 16),
-                    ]),
-                    steer: Steer::Name,
-                    user: None,
-                    proxy_from: Vec::new(),
-                },
-                upstream: Upstream {
-                    forwarders: nobody,
-                    zones: Vec::new(),
-                    select: Select::Ordered,
-                    timeout: Duration::from_secs(1),
-                    tries: 3,
-                    transport: Transport::Udp,
-                    tcp_fast_open: true,
-                },
-                dns64: Dns64 {
-                    prefixes: Vec::new(),
-                    suffix: Ipv6Addr::UNSPECIFIED,
-                    clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
-                    //= RFC 6147 section 5.1.4: requirement 6
-                    exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
-                    embed_non_global: false,
-                    never_embed: networks(&[
-                        ("0.0.0.0", 8),
-                        ("127.0.0.0", 8),
-                        ("169.254.0.0", 16),
-                        ("224.0.0.0", 4),
-                        ("240.0.0.0", 4),
-                    ]),
-                    lookup: Lookup::Sequential,
-                    on_failure: FailurePolicy::default(),
-                    dnssec: Dnssec::Trust,
-                    break_dnssec: false,
-                    recursive_only: false,
-                    ptr: Reverse::Cname,
-                    ptr_server: Name::known(b"\x09localhost\x00"),
-                    ptr_contact: Name::known(b"\x06nobody\x07invalid\x00"),
-                    ipv4only_arpa: true,
-                    rules: Vec::new(),
-                    max_records: RECORDS.min(64),
-                },
-                local: Local::default(),
-                blocked: Vec::new(),
-                rpz: Rpz::default(),
-                cache: Cache {
-                    size: 128 << 20,
-                    min_ttl: Duration::ZERO,
-                    max_ttl: Duration::from_secs(86_400),
-                    max_negative_ttl: Duration::from_secs(3_600),
-                    stale: Duration::from_secs(86_400),
-                    prefetch: true,
-                },
-                udp_size: 1232,
-                client_subnet: ClientSubnet::Off,
-                cookies: Cookies::default(),
-                limits: Limits {
-                    pending: 65_536,
-                    pending_per_client: 1000,
-                    queries_per_client: 0,
-                    responses_per_client: 0,
-                    tcp_connections: 10_000,
-                    tcp_per_client: 100,
-                    tcp_idle: Duration::from_secs(10),
-                },
-                metrics_listen: None,
-                control_socket: Some(super::DEFAULT_CONTROL.into()),
-                log: Log { level: Level::Info, format: Format::Text },
-            },
-            listen: super::DEFAULT_LISTEN.map(default).into(),
+            config: defaults::config(),
+            listen: defaults::DEFAULT_LISTEN.map(default).into(),
             forwarders: Source::System(Place::Default),
             zones: Vec::new(),
             //= RFC 6147 section 5.2: requirement 18; without a configured prefix the well-known one is used.
@@ -155,7 +71,7 @@ impl Default for Draft {
             local: LocalDraft::default(),
             blocked: Vec::new(),
             rpz: Vec::new(),
-            metrics_listen: Some(default(super::DEFAULT_METRICS)),
+            metrics_listen: Some(default(defaults::DEFAULT_METRICS)),
         }
     }
 }
@@ -309,7 +225,7 @@ impl Draft {
         let local = &mut self.config.local;
         local.records = records.into_iter().map(|item| item.value).collect();
         if let Some(Item { value: file, place }) = hosts_file {
-            local.hosts = local::hosts(&file, &place, problems, warnings);
+            local.hosts = hosts_file::read(&file, &place, problems, warnings);
             local.hosts_file = Some(file);
         }
     }

@@ -1,26 +1,11 @@
 //! Reads the configuration: the file, then the flags, then what both mean together.
 
 use super::report::{Fault, Place, Problems, Report};
-use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, document, limits};
-use pref64::Pref64;
+use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits};
 use std::fmt;
 use std::io::{ErrorKind, Read};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
-
-/// Flags of the command line that take the place of keys of the file. Empty and none: the file decides.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// `--listen`, for `server.listen`.
-    pub listen: Vec<SocketAddr>,
-    /// `--forwarder`, for `upstream.forwarders`.
-    pub forwarders: Vec<SocketAddr>,
-    /// `--prefix`, for `dns64.prefixes`.
-    pub prefixes: Vec<Pref64>,
-    /// `--workers`, for `server.workers`.
-    pub workers: Option<u16>,
-}
 
 /// A configuration that can be used.
 #[derive(Clone, Debug)]

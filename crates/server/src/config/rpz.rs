@@ -2,9 +2,9 @@
 //! engine. What a record says is `engine::zone`'s to know; here it gets its line and column.
 
 use super::limits;
-use super::local::plain_record;
+use super::record::plain_record;
 use super::report::{Fault, Item, Problems, quoted};
-use super::zone_entries::Nesting;
+use super::zone_entries::{Chunk, Chunks};
 use domain::base::iana;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::own::Record;
@@ -158,48 +158,6 @@ fn word(text: &[u8], first: bool) -> (usize, String) {
     // Words are parts of the line.
     let column = word.as_ptr() as usize - line.as_ptr() as usize + 1;
     (if word.is_empty() { 1 } else { column }, String::from_utf8_lossy(word).into_owned())
-}
-
-/// A part of a master file with whole records: mostly one line.
-struct Chunk<'t> {
-    /// Its first line, from 1.
-    line: usize,
-    text: &'t [u8],
-    /// The file ends before a parenthesis is closed.
-    is_open: bool,
-}
-
-/// Cuts a master file into lines, but not where a parenthesis is open, so that each record has its line.
-struct Chunks<'t> {
-    line: usize,
-    rest: &'t [u8],
-}
-
-impl<'t> Iterator for Chunks<'t> {
-    type Item = Chunk<'t>;
-
-    fn next(&mut self) -> Option<Chunk<'t>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let mut nesting = Nesting::default();
-        let (mut lines, mut end) = (0, self.rest.len());
-        for (at, &octet) in self.rest.iter().enumerate() {
-            nesting.take(octet);
-            if octet == b'\n' {
-                lines += 1;
-                if !nesting.is_open() {
-                    end = at + 1;
-                    break;
-                }
-            }
-        }
-        let (text, rest) = self.rest.split_at(end);
-        let chunk = Chunk { line: self.line, text, is_open: nesting.is_open() };
-        self.line += lines;
-        self.rest = rest;
-        Some(chunk)
-    }
 }
 
 #[cfg(test)]

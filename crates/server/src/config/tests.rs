@@ -4,9 +4,11 @@
 use super::load::parse;
 use super::*;
 use engine::cookie::Cookies;
-use engine::settings::OnFailure;
-use std::net::Ipv6Addr;
+use engine::settings::{ClientSubnet, FailurePolicy, Lookup, OnFailure, Reverse};
+use pref64::Pref64;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 use wire::Type;
 
 fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {

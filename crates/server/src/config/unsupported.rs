@@ -3,7 +3,7 @@
 //! nothing (an empty list) is accepted.
 
 use super::address::endpoint;
-use super::document::path_for_later;
+use super::fields::{ADDRESS, path_for_later};
 use super::table::Table;
 
 /// `[tls]`.
@@ -11,7 +11,7 @@ pub fn tls(mut table: Table<'_>) {
     refuse_path(&mut table, "certificate");
     refuse_path(&mut table, "key");
     for (key, port) in [("listen-dot", 853), ("listen-doh", 443), ("listen-doq", 853)] {
-        let list = table.list(key, "an address with or without a port", |text| endpoint(text, port));
+        let list = table.list(key, ADDRESS, |text| endpoint(text, port));
         refuse_list(&table, key, list);
     }
     table.finish();

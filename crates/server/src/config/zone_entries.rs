@@ -43,6 +43,48 @@ impl Nesting {
     }
 }
 
+/// A part of a master file with whole records: mostly one line.
+pub struct Chunk<'t> {
+    /// Its first line, from 1.
+    pub line: usize,
+    pub text: &'t [u8],
+    /// The file ends before a parenthesis is closed.
+    pub is_open: bool,
+}
+
+/// Cuts a master file into lines, but not where a parenthesis is open, so that each record has its line.
+pub struct Chunks<'t> {
+    pub line: usize,
+    pub rest: &'t [u8],
+}
+
+impl<'t> Iterator for Chunks<'t> {
+    type Item = Chunk<'t>;
+
+    fn next(&mut self) -> Option<Chunk<'t>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let mut nesting = Nesting::default();
+        let (mut lines, mut end) = (0, self.rest.len());
+        for (at, &octet) in self.rest.iter().enumerate() {
+            nesting.take(octet);
+            if octet == b'\n' {
+                lines += 1;
+                if !nesting.is_open() {
+                    end = at + 1;
+                    break;
+                }
+            }
+        }
+        let (text, rest) = self.rest.split_at(end);
+        let chunk = Chunk { line: self.line, text, is_open: nesting.is_open() };
+        self.line += lines;
+        self.rest = rest;
+        Some(chunk)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

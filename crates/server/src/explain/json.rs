@@ -1,9 +1,10 @@
 //! An explanation for programs. The names of the fields are fixed and described in docs/operating.md; more may come.
 
-use super::{milliseconds, name, records, source};
+use super::records;
+use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
+use engine::explain::{Address, Explanation, Leg, Real, RealFate, Try};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
 
@@ -102,27 +103,17 @@ fn one_try(it: &Try) -> Value {
     })
 }
 
-/// What came of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
-pub fn outcome(it: &Try) -> String {
-    match it.end {
-        Some((End::Reply(rcode), _)) => rcode.to_string(),
-        Some((End::Truncated, _)) => "truncated".into(),
-        Some((End::Unreachable, _)) => "unreachable".into(),
-        None => "no_reply".into(),
-    }
-}
-
 fn real(real: &Real) -> Value {
-    let (network, rule) = match real.fate {
+    let (excluded_by, rule) = match real.fate {
         RealFate::Kept => (None, None),
-        RealFate::Excluded(network) => (Some(super::text::network(&network)), None),
+        RealFate::Excluded(excluded) => (Some(network(&excluded)), None),
         RealFate::OurPrefix(prefix) => (Some(prefix.to_string()), None),
         RealFate::Ignored(rule) => (None, Some(rule)),
     };
     json!({
         "address": real.address.to_string(),
         "fate": real.fate.code(),
-        "network": network,
+        "network": excluded_by,
         "rule": rule,
         "requirement": real.fate.requirement(),
     })

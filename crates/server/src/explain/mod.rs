@@ -7,11 +7,12 @@ mod json;
 mod records;
 mod sockets;
 mod text;
+mod words;
 
-use crate::config::{Config, Name};
+use crate::config::Name;
 use crate::handle::Running;
-use engine::explain::{Explainer, Own};
-use engine::{Client, Counter};
+use engine::Client;
+use engine::explain::Explainer;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -114,30 +115,6 @@ pub async fn explain(running: &Running, rest: &str) -> Result<String, String> {
     } else {
         text::of(&explanation, &config)
     })
-}
-
-/// Where a reply came from, as the key of the configuration that has it.
-fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
-    match own {
-        None => "upstream",
-        Some(Own::Alias) => "dns64.ptr",
-        Some(Own::Counted(Counter::LocalRecords)) => {
-            let is_ours = config.local.records.iter().any(|record| record.record.owner[..] == *name);
-            if is_ours { "local.records" } else { "local.hosts-file" }
-        }
-        Some(Own::Counted(Counter::FilteredBlock)) => "filter.block",
-        Some(Own::Counted(_)) => "filter.rpz",
-    }
-}
-
-/// A span in milliseconds.
-fn milliseconds(span: engine::Span) -> f64 {
-    span.as_micros() as f64 / 1e3
-}
-
-/// A name in wire form as text.
-fn name(wire: &[u8]) -> String {
-    wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
 }
 
 #[cfg(test)]

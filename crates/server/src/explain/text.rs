@@ -1,12 +1,11 @@
 //! An explanation for people.
 
-use super::{milliseconds, name, records, source};
+use super::records;
+use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
 use engine::explain::{Address, Explanation, Fate, Leg, RealFate};
-use engine::settings::Network;
 use std::fmt::Write as _;
-use std::net::Ipv6Addr;
 use wire::Section;
 
 /// The whole as lines.
@@ -29,7 +28,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
     for real in &explanation.real {
         let why = match real.fate {
             RealFate::Kept => "passed on".to_owned(),
-            RealFate::Excluded(network) => format!("left out: excluded by {}", self::network(&network)),
+            RealFate::Excluded(excluded) => format!("left out: excluded by {}", network(&excluded)),
             RealFate::OurPrefix(prefix) => format!("left out: under the prefix {prefix} of a rule"),
             RealFate::Ignored(rule) => format!("left out: rule {rule} ignores it"),
         };
@@ -94,7 +93,7 @@ fn leg(text: &mut String, leg: &Leg, config: &Config) {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
         };
-        let outcome = super::json::outcome(it).replace('_', " ");
+        let outcome = outcome(it).replace('_', " ");
         let _ = write!(
             text,
             "    at {:.1} ms {} over {transport}: {outcome}",
@@ -127,9 +126,4 @@ fn address(text: &mut String, address: &Address) {
         let _ = write!(text, ", by rule {rule}");
     }
     let _ = writeln!(text, " [{}]", address.fate.requirement());
-}
-
-/// A network as the configuration has it.
-pub fn network(network: &Network) -> String {
-    format!("{}/{}", Ipv6Addr::from(network.address), network.mask.count_ones())
 }
