@@ -1,9 +1,10 @@
 //! The running server as other threads see it: its workers, its streams, its configuration.
 
 use crate::config::{Config, Overrides, load};
+use crate::file_limit::FileLimit;
 use datapath::{Full, Shared};
 use engine::cookie::Secret;
-use engine::limits::{HOPS, LINKS};
+use engine::limits::HOPS;
 use engine::servers::Server;
 use engine::{Counters, Engine, Settings};
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ pub struct Running {
     /// What each worker said last.
     pub last: Arc<Mutex<Vec<Option<Arc<View>>>>>,
     /// How many files may be open, and who needs them.
-    pub files: Files,
+    pub files: FileLimit,
     /// When it started.
     pub started: Instant,
     /// No new questions are taken.
@@ -250,49 +251,8 @@ pub fn engine_settings(config: &Config, drawn: Secret) -> Settings {
     settings
 }
 
-/// How many files may be open, and how many of them the workers need.
-#[derive(Clone, Copy, Debug)]
-pub struct Files {
-    limit: usize,
-    reserved: usize,
-}
-
-impl Files {
-    /// Each worker has its links to upstreams, its listeners and what wakes it; and some files are for everything
-    /// else: the log, metrics, the control socket, the configuration during a reload.
-    pub fn new(limit: u64, workers: usize, listeners: usize) -> Files {
-        let reserved = workers * (LINKS + 2 * listeners) + 64;
-        Files { limit: usize::try_from(limit).unwrap_or(usize::MAX), reserved }
-    }
-
-    /// How many of `wanted` client connections may be open, so that they do not take the files of the workers. Where
-    /// there are not enough for both, the connections get a quarter.
-    fn grant(&self, wanted: usize) -> usize {
-        wanted.min(self.spare().max(self.limit / 4).max(16))
-    }
-
-    /// What to tell the operator, if there are too few for everything that is configured.
-    pub fn warning(&self, config: &Config) -> Option<String> {
-        let wanted = config.limits.tcp_connections;
-        (wanted > self.spare()).then(|| {
-            format!(
-                "the limit of {} open files is too low for {wanted} connections of clients and {} files of the workers: \
-                 only {} connections are admitted; raise it (`LimitNOFILE=` of systemd, `ulimit -n`) or lower \
-                 `limits.tcp-connections`",
-                self.limit,
-                self.reserved,
-                self.grant(wanted)
-            )
-        })
-    }
-
-    fn spare(&self) -> usize {
-        self.limit.saturating_sub(self.reserved)
-    }
-}
-
 /// The limits of client streams.
-pub fn stream_limits(config: &Config, files: &Files) -> transport::Limits {
+pub fn stream_limits(config: &Config, files: &FileLimit) -> transport::Limits {
     transport::Limits {
         connections: files.grant(config.limits.tcp_connections),
         per_client: config.limits.tcp_per_client,
@@ -314,20 +274,6 @@ fn answer_wait(tries: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn connections_leave_the_files_that_the_workers_need() {
-        let files = Files::new(20_000, 4, 2);
-        assert_eq!(files.grant(10_000), 10_000);
-        assert_eq!(files.grant(50_000), 20_000 - 4 * (LINKS + 4) - 64);
-    }
-
-    #[test]
-    fn with_too_few_files_connections_get_a_quarter_and_never_nothing() {
-        assert_eq!(Files::new(1024, 4, 2).grant(10_000), 256);
-        assert_eq!(Files::new(20, 4, 2).grant(10_000), 16);
-        assert_eq!(Files::new(1024, 4, 2).grant(10), 10);
-    }
 
     #[test]
     fn an_answer_may_take_two_legs_and_a_chain() {
