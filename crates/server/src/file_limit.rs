@@ -1,9 +1,10 @@
-//! The limit of open files.
+//! The limit of open files, shared between workers and client connections: many connections must not take the
+//! descriptors that the workers need for their upstream sockets.
 
 use crate::config::Config;
 use engine::limits::LINKS;
 
-/// How many files may be open, and how many of them the workers need.
+/// Number of files that may be open, and number that is reserved for everything but client connections.
 #[derive(Clone, Copy, Debug)]
 pub struct FileLimit {
     limit: usize,
@@ -11,27 +12,27 @@ pub struct FileLimit {
 }
 
 impl FileLimit {
-    /// Each worker has its links to upstreams, its listeners and what wakes it; and some files are for everything
-    /// else: the log, metrics, the control socket, the configuration during a reload.
+    /// Each worker needs its links to upstreams, its listeners and the descriptor that wakes it. Some more files are
+    /// for the rest: log, metrics, control socket, and the configuration during a reload.
     pub fn new(limit: u64, workers: usize, listeners: usize) -> FileLimit {
         let reserved = workers * (LINKS + 2 * listeners) + 64;
         FileLimit { limit: usize::try_from(limit).unwrap_or(usize::MAX), reserved }
     }
 
-    /// How many of `wanted` client connections may be open, so that they do not take the files of the workers. Where
-    /// there are not enough for both, the connections get a quarter.
+    /// Number of client connections, of `wanted`, that may be open without taking the files of the workers. If there
+    /// are too few files for both, the connections get a quarter.
     pub fn grant(&self, wanted: usize) -> usize {
         wanted.min(self.spare().max(self.limit / 4).max(16))
     }
 
-    /// What to tell the operator, if there are too few for everything that is configured.
+    /// A warning for the operator if the limit is too low for the configuration.
     pub fn warning(&self, config: &Config) -> Option<String> {
         let wanted = config.limits.tcp_connections;
         (wanted > self.spare()).then(|| {
             format!(
-                "the limit of {} open files is too low for {wanted} connections of clients and {} files of the workers: \
-                 only {} connections are admitted; raise it (`LimitNOFILE=` of systemd, `ulimit -n`) or lower \
-                 `limits.tcp-connections`",
+                "the limit of {} open files is too low for {wanted} client connections and {} files of the workers: \
+                 the server admits only {} connections; raise the limit (`LimitNOFILE=` of systemd, `ulimit -n`) or \
+                 lower `limits.tcp-connections`",
                 self.limit,
                 self.reserved,
                 self.grant(wanted)

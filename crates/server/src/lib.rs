@@ -1,4 +1,7 @@
-//! The `sixfold` server: its command line, its configuration, and what runs the engine.
+//! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
+//!
+//! This crate does nothing per packet: the engine decides what to answer, the datapath and the transport crate move the
+//! messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
 mod bind;

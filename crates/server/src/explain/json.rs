@@ -1,4 +1,4 @@
-//! An explanation for programs. The names of the fields are fixed and described in docs/operating.md; more may come.
+//! An explanation as JSON. The names of the fields are fixed and documented in docs/operating.md; fields may be added.
 
 use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
@@ -8,7 +8,7 @@ use engine::explain::{Address, Explanation, Leg, Real, RealFate, Try};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
 
-/// The whole as one object.
+/// The explanation as one object.
 pub fn of(explanation: &Explanation, config: &Config) -> Value {
     let decisions: Vec<Value> = explanation
         .decisions

@@ -1,4 +1,4 @@
-//! An explanation for people.
+//! An explanation as text.
 
 use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
@@ -8,7 +8,7 @@ use engine::explain::{Address, Explanation, Fate, Leg, RealFate};
 use std::fmt::Write as _;
 use wire::Section;
 
-/// The whole as lines.
+/// The explanation as lines.
 pub fn of(explanation: &Explanation, config: &Config) -> String {
     let mut text = String::new();
     head(&mut text, explanation);

@@ -1,4 +1,4 @@
-//! Words that an explanation has as text and as JSON.
+//! Words that the text form and the JSON form of an explanation share.
 
 use crate::config::Config;
 use engine::Counter;
@@ -6,7 +6,7 @@ use engine::explain::{End, Own, Try};
 use engine::settings::Network;
 use std::net::Ipv6Addr;
 
-/// Where a reply came from, as the key of the configuration that has it.
+/// Source of a reply: `upstream`, or the key of the configuration that has the data.
 pub fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
     match own {
         None => "upstream",
@@ -20,17 +20,17 @@ pub fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
     }
 }
 
-/// A span in milliseconds.
+/// A time span in milliseconds.
 pub fn milliseconds(span: engine::Span) -> f64 {
     span.as_micros() as f64 / 1e3
 }
 
-/// A name in wire form as text.
+/// The text form of a name in wire form.
 pub fn name(wire: &[u8]) -> String {
     wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
 }
 
-/// What came of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
+/// Result of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
 pub fn outcome(it: &Try) -> String {
     match it.end {
         Some((End::Reply(rcode), _)) => rcode.to_string(),
@@ -40,7 +40,7 @@ pub fn outcome(it: &Try) -> String {
     }
 }
 
-/// A network as the configuration has it.
+/// A network as the configuration writes it.
 pub fn network(network: &Network) -> String {
     format!("{}/{}", Ipv6Addr::from(network.address), network.mask.count_ones())
 }
