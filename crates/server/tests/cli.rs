@@ -51,7 +51,7 @@ fn every_error_is_told_at_once_on_standard_error() {
         "bad.toml:1:2\n  |\n1 | [dns46]\n  |  ^^^^^\n  = help: did you mean `dns64`?\n",
         "bad.toml:3:13\n  |\n3 | prefixes = [\"64:ff9b::/52\"]\n  |             ^^^^^^^^^^^^^^\n",
         "error: `eventually` is not a value of `dns64.lookup`\n",
-        "bad.toml: 3 errors; correct what is shown above\n",
+        "bad.toml: 3 errors; correct the errors above\n",
     ] {
         assert!(text.contains(words), "{words}\n--- not in\n{text}");
     }
@@ -101,7 +101,7 @@ fn wrong_usage_has_exit_status_2_and_says_what_is_allowed() {
         (&["check", "--config"], "a value is required"),
         (
             &["serve", "--listen", "localhost"],
-            "`localhost` is not an address: neither IPv4 nor IPv6 (help: write",
+            "`localhost` is not an address: it is neither IPv4 nor IPv6 (help: write",
         ),
         (&["serve", "--forwarder", "::"], "`::` means every address"),
         (&["serve", "--prefix", "64:ff9b::/52"], "`64:ff9b::/52` cannot be used"),

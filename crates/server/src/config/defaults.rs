@@ -1,4 +1,4 @@
-//! The defaults of the configuration.
+//! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
 
 use super::model::{
     Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
@@ -10,24 +10,23 @@ use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Sel
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// The file that is read when the command line names none, if it exists.
+/// Configuration file when the command line names none; it may be missing.
 pub const DEFAULT_PATH: &str = "/etc/sixfold/sixfold.toml";
 
-/// Where questions are answered unless the file or a flag says otherwise: loopback, and a port above 1023, so that a
-/// trial needs no privilege.
+/// Listening addresses: loopback, and a port above 1023, so that a trial run needs no privilege.
 pub const DEFAULT_LISTEN: [SocketAddr; 2] = [
     SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 5364),
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5364),
 ];
 
-/// Where metrics are served unless the file says otherwise.
+/// Address of the metrics.
 pub const DEFAULT_METRICS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9464);
 
-/// The control socket unless the file says otherwise.
+/// Path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/sixfold/control.sock";
 
-/// The configuration of an empty file. The fields that a [`Draft`](super::draft::Draft) has itself are empty.
+/// The configuration of an empty file. Fields that a draft holds with their places are empty here.
 pub fn config() -> Config {
     Config {
         server: server(),
@@ -99,8 +98,8 @@ fn dns64() -> Dns64 {
         break_dnssec: false,
         recursive_only: false,
         ptr: Reverse::Cname,
-        ptr_server: Name::known(b"\x09localhost\x00"),
-        ptr_contact: Name::known(b"\x06nobody\x07invalid\x00"),
+        ptr_server: Name::from_wire(b"\x09localhost\x00"),
+        ptr_contact: Name::from_wire(b"\x06nobody\x07invalid\x00"),
         ipv4only_arpa: true,
         rules: Vec::new(),
         max_records: RECORDS.min(64),

@@ -1,5 +1,5 @@
-//! A configuration between reading and use: values that are correct one by one, with their places. Flags have
-//! their say here, then [`Draft::finish`] checks what depends on several values at once.
+//! The draft of a configuration: values that are valid one by one, with their places. The flags override values of the
+//! draft; then [`Draft::finish`] checks the values that depend on each other, and makes the [`Config`].
 
 use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
@@ -11,33 +11,33 @@ use pref64::Pref64;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// Where forwarders come from.
+/// Source of forwarders.
 #[derive(Debug)]
 pub enum Source {
     /// The system's resolver configuration.
     System(Place),
-    /// A list.
+    /// A list of addresses.
     Listed(Vec<Item<SocketAddr>>),
 }
 
-/// A zone with the places of its parts.
+/// A zone of `[[upstream.zone]]`, with the places of its parts.
 #[derive(Debug)]
 pub struct ZoneDraft {
     pub zone: Item<Name>,
     pub forwarders: Source,
 }
 
-/// A rule with the places of its parts.
+/// A rule of `[[dns64.rule]]`, with the places of its parts.
 #[derive(Debug)]
 pub struct RuleDraft {
     pub place: Place,
-    /// Without its prefixes.
+    /// The rule without its prefixes.
     pub rule: Rule,
-    /// None: the general ones.
+    /// Its prefixes; none for the prefixes of `[dns64]`.
     pub prefixes: Option<Vec<Item<Pref64>>>,
 }
 
-/// What was read so far. `config` has everything that no other field of this has.
+/// The values read so far. `config` has all values that no other field has.
 #[derive(Debug)]
 pub struct Draft {
     pub config: Config,
@@ -77,7 +77,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// The flags of the command line take the place of what the file says.
+    /// Applies the flags of the command line, which override the file.
     pub fn apply(&mut self, overrides: &Overrides) {
         fn flags<T: Copy + ToString>(flag: &str, values: &[T]) -> Vec<Item<T>> {
             let place = |value: &T| Place::Flag(format!("{flag} {}", value.to_string()));
@@ -97,21 +97,21 @@ impl Draft {
         }
     }
 
-    /// Checks what depends on several values, and puts everything in its place. Also returns warnings: what is
-    /// allowed but probably not meant.
+    /// Checks the values that depend on each other, and completes the configuration. Also returns warnings about values
+    /// that are allowed but probably not intended.
     pub fn finish(mut self, resolv_conf: &Path, problems: &Problems) -> (Config, Vec<String>) {
         let mut warnings = Vec::new();
         self.check_listen(problems);
-        self.settle_upstreams(resolv_conf, problems, &mut warnings);
-        self.settle_prefixes(problems);
-        self.settle_rules(problems);
-        warnings.extend(super::warnings::advice(&self.config.dns64));
-        self.settle_local(problems, &mut warnings);
-        self.settle_filter(problems, &mut warnings);
+        self.finish_upstreams(resolv_conf, problems, &mut warnings);
+        self.finish_prefixes(problems);
+        self.finish_rules(problems);
+        warnings.extend(super::warnings::of_prefixes(&self.config.dns64));
+        self.finish_local(problems, &mut warnings);
+        self.finish_filter(problems, &mut warnings);
         if self.config.server.proxy_from.iter().any(|network| network.length == 0) {
             warnings.push(
-                "`server.proxy-from` names everybody: whoever sends a PROXY header may take any address; name the \
-                 addresses of the proxies"
+                "`server.proxy-from` contains every address: any sender of a PROXY header may claim any client address; \
+                 name only the addresses of the proxies"
                     .to_owned(),
             );
         }
@@ -121,7 +121,7 @@ impl Draft {
     }
 
     fn check_listen(&self, problems: &Problems) {
-        distinct(&self.listen, "address", problems);
+        reject_duplicates(&self.listen, "address", problems);
         if let Some(last) = self.listen.get(limits::LISTENERS) {
             let what = format!("more than {} addresses to listen on", limits::LISTENERS);
             problems.add(
@@ -138,9 +138,9 @@ impl Draft {
         }
     }
 
-    fn settle_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
+    fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
         let mut different = Vec::new();
-        let mut settle = |source: &Source| {
+        let mut finish = |source: &Source| {
             let (system, items) = resolve(source, resolv_conf, problems);
             for item in &items {
                 self.check_loop(item, problems, warnings);
@@ -149,29 +149,28 @@ impl Draft {
                 }
                 different.push(item.value);
                 if different.len() == UPSTREAMS + 1 {
-                    let what =
-                        format!("more than {UPSTREAMS} different forwarders, those of all zones together");
-                    problems.add(&item.place, Fault::new(what, "name fewer of them"));
+                    let what = format!("more than {UPSTREAMS} different forwarders in all zones together");
+                    problems.add(&item.place, Fault::new(what, "name fewer forwarders"));
                 }
             }
             Forwarders { system, addresses: items.into_iter().map(|item| item.value).collect() }
         };
-        let forwarders = settle(&self.forwarders);
+        let forwarders = finish(&self.forwarders);
         let mut zones: Vec<Zone> = Vec::new();
         for ZoneDraft { zone, forwarders } in &self.zones {
             if zones.iter().any(|earlier| earlier.zone == zone.value) {
-                let what = format!("the zone `{}` is there twice", zone.value);
+                let what = format!("the zone `{}` is listed twice", zone.value);
                 let help = "put all forwarders of a zone into one [[upstream.zone]]";
                 problems.add(&zone.place, Fault::new(what, help));
             }
-            zones.push(Zone { zone: zone.value.clone(), forwarders: settle(forwarders) });
+            zones.push(Zone { zone: zone.value.clone(), forwarders: finish(forwarders) });
         }
         self.config.upstream.forwarders = forwarders;
         self.config.upstream.zones = zones;
     }
 
-    fn settle_prefixes(&mut self, problems: &Problems) {
-        distinct(&self.prefixes, "prefix", problems);
+    fn finish_prefixes(&mut self, problems: &Problems) {
+        reject_duplicates(&self.prefixes, "prefix", problems);
         let dns64 = &mut self.config.dns64;
         dns64.suffix = self.suffix.value;
         for Item { value: prefix, .. } in &self.prefixes {
@@ -183,7 +182,7 @@ impl Draft {
                     problems.add(&self.suffix.place, Fault { what, help });
                 }
             }
-            // A real AAAA under a prefix of ours is the work of some other DNS64; ours decides by the A record.
+            // A real AAAA record under one of our prefixes comes from another DNS64; ours decides by the A record.
             let network = Network { address: IpAddr::V6(prefix.address()), length: prefix.length() };
             if !dns64.exclude_aaaa.contains(&network) {
                 dns64.exclude_aaaa.push(network);
@@ -191,12 +190,12 @@ impl Draft {
         }
     }
 
-    fn settle_rules(&mut self, problems: &Problems) {
+    fn finish_rules(&mut self, problems: &Problems) {
         let dns64 = &mut self.config.dns64;
         for RuleDraft { rule, prefixes, .. } in &self.rules {
             let mut rule = rule.clone();
             if let Some(prefixes) = prefixes {
-                distinct(prefixes, "prefix", problems);
+                reject_duplicates(prefixes, "prefix", problems);
                 for prefix in prefixes {
                     match prefix.value.with_suffix(dns64.suffix) {
                         Ok(complete) => rule.prefixes.push(complete),
@@ -214,12 +213,12 @@ impl Draft {
         }
         if let (Err(error), Some(first)) = (dns64.built_rules(), self.rules.first()) {
             let help =
-                "let fewer rules have both `clients` and `ipv4`, or names that lie less deep in one another";
+                "write fewer rules with both `clients` and `ipv4`, or names that are less deeply nested";
             problems.add(&first.place, Fault::new(error.to_string(), help));
         }
     }
 
-    fn settle_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+    fn finish_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
         let LocalDraft { records, hosts_file } = std::mem::take(&mut self.local);
         local::check(&records, problems);
         let local = &mut self.config.local;
@@ -230,12 +229,12 @@ impl Draft {
         }
     }
 
-    fn settle_filter(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
-        // A block list that happens to have it must not take the prefix away from those who ask for it.
-        let ipv4only = Name::known(b"\x08ipv4only\x04arpa\x00");
+    fn finish_filter(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+        // A block list that contains this name by chance must not hide the prefix from hosts that discover it (RFC 7050).
+        let ipv4only = Name::from_wire(b"\x08ipv4only\x04arpa\x00");
         if self.config.dns64.ipv4only_arpa && self.blocked.iter().any(|name| name.value == ipv4only) {
             warnings.push(
-                "`ipv4only.arpa` in `filter.block` has no effect: it is answered here (RFC 8880), unless \
+                "`ipv4only.arpa` in `filter.block` has no effect: the server answers it itself (RFC 8880), unless \
                  `dns64.ipv4only-arpa` is false"
                     .to_owned(),
             );
@@ -245,7 +244,7 @@ impl Draft {
         self.config.rpz = Rpz { files, policy: policy.into() };
     }
 
-    /// A server that forwards to itself answers nothing and keeps busy with it.
+    /// Reports a forwarder that is this server: it would ask itself, and answer nothing.
     fn check_loop(&self, forwarder: &Item<SocketAddr>, problems: &Problems, warnings: &mut Vec<String>) {
         let address = forwarder.value;
         for listen in &self.listen {
@@ -255,7 +254,7 @@ impl Draft {
             }
             if listen.ip() == address.ip() {
                 let what = format!("the forwarder {address} is an address that this server listens on");
-                let help = "questions would go round in circles: name the resolver that shall be asked";
+                let help = "queries would loop: name the resolver that the server must ask";
                 problems.add(&forwarder.place, Fault::new(what, help));
             } else if listen.ip().is_unspecified()
                 && listen.is_ipv4() == address.is_ipv4()
@@ -263,18 +262,18 @@ impl Draft {
             {
                 warnings.push(format!(
                     "the forwarder {address} may be this server itself, which listens on {listen}: \
-                     make sure that another resolver has that address"
+                     make sure that another resolver uses this address"
                 ));
             }
         }
     }
 }
 
-/// The addresses behind a source.
+/// The addresses of a source; true if they come from the system.
 fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, Vec<Item<SocketAddr>>) {
     match source {
         Source::Listed(items) => {
-            distinct(items, "forwarder", problems);
+            reject_duplicates(items, "forwarder", problems);
             let copies = items.iter().map(|item| Item { value: item.value, place: item.place.clone() });
             (false, copies.collect())
         }
@@ -286,11 +285,11 @@ fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, V
     }
 }
 
-/// Notes every item that is equal to an earlier one.
-fn distinct<T: PartialEq + ToString>(items: &[Item<T>], thing: &str, problems: &Problems) {
+/// Reports every item that is equal to an earlier one.
+fn reject_duplicates<T: PartialEq + ToString>(items: &[Item<T>], thing: &str, problems: &Problems) {
     for (index, item) in items.iter().enumerate() {
         if items[..index].iter().any(|earlier| earlier.value == item.value) {
-            let what = format!("the {thing} {} is there twice", item.value.to_string());
+            let what = format!("the {thing} {} is listed twice", item.value.to_string());
             problems.add(&item.place, Fault::new(what, "delete one of the two"));
         }
     }

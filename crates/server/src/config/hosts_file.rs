@@ -1,4 +1,4 @@
-//! Hosts files (hosts(5)).
+//! Hosts files (hosts(5)): address records, and PTR records for the reverse names.
 
 use super::report::{Fault, Place, Problems, quoted};
 use super::{Name, limits};
@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use wire::Type;
 
-/// TTL of what a hosts file says, in seconds: it may change any time, and a reload reads it again.
-const HOSTS_TTL: u32 = 60;
+/// TTL of the records of a hosts file, in seconds. The file may change at any time, and a reload reads it again.
+const HOSTS_TTL_SECS: u32 = 60;
 
 /// Reads a hosts file.
 pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
@@ -24,8 +24,8 @@ pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<
     }
 }
 
-/// Reads the text of a hosts file (hosts(5)): an address record for each name, and the reverse name of each address for its
-/// first. Lines that say nothing are told as warnings, in which `file` stands for it.
+/// Parses a hosts file (hosts(5)): an address record for each name, and for each address a PTR record to its first name.
+/// Words that cannot be used are left out, with a warning; `file` stands for the file in warnings.
 pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record> {
     let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut left_out = 0;
@@ -39,11 +39,11 @@ pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let Some(address) = words.next() else { continue };
         let Ok(address) = address.parse::<IpAddr>() else {
-            skip(number, address, "is no address");
+            skip(number, address, "is not an address");
             continue;
         };
         let mut add = |owner: &[u8], rtype, rdata: &[u8]| {
-            let record = Record { owner: owner.into(), rtype, ttl: HOSTS_TTL, rdata: rdata.into() };
+            let record = Record { owner: owner.into(), rtype, ttl: HOSTS_TTL_SECS, rdata: rdata.into() };
             if known.insert((record.owner.clone(), record.rdata.clone())) {
                 records.push(record);
             }
@@ -60,7 +60,7 @@ pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record
                         add(&reverse, Type::PTR, name.wire());
                     }
                 }
-                Err(_) => skip(number, word, "is no name"),
+                Err(_) => skip(number, word, "is not a name"),
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The tables `[local]` and `[filter]`: what is answered before anything is asked upstream.
+//! The tables `[local]` and `[filter]`: local data, blocked names and response policy zones, which are used before an
+//! upstream is asked.
 
 use super::fields::path;
 use super::record::{self, LocalRecord};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wire::Type;
 
-/// What the tables say.
+/// The values of `[local]`, with their places.
 #[derive(Debug, Default)]
 pub struct LocalDraft {
     pub records: Vec<Item<LocalRecord>>,
@@ -36,7 +37,7 @@ pub fn filter(mut table: Table<'_>) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
     (block, rpz.unwrap_or_default())
 }
 
-/// What cannot stand together, and what is too much for an answer.
+/// Reports records that contradict each other, and names with too many records for an answer.
 pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
     let mut names: BTreeMap<&[u8], (bool, bool, usize)> = BTreeMap::new();
     let mut known = HashSet::new();
@@ -44,17 +45,17 @@ pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
         let Record { owner, rtype, rdata, .. } = &item.value.record;
         let (aliases, others, octets) = names.entry(owner).or_default();
         *octets += 12 + rdata.len();
-        // Another record beside an alias, or an alias beside another record.
-        let is_odd = *aliases || *others && *rtype == Type::CNAME;
+        // A record beside a CNAME record, or a CNAME record beside another one.
+        let is_beside_cname = *aliases || *others && *rtype == Type::CNAME;
         let fault = if !known.insert((owner, rtype, rdata)) {
-            Some(("the record is there twice", "delete one of the two"))
-        } else if is_odd {
+            Some(("the record is listed twice", "delete one of the two"))
+        } else if is_beside_cname {
             Some((
                 "a name with a CNAME record can have no other record (RFC 1034 section 3.6.2)",
                 "delete one of the two",
             ))
         } else if *octets > limits::LOCAL_OCTETS {
-            Some(("the records of one name are too long for an answer", "give it fewer records"))
+            Some(("the records of this name are too long for an answer", "give the name fewer records"))
         } else {
             None
         };

@@ -1,7 +1,12 @@
-//! The configuration: a TOML file, the flags that override it, and what results. [`load()`] reads and checks
-//! everything in one run and reports every error with its place ([`Report`]). A [`Config`] is the outcome: the
-//! effective configuration, complete and free of contradictions. [`Config::to_toml`] shows it as a file that
-//! would lead to the same one.
+//! The configuration: a TOML file and the flags that override it, read into one checked [`Config`].
+//!
+//! [`load()`] reads and checks everything in one run and reports every error with its place ([`Report`]). A [`Config`]
+//! is complete and consistent: it has the defaults, and no two of its values contradict each other.
+//! [`Config::to_toml`] prints it as a file that gives the same configuration.
+//!
+//! Nothing here opens a socket or knows how a query is answered; [`Config::settings`] hands the values to the engine.
+//! The steps are `document` (TOML tables to a draft), `draft` (overrides, then checks over several values), `model` (the
+//! result). Read `load.rs` first, then `document.rs`.
 
 pub mod address;
 mod amount;

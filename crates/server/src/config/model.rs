@@ -1,4 +1,4 @@
-//! The types of the effective configuration.
+//! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
 use super::{LocalRecord, Name, Network};
 use engine::cookie::Cookies;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The effective configuration. Names and meanings are those of the file.
+/// The effective configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `[server]`.
@@ -28,15 +28,15 @@ pub struct Config {
     pub cache: Cache,
     /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
     pub udp_size: u16,
-    /// `[edns] client-subnet`: what is done with the client subnets of queries.
+    /// `[edns] client-subnet`: the treatment of client subnets in queries.
     pub client_subnet: ClientSubnet,
-    /// `[edns] cookies` and `cookie-secret`; without a secret one is drawn at start.
+    /// `[edns] cookies` and `cookie-secret`; without a secret the server draws one at start.
     pub cookies: Cookies,
     /// `[limits]`.
     pub limits: Limits,
-    /// `[metrics] listen`: the address of the HTTP server; none when it is switched off (`""`).
+    /// `[metrics] listen`: the address of the HTTP server; none when switched off (`""`).
     pub metrics_listen: Option<SocketAddr>,
-    /// `[control] socket`: the path of the control socket; none when it is switched off (`""`).
+    /// `[control] socket`: the path of the control socket; none when switched off (`""`).
     pub control_socket: Option<PathBuf>,
     /// `[log]`.
     pub log: Log,
@@ -45,26 +45,26 @@ pub struct Config {
 /// `[server]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// UDP and TCP on each, at least one, no two alike. Without a file, and in a file without this key: port
-    /// 5364 on the loopback addresses, so that a trial run needs no privilege and disturbs nothing.
+    /// Listening addresses, UDP and TCP on each: at least one, all different. The default is port 5364 on the loopback
+    /// addresses, so that a trial run needs no privilege and disturbs nothing.
     pub listen: Vec<SocketAddr>,
     /// Worker threads; none means one per core.
     pub workers: Option<u16>,
-    /// Who may ask.
+    /// Networks whose queries are answered.
     pub allow: Vec<Network>,
-    /// How the kernel picks the worker of a datagram.
+    /// How the kernel chooses the worker of a datagram.
     pub steer: Steer,
-    /// The identity taken after binding, when started as root. None: `sixfold`, and only a warning when there
-    /// is no such user.
+    /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no
+    /// such user.
     pub user: Option<String>,
-    /// Who sends a PROXY header, which is believed.
+    /// Networks of proxies whose PROXY headers are trusted.
     pub proxy_from: Vec<Network>,
 }
 
-/// How the kernel picks the worker of a datagram.
+/// How the kernel chooses the worker of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
-    /// By a hash of the name asked, so that equal questions meet.
+    /// By a hash of the name in the question, so that equal questions reach the same worker.
     Name,
     /// By addresses and ports.
     Flow,
@@ -73,7 +73,7 @@ pub enum Steer {
 /// Forwarders of the root or of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarders {
-    /// Whether they were taken from the system (`"system"`).
+    /// True if they come from the system's resolver configuration (`"system"`).
     pub system: bool,
     /// Their addresses, in order, at least one.
     pub addresses: Vec<SocketAddr>,
@@ -84,24 +84,24 @@ pub struct Forwarders {
 pub struct Zone {
     /// The zone's name.
     pub zone: Name,
-    /// Where names in it are asked.
+    /// Forwarders for names in the zone.
     pub forwarders: Forwarders,
 }
 
 /// `[upstream]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upstream {
-    /// For everything that no zone claims.
+    /// Forwarders for names in no zone of `zones`.
     pub forwarders: Forwarders,
-    /// Zones that go elsewhere, no two of the same name.
+    /// Zones with forwarders of their own, with different names.
     pub zones: Vec<Zone>,
     /// Which forwarder is asked first.
     pub select: Select,
-    /// Ceiling of the wait of one try.
+    /// Upper limit of the timeout of one try.
     pub timeout: Duration,
-    /// Tries in all.
+    /// Tries per question, over all forwarders.
     pub tries: u8,
-    /// How questions travel.
+    /// Transport of questions.
     pub transport: Transport,
     /// TCP Fast Open (RFC 7413) towards forwarders.
     pub tcp_fast_open: bool,
@@ -110,52 +110,52 @@ pub struct Upstream {
 /// `[dns64]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dns64 {
-    /// The prefixes, in order, at least one, no two alike; the suffix is part of each.
+    /// The prefixes, in order: at least one, all different; each contains the suffix.
     pub prefixes: Vec<Pref64>,
     /// The suffix of every prefix.
     pub suffix: Ipv6Addr,
-    /// Clients that get synthesis.
+    /// Clients that get synthesized records.
     pub clients: Vec<Network>,
-    /// Real AAAA records in these count as absent; contains the prefixes.
+    /// AAAA records in these networks count as absent; contains the prefixes.
     pub exclude_aaaa: Vec<Network>,
-    /// `non-global = "embed"`: addresses that are not global may be embedded in the well-known prefix.
+    /// `non-global = "embed"`: non-global addresses may be embedded in the well-known prefix.
     pub embed_non_global: bool,
     /// IPv4 addresses that are never embedded.
     pub never_embed: Vec<Network>,
-    /// Order of the two legs.
+    /// Order of the AAAA leg and the A leg.
     pub lookup: Lookup,
     /// `[dns64.on-failure]`.
     pub on_failure: FailurePolicy,
     /// Trust in the AD bit of the upstream.
     pub dnssec: Dnssec,
-    /// Synthesize even when DO and CD are both set.
+    /// Synthesis even for queries with both DO and CD set.
     pub break_dnssec: bool,
     /// No synthesis for queries without RD.
     pub recursive_only: bool,
-    /// What is done with the reverse names of addresses under the prefixes.
+    /// Answers to PTR queries for addresses under the prefixes.
     pub ptr: Reverse,
-    /// Name of the server in the SOA of the zones that are answered here.
+    /// MNAME of the SOA of local zones.
     pub ptr_server: Name,
-    /// Mailbox of who is responsible for them, as a name.
+    /// RNAME of that SOA: the mailbox of the administrator, as a name.
     pub ptr_contact: Name,
-    /// Whether `ipv4only.arpa` is answered here.
+    /// Local answers for `ipv4only.arpa` (RFC 8880).
     pub ipv4only_arpa: bool,
     /// `[[dns64.rule]]`, in order.
     pub rules: Vec<Rule>,
-    /// Synthesized records in one answer.
+    /// Largest number of synthesized records in one answer.
     pub max_records: usize,
 }
 
-/// One `[[dns64.rule]]`. An empty list of what it matches stands for everything.
+/// One `[[dns64.rule]]`. An empty list of `clients`, `names` or `ipv4` matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// Who asks.
+    /// Client networks.
     pub clients: Vec<Network>,
-    /// The names asked, and all below them.
+    /// Names in the question; each includes all names below it.
     pub names: Vec<Name>,
-    /// IPv4 addresses.
+    /// Networks of the IPv4 addresses.
     pub ipv4: Vec<Network>,
-    /// The prefixes that carry them, with the suffix; none: such addresses are left out.
+    /// Prefixes for these addresses, with the suffix; none: such addresses are left out.
     pub prefixes: Vec<Pref64>,
     /// `real-aaaa = "ignore"`.
     pub ignores_real: bool,
@@ -164,20 +164,20 @@ pub struct Rule {
 /// `[local]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Local {
-    /// Records of our own.
+    /// `records`: local records.
     pub records: Vec<LocalRecord>,
     /// The hosts file.
     pub hosts_file: Option<PathBuf>,
-    /// What it said when it was read.
+    /// Records of the hosts file.
     pub hosts: Vec<engine::own::Record>,
 }
 
 /// `[filter] rpz`: response policy zones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rpz {
-    /// Their files, in order.
+    /// The zone files, in order.
     pub files: Vec<PathBuf>,
-    /// What these said when they were read.
+    /// The rules of the zones.
     pub policy: Arc<engine::policy::Policy>,
 }
 
@@ -186,43 +186,43 @@ pub struct Rpz {
 pub struct Limits {
     /// Queries that wait for an upstream, per worker.
     pub pending: usize,
-    /// Of these, queries of one network (IPv6 /64, IPv4 /32).
+    /// Pending queries of one client network (IPv6 /64, IPv4 /32), per worker.
     pub pending_per_client: u32,
-    /// Queries of one network in a second; 0: no limit.
+    /// Queries of one client network in a second; 0: no limit.
     pub queries_per_client: u32,
-    /// Answers of one kind to one network over UDP in a second; 0: no limit.
+    /// Responses of one kind to one client network over UDP in a second; 0: no limit.
     pub responses_per_client: u32,
     /// Client connections in all.
     pub tcp_connections: usize,
     /// Client connections of one network.
     pub tcp_per_client: usize,
-    /// A client connection is closed after so much silence.
+    /// Idle time after which a client connection is closed.
     pub tcp_idle: Duration,
 }
 
 /// `[cache]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// Octets of all workers together; 0: no cache.
+    /// Octets, of all workers together; 0: no cache.
     pub size: u64,
-    /// No TTL is smaller.
+    /// Smallest TTL.
     pub min_ttl: Duration,
-    /// No TTL is larger.
+    /// Largest TTL.
     pub max_ttl: Duration,
-    /// Answers that there is nothing are not kept longer.
+    /// Largest TTL of negative answers.
     pub max_negative_ttl: Duration,
-    /// How long after expiry data may still answer; zero: not at all.
+    /// Time after expiry in which stale data may be used; zero: none.
     pub stale: Duration,
-    /// Whether what is asked for is asked again before it expires.
+    /// Prefetch: refreshes entries in use before they expire.
     pub prefetch: bool,
 }
 
 /// `[log]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// What is logged: this level and all that are more severe.
+    /// Level: messages of this level and of more severe ones are logged.
     pub level: Level,
-    /// How a line looks.
+    /// Format of a line.
     pub format: Format,
 }
 
@@ -231,11 +231,11 @@ pub struct Log {
 pub enum Level {
     /// Something does not work.
     Error,
-    /// Something may not work soon, or not as expected.
+    /// Something may fail soon, or does not work as expected.
     Warn,
     /// Starts, stops, reloads, upstreams that fail and recover.
     Info,
-    /// For the operator who looks for a fault.
+    /// Details for an operator who looks for a fault.
     Debug,
     /// Everything.
     Trace,

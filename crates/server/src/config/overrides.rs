@@ -1,9 +1,9 @@
-//! Flags of the command line that replace keys of the file.
+//! Flags of the command line that override keys of the file.
 
 use pref64::Pref64;
 use std::net::SocketAddr;
 
-/// Flags of the command line that take the place of keys of the file. Empty and none: the file decides.
+/// The overrides. An empty or absent one leaves the decision to the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `--listen`, for `server.listen`.

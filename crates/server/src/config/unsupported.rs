@@ -1,9 +1,9 @@
-//! Tables whose part of the server does not exist yet. Their values are checked, so that a file is not found
-//! wrong only when that part comes, and whatever asks for it is refused with the name of the key. What asks for
-//! nothing (an empty list) is accepted.
+//! Tables whose part of the server does not exist yet. Their values are checked like all others, so that a file with an
+//! error is rejected now and not only when that part exists. A setting that asks for the part is an error that names the
+//! key; one that asks for nothing (an empty list) is accepted.
 
 use super::address::endpoint;
-use super::fields::{ADDRESS, path_for_later};
+use super::fields::{ADDRESS, unsupported_path};
 use super::table::Table;
 
 /// `[tls]`.
@@ -19,12 +19,12 @@ pub fn tls(mut table: Table<'_>) {
 
 fn refuse_list<T>(table: &Table<'_>, key: &str, list: Option<Vec<super::report::Item<T>>>) {
     if let Some(first) = list.as_ref().and_then(|list| list.first()) {
-        table.not_yet(&first.place, key, "write [], or delete the key");
+        table.reject_unsupported(&first.place, key, "write [], or delete the key");
     }
 }
 
 fn refuse_path(table: &mut Table<'_>, key: &'static str) {
-    if let Some(place) = path_for_later(table, key) {
-        table.not_yet(&place, key, "delete the key");
+    if let Some(place) = unsupported_path(table, key) {
+        table.reject_unsupported(&place, key, "delete the key");
     }
 }

@@ -1,34 +1,28 @@
-//! Where the entries of a master file end: at the end of a line, but not where a parenthesis is open (RFC 1035 section 5.1).
-//! The reader of records must never be given an entry whose parenthesis stays open: in character strings it would look for
+//! Entries of a master file: an entry ends at the end of a line, unless a parenthesis is open (RFC 1035 section 5.1).
+//!
+//! The record parser must never get an entry whose parenthesis stays open: inside a character string it would search for
 //! the end of the entry for ever.
 
-/// What is open at a place of a text.
+/// Scanner that knows, at each place of a text, whether a parenthesis is open.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nesting {
+struct Scanner {
     depth: usize,
     is_quoted: bool,
     is_comment: bool,
     is_escaped: bool,
 }
 
-impl Nesting {
-    /// What is open at the end of a text.
-    pub fn at_end_of(text: &[u8]) -> Nesting {
-        let mut nesting = Nesting::default();
-        text.iter().for_each(|&octet| nesting.take(octet));
-        nesting
-    }
-
-    /// Whether a parenthesis is open.
-    pub fn is_open(&self) -> bool {
+impl Scanner {
+    /// True if a parenthesis is open.
+    fn is_open(&self) -> bool {
         self.depth > 0
     }
 
-    /// Goes on by an octet.
-    pub fn take(&mut self, octet: u8) {
+    /// Takes the next octet.
+    fn push(&mut self, octet: u8) {
         if octet == b'\n' {
-            // Words end with their line.
-            *self = Nesting { depth: self.depth, ..Nesting::default() };
+            // The end of a line ends a word and a comment.
+            *self = Scanner { depth: self.depth, ..Scanner::default() };
         } else if self.is_comment || std::mem::take(&mut self.is_escaped) {
             return;
         }
@@ -43,45 +37,60 @@ impl Nesting {
     }
 }
 
-/// A part of a master file with whole records: mostly one line.
-pub struct Chunk<'t> {
-    /// Its first line, from 1.
+/// True if a text ends inside a parenthesis.
+pub fn has_open_parenthesis(text: &[u8]) -> bool {
+    let mut scanner = Scanner::default();
+    text.iter().for_each(|&octet| scanner.push(octet));
+    scanner.is_open()
+}
+
+/// A part of a master file with whole entries: usually one line.
+pub struct EntryText<'t> {
+    /// Number of its first line, from 1.
     pub line: usize,
+    /// The text.
     pub text: &'t [u8],
-    /// The file ends before a parenthesis is closed.
+    /// True if the file ends before a parenthesis is closed.
     pub is_open: bool,
 }
 
-/// Cuts a master file into lines, but not where a parenthesis is open, so that each record has its line.
-pub struct Chunks<'t> {
-    pub line: usize,
-    pub rest: &'t [u8],
+/// Splits a master file into entries, so that each record has its line number.
+pub struct Entries<'t> {
+    line: usize,
+    rest: &'t [u8],
 }
 
-impl<'t> Iterator for Chunks<'t> {
-    type Item = Chunk<'t>;
+impl<'t> Entries<'t> {
+    /// The entries of a file.
+    pub fn of(text: &'t [u8]) -> Entries<'t> {
+        Entries { line: 1, rest: text }
+    }
+}
 
-    fn next(&mut self) -> Option<Chunk<'t>> {
+impl<'t> Iterator for Entries<'t> {
+    type Item = EntryText<'t>;
+
+    fn next(&mut self) -> Option<EntryText<'t>> {
         if self.rest.is_empty() {
             return None;
         }
-        let mut nesting = Nesting::default();
+        let mut scanner = Scanner::default();
         let (mut lines, mut end) = (0, self.rest.len());
         for (at, &octet) in self.rest.iter().enumerate() {
-            nesting.take(octet);
+            scanner.push(octet);
             if octet == b'\n' {
                 lines += 1;
-                if !nesting.is_open() {
+                if !scanner.is_open() {
                     end = at + 1;
                     break;
                 }
             }
         }
         let (text, rest) = self.rest.split_at(end);
-        let chunk = Chunk { line: self.line, text, is_open: nesting.is_open() };
+        let entry = EntryText { line: self.line, text, is_open: scanner.is_open() };
         self.line += lines;
         self.rest = rest;
-        Some(chunk)
+        Some(entry)
     }
 }
 
@@ -92,10 +101,10 @@ mod tests {
     #[test]
     fn a_parenthesis_is_open_until_it_is_closed_outside_of_quotes_and_comments() {
         for text in ["(", "a ( b\n", "((\n)", "( ; )\n", "( \")\" ", "( \\)", "\"\n("] {
-            assert!(Nesting::at_end_of(text.as_bytes()).is_open(), "{text:?}");
+            assert!(has_open_parenthesis(text.as_bytes()), "{text:?}");
         }
         for text in ["", "a ( b\n)", "; (\n", "\"(\" a", "\\(", ")", "(\n\")\n)"] {
-            assert!(!Nesting::at_end_of(text.as_bytes()).is_open(), "{text:?}");
+            assert!(!has_open_parenthesis(text.as_bytes()), "{text:?}");
         }
     }
 }
