@@ -26,7 +26,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
         "answer": answer(explanation),
         "unfinished": explanation.is_unfinished,
         "decisions": decisions,
-        "legs": explanation.legs.iter().map(|it| leg(it, config)).collect::<Vec<_>>(),
+        "legs": explanation.legs.iter().map(|one| leg(one, config)).collect::<Vec<_>>(),
         "aaaa": explanation.real.iter().map(real).collect::<Vec<_>>(),
         "addresses": explanation.addresses.iter().map(address).collect::<Vec<_>>(),
         "ttl": explanation.ttl.map(|ttl| json!({
@@ -90,16 +90,16 @@ fn leg(leg: &Leg, config: &Config) -> Value {
     })
 }
 
-fn one_try(it: &Try) -> Value {
+fn one_try(attempt: &Try) -> Value {
     json!({
-        "upstream": it.upstream.to_string(),
-        "transport": match it.transport {
+        "upstream": attempt.upstream.to_string(),
+        "transport": match attempt.transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
         },
-        "after_milliseconds": milliseconds(it.after),
-        "outcome": outcome(it),
-        "milliseconds": it.end.map(|(_, span)| milliseconds(span)),
+        "after_milliseconds": milliseconds(attempt.after),
+        "outcome": outcome(attempt),
+        "milliseconds": attempt.end.map(|(_, span)| milliseconds(span)),
     })
 }
 

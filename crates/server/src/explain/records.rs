@@ -17,7 +17,11 @@ pub fn lines(message: &[u8], section: Section) -> Vec<String> {
         Section::Authority => authority,
         Section::Additional => additional,
     };
-    records.map_while(Result::ok).filter(|record| record.rtype() != Rtype::OPT).map(|it| line(&it)).collect()
+    records
+        .map_while(Result::ok)
+        .filter(|record| record.rtype() != Rtype::OPT)
+        .map(|record| line(&record))
+        .collect()
 }
 
 fn line(record: &ParsedRecord<'_, &[u8]>) -> String {

@@ -31,8 +31,8 @@ pub fn name(wire: &[u8]) -> String {
 }
 
 /// Result of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
-pub fn outcome(it: &Try) -> String {
-    match it.end {
+pub fn outcome(attempt: &Try) -> String {
+    match attempt.end {
         Some((End::Reply(rcode), _)) => rcode.to_string(),
         Some((End::Truncated, _)) => "truncated".into(),
         Some((End::Unreachable, _)) => "unreachable".into(),

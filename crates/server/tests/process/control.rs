@@ -125,7 +125,7 @@ fn what_the_cache_holds_is_shown_and_forgotten() {
     assert_eq!(stdout(&server.ctl(&["flush", &name])), "flushed 3 entries\n");
     let output = server.ctl(&["lookup", &name]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stderr(&output), format!("sixfold: the cache holds nothing of {name}\n"));
+    assert_eq!(stderr(&output), format!("sixfold: the cache has no entry for {name}\n"));
     assert_eq!(stdout(&server.ctl(&["flush", "test", "--below"])), "flushed 1 entries\n");
     assert_eq!(stdout(&server.ctl(&["flush"])), "flushed 0 entries\n");
     assert_eq!(asked(), before, "nobody was asked for that");
@@ -154,10 +154,7 @@ fn a_wrong_path_is_an_error_with_a_remedy() {
     let output = ctl(&path, &["status"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     let text = stderr(&output);
-    assert!(
-        text.starts_with(&format!("sixfold: cannot speak to the server at {}: ", path.display())),
-        "{text}"
-    );
+    assert!(text.starts_with(&format!("sixfold: cannot reach the server at {}: ", path.display())), "{text}");
     assert!(text.contains("is it running") && text.contains("--socket"), "{text}");
     // Something else that listens there is no server.
     let listener = UnixListener::bind(&path).unwrap();
@@ -170,7 +167,7 @@ fn a_wrong_path_is_an_error_with_a_remedy() {
     let output = ctl(&path, &["status"]);
     other.join().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("not one of a Sixfold server"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("does not come from a Sixfold server"), "{}", stderr(&output));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn questions_under_way_are_answered_after_sigterm_and_new_ones_are_not_taken() {
     tcp.wait_for_close();
     let (status, _) = server.process.wait();
     assert_eq!(status.code(), Some(0), "{}", server.process.log());
-    assert!(server.process.log().contains("0 connections cut, 0 questions left"), "{}", server.process.log());
+    assert!(server.process.log().contains("0 connections cut, 0 queries left"), "{}", server.process.log());
     // Whoever comes next finds the ports free.
     UdpSocket::bind(server.v6()).unwrap();
 }
