@@ -1,4 +1,4 @@
-//! The command line from outside: what the binary prints, where, and its exit status.
+//! The command line from outside: output of the binary, on standard output or error, and exit status.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -87,7 +87,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_reason_and_the_remedy() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("sixfold: cannot read "), "{}", stderr(&output));
 
-    // A file without end is given up, not read into memory.
+    // Reading a file without end stops at the limit.
     let output = sixfold(&["check", "--config", "/dev/zero"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("it is larger than"), "{}", stderr(&output));

@@ -1,4 +1,4 @@
-//! Zones as people and machines write them, and what is said of those that are wrong.
+//! Zones as people and programs write them, and the errors of invalid zones.
 
 use super::*;
 use engine::policy::{Action, Trigger};

@@ -1,5 +1,5 @@
-//! The configuration as operators meet it: what is wrong and where, what is not supported yet, what the defaults
-//! are, what flags do, and that the effective configuration reads back as itself.
+//! The configuration from the view of operators: errors and their places, unsupported settings, defaults, flags, and that the
+//! effective configuration reads back as itself.
 
 use super::load::parse;
 use super::*;
@@ -39,7 +39,7 @@ fn problems(text: &str) -> Vec<String> {
     report.problems.iter().map(show).collect()
 }
 
-/// One wrong line below a table: the column of the error, and words of the message or the remedy.
+/// One invalid line below a table: the column of the error, and words of the message or the remedy.
 #[rustfmt::skip]
 const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "listen = []", 10, &["`server.listen` is empty", "at least one address"]),
@@ -181,8 +181,8 @@ fn every_error_of_a_rule_is_found_with_its_place() {
     assert!(found[1].starts_with("3:13 `64:ff9b::/97`"), "{}", found[1]);
 }
 
-/// What asks for a part that does not exist yet: the line, and the key that the message names.
-const NOT_YET: &[(&str, &str)] = &[
+/// Settings that need a part that does not exist yet: the line, and the key that the message names.
+const UNSUPPORTED: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
@@ -197,8 +197,8 @@ const NOT_YET: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_does_not_exist_yet_is_refused_by_name() {
-    for (line, key) in NOT_YET {
+fn an_unsupported_setting_is_refused_by_name() {
+    for (line, key) in UNSUPPORTED {
         let found = problems(line);
         assert_eq!(found.len(), 1, "{line}: {found:#?}");
         let words = found[0].split_once(' ').unwrap().1;
@@ -208,7 +208,7 @@ fn what_does_not_exist_yet_is_refused_by_name() {
 }
 
 #[test]
-fn what_asks_for_nothing_is_accepted() {
+fn a_setting_that_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
@@ -471,7 +471,7 @@ fn a_hosts_file_names_addresses_both_ways() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains(":6: ") && warnings[0].contains("fe80::1%lo0"), "{}", warnings[0]);
     assert!(warnings[1].contains(":7: ") && warnings[1].contains("bad..name"), "{}", warnings[1]);
-    // What the configuration says of a name goes before what the file says of it.
+    // Records of the configuration override the hosts file.
     let own = &config.settings().own;
     assert!(own.has_records(b"\x03nas\x00") && own.has_records(b"\x05again\x00"));
     let found = problems("local.hosts-file = \"/nowhere/hosts\"");
