@@ -110,7 +110,7 @@ impl Draft {
         self.finish_filter(problems, &mut warnings);
         if self.config.server.proxy_from.iter().any(|network| network.length == 0) {
             warnings.push(
-                "`server.proxy-from` contains every address: any sender of a PROXY header may claim any client address; \
+                "`server.proxy-from` contains all addresses: any sender of a PROXY header may claim any client address; \
                  name only the addresses of the proxies"
                     .to_owned(),
             );

@@ -144,7 +144,12 @@ impl Config {
         writeln!(f, "ptr = {}\nptr-server = {}", text(ptr), text(&dns64.ptr_server))?;
         writeln!(f, "ptr-contact = {}\nipv4only-arpa = {}", text(&dns64.ptr_contact), dns64.ipv4only_arpa)?;
         writeln!(f, "max-records = {}\n", dns64.max_records)?;
-        let policy = &dns64.on_failure;
+        self.write_on_failure(f)?;
+        self.write_rules(f)
+    }
+
+    fn write_on_failure(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = &self.dns64.on_failure;
         writeln!(f, "[dns64.on-failure]")?;
         for (key, action) in [
             ("servfail", policy.servfail),
@@ -159,8 +164,11 @@ impl Config {
             };
             writeln!(f, "{key} = {}", text(action))?;
         }
-        writeln!(f)?;
-        for rule in &dns64.rules {
+        writeln!(f)
+    }
+
+    fn write_rules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rule in &self.dns64.rules {
             writeln!(f, "[[dns64.rule]]")?;
             for (key, networks) in [("clients", &rule.clients), ("ipv4", &rule.ipv4)] {
                 if !networks.is_empty() {

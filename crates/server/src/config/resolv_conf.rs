@@ -28,7 +28,7 @@ fn nameservers(text: &str) -> Vec<SocketAddr> {
         if words.next() != Some("nameserver") {
             continue;
         }
-        // resolv.conf has no ports.
+        // resolv.conf(5) has no ports.
         let without_port = words.next().filter(|word| word.parse::<SocketAddr>().is_err());
         let Some(Ok(address)) = without_port.map(|word| endpoint(word, 53)) else { continue };
         if !addresses.contains(&address) && addresses.len() < SYSTEM_FORWARDERS {
