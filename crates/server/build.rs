@@ -1,5 +1,5 @@
-//! Finds the commit for `--version`: the environment variable SIXFOLD_COMMIT (packagers build from archives), or
-//! git, or `unknown`.
+//! Commit for `--version`: from the environment variable SIXFOLD_COMMIT (packagers build from archives), else from git,
+//! else `unknown`.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn main() {
 }
 
 fn from_git() -> Option<String> {
-    // What a commit or a checkout changes. Only paths that exist: a missing one would mean a rebuild every time.
+    // Files that a commit or a checkout changes. Only paths that exist: a missing one would cause a rebuild every time.
     let directory = git(&["rev-parse", "--absolute-git-dir"])?;
     for name in ["HEAD", "refs/heads", "packed-refs"] {
         let path = Path::new(&directory).join(name);

@@ -40,7 +40,7 @@ fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::CacheKey<'n
         name,
         qtype: [Type::A, Type::AAAA][usize::from(rest & 1)],
         class: Class::IN,
-        wishes: rest >> 1 & 3,
+        query_flags: rest >> 1 & 3,
         kind: if rest & 8 == 0 { EntryKind::Reply } else { EntryKind::Synthesis },
         group: u32::from(rest >> 4 & 3),
     }
@@ -100,8 +100,8 @@ pub fn run(input: &[u8]) {
                 if let Some(place) = cache.find(&key) {
                     entry::visit(cache.entry_mut(place));
                     if action & 0x80 != 0 {
-                        entry::put_off(cache.entry_mut(place), now);
-                        entry::approve(cache.entry_mut(place), 3, Some(7));
+                        entry::set_failure_recheck(cache.entry_mut(place), now);
+                        entry::mark_valid(cache.entry_mut(place), 3, Some(7));
                     }
                 }
             }
@@ -140,8 +140,8 @@ fn facts(now: Instant, bits: u8) -> Facts {
         expires: now + Span::from_secs(u64::from(bits >> 2)),
         born: now,
         marks: if bits & 1 == 0 { 0 } else { entry::NEGATIVE },
-        approved: u32::from(bits & 2),
-        approved64: 0,
+        valid_for: u32::from(bits & 2),
+        valid_for_dns64: 0,
         ede: (bits & 4 != 0).then_some(29),
         reason: bits,
         failures: 0,

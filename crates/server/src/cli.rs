@@ -13,27 +13,27 @@ use std::path::PathBuf;
 #[command(name = "sixfold", version = version::LONG, arg_required_else_help = true)]
 #[command(after_help = "Example:\n  sixfold serve --listen '[::1]:5364' --forwarder 2001:db8::53")]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Commands of `sixfold`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Answers queries, in the foreground, until SIGTERM or SIGINT.
     #[command(after_help = SERVE_HELP)]
     Serve(Serve),
-    /// Checks the configuration: shows the effective one, or every error at once.
+    /// Checks the configuration: prints the effective configuration, or all errors at once.
     #[command(after_help = CHECK_HELP)]
     Check(Check),
-    /// Speaks to the running server over its control socket.
+    /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
 }
 
 const SERVE_HELP: &str = "\
-Flags take the place of what the file says. SIGHUP reads the file again.
+Flags override the keys of the file. SIGHUP reloads the file.
 
 Example: forward to two resolvers, embed into the prefix of the local NAT64:
   sixfold serve --listen '[::]:53' --forwarder 192.0.2.53 --forwarder '[2001:db8::53]:53' --prefix 2001:db8:64::/96";
@@ -45,13 +45,13 @@ Example: check a new file before it takes effect:
   sixfold check --config /etc/sixfold/sixfold.toml.new";
 
 const CTL_HELP: &str = "\
-Exit status: 0 done, 1 it failed or the answer is no.
+Exit status: 0 for success, 1 for an error or the answer no.
 
 Example: all counters, for a script:
   sixfold ctl stats --json";
 
 const EXPLAIN_HELP: &str = "\
-The upstreams are asked anew; what workers remember plays no part.
+The upstreams are asked again; the caches of the workers are not used.
 
 Example: why does this client get these addresses?
   sixfold ctl explain www.example.com --client 2001:db8::1";
@@ -62,10 +62,10 @@ pub struct Serve {
     /// Configuration file (TOML) [default: /etc/sixfold/sixfold.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address to answer on, UDP and TCP; may be repeated; without a port 53 [default: `[::1]:5364` and 127.0.0.1:5364]
+    /// Address to listen on, UDP and TCP; may be repeated; default port 53 [default: `[::1]:5364` and 127.0.0.1:5364]
     #[arg(long, value_name = "ADDR", value_parser = parse_endpoint)]
     pub listen: Vec<SocketAddr>,
-    /// Resolver to forward to; may be repeated; without a port 53 [default: those of /etc/resolv.conf]
+    /// Resolver to forward to; may be repeated; default port 53 [default: those of /etc/resolv.conf]
     #[arg(long, value_name = "ADDR", value_parser = parse_forwarder)]
     pub forwarder: Vec<SocketAddr>,
     /// Prefix to embed IPv4 addresses in; may be repeated; length 32, 40, 48, 56, 64 or 96 bits [default: 64:ff9b::/96]
@@ -74,7 +74,7 @@ pub struct Serve {
     /// Worker threads, 1 to 256 [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     pub workers: Option<u16>,
-    /// Forward to an authority inside this process, which needs no network: dig -p 5364 @::1 AAAA 198-51-100-7.demo.test
+    /// Forward to an authoritative server inside this process, without a network; try dig -p 5364 @::1 AAAA 198-51-100-7.demo.test
     #[arg(long, conflicts_with = "forwarder")]
     pub demo: bool,
 }
@@ -90,13 +90,13 @@ pub struct Check {
 /// `sixfold ctl`.
 #[derive(Clone, Debug, Args)]
 pub struct Ctl {
-    /// Control socket of the server [default: that of the configuration, /run/sixfold/control.sock]
+    /// Control socket of the server [default: from the configuration, else /run/sixfold/control.sock]
     #[arg(long, value_name = "PATH", global = true)]
     pub socket: Option<PathBuf>,
     /// Configuration file (TOML) that names the socket [default: /etc/sixfold/sixfold.toml if it exists]
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// What to ask for.
+    /// The command.
     #[command(subcommand)]
     pub command: CtlCommand,
 }
@@ -104,7 +104,7 @@ pub struct Ctl {
 /// Commands for a running server.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum CtlCommand {
-    /// Version, time since the start, workers, what is pending
+    /// Version, uptime, configuration, workers, pending queries and upstreams
     Status,
     /// All counters
     Stats {
@@ -112,19 +112,19 @@ pub enum CtlCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Reads the configuration file again; an error leaves everything as it is
+    /// Reads the configuration file again; after an error the old configuration stays in force
     Reload,
-    /// Exit status 0 when the server answers queries, 1 when it does not
+    /// Exit status 0 if the server answers queries, 1 if not
     Health,
-    /// Removes what the cache holds
+    /// Removes cache entries
     Flush {
         /// This name only [default: everything]
         name: Option<String>,
-        /// And all names below it
+        /// Also all names below it
         #[arg(long, requires = "name")]
         below: bool,
     },
-    /// Shows what the cache holds of a name
+    /// Shows the cache entries of a name
     Lookup {
         /// The name
         name: String,
@@ -132,18 +132,18 @@ pub enum CtlCommand {
         #[arg(value_name = "TYPE")]
         record_type: Option<String>,
     },
-    /// Shows how the answer to a question comes about: rule, legs, addresses, TTL, and what demands each
+    /// Explains the answer to a question: rule, legs, addresses, TTL, each with the RFC section that demands it
     #[command(after_help = EXPLAIN_HELP)]
     Explain(Explain),
-    /// Shows the forwarders and how they do (not supported yet)
+    /// Shows the state of the forwarders (not supported yet)
     Upstreams,
-    /// Lets readiness fail so that traffic goes elsewhere, and answers what still comes (not supported yet)
+    /// Reports not ready, so that traffic goes to other servers, and still answers queries (not supported yet)
     Drain,
-    /// Takes `drain` back (not supported yet)
+    /// Reverses `drain` (not supported yet)
     Undrain,
-    /// Shows queries as they come (not supported yet)
+    /// Shows queries as they arrive (not supported yet)
     Trace {
-        /// Begin or end
+        /// Start or stop
         #[arg(value_enum)]
         switch: Switch,
         /// Only names in this zone
@@ -158,19 +158,19 @@ pub enum CtlCommand {
 /// `sixfold ctl explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Explain {
-    /// The name asked
+    /// The name in the question
     #[arg(value_parser = parse_name)]
     pub name: Name,
-    /// Who asks
+    /// Address of the client
     #[arg(long, value_name = "ADDR", default_value = "::1")]
     pub client: IpAddr,
-    /// The record type asked, like PTR or TYPE65
+    /// The record type in the question, like PTR or TYPE65
     #[arg(long = "type", value_name = "TYPE", default_value = "AAAA", value_parser = parse_type)]
     pub record_type: wire::Type,
-    /// Ask with DO, as who wants signatures
+    /// Ask with DO set, like a client that wants signatures
     #[arg(long)]
     pub dnssec: bool,
-    /// Ask with CD, as who validates
+    /// Ask with CD set, like a client that validates
     #[arg(long)]
     pub cd: bool,
     /// As one JSON object
@@ -179,7 +179,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// What is to be explained.
+    /// The request to the server.
     pub fn request(&self) -> Request {
         Request {
             name: self.name.clone(),
@@ -195,14 +195,14 @@ impl Explain {
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// Begin.
+    /// Start.
     On,
-    /// End.
+    /// Stop.
     Off,
 }
 
 impl Serve {
-    /// The flags that take the place of keys of the file.
+    /// The flags that override keys of the file.
     pub fn overrides(&self) -> Overrides {
         Overrides {
             listen: self.listen.clone(),
@@ -214,15 +214,15 @@ impl Serve {
 }
 
 impl Cli {
-    /// Reads the command line. Help and version go to standard output, exit status 0; wrong usage is told on
-    /// standard error, exit status 2.
+    /// Reads the command line. Help and version go to standard output, with exit status 0; wrong usage is an error on
+    /// standard error, with exit status 2.
     pub fn read() -> Cli {
         Cli::try_parse().unwrap_or_else(|error| {
             if !error.use_stderr() {
                 error.exit();
             }
-            // clap begins a message with `error: `, and a help text that stands in for a missing command with
-            // nothing.
+            // clap begins an error message with `error: `. The help text that it shows for a missing command has no such
+            // prefix.
             let rendered = error.render().to_string();
             match rendered.strip_prefix("error: ") {
                 Some(message) => eprint!("sixfold: {message}"),

@@ -1,26 +1,23 @@
-//! The control socket and `sixfold ctl`. One command per connection: a line goes in; out comes a line `0` or `1` (the
-//! exit status), then the text for the operator.
+//! The control socket: the server side of `sixfold ctl`. One command per connection: the client sends a line; the
+//! answer is a line `0` or `1` (the exit status), then the text for the operator.
 
-use crate::cli::{Ctl, CtlCommand};
-use crate::config::control_socket;
+use crate::cache_commands;
+use crate::handle::{ServerHandle, WorkerStatus};
 use crate::metrics::Metrics;
-use crate::running::{Running, View};
-use crate::shelf;
 use crate::version;
 use engine::breaker::State;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// How long one command may take in all.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// Time for one command in all.
+pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Octets of the longest command: a name of 255 octets that are all escaped takes four times as many.
 const COMMAND: u64 = 2048;
@@ -28,10 +25,10 @@ const COMMAND: u64 = 2048;
 /// Connections at a time.
 const CONNECTIONS: usize = 16;
 
-/// After an accept that failed, the next one waits so long.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Wait after an accept that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds the control socket, mode 0660. A socket that nobody listens on any more is replaced.
+/// Binds the control socket, mode 0660. Replaces a socket that no process listens on.
 pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::net::UnixListener;
     let listener = match UnixListener::bind(path) {
@@ -46,7 +43,7 @@ pub fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket that nobody listens on. Whatever else has its name stays: a wrong path must not cost a file.
+/// Removes a socket that no process listens on. A file of another kind stays: a wrong path must not cost a file.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let taken = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
     if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
@@ -60,28 +57,28 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Serves until the process ends.
-pub async fn serve(listener: UnixListener, running: Arc<Running>) {
+pub async fn serve(listener: UnixListener, server: Arc<ServerHandle>) {
     let room = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let running = Arc::clone(&running);
+        let server = Arc::clone(&server);
         tokio::task::spawn_local(async move {
-            // Whoever asks and goes away has no use for an error.
-            let _ = tokio::time::timeout(DEADLINE, converse(stream, &running)).await;
+            // A client that has gone away does not need the error.
+            let _ = tokio::time::timeout(DEADLINE, handle_connection(stream, &server)).await;
             drop(permit);
         });
     }
 }
 
-async fn converse(stream: UnixStream, running: &Running) -> io::Result<()> {
+async fn handle_connection(stream: UnixStream, server: &ServerHandle) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(read.take(COMMAND)).read_line(&mut line).await?;
-    let (status, text) = match obey(line.trim(), running).await {
+    let (status, text) = match execute(line.trim(), server).await {
         Ok(text) => (0, text),
         Err(text) => (1, text),
     };
@@ -89,31 +86,32 @@ async fn converse(stream: UnixStream, running: &Running) -> io::Result<()> {
     write.shutdown().await
 }
 
-async fn obey(command: &str, running: &Running) -> Result<String, String> {
+/// Executes a command. The text is for the operator, with exit status 0 (`Ok`) or 1 (`Err`).
+async fn execute(command: &str, server: &ServerHandle) -> Result<String, String> {
     match command {
-        "status" => Ok(status(running).await),
-        "stats" => Ok(Metrics::gather(running).await.to_text()),
-        "stats json" => Ok(Metrics::gather(running).await.to_json() + "\n"),
-        "health" => match running.health().await {
+        "status" => Ok(status(server).await),
+        "stats" => Ok(Metrics::gather(server).await.to_text()),
+        "stats json" => Ok(Metrics::gather(server).await.to_json() + "\n"),
+        "health" => match server.health().await {
             Ok(()) => Ok("serving\n".into()),
             Err(why) => Err(format!("not serving: {why}\n")),
         },
-        "reload" => reload(running).await,
-        "flush" => shelf::flush(running, None, false).await,
-        _ if command.starts_with("explain ") => crate::explain::explain(running, &command[8..]).await,
+        "reload" => reload(server).await,
+        "flush" => cache_commands::flush(server, None, false).await,
+        _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..]).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
-            ["flush", name] => shelf::flush(running, Some(name), false).await,
-            ["flush", name, "below"] => shelf::flush(running, Some(name), true).await,
-            ["lookup", name] => shelf::lookup(running, name, None).await,
-            ["lookup", name, qtype] => shelf::lookup(running, name, Some(qtype)).await,
+            ["flush", name] => cache_commands::flush(server, Some(name), false).await,
+            ["flush", name, "below"] => cache_commands::flush(server, Some(name), true).await,
+            ["lookup", name] => cache_commands::lookup(server, name, None).await,
+            ["lookup", name, qtype] => cache_commands::lookup(server, name, Some(qtype)).await,
             _ => Err(format!("unknown command: {command:?}\n")),
         },
     }
 }
 
-/// Reloads and says in the log what came of it.
-pub async fn reload(running: &Running) -> Result<String, String> {
-    match running.reload().await {
+/// Reloads the configuration, and logs the result.
+pub async fn reload(server: &ServerHandle) -> Result<String, String> {
+    match server.reload().await {
         Ok(notes) => {
             tracing::info!("configuration reloaded");
             let mut text = "reloaded\n".to_owned();
@@ -130,53 +128,54 @@ pub async fn reload(running: &Running) -> Result<String, String> {
     }
 }
 
-async fn status(running: &Running) -> String {
-    let views = running.views().await;
-    let config = running.config();
-    let alive: Vec<_> = views.iter().flatten().collect();
+/// The text of `sixfold ctl status`.
+async fn status(server: &ServerHandle) -> String {
+    let statuses = server.worker_statuses().await;
+    let config = server.config();
+    let responding: Vec<_> = statuses.iter().flatten().collect();
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<12}{value}");
     };
     line("version", format!("{} (commit {})", version::VERSION, version::COMMIT));
     line("process", std::process::id().to_string());
-    line("uptime", format!("{} s", running.started.elapsed().as_secs()));
+    line("uptime", format!("{} s", server.started.elapsed().as_secs()));
     let source =
-        running.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
+        server.source.as_ref().map_or("defaults and flags".into(), |path| path.display().to_string());
     line("config", source);
-    let draining = running.draining.load(Ordering::Relaxed);
+    let draining = server.draining.load(Ordering::Relaxed);
     line("state", if draining { "draining".into() } else { "serving".into() });
-    let addresses: Vec<_> = running.workers.addresses().iter().map(ToString::to_string).collect();
+    let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
     line("listen", addresses.join(" "));
     let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
     line("prefixes", prefixes.join(" "));
-    line("workers", format!("{} ({} responding)", views.len(), alive.len()));
-    line("pending", alive.iter().map(|view| view.pending).sum::<usize>().to_string());
-    line("streams", running.streams.connections().to_string());
-    if let Some(first) = alive.first() {
-        for server in &first.servers {
-            let told = |view: &&Arc<View>| {
-                let found = view.servers.iter().find(|other| other.address == server.address);
+    line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
+    line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
+    line("streams", server.streams.connections().to_string());
+    if let Some(first) = responding.first() {
+        for upstream in &first.servers {
+            let state = |status: &&Arc<WorkerStatus>| {
+                let found = status.servers.iter().find(|other| other.address == upstream.address);
                 found.map(engine::servers::Server::state)
             };
-            let states: Vec<State> = alive.iter().filter_map(told).collect();
-            let trip = server.round_trip.map_or("not measured".into(), |span| {
+            let states: Vec<State> = responding.iter().filter_map(state).collect();
+            let round_trip = upstream.round_trip.map_or("not measured".into(), |span| {
                 format!("round trip {:.1} ms", span.as_secs_f64() * 1e3)
             });
-            line("upstream", format!("{} {}, {trip}", server.address, standing(&states)));
+            line("upstream", format!("{} {}, {round_trip}", upstream.address, upstream_state(&states)));
         }
     }
     text
 }
 
-/// How an upstream stands, as the breakers of all workers have it.
-fn standing(states: &[State]) -> String {
+/// State of an upstream: up or down, and the states of the workers' circuit breakers where one is not closed.
+fn upstream_state(states: &[State]) -> String {
     let up = states.iter().any(|state| matches!(state, State::Closed | State::HalfOpen));
     let mut text = if up { "up" } else { "down" }.to_owned();
     let mut separator = " (";
     for state in [State::Closed, State::HalfOpen, State::Open, State::Failing] {
         let workers = states.iter().filter(|&&other| other == state).count();
-        // A server all of whose breakers are closed is as everybody expects it.
+        // The normal case, in which all breakers are closed, needs no details.
         if workers > 0 && (state != State::Closed || workers < states.len()) {
             let _ = write!(text, "{separator}{} for {workers}", state.word());
             separator = ", ";
@@ -186,78 +185,4 @@ fn standing(states: &[State]) -> String {
         text.push_str(" of the workers)");
     }
     text
-}
-
-/// Runs `sixfold ctl`.
-pub fn run(arguments: &Ctl) -> ExitCode {
-    let command = match &arguments.command {
-        CtlCommand::Status => "status",
-        CtlCommand::Stats { json: false } => "stats",
-        CtlCommand::Stats { json: true } => "stats json",
-        CtlCommand::Reload => "reload",
-        CtlCommand::Health => "health",
-        CtlCommand::Explain(explain) => &explain.request().to_line(),
-        CtlCommand::Flush { name, below } => {
-            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            &format!("flush{name}{}", if *below { " below" } else { "" })
-        }
-        CtlCommand::Lookup { name, record_type } => {
-            let qtype = record_type.as_ref().map(|qtype| format!(" {qtype}")).unwrap_or_default();
-            &format!("lookup {name}{qtype}")
-        }
-        _ => {
-            eprintln!(
-                "sixfold: this command of `sixfold ctl` is not supported yet; there are status, stats, reload, health, flush, lookup and explain"
-            );
-            return ExitCode::FAILURE;
-        }
-    };
-    let path = match socket_of(arguments) {
-        Ok(path) => path,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match send(&path, command) {
-        Ok((true, text)) => {
-            // A closed pipe (`| head`) is no failure of the command.
-            let _ = io::stdout().write_all(text.as_bytes());
-            ExitCode::SUCCESS
-        }
-        Ok((false, text)) => {
-            eprint!("sixfold: {text}");
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            eprintln!(
-                "sixfold: cannot speak to the server at {}: {error}; is it running, and may you use the socket? \
-                 (--socket names another one)",
-                path.display()
-            );
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn socket_of(arguments: &Ctl) -> Result<PathBuf, String> {
-    if let Some(path) = &arguments.socket {
-        return Ok(path.clone());
-    }
-    control_socket(arguments.config.as_deref()).ok_or_else(|| {
-        "sixfold: the configuration has no control socket; set `control.socket`, or name one with --socket".into()
-    })
-}
-
-fn send(path: &Path, command: &str) -> io::Result<(bool, String)> {
-    let mut stream = std::os::unix::net::UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(DEADLINE))?;
-    stream.write_all(format!("{command}\n").as_bytes())?;
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply)?;
-    match reply.split_once('\n') {
-        Some(("0", text)) => Ok((true, text.to_owned())),
-        Some(("1", text)) => Ok((false, text.to_owned())),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the reply is not one of a Sixfold server")),
-    }
 }

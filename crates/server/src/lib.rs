@@ -1,14 +1,20 @@
-//! The `sixfold` server: its command line, its configuration, and what runs the engine.
+//! The `sixfold` server: command line, configuration, start and stop, reload, metrics and control.
+//!
+//! This crate does nothing per packet: the engine decides what to answer, the datapath and the transport crate move the
+//! messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
+mod bind;
+mod cache_commands;
 pub mod check;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod ctl;
 pub mod explain;
+mod file_limit;
+pub mod handle;
 pub mod http;
 pub mod metrics;
-pub mod running;
 pub mod serve;
-mod shelf;
 pub mod version;

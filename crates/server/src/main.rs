@@ -8,6 +8,6 @@ fn main() -> ExitCode {
     match Cli::read().command {
         Command::Check(arguments) => sixfold::check::run(&arguments),
         Command::Serve(arguments) => sixfold::serve::run(&arguments),
-        Command::Ctl(arguments) => sixfold::control::run(&arguments),
+        Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
     }
 }

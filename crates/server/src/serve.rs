@@ -1,45 +1,41 @@
-//! `sixfold serve`: from the configuration to running workers, and to their end.
+//! `sixfold serve`: from the configuration to running workers, and to their end. It knows nothing of DNS: the engine
+//! decides, the datapath and the streams move messages. Read [`run`] first.
 //!
-//! Order matters: everything is bound first, so whatever is wrong is reported before the first question is taken;
-//! then privileges are dropped; then threads start; then it says that it is ready.
+//! The order matters. All sockets are bound first, so that every error is reported before the server takes its first
+//! query; then privileges are dropped; then the threads start; then the server says that it is ready.
 
+use crate::bind::{Bound, ControlSocket};
 use crate::cli::Serve;
-use crate::config::{
-    Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Format, Level, Loaded, Steer, limits, load,
-};
-use crate::running::{Files, Running, engine_settings, stream_limits};
+use crate::config::{Config, Format, Level, Loaded, load};
+use crate::handle::{ServerHandle, engine_settings};
 use crate::{control, http};
-use datapath::{Options, Shared, Worker, privileges};
+use datapath::{Shared, Worker, privileges};
 use engine::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::signal::unix::{SignalKind, signal};
-use transport::{BoundStreams, QuerySink, Streams};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use transport::{QuerySink, Streams};
 
-/// How long a stop waits for answers that are under way.
+/// Time for which a stop waits for answers that are under way.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A signal so soon after the first is the same one: timeout(1) and others send it to the process and to its group.
-const ECHO: Duration = Duration::from_millis(500);
+/// Time after the first signal in which another one counts as the first: timeout(1) and others send a signal to the
+/// process and to its process group.
+const REPEATED_SIGNAL: Duration = Duration::from_millis(500);
 
-/// The soft limit of open files that systems begin with, for when it cannot be known.
+/// Soft limit of open files that systems begin with, used when the real limit cannot be raised or read.
 const FILE_LIMIT: u64 = 1024;
-
-/// Fast Open connections of clients, per listening socket, whose handshake may be under way (RFC 7413 section 5.1):
-/// a flood of SYNs with stolen cookies cannot hold more.
-const FAST_OPEN_PENDING: u32 = 256;
 
 /// Threads for client streams.
 const STREAM_THREADS: usize = 1;
 
-/// The zone of `--demo`, and the name to try.
+/// The zone of `--demo`, and a name in it to try.
 const DEMO_ZONE: &str = "demo.test";
 const DEMO_NAME: &str = "198-51-100-7.demo.test";
 
@@ -48,19 +44,19 @@ pub fn run(arguments: &Serve) -> ExitCode {
     match start_and_serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // A report of the configuration begins with its own words.
+            // A report about the configuration begins with its own prefix.
             if error.starts_with("error") || error.starts_with("sixfold: ") {
-                say(&error);
+                print_line(&error);
             } else {
-                say(&format!("sixfold: {error}"));
+                print_line(&format!("sixfold: {error}"));
             }
             ExitCode::FAILURE
         }
     }
 }
 
-/// A line for the operator. Nobody may read it any more, which is no reason to end.
-fn say(line: &str) {
+/// Prints a line for the operator on standard error. If standard error is closed, the server goes on.
+fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -73,26 +69,26 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
     let Loaded { mut config, source, warnings } =
         load(arguments.config.as_deref(), &overrides).map_err(|failure| failure.to_string())?;
     if demo.is_some() {
-        // The demonstration's addresses are those of documentation (RFC 5737), which are not global.
+        // The demonstration uses addresses for documentation (RFC 5737), which are not global.
         config.dns64.embed_non_global = true;
     }
     start_log(&config);
     for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let file_limit = privileges::raise_file_limit().unwrap_or_else(|error| {
+    let open_files = privileges::raise_file_limit().unwrap_or_else(|error| {
         tracing::warn!("cannot raise the limit of open files: {error}");
         FILE_LIMIT
     });
-    let bound = Bound::bind(&config, file_limit)?;
+    let bound = Bound::bind(&config, open_files)?;
     drop_privileges(&config, bound.control.as_ref())?;
-    let Bound { workers, shared, streams, files, metrics, control } = bound;
+    let Bound { workers, shared, streams, file_limit, metrics, control } = bound;
     let streams = streams
-        .start(Arc::new(Post(Arc::clone(&shared))), STREAM_THREADS)
+        .start(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
     let cookie_secret = Secret(random()?);
     let threads = start_workers(workers, &config, cookie_secret, &streams)?;
-    let running = Arc::new(Running {
+    let server = Arc::new(ServerHandle {
         workers: shared,
         streams,
         config: Mutex::new(Arc::new(config)),
@@ -100,15 +96,15 @@ fn start_and_serve(arguments: &Serve) -> Result<(), String> {
         overrides,
         demo: demo.is_some(),
         cookie_secret,
-        last: Arc::default(),
-        files,
+        last_statuses: Arc::default(),
+        file_limit,
         started: Instant::now(),
         draining: AtomicBool::new(false),
     });
-    supervise(&running, threads, metrics, control.as_ref().map(|control| &control.listener))
+    supervise(&server, threads, metrics, control.as_ref().map(|control| &control.listener))
 }
 
-/// The authority inside the process that `--demo` forwards to.
+/// Starts the authority inside the process that `--demo` forwards to.
 fn start_demo() -> Result<authority::Server, String> {
     let zone = authority::Zone::new(DEMO_ZONE)
         .map_err(|error| format!("cannot make the zone {DEMO_ZONE}: {error}"))?;
@@ -126,136 +122,17 @@ fn start_log(config: &Config) {
         Level::Debug => LevelFilter::DEBUG,
         Level::Trace => LevelFilter::TRACE,
     };
-    // What cannot be written is lost: to report it on the same standard error would end the process.
+    // A line that cannot be written is lost: reporting the error on the same standard error would end the process.
     let log = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_target(false);
-    // A log that is set already (by a test) stays.
+    // A log that a test has set already stays.
     let _ = match config.log.format {
         Format::Text => log.with_ansi(false).try_init(),
         Format::Json => log.json().try_init(),
     };
-}
-
-/// Everything that is bound before privileges are dropped.
-struct Bound {
-    workers: Vec<Worker<Engine>>,
-    shared: Arc<Shared<Engine>>,
-    streams: BoundStreams,
-    files: Files,
-    metrics: Option<std::net::TcpListener>,
-    control: Option<ControlSocket>,
-}
-
-/// The control socket. Its name goes when the server ends, or does not come to start.
-struct ControlSocket {
-    listener: std::os::unix::net::UnixListener,
-    path: PathBuf,
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        // Before the listener closes, so that the name is still ours. Who gave up root may lack the right to remove
-        // it; the next start replaces it.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl Bound {
-    fn bind(config: &Config, file_limit: u64) -> Result<Bound, String> {
-        let count = match config.server.workers {
-            Some(workers) => usize::from(workers),
-            None => std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .min(*limits::WORKERS.end() as usize),
-        };
-        let options = Options {
-            listen: listen(config),
-            workers: count,
-            steer: match config.server.steer {
-                Steer::Name => datapath::Steer::Name,
-                Steer::Flow => datapath::Steer::Flow,
-            },
-            udp_size: usize::from(config.udp_size),
-            tcp_fast_open: config.upstream.tcp_fast_open,
-            proxies: config.proxies(),
-        };
-        let (workers, shared) = datapath::build(&options).map_err(|error| error.to_string())?;
-        if let Some(error) = shared.steering_error() {
-            tracing::warn!("the kernel does not steer by name ({error}); workers hand on what others own");
-        }
-        let files = Files::new(file_limit, shared.workers(), shared.addresses().len());
-        if let Some(warning) = files.warning(config) {
-            tracing::warn!("{warning}");
-        }
-        let limits = transport::Options { limits: stream_limits(config, &files), proxies: config.proxies() };
-        let streams = Streams::bind(shared.addresses(), limits).map_err(|error| error.to_string())?;
-        for socket in streams.sockets() {
-            // A kernel that does not do this makes ordinary connections, which serve as well.
-            let _ = datapath::fast_open(socket, FAST_OPEN_PENDING);
-        }
-        let (metrics, control) = (bind_metrics(config)?, bind_control(config)?);
-        Ok(Bound { workers, shared, streams, files, metrics, control })
-    }
-}
-
-/// Where to listen. Of the default addresses, which nobody chose, one may be missing on a machine that has only IPv4
-/// or only IPv6.
-fn listen(config: &Config) -> Vec<SocketAddr> {
-    let listen = &config.server.listen;
-    if listen[..] != DEFAULT_LISTEN {
-        return listen.clone();
-    }
-    let (missing, there): (Vec<_>, Vec<_>) = listen.iter().partition(|address| is_missing(address.ip()));
-    if there.is_empty() {
-        // Whoever binds them says what is wrong.
-        return listen.clone();
-    }
-    for address in missing {
-        tracing::warn!("not listening on {address}, as this machine has no such address");
-    }
-    there
-}
-
-fn is_missing(address: IpAddr) -> bool {
-    let trial = UdpSocket::bind((address, 0)).map_err(|error| error.raw_os_error());
-    matches!(trial, Err(Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)))
-}
-
-/// The default metrics address may be taken by a second server on the machine, which then does without; one that the
-/// operator chose must work.
-fn bind_metrics(config: &Config) -> Result<Option<std::net::TcpListener>, String> {
-    let Some(address) = config.metrics_listen else { return Ok(None) };
-    let listener = std::net::TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
-    match listener {
-        Ok(listener) => Ok(Some(listener)),
-        Err(error) if address == DEFAULT_METRICS => {
-            tracing::warn!("no metrics: cannot listen on {address}: {error}; set `metrics.listen`");
-            Ok(None)
-        }
-        Err(error) => {
-            Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`"))
-        }
-    }
-}
-
-/// The same for the control socket, whose default needs a directory that an unprivileged trial run has not.
-fn bind_control(config: &Config) -> Result<Option<ControlSocket>, String> {
-    let Some(path) = &config.control_socket else { return Ok(None) };
-    match control::bind(path) {
-        Ok(listener) => Ok(Some(ControlSocket { listener, path: path.clone() })),
-        Err(error) if path.as_os_str() == DEFAULT_CONTROL => {
-            tracing::warn!(
-                "no control socket: cannot listen on {}: {error}; set `control.socket`",
-                path.display()
-            );
-            Ok(None)
-        }
-        Err(error) => Err(format!("cannot listen on {}: {error}; change `control.socket`", path.display())),
-    }
 }
 
 fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(), String> {
@@ -269,12 +146,13 @@ fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(
     let (uid, gid) = match privileges::lookup(user) {
         Ok(numbers) => numbers,
         Err(privileges::PrivilegeError::NoSuchUser(user)) if config.server.user.is_none() => {
-            tracing::warn!("running as root, as there is no user {user}; create it or set `server.user`");
+            tracing::warn!("running as root: there is no user {user}; create it or set `server.user`");
             return Ok(());
         }
         Err(error) => return Err(error.to_string()),
     };
-    // Or only root could speak to the server. Not through a symbolic link: the directory may be another's.
+    // Without this only root could use the control socket. lchown does not follow a symbolic link: the directory may
+    // belong to another user.
     if let Some(ControlSocket { path, .. }) = control
         && let Err(error) = std::os::unix::fs::lchown(path, Some(uid), Some(gid))
     {
@@ -283,10 +161,10 @@ fn drop_privileges(config: &Config, control: Option<&ControlSocket>) -> Result<(
     privileges::become_user(user).map_err(|error| error.to_string())
 }
 
-/// The way of a stream's question to the worker that owns the name.
-struct Post(Arc<Shared<Engine>>);
+/// Passes a query of a client stream to the worker that owns the name.
+struct QueryPoster(Arc<Shared<Engine>>);
 
-impl QuerySink for Post {
+impl QuerySink for QueryPoster {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
         self.0.post(client, message).is_ok()
     }
@@ -298,7 +176,7 @@ fn start_workers(
     cookie_secret: Secret,
     streams: &Streams,
 ) -> Result<Vec<JoinHandle<Engine>>, String> {
-    // What is large in them is shared.
+    // A clone shares the large parts.
     let settings = engine_settings(config, cookie_secret);
     let count = workers.len();
     let capacity = config.capacity(count);
@@ -308,7 +186,7 @@ fn start_workers(
             let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
             engine.set_unix_time(datapath::now(), unix_time());
-            // Somebody may set the system's clock at any time.
+            // The system's clock may be set at any time.
             let hook = |engine: &mut Engine, now| engine.set_unix_time(now, unix_time());
             worker
                 .start(engine, streams.clone(), Box::new(hook))
@@ -323,15 +201,15 @@ fn random<const OCTETS: usize>() -> Result<[u8; OCTETS], String> {
     Ok(octets)
 }
 
-/// Time since 1970; none on a system whose clock is before that.
+/// Time since 1970; zero on a system whose clock is before that.
 fn unix_time() -> engine::Span {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(engine::Span::ZERO, Into::into)
 }
 
-/// Says that the server is ready, and waits for signals, for scrapes and for commands; then for the end of what is
-/// under way, or for a second signal.
+/// Serves metrics and the control socket, says that the server is ready, and waits for signals. The first SIGTERM or
+/// SIGINT stops the server, which waits for answers under way; a second one ends the wait.
 fn supervise(
-    running: &Arc<Running>,
+    server: &Arc<ServerHandle>,
     threads: Vec<JoinHandle<Engine>>,
     metrics: Option<std::net::TcpListener>,
     control: Option<&std::os::unix::net::UnixListener>,
@@ -342,87 +220,131 @@ fn supervise(
         .map_err(|error| format!("cannot start the control thread: {error}"))?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let failed = |error: std::io::Error| format!("cannot wait for signals: {error}");
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
-        if let Some(listener) = metrics {
-            let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-            tokio::task::spawn_local(http::serve(listener, Arc::clone(running)));
-        }
-        if let Some(listener) = control {
-            let listener =
-                listener.try_clone().and_then(tokio::net::UnixListener::from_std).map_err(failed)?;
-            tokio::task::spawn_local(control::serve(listener, Arc::clone(running)));
-        }
-        announce(running);
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => {
-                    // Said in the log, either way.
-                    let _ = control::reload(running).await;
-                }
-            }
-        }
+        let mut signals = Signals::new().map_err(|error| cannot_wait(&error))?;
+        serve_operators(server, metrics, control).map_err(|error| cannot_wait(&error))?;
+        announce(server);
+        signals.reload_until_stop(server).await;
         tracing::info!("draining");
-        running.draining.store(true, Ordering::Relaxed);
+        server.draining.store(true, Ordering::Relaxed);
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-        let (tell, stopped) = tokio::sync::oneshot::channel();
-        let server = Arc::clone(running);
-        std::thread::Builder::new()
-            .name("stop".into())
-            .spawn(move || {
-                stop(&server, threads);
-                let _ = tell.send(());
-            })
-            .map_err(|error| format!("cannot start the thread that waits for the end: {error}"))?;
-        let begun = Instant::now();
-        let second = async {
-            loop {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-                if begun.elapsed() >= ECHO {
-                    break;
-                }
-            }
-        };
+        let stopped = start_stop(server, threads)?;
         tokio::select! {
             _ = stopped => {}
-            () = second => tracing::warn!("second signal: not waiting"),
+            () = signals.second_stop() => tracing::warn!("second signal: not waiting"),
         }
         Ok(())
     })
 }
 
-fn announce(running: &Running) {
-    let addresses: Vec<_> = running.workers.addresses().iter().map(ToString::to_string).collect();
-    let prefixes: Vec<_> = running.config().dns64.prefixes.iter().map(ToString::to_string).collect();
-    say(&format!(
+fn cannot_wait(error: &std::io::Error) -> String {
+    format!("cannot wait for signals: {error}")
+}
+
+/// The signals that the server handles.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for SIGTERM or SIGINT, and reloads the configuration at each SIGHUP until then.
+    async fn reload_until_stop(&mut self, server: &ServerHandle) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {
+                    // The log has the result.
+                    let _ = control::reload(server).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for a second SIGTERM or SIGINT that is not an echo of the first.
+    async fn second_stop(&mut self) {
+        let begun = Instant::now();
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
+            }
+            if begun.elapsed() >= REPEATED_SIGNAL {
+                return;
+            }
+        }
+    }
+}
+
+/// Starts the tasks that serve metrics and the control socket.
+fn serve_operators(
+    server: &Arc<ServerHandle>,
+    metrics: Option<std::net::TcpListener>,
+    control: Option<&std::os::unix::net::UnixListener>,
+) -> std::io::Result<()> {
+    if let Some(listener) = metrics {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        tokio::task::spawn_local(http::serve(listener, Arc::clone(server)));
+    }
+    if let Some(listener) = control {
+        let listener = listener.try_clone().and_then(tokio::net::UnixListener::from_std)?;
+        tokio::task::spawn_local(control::serve(listener, Arc::clone(server)));
+    }
+    Ok(())
+}
+
+/// Prints the line that says that the server is ready, and tells the service manager.
+fn announce(server: &ServerHandle) {
+    let addresses: Vec<_> = server.workers.addresses().iter().map(ToString::to_string).collect();
+    let prefixes: Vec<_> = server.config().dns64.prefixes.iter().map(ToString::to_string).collect();
+    print_line(&format!(
         "sixfold: ready, {} worker{} on {}, prefix {}",
-        running.workers.workers(),
-        if running.workers.workers() == 1 { "" } else { "s" },
+        server.workers.workers(),
+        if server.workers.workers() == 1 { "" } else { "s" },
         addresses.join(" "),
         prefixes.join(" ")
     ));
-    if running.demo
-        && let Some(address) = running.workers.addresses().first()
+    if server.demo
+        && let Some(address) = server.workers.addresses().first()
     {
-        say(&format!("sixfold: try: dig -p {} @{} AAAA {DEMO_NAME}", address.port(), address.ip()));
+        print_line(&format!("sixfold: try: dig -p {} @{} AAAA {DEMO_NAME}", address.port(), address.ip()));
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 }
 
-/// Lets what is under way come to its end, and ends the threads.
-fn stop(running: &Running, threads: Vec<JoinHandle<Engine>>) {
-    // The workers first, or they would take new datagrams for as long as a stream waits for its last answer. A worker
-    // that holds a stream's question runs until that is answered.
-    running.workers.stop(GRACE);
-    let cut = running.streams.drain(GRACE);
+/// Starts a thread that stops the server. The receiver hears when all threads have ended.
+fn start_stop(
+    server: &Arc<ServerHandle>,
+    threads: Vec<JoinHandle<Engine>>,
+) -> Result<tokio::sync::oneshot::Receiver<()>, String> {
+    let (sender, stopped) = tokio::sync::oneshot::channel();
+    let server = Arc::clone(server);
+    std::thread::Builder::new()
+        .name("stop".into())
+        .spawn(move || {
+            stop(&server, threads);
+            let _ = sender.send(());
+        })
+        .map_err(|error| format!("cannot start the thread that waits for the end: {error}"))?;
+    Ok(stopped)
+}
+
+/// Waits until the answers under way are sent, and ends the threads.
+fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Engine>>) {
+    // The workers stop first: otherwise they would take new datagrams for as long as a stream waits for its last
+    // answer. A worker that holds a query of a stream runs until that query is answered.
+    server.workers.stop(GRACE);
+    let cut = server.streams.drain(GRACE);
     let left: usize =
         threads.into_iter().filter_map(|thread| thread.join().ok()).map(|engine| engine.pending()).sum();
-    tracing::info!("stopped: {cut} connections cut, {left} questions left without an answer");
+    tracing::info!("stopped: {cut} connections cut, {left} queries left without an answer");
 }

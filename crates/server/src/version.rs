@@ -1,11 +1,11 @@
-//! What `--version` says: version, commit, and what this build can do.
+//! Text of `--version`: version, commit, and features of this build.
 
-/// The version of the package.
+/// Version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit that it was built from, `unknown` when it was built outside a checkout.
+/// Commit of the build; `unknown` for a build outside a checkout.
 pub const COMMIT: &str = env!("SIXFOLD_COMMIT");
 
-/// What `--version` prints after the name. The features are the parts of the server that this build has.
+/// Text that `--version` prints after the name. The features are the parts of the server that this build has.
 pub const LONG: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")\nfeatures: sockets udp tcp");

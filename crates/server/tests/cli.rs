@@ -1,4 +1,4 @@
-//! The command line from outside: what the binary prints, where, and its exit status.
+//! The command line from outside: output of the binary, on standard output or error, and exit status.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -51,7 +51,7 @@ fn every_error_is_told_at_once_on_standard_error() {
         "bad.toml:1:2\n  |\n1 | [dns46]\n  |  ^^^^^\n  = help: did you mean `dns64`?\n",
         "bad.toml:3:13\n  |\n3 | prefixes = [\"64:ff9b::/52\"]\n  |             ^^^^^^^^^^^^^^\n",
         "error: `eventually` is not a value of `dns64.lookup`\n",
-        "bad.toml: 3 errors; correct what is shown above\n",
+        "bad.toml: 3 errors; correct the errors above\n",
     ] {
         assert!(text.contains(words), "{words}\n--- not in\n{text}");
     }
@@ -87,7 +87,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_reason_and_the_remedy() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("sixfold: cannot read "), "{}", stderr(&output));
 
-    // A file without end is given up, not read into memory.
+    // Reading a file without end stops at the limit.
     let output = sixfold(&["check", "--config", "/dev/zero"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("it is larger than"), "{}", stderr(&output));
@@ -101,7 +101,7 @@ fn wrong_usage_has_exit_status_2_and_says_what_is_allowed() {
         (&["check", "--config"], "a value is required"),
         (
             &["serve", "--listen", "localhost"],
-            "`localhost` is not an address: neither IPv4 nor IPv6 (help: write",
+            "`localhost` is not an address: it is neither IPv4 nor IPv6 (help: write",
         ),
         (&["serve", "--forwarder", "::"], "`::` means every address"),
         (&["serve", "--prefix", "64:ff9b::/52"], "`64:ff9b::/52` cannot be used"),

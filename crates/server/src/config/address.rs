@@ -1,17 +1,17 @@
-//! Addresses as they are written in a configuration: endpoints (`192.0.2.53`, `[2001:db8::53]:53`,
-//! `fe80::1%eth0`), networks (`10.0.0.0/8`) and DNS64 prefixes (`64:ff9b::/96`, RFC 6052 section 2.2).
+//! Addresses in a configuration: endpoints (`192.0.2.53`, `[2001:db8::53]:53`, `fe80::1%eth0`), networks (`10.0.0.0/8`)
+//! and DNS64 prefixes (`64:ff9b::/96`, RFC 6052 section 2.2).
 
 use super::report::{Fault, quoted};
 use pref64::{Pref64, PrefixError};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// A network as it is written: an address and how many of its leading bits count.
+/// A network: an address and a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The first address of the network.
     pub address: IpAddr,
-    /// Leading bits that count: at most 32 or 128.
+    /// Prefix length: at most 32 or 128 bits.
     pub length: u8,
 }
 
@@ -36,7 +36,7 @@ impl From<Network> for engine::settings::Network {
     }
 }
 
-/// What kind of networks a key takes.
+/// Address family of the networks that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4 and IPv6.
@@ -50,34 +50,13 @@ pub enum Family {
 const ENDPOINT_HELP: &str = "write an address, like \"192.0.2.53\", \"192.0.2.53:53\", \"2001:db8::53\", \
                              \"[2001:db8::53]:53\" or \"fe80::1%eth0\"; names are not looked up";
 
-/// An address with a port, or without: then it is `default_port`. IPv6 with a port stands in brackets.
+/// Parses an address with or without a port; without one the port is `default_port`. IPv6 with a port needs brackets.
 pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
     let refuse = |why: &str| Fault::new(format!("{} is not an address: {why}", quoted(text)), ENDPOINT_HELP);
-    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']').ok_or_else(|| refuse("the closing bracket is missing"))?;
-        if !host.contains(':') {
-            return Err(refuse("brackets are for IPv6 addresses"));
-        }
-        match rest.strip_prefix(':') {
-            Some(port) => (host, Some(port)),
-            None if rest.is_empty() => (host, None),
-            None => return Err(refuse("after the bracket comes `:` and a port, or nothing")),
-        }
-    } else if text.matches(':').count() == 1 {
-        let (host, port) = text.split_once(':').unwrap_or((text, ""));
-        (host, Some(port))
-    } else {
-        (text, None)
-    };
+    let (host, port) = host_and_port(text).map_err(refuse)?;
     let port = match port {
         None => default_port,
-        Some(digits) if digits.starts_with('+') => {
-            return Err(refuse("the port is a number from 1 to 65535"));
-        }
-        Some(digits) => match digits.parse() {
-            Ok(port) if port > 0 => port,
-            _ => return Err(refuse("the port is a number from 1 to 65535")),
-        },
+        Some(digits) => port_number(digits).ok_or_else(|| refuse("the port is a number from 1 to 65535"))?,
     };
     if let Ok(address) = host.parse::<Ipv4Addr>() {
         if address.is_multicast() || address.is_broadcast() {
@@ -90,7 +69,7 @@ pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
         None => (host, None),
     };
     let Ok(address) = address.parse::<Ipv6Addr>() else {
-        return Err(refuse("neither IPv4 nor IPv6"));
+        return Err(refuse("it is neither IPv4 nor IPv6"));
     };
     if address.is_multicast() {
         return Err(refuse("it must be the address of one host"));
@@ -101,7 +80,7 @@ pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
             Fault::new(what, "`ip link` lists the interfaces; write the name or the number after the %")
         })?,
         (true, None) => {
-            let what = format!("{} is link-local and does not say on which interface", quoted(text));
+            let what = format!("{} is link-local and does not name an interface", quoted(text));
             return Err(Fault::new(what, format!("write the interface after a %, like \"{address}%eth0\"")));
         }
         (false, Some(_)) => return Err(refuse("only link-local addresses have an interface after %")),
@@ -110,7 +89,49 @@ pub fn endpoint(text: &str, default_port: u16) -> Result<SocketAddr, Fault> {
     Ok(SocketAddr::V6(SocketAddrV6::new(address, port, 0, scope)))
 }
 
-/// The number of an interface, from its number or its name. Linux shows the numbers under /sys.
+/// Splits an endpoint into the address and the digits of the port, if it has one.
+fn host_and_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or("the closing bracket is missing")?;
+        if !host.contains(':') {
+            return Err("brackets are for IPv6 addresses");
+        }
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err("after the bracket only `:` and a port may follow"),
+        };
+    }
+    // Two colons and more are an IPv6 address without a port.
+    if text.matches(':').count() == 1 {
+        let (host, port) = text.split_once(':').unwrap_or((text, ""));
+        return Ok((host, Some(port)));
+    }
+    Ok((text, None))
+}
+
+/// A port number: only digits; the parser of Rust would accept a plus sign.
+fn port_number(digits: &str) -> Option<u16> {
+    if digits.starts_with('+') {
+        return None;
+    }
+    digits.parse().ok().filter(|&port| port > 0)
+}
+
+/// Parses the address of a forwarder.
+pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
+    let address = endpoint(text, 53)?;
+    if address.ip().is_unspecified() {
+        let what = format!("{} means every address, and cannot be a forwarder", quoted(text));
+        return Err(Fault::new(
+            what,
+            "write the address of a resolver; for a resolver on this machine, \"127.0.0.1\"",
+        ));
+    }
+    Ok(address)
+}
+
+/// Number of an interface, from its number or its name. Linux shows the numbers under /sys.
 fn interface(scope: &str) -> Option<u32> {
     if let Ok(number) = scope.parse::<u32>() {
         return Some(number).filter(|&number| number > 0);
@@ -123,8 +144,8 @@ fn interface(scope: &str) -> Option<u32> {
     std::fs::read_to_string(format!("/sys/class/net/{scope}/ifindex")).ok()?.trim().parse().ok()
 }
 
-/// An address, `/` and a length; without a length the network of that one address. Bits beyond the length are
-/// an error: either the length or the address is not what was meant.
+/// Parses a network: an address, `/` and a length; without a length the network has only that address. Bits beyond the
+/// length are an error: either the length or the address is wrong.
 pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
     let example = match family {
         Family::Both => "write a network like \"10.0.0.0/8\" or \"2001:db8::/32\"",
@@ -140,8 +161,8 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
         return Err(refuse("it does not begin with an IPv4 or IPv6 address"));
     };
     match (family, address) {
-        (Family::V4, IpAddr::V6(_)) => return Err(refuse("only IPv4 makes sense here")),
-        (Family::V6, IpAddr::V4(_)) => return Err(refuse("only IPv6 makes sense here")),
+        (Family::V4, IpAddr::V6(_)) => return Err(refuse("this key takes only IPv4")),
+        (Family::V6, IpAddr::V4(_)) => return Err(refuse("this key takes only IPv6")),
         _ => {}
     }
     let bits: u8 = if address.is_ipv4() { 32 } else { 128 };
@@ -163,8 +184,7 @@ pub fn network(text: &str, family: Family) -> Result<Network, Fault> {
     Ok(Network { address, length })
 }
 
-/// A prefix into which IPv4 addresses are embedded. RFC 6052 section 2.2 allows six lengths, no bit beyond the
-/// length, and zeros in bits 64 to 71.
+/// Parses a DNS64 prefix. RFC 6052 section 2.2 allows six lengths, no bit beyond the length, and zeros in bits 64 to 71.
 pub fn prefix(text: &str) -> Result<Pref64, Fault> {
     text.parse().map_err(|error: PrefixError| {
         let Fault { what, mut help } = prefix_fault(text, error);
@@ -178,7 +198,7 @@ pub fn prefix(text: &str) -> Result<Pref64, Fault> {
     })
 }
 
-/// The reason and the remedy of a refused prefix or suffix, which the error's text has on both sides of a `;`.
+/// Fault for an invalid prefix or suffix. The text of the error has the cause before a `;`, and the remedy after it.
 pub fn prefix_fault(text: &str, error: PrefixError) -> Fault {
     let message = error.to_string();
     let (why, help) = message.split_once("; ").unwrap_or((&message, "see RFC 6052 section 2.2"));
@@ -199,7 +219,7 @@ fn truncated(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// A prefix length: digits only, where Rust would take a plus sign.
+/// A prefix length: only digits; the parser of Rust would accept a plus sign.
 fn number(digits: &str) -> Option<u8> {
     digits.bytes().all(|octet| octet.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
@@ -222,20 +242,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused_with_the_reason() {
+    fn an_invalid_endpoint_is_refused_with_the_reason() {
         let why = |text| endpoint(text, 53).unwrap_err().what;
         for (text, words) in [
-            ("dns.example.com", "neither IPv4 nor IPv6"),
-            ("", "neither IPv4 nor IPv6"),
+            ("dns.example.com", "it is neither IPv4 nor IPv6"),
+            ("", "it is neither IPv4 nor IPv6"),
             ("192.0.2.53:0", "the port is a number"),
             ("192.0.2.53:65536", "the port is a number"),
             ("192.0.2.53:+53", "the port is a number"),
-            ("192.0.2.053", "neither IPv4 nor IPv6"),
+            ("192.0.2.053", "it is neither IPv4 nor IPv6"),
             ("[192.0.2.53]:53", "brackets are for IPv6"),
             ("[2001:db8::53", "closing bracket"),
             ("[2001:db8::53]53", "after the bracket"),
             ("2001:db8::53%1", "only link-local"),
-            ("fe80::1", "does not say on which interface"),
+            ("fe80::1", "does not name an interface"),
             ("fe80::1%no/where", "does not have"),
             ("fe80::1%nowhere0", "does not have"),
             ("fe80::1%0", "does not have"),
@@ -259,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn host_bits_are_refused_with_the_network_that_was_meant() {
+    fn host_bits_are_refused_with_the_intended_network() {
         let fault = network("10.1.0.0/8", Family::Both).unwrap_err();
         assert_eq!(fault.what, "`10.1.0.0/8` has bits set beyond its length");
         assert_eq!(fault.help, "write \"10.0.0.0/8\", or \"10.1.0.0/32\" for one address");
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn an_invalid_network_is_refused() {
         for text in ["", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0.0/8/8", "::/129", "ten/8"] {
             assert!(network(text, Family::Both).is_err(), "{text}");
         }

@@ -16,7 +16,7 @@ const TIMES: [(&str, u128); 5] = [
 /// Units of size in octets, the largest first.
 const SIZES: [(&str, u128); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A duration with its unit: ms, s, m, h or d.
+/// Parses a duration with its unit: ms, s, m, h or d.
 pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration, Fault> {
     let (low, high) = (show_duration(*range.start()), show_duration(*range.end()));
     let help = format!(
@@ -29,15 +29,15 @@ pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration,
     if range.contains(&duration) { Ok(duration) } else { Err(refuse("is out of range")) }
 }
 
-/// A size in octets, with its unit: B, KiB, MiB or GiB.
+/// Parses a size with its unit, B, KiB, MiB or GiB, into octets.
 pub fn size(text: &str) -> Result<u64, Fault> {
     let refuse = |why: &str| {
         let what = format!("{} is not a size: {why}", quoted(text));
         Fault::new(what, "write a number and a unit (B, KiB, MiB or GiB), like \"64MiB\"")
     };
     let octets = amount(text, &SIZES).map_err(&refuse)?;
-    // A petabyte: far beyond every machine, far below what overflows.
-    u64::try_from(octets).ok().filter(|&octets| octets <= 1 << 50).ok_or_else(|| refuse("too large"))
+    // A petabyte: far more than any machine has, and far below an overflow.
+    u64::try_from(octets).ok().filter(|&octets| octets <= 1 << 50).ok_or_else(|| refuse("it is too large"))
 }
 
 /// The duration in the largest unit that shows it exactly; [`duration`] reads it back.
@@ -64,7 +64,7 @@ pub fn show_size(octets: u64) -> String {
     exact.map_or_else(|| format!("{octets}B"), |(unit, size)| format!("{}{unit}", u128::from(octets) / size))
 }
 
-/// Digits, at most one point with digits after it, then one of the units.
+/// Parses digits, at most one point with digits after it, then one of the units.
 fn amount(text: &str, units: &[(&str, u128)]) -> Result<u128, &'static str> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -79,7 +79,7 @@ fn amount(text: &str, units: &[(&str, u128)]) -> Result<u128, &'static str> {
     if unit.is_empty() {
         return Err("the unit is missing");
     }
-    // 12 digits of days in nanoseconds stay below 2^87, and 9 more for the fraction below 2^117.
+    // 12 digits of days in nanoseconds stay below 2^87; with 9 more digits for the fraction below 2^117.
     if whole.len() > 12 || fraction.len() > 9 || fraction.contains('.') {
         return Err("the number has too many digits or points");
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_reason() {
+    fn an_invalid_duration_is_refused_with_the_reason() {
         for (text, why) in [
             ("5", "the unit is missing"),
             ("", "begin with a number"),

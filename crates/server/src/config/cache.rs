@@ -1,7 +1,7 @@
-//! `[cache]`: its size, and how long what is in it is used.
+//! The table `[cache]`: the size of the cache, and the lifetime of its entries.
 
 use super::draft::Draft;
-use super::read::set;
+use super::fields::set;
 use super::report::{Fault, Problems};
 use super::table::Table;
 use super::{amount, limits};
@@ -26,13 +26,13 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         && min.value > max.value
     {
         let what = "`min-ttl` is larger than `max-ttl`";
-        problems.add(&min.place, Fault::new(what, "write a smaller duration here, or a larger one there"));
+        problems.add(&min.place, Fault::new(what, "write a smaller `min-ttl` or a larger `max-ttl`"));
     }
     set(&mut cache.min_ttl, min);
     set(&mut cache.max_ttl, max);
     set(&mut cache.max_negative_ttl, ttl("max-negative-ttl"));
     set(&mut cache.stale, ttl("stale"));
-    // With one of the two left at its default.
+    // The other one of the two may be at its default.
     cache.max_ttl = cache.max_ttl.max(cache.min_ttl).max(Duration::from_secs(1));
     set(&mut cache.prefetch, table.boolean("prefetch"));
     table.finish();

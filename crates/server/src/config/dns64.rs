@@ -2,12 +2,13 @@
 
 use super::address::{Family, prefix};
 use super::draft::{Draft, RuleDraft};
-use super::read::{networks, set};
+use super::fields::{networks, set};
+use super::model::{Dns64, Rule};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
-use super::{Dns64, Dnssec, Lookup, Name, Network, Rule, amount, limits};
+use super::{Name, Network, amount, limits};
 use engine::limits::RECORDS;
-use engine::settings::{OnFailure, Reverse};
+use engine::settings::{Dnssec, Lookup, OnFailure, Reverse};
 use std::net::Ipv6Addr;
 
 /// Reads the table.
@@ -15,8 +16,10 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(list) = table.list("prefixes", "a prefix", prefix) {
         if let Some(item) = list.get(limits::PREFIXES) {
             let what = format!("more than {} prefixes", limits::PREFIXES);
-            problems
-                .add(&item.place, Fault::new(what, "name only those that a NAT64 of this network serves"));
+            problems.add(
+                &item.place,
+                Fault::new(what, "name only the prefixes that a NAT64 of this network serves"),
+            );
         }
         //= RFC 6147 section 5.2: requirement 18; an empty list leaves the well-known prefix in place.
         if !list.is_empty() {
@@ -44,7 +47,7 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
         Some(Item { value: Some(dnssec), .. }) => dns64.dnssec = dnssec,
         Some(Item { value: None, place }) => {
             let remedy = "write \"trust\" and forward to a resolver that validates, or write \"off\"";
-            table.not_yet(&place, "dnssec = \"validate\"", remedy);
+            table.reject_unsupported(&place, "dnssec = \"validate\"", remedy);
         }
         None => {}
     }
@@ -59,7 +62,7 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     let rules = table.tables("rule");
     if let Some(rule) = rules.get(limits::RULES) {
         let what = format!("more than {} rules", limits::RULES);
-        problems.add(rule.place(), Fault::new(what, "let a rule name several clients, names or networks"));
+        problems.add(rule.place(), Fault::new(what, "put several clients, names or networks into one rule"));
     }
     draft.rules = rules.into_iter().map(|rule| read_rule(rule, problems)).collect();
     table.finish();
@@ -68,7 +71,7 @@ pub fn read(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
 fn suffix(text: &str) -> Result<Ipv6Addr, Fault> {
     text.parse().map_err(|_| {
         let help =
-            "write the bits behind the embedded address as an IPv6 address, like \"::1\"; \"::\" for none";
+            "write the bits after the embedded address as an IPv6 address, like \"::1\"; \"::\" for none";
         Fault::new(format!("{} is not an IPv6 address", quoted(text)), help)
     })
 }
@@ -90,7 +93,7 @@ fn lookup(text: &str) -> Result<Lookup, Fault> {
     }
 }
 
-/// Names of addresses under the prefixes (RFC 6147 section 5.3.1).
+/// Reads the keys for reverse names under the prefixes (RFC 6147 section 5.3.1).
 fn reverse(table: &mut Table<'_>, dns64: &mut Dns64) {
     let modes = [("cname", Reverse::Cname), ("local", Reverse::Local), ("off", Reverse::Off)];
     set(&mut dns64.ptr, table.choice("ptr", &modes));
@@ -115,27 +118,28 @@ fn on_failure(mut table: Table<'_>, draft: &mut Draft) {
 
 fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
     let place = table.place().clone();
-    let mut rule = Rule { clients: some(&mut table, "clients", Family::Both, problems), ..Rule::default() };
+    let mut rule =
+        Rule { clients: rule_networks(&mut table, "clients", Family::Both, problems), ..Rule::default() };
     if let Some(entry) = table.get("names") {
-        entry.refuse_empty("delete the key: a rule without it is for all names");
+        entry.refuse_empty("delete the key: a rule without it applies to all names");
         if let Some(names) = entry.list("a domain name", Name::parse) {
             rule.names = names.into_iter().map(|item| item.value).collect();
         }
     }
-    rule.ipv4 = some(&mut table, "ipv4", Family::V4, problems);
+    rule.ipv4 = rule_networks(&mut table, "ipv4", Family::V4, problems);
     let prefixes = table.list("prefixes", "a prefix", prefix);
     if let Some(list) = &prefixes
         && let Some(item) = list.get(limits::PREFIXES)
     {
         let what = format!("more than {} prefixes", limits::PREFIXES);
-        problems.add(&item.place, Fault::new(what, "name only those that a NAT64 of this network serves"));
+        problems
+            .add(&item.place, Fault::new(what, "name only the prefixes that a NAT64 of this network serves"));
     }
     if let Some(real) = table.choice("real-aaaa", &[("prefer", false), ("ignore", true)]) {
         rule.ignores_real = real.value;
         if real.value && !rule.ipv4.is_empty() {
             let what = "a rule with `ipv4` cannot ignore AAAA records";
-            let help =
-                "what IPv4 addresses there are is known only after that: delete `ipv4`, or write \"prefer\"";
+            let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&real.place, Fault::new(what.to_owned(), help));
         }
     }
@@ -143,10 +147,15 @@ fn read_rule(mut table: Table<'_>, problems: &Problems) -> RuleDraft {
     RuleDraft { place, rule, prefixes }
 }
 
-/// Networks of a rule. An empty list would match nothing, where one that is absent matches everything.
-fn some(table: &mut Table<'_>, key: &'static str, family: Family, problems: &Problems) -> Vec<Network> {
+/// Reads networks of a rule. An empty list is an error: it would match nothing, although an absent list matches everything.
+fn rule_networks(
+    table: &mut Table<'_>,
+    key: &'static str,
+    family: Family,
+    problems: &Problems,
+) -> Vec<Network> {
     if let Some(entry) = table.get(key) {
-        entry.refuse_empty("delete the key: a rule without it is for all of them");
+        entry.refuse_empty("delete the key: a rule without it applies to all of them");
     }
     networks(table, key, family, problems).unwrap_or_default()
 }

@@ -1,42 +1,43 @@
-//! A configuration between reading and use: values that are correct one by one, with their places. Flags have
-//! their say here, then [`Draft::finish`] checks what depends on several values at once.
+//! The draft of a configuration: values that are valid one by one, with their places. The flags override values of the
+//! draft; then [`Draft::finish`] checks the values that depend on each other, and makes the [`Config`].
 
 use super::address::{Network, prefix_fault};
 use super::local::{self, LocalDraft};
+use super::model::{Config, Forwarders, Rpz, Rule, Zone};
 use super::report::{Fault, Item, Place, Problems};
-use super::*;
-use engine::cookie::Cookies;
-use engine::limits::{RECORDS, UPSTREAMS};
-use std::net::IpAddr;
-use std::path::Path;
+use super::{Name, Overrides, defaults, hosts_file, limits, resolv_conf, rpz};
+use engine::limits::UPSTREAMS;
+use pref64::Pref64;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
-/// Where forwarders come from.
+/// Source of forwarders.
 #[derive(Debug)]
 pub enum Source {
     /// The system's resolver configuration.
     System(Place),
-    /// A list.
+    /// A list of addresses.
     Listed(Vec<Item<SocketAddr>>),
 }
 
-/// A zone with the places of its parts.
+/// A zone of `[[upstream.zone]]`, with the places of its parts.
 #[derive(Debug)]
 pub struct ZoneDraft {
     pub zone: Item<Name>,
     pub forwarders: Source,
 }
 
-/// A rule with the places of its parts.
+/// A rule of `[[dns64.rule]]`, with the places of its parts.
 #[derive(Debug)]
 pub struct RuleDraft {
     pub place: Place,
-    /// Without its prefixes.
+    /// The rule without its prefixes.
     pub rule: Rule,
-    /// None: the general ones.
+    /// Its prefixes; none for the prefixes of `[dns64]`.
     pub prefixes: Option<Vec<Item<Pref64>>>,
 }
 
-/// What was read so far. `config` has everything that no other field of this has.
+/// The values read so far. `config` has all values that no other field has.
 #[derive(Debug)]
 pub struct Draft {
     pub config: Config,
@@ -56,96 +57,11 @@ fn default<T>(value: T) -> Item<T> {
     Item { value, place: Place::Default }
 }
 
-fn networks(list: &[(&str, u8)]) -> Vec<Network> {
-    list.iter()
-        .filter_map(|&(address, length)| Some(Network { address: address.parse().ok()?, length }))
-        .collect()
-}
-
 impl Default for Draft {
     fn default() -> Draft {
-        let nobody = Forwarders { system: true, addresses: Vec::new() };
         Draft {
-            config: Config {
-                server: Server {
-                    listen: Vec::new(),
-                    workers: None,
-                    allow: networks(&[
-                        ("::1", 128),
-                        ("127.0.0.0", 8),
-                        ("fc00::", 7),
-                        ("fe80::", 10),
-                        ("10.0.0.0", 8),
-                        ("172.16.0.0", 12),
-                        ("192.168.0.0", 16),
-                    ]),
-                    steer: Steer::Name,
-                    user: None,
-                    proxy_from: Vec::new(),
-                },
-                upstream: Upstream {
-                    forwarders: nobody,
-                    zones: Vec::new(),
-                    select: Select::Ordered,
-                    timeout: Duration::from_secs(1),
-                    tries: 3,
-                    transport: Transport::Udp,
-                    tcp_fast_open: true,
-                },
-                dns64: Dns64 {
-                    prefixes: Vec::new(),
-                    suffix: Ipv6Addr::UNSPECIFIED,
-                    clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
-                    //= RFC 6147 section 5.1.4: requirement 6
-                    exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
-                    embed_non_global: false,
-                    never_embed: networks(&[
-                        ("0.0.0.0", 8),
-                        ("127.0.0.0", 8),
-                        ("169.254.0.0", 16),
-                        ("224.0.0.0", 4),
-                        ("240.0.0.0", 4),
-                    ]),
-                    lookup: Lookup::Sequential,
-                    on_failure: FailurePolicy::default(),
-                    dnssec: Dnssec::Trust,
-                    break_dnssec: false,
-                    recursive_only: false,
-                    ptr: Reverse::Cname,
-                    ptr_server: Name::known(b"\x09localhost\x00"),
-                    ptr_contact: Name::known(b"\x06nobody\x07invalid\x00"),
-                    ipv4only_arpa: true,
-                    rules: Vec::new(),
-                    max_records: RECORDS.min(64),
-                },
-                local: Local::default(),
-                blocked: Vec::new(),
-                rpz: Rpz::default(),
-                cache: Cache {
-                    size: 128 << 20,
-                    min_ttl: Duration::ZERO,
-                    max_ttl: Duration::from_secs(86_400),
-                    max_negative_ttl: Duration::from_secs(3_600),
-                    stale: Duration::from_secs(86_400),
-                    prefetch: true,
-                },
-                udp_size: 1232,
-                client_subnet: ClientSubnet::Off,
-                cookies: Cookies::default(),
-                limits: Limits {
-                    pending: 65_536,
-                    pending_per_client: 1000,
-                    queries_per_client: 0,
-                    responses_per_client: 0,
-                    tcp_connections: 10_000,
-                    tcp_per_client: 100,
-                    tcp_idle: Duration::from_secs(10),
-                },
-                metrics_listen: None,
-                control_socket: Some(super::DEFAULT_CONTROL.into()),
-                log: Log { level: Level::Info, format: Format::Text },
-            },
-            listen: super::DEFAULT_LISTEN.map(default).into(),
+            config: defaults::config(),
+            listen: defaults::DEFAULT_LISTEN.map(default).into(),
             forwarders: Source::System(Place::Default),
             zones: Vec::new(),
             //= RFC 6147 section 5.2: requirement 18; without a configured prefix the well-known one is used.
@@ -155,13 +71,13 @@ impl Default for Draft {
             local: LocalDraft::default(),
             blocked: Vec::new(),
             rpz: Vec::new(),
-            metrics_listen: Some(default(super::DEFAULT_METRICS)),
+            metrics_listen: Some(default(defaults::DEFAULT_METRICS)),
         }
     }
 }
 
 impl Draft {
-    /// The flags of the command line take the place of what the file says.
+    /// Applies the flags of the command line, which override the file.
     pub fn apply(&mut self, overrides: &Overrides) {
         fn flags<T: Copy + ToString>(flag: &str, values: &[T]) -> Vec<Item<T>> {
             let place = |value: &T| Place::Flag(format!("{flag} {}", value.to_string()));
@@ -181,21 +97,21 @@ impl Draft {
         }
     }
 
-    /// Checks what depends on several values, and puts everything in its place. Also returns warnings: what is
-    /// allowed but probably not meant.
+    /// Checks the values that depend on each other, and completes the configuration. Also returns warnings about values
+    /// that are allowed but probably not intended.
     pub fn finish(mut self, resolv_conf: &Path, problems: &Problems) -> (Config, Vec<String>) {
         let mut warnings = Vec::new();
         self.check_listen(problems);
-        self.settle_upstreams(resolv_conf, problems, &mut warnings);
-        self.settle_prefixes(problems);
-        self.settle_rules(problems);
-        warnings.extend(super::advice::advice(&self.config.dns64));
-        self.settle_local(problems, &mut warnings);
-        self.settle_filter(problems, &mut warnings);
+        self.finish_upstreams(resolv_conf, problems, &mut warnings);
+        self.finish_prefixes(problems);
+        self.finish_rules(problems);
+        warnings.extend(super::warnings::of_prefixes(&self.config.dns64));
+        self.finish_local(problems, &mut warnings);
+        self.finish_filter(problems, &mut warnings);
         if self.config.server.proxy_from.iter().any(|network| network.length == 0) {
             warnings.push(
-                "`server.proxy-from` names everybody: whoever sends a PROXY header may take any address; name the \
-                 addresses of the proxies"
+                "`server.proxy-from` contains all addresses: any sender of a PROXY header may claim any client address; \
+                 name only the addresses of the proxies"
                     .to_owned(),
             );
         }
@@ -205,7 +121,7 @@ impl Draft {
     }
 
     fn check_listen(&self, problems: &Problems) {
-        distinct(&self.listen, "address", problems);
+        reject_duplicates(&self.listen, "address", problems);
         if let Some(last) = self.listen.get(limits::LISTENERS) {
             let what = format!("more than {} addresses to listen on", limits::LISTENERS);
             problems.add(
@@ -222,9 +138,9 @@ impl Draft {
         }
     }
 
-    fn settle_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
+    fn finish_upstreams(&mut self, resolv_conf: &Path, problems: &Problems, warnings: &mut Vec<String>) {
         let mut different = Vec::new();
-        let mut settle = |source: &Source| {
+        let mut finish = |source: &Source| {
             let (system, items) = resolve(source, resolv_conf, problems);
             for item in &items {
                 self.check_loop(item, problems, warnings);
@@ -233,29 +149,28 @@ impl Draft {
                 }
                 different.push(item.value);
                 if different.len() == UPSTREAMS + 1 {
-                    let what =
-                        format!("more than {UPSTREAMS} different forwarders, those of all zones together");
-                    problems.add(&item.place, Fault::new(what, "name fewer of them"));
+                    let what = format!("more than {UPSTREAMS} different forwarders in all zones together");
+                    problems.add(&item.place, Fault::new(what, "name fewer forwarders"));
                 }
             }
             Forwarders { system, addresses: items.into_iter().map(|item| item.value).collect() }
         };
-        let forwarders = settle(&self.forwarders);
+        let forwarders = finish(&self.forwarders);
         let mut zones: Vec<Zone> = Vec::new();
         for ZoneDraft { zone, forwarders } in &self.zones {
             if zones.iter().any(|earlier| earlier.zone == zone.value) {
-                let what = format!("the zone `{}` is there twice", zone.value);
+                let what = format!("the zone `{}` is listed twice", zone.value);
                 let help = "put all forwarders of a zone into one [[upstream.zone]]";
                 problems.add(&zone.place, Fault::new(what, help));
             }
-            zones.push(Zone { zone: zone.value.clone(), forwarders: settle(forwarders) });
+            zones.push(Zone { zone: zone.value.clone(), forwarders: finish(forwarders) });
         }
         self.config.upstream.forwarders = forwarders;
         self.config.upstream.zones = zones;
     }
 
-    fn settle_prefixes(&mut self, problems: &Problems) {
-        distinct(&self.prefixes, "prefix", problems);
+    fn finish_prefixes(&mut self, problems: &Problems) {
+        reject_duplicates(&self.prefixes, "prefix", problems);
         let dns64 = &mut self.config.dns64;
         dns64.suffix = self.suffix.value;
         for Item { value: prefix, .. } in &self.prefixes {
@@ -267,7 +182,7 @@ impl Draft {
                     problems.add(&self.suffix.place, Fault { what, help });
                 }
             }
-            // A real AAAA under a prefix of ours is the work of some other DNS64; ours decides by the A record.
+            // A real AAAA record under one of our prefixes comes from another DNS64; ours decides by the A record.
             let network = Network { address: IpAddr::V6(prefix.address()), length: prefix.length() };
             if !dns64.exclude_aaaa.contains(&network) {
                 dns64.exclude_aaaa.push(network);
@@ -275,12 +190,12 @@ impl Draft {
         }
     }
 
-    fn settle_rules(&mut self, problems: &Problems) {
+    fn finish_rules(&mut self, problems: &Problems) {
         let dns64 = &mut self.config.dns64;
         for RuleDraft { rule, prefixes, .. } in &self.rules {
             let mut rule = rule.clone();
             if let Some(prefixes) = prefixes {
-                distinct(prefixes, "prefix", problems);
+                reject_duplicates(prefixes, "prefix", problems);
                 for prefix in prefixes {
                     match prefix.value.with_suffix(dns64.suffix) {
                         Ok(complete) => rule.prefixes.push(complete),
@@ -298,28 +213,28 @@ impl Draft {
         }
         if let (Err(error), Some(first)) = (dns64.built_rules(), self.rules.first()) {
             let help =
-                "let fewer rules have both `clients` and `ipv4`, or names that lie less deep in one another";
+                "write fewer rules with both `clients` and `ipv4`, or names that are less deeply nested";
             problems.add(&first.place, Fault::new(error.to_string(), help));
         }
     }
 
-    fn settle_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+    fn finish_local(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
         let LocalDraft { records, hosts_file } = std::mem::take(&mut self.local);
         local::check(&records, problems);
         let local = &mut self.config.local;
         local.records = records.into_iter().map(|item| item.value).collect();
         if let Some(Item { value: file, place }) = hosts_file {
-            local.hosts = local::hosts(&file, &place, problems, warnings);
+            local.hosts = hosts_file::read(&file, &place, problems, warnings);
             local.hosts_file = Some(file);
         }
     }
 
-    fn settle_filter(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
-        // A block list that happens to have it must not take the prefix away from those who ask for it.
-        let ipv4only = Name::known(b"\x08ipv4only\x04arpa\x00");
+    fn finish_filter(&mut self, problems: &Problems, warnings: &mut Vec<String>) {
+        // A block list that contains this name by chance must not hide the prefix from hosts that discover it (RFC 7050).
+        let ipv4only = Name::from_wire(b"\x08ipv4only\x04arpa\x00");
         if self.config.dns64.ipv4only_arpa && self.blocked.iter().any(|name| name.value == ipv4only) {
             warnings.push(
-                "`ipv4only.arpa` in `filter.block` has no effect: it is answered here (RFC 8880), unless \
+                "`ipv4only.arpa` in `filter.block` has no effect: the server answers it itself (RFC 8880), unless \
                  `dns64.ipv4only-arpa` is false"
                     .to_owned(),
             );
@@ -329,7 +244,7 @@ impl Draft {
         self.config.rpz = Rpz { files, policy: policy.into() };
     }
 
-    /// A server that forwards to itself answers nothing and keeps busy with it.
+    /// Reports a forwarder that is this server: it would ask itself, and answer nothing.
     fn check_loop(&self, forwarder: &Item<SocketAddr>, problems: &Problems, warnings: &mut Vec<String>) {
         let address = forwarder.value;
         for listen in &self.listen {
@@ -339,7 +254,7 @@ impl Draft {
             }
             if listen.ip() == address.ip() {
                 let what = format!("the forwarder {address} is an address that this server listens on");
-                let help = "questions would go round in circles: name the resolver that shall be asked";
+                let help = "queries would loop: name the resolver that the server must ask";
                 problems.add(&forwarder.place, Fault::new(what, help));
             } else if listen.ip().is_unspecified()
                 && listen.is_ipv4() == address.is_ipv4()
@@ -347,34 +262,34 @@ impl Draft {
             {
                 warnings.push(format!(
                     "the forwarder {address} may be this server itself, which listens on {listen}: \
-                     make sure that another resolver has that address"
+                     make sure that another resolver uses this address"
                 ));
             }
         }
     }
 }
 
-/// The addresses behind a source.
+/// The addresses of a source; true if they come from the system.
 fn resolve(source: &Source, resolv_conf: &Path, problems: &Problems) -> (bool, Vec<Item<SocketAddr>>) {
     match source {
         Source::Listed(items) => {
-            distinct(items, "forwarder", problems);
+            reject_duplicates(items, "forwarder", problems);
             let copies = items.iter().map(|item| Item { value: item.value, place: item.place.clone() });
             (false, copies.collect())
         }
         Source::System(place) => {
-            let addresses = problems.check(place, system::forwarders(resolv_conf)).unwrap_or_default();
+            let addresses = problems.check(place, resolv_conf::forwarders(resolv_conf)).unwrap_or_default();
             let place = Place::System(resolv_conf.display().to_string());
             (true, addresses.into_iter().map(|value| Item { value, place: place.clone() }).collect())
         }
     }
 }
 
-/// Notes every item that is equal to an earlier one.
-fn distinct<T: PartialEq + ToString>(items: &[Item<T>], thing: &str, problems: &Problems) {
+/// Reports every item that is equal to an earlier one.
+fn reject_duplicates<T: PartialEq + ToString>(items: &[Item<T>], thing: &str, problems: &Problems) {
     for (index, item) in items.iter().enumerate() {
         if items[..index].iter().any(|earlier| earlier.value == item.value) {
-            let what = format!("the {thing} {} is there twice", item.value.to_string());
+            let what = format!("the {thing} {} is listed twice", item.value.to_string());
             problems.add(&item.place, Fault::new(what, "delete one of the two"));
         }
     }

@@ -1,72 +1,72 @@
-//! Bounds of what a configuration may say, with the reasons. Bounds of the engine are the engine's.
+//! Limits of configuration values, with their reasons. The engine has limits of its own (`engine::limits`).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Octets of a configuration file. A generous one has some kilobytes; local data may be long, but a file of
-/// gigabytes is a mistake (a device, a log) and must not fill the memory.
+/// Octets of a configuration file. A large one has some kilobytes. Local data may be long, but a file of gigabytes is a
+/// mistake (a device, a log) and must not fill the memory.
 pub const FILE_OCTETS: u64 = 16 << 20;
 
-/// Worker threads: one per core, and 256 is what large servers have.
+/// Worker threads: one per core; large servers have 256 cores.
 pub const WORKERS: RangeInclusive<u64> = 1..=256;
 
 /// Listening addresses. Each costs two sockets per worker: 64 x 2 x 256 = 32,768 descriptors at worst.
 pub const LISTENERS: usize = 64;
 
-/// Networks in one list. They are compared one by one for each query: 1,024 comparisons of 128 bits are about a
+/// Networks in one list. Each query is compared with them one by one: 1,024 comparisons of 128 bits take about a
 /// microsecond, as much as a whole resolution should cost.
 pub const NETWORKS: usize = 1024;
 
-/// Prefixes: each IPv4 address becomes one record per prefix, and records are limited to 1,024 per answer.
+/// Prefixes: each IPv4 address gives one record per prefix, and an answer has at most 1,024 records.
 pub const PREFIXES: usize = 64;
 
-/// Rules: what the largest of today's lists of broken names have; 2^16 of them are built in less than a second.
+/// Rules: as many as the largest lists of broken names today have entries; 2^16 rules are built in less than a second.
 pub const RULES: usize = 1 << 16;
 
-/// Octets of all records of one name: what an answer has room for beside the question and an OPT record.
+/// Octets of all records of one name: the room of an answer beside the question and an OPT record.
 pub const LOCAL_OCTETS: usize = 60_000;
 
-/// Octets of the files of all response policy zones together: 2^23 names, the most that the engine takes, at 60 octets a
-/// line. They are in memory while they are read, one at a time.
+/// Octets of the files of all response policy zones together: 2^23 names, the maximum of the engine, at 60 octets a line.
+/// The files are in memory while they are read, one at a time.
 pub const RPZ_OCTETS: u64 = 512 << 20;
 
-/// Faults of a response policy zone that are told: the first show what is wrong, and a file of another kind has millions.
+/// Reported faults of a response policy zone: the first ones show the error, and a file of another kind has millions.
 pub const RPZ_FAULTS: usize = 20;
 
-/// Words of a hosts file that are told one by one as left out: the first show what is wrong, and a file of another kind has
-/// millions.
+/// Words of a hosts file that are reported one by one as left out: the first ones show the error, and a file of another
+/// kind has millions.
 pub const HOSTS_WARNINGS: usize = 20;
 
-/// Wait for one try. Below 10 ms the scheduler decides; after 30 s every client has given up (RFC 1035 section
-/// 4.2.1 proposes 2 to 5 s).
+/// Timeout of one try. Below 10 ms the scheduler decides; after 30 s every client has given up (RFC 1035 section 4.2.1
+/// proposes 2 to 5 s).
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);
 
-/// Delay of the A leg in a staggered lookup: longer than the longest wait it would never happen.
+/// Delay of the A leg in a staggered lookup: with a delay above the longest timeout the A leg would never start.
 pub const STAGGER: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30);
 
-/// Pending queries per worker, reserved at start: 2^20 of some 1,500 octets are 1.5 GiB per worker.
+/// Pending queries per worker, reserved at start: 2^20 of about 1,500 octets are 1.5 GiB per worker.
 pub const PENDING: RangeInclusive<u64> = 1..=1 << 20;
 
-/// Queries or answers of a client network in a second; 0: no limit. A million is more than a worker does; the engine counts in
-/// nanoseconds.
+/// Queries or responses of a client network in a second; 0: no limit. A million is more than a worker handles; the engine
+/// counts in nanoseconds.
 pub const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
-/// Client connections, each one descriptor: 2^20 is the usual hard limit of a process.
+/// Client connections, one descriptor each: 2^20 is the usual hard limit of a process.
 pub const CONNECTIONS: RangeInclusive<u64> = 1..=1 << 20;
 
-/// Idle time of a client connection. RFC 7766 section 6.2.3 speaks of seconds; an hour is for local clients that
-/// hold one connection for good.
+/// Idle time of a client connection. RFC 7766 section 6.2.3 speaks of seconds; an hour is for local clients that keep one
+/// connection open.
 pub const TCP_IDLE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 
-/// Times to live: RFC 2181 section 8 bounds them to 31 bits of seconds; a year is more than anybody keeps.
+/// TTLs: RFC 2181 section 8 limits them to 31 bits of seconds; a year is longer than any cache keeps data.
 pub const TTL: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 86_400);
 
-/// Octets of the cache, all workers together. Below 1 MiB the share of a worker holds no message of usual size; 1 TiB is
-/// more than any machine that this runs on has.
+/// Octets of the cache, of all workers together. Below 1 MiB the share of a worker holds no message of usual size; 1 TiB
+/// is more memory than any machine that runs this server has.
 pub const CACHE: RangeInclusive<u64> = 1 << 20..=1 << 40;
 
 /// Octets of the path of a Unix socket: `sun_path` has 108, the last one is zero (unix(7)).
 pub const SOCKET_PATH: usize = 107;
 
-/// Nameservers taken from resolv.conf. The C library uses three; some systems list more.
+/// Nameservers used from resolv.conf. The C library uses three; some systems list more.
 pub const SYSTEM_FORWARDERS: usize = 16;

@@ -1,46 +1,31 @@
-//! Reads the configuration: the file, then the flags, then what both mean together.
+//! Loading of the configuration: the file, then the flags, then the checks over both.
 
 use super::report::{Fault, Place, Problems, Report};
-use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, limits, read};
-use pref64::Pref64;
+use super::{Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, document, limits};
 use std::fmt;
 use std::io::{ErrorKind, Read};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
-/// Flags of the command line that take the place of keys of the file. Empty and none: the file decides.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// `--listen`, for `server.listen`.
-    pub listen: Vec<SocketAddr>,
-    /// `--forwarder`, for `upstream.forwarders`.
-    pub forwarders: Vec<SocketAddr>,
-    /// `--prefix`, for `dns64.prefixes`.
-    pub prefixes: Vec<Pref64>,
-    /// `--workers`, for `server.workers`.
-    pub workers: Option<u16>,
-}
-
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The effective configuration.
     pub config: Config,
-    /// The file that it came from; none when only defaults and flags count.
+    /// Its file; none when only defaults and flags count.
     pub source: Option<PathBuf>,
-    /// What is allowed but probably not meant.
+    /// Warnings about values that are allowed but probably not intended.
     pub warnings: Vec<String>,
 }
 
-/// Why there is no configuration.
+/// Reason why there is no configuration.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// The file cannot be read.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         why: String,
     },
     /// The configuration is wrong.
@@ -52,8 +37,8 @@ impl fmt::Display for Failure {
         match self {
             Failure::Unreadable { path, why } => write!(
                 f,
-                "sixfold: cannot read {}: {why}; name a readable file after --config, or leave --config out for \
-                 {DEFAULT_PATH} or, without that, the defaults",
+                "sixfold: cannot read {}: {why}; name a readable file after --config, or leave --config out to use \
+                 {DEFAULT_PATH} or, if that does not exist, the defaults",
                 path.display()
             ),
             Failure::Wrong(report) => report.fmt(f),
@@ -78,9 +63,9 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failur
     Ok(Loaded { config, source, warnings })
 }
 
-/// The control socket that the file names, for those who speak to a server: it may run although the file has become
-/// wrong since, or cannot be read by them. So nothing else in the file counts, and without a readable answer it is
-/// [`DEFAULT_CONTROL`]. None when the file switches it off (`""`).
+/// Path of the control socket in the file, for `sixfold ctl`. A server may run although its file has become invalid since
+/// the start, or is not readable for the user of `ctl`: so errors elsewhere in the file are ignored, and without a
+/// readable path the result is [`DEFAULT_CONTROL`]. None when the file switches the socket off (`""`).
 pub fn control_socket(file: Option<&Path>) -> Option<PathBuf> {
     let text = read_text(file.unwrap_or(Path::new(DEFAULT_PATH))).unwrap_or_default();
     let (document, _) = DeTable::parse_recoverable(&text);
@@ -106,8 +91,8 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     })
 }
 
-/// Checks a configuration that is already in memory. `name` stands for the file in reports, `resolv_conf` is
-/// where `"system"` forwarders come from. Returns the configuration and warnings.
+/// Checks a configuration that is already in memory. `name` stands for the file in reports; `resolv_conf` is the source
+/// of `"system"` forwarders. Returns the configuration and warnings.
 pub fn parse(
     name: &str,
     text: &str,
@@ -116,14 +101,14 @@ pub fn parse(
 ) -> Result<(Config, Vec<String>), Report> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     let problems = Problems::default();
-    let mut draft = read::file(document.get_ref(), &problems);
+    let mut draft = document::read(document.get_ref(), &problems);
     draft.apply(overrides);
     let (config, warnings) = draft.finish(resolv_conf, &problems);
     let mut report =
         Report { file: name.to_owned(), text: text.to_owned(), problems: problems.into_sorted() };
     if !syntax.is_empty() {
-        // What was understood nevertheless is still checked, so that one run shows everything; except on the
-        // broken lines, and what concerns several values at once, one of which may have been lost.
+        // The parts that parsed are still checked, so that one run shows every error. Left out are errors on lines with
+        // syntax errors, and errors about several values at once, of which one may have been lost.
         let line = |place: &Place| match place {
             Place::File(span) => Some(report.position(span.start).0),
             _ => None,
@@ -148,7 +133,7 @@ pub fn parse(
 
 fn syntax_fault(message: &str) -> Fault {
     let help = match message {
-        "duplicate key" => "a key or a [table] may be there only once in a file: delete one of the two",
+        "duplicate key" => "a key or a [table] may appear only once in a file: delete one of the two",
         _ => "the file must be TOML: KEY = VALUE below [TABLE], text between quotation marks, lists in [ ]",
     };
     Fault::new(format!("this is not TOML: {message}"), help)

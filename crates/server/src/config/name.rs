@@ -3,20 +3,20 @@
 use super::report::{Fault, quoted};
 use std::fmt;
 
-/// A domain name, folded to lower case.
+/// A domain name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     wire: Box<[u8]>,
 }
 
 impl Name {
-    /// A name of our own, in wire form and lower case.
-    pub(super) fn known(wire: &[u8]) -> Name {
+    /// A name that is already in wire form and lower case.
+    pub(super) fn from_wire(wire: &[u8]) -> Name {
         Name { wire: wire.into() }
     }
 
-    /// A name as text. It is absolute, with or without the final dot; `.` is the root. `\.` and `\DDD` stand for
-    /// octets that could not be written otherwise.
+    /// Parses a name. It is absolute, with or without the final dot; `.` is the root. `\.` and `\DDD` stand for octets
+    /// that have no other notation.
     pub fn parse(text: &str) -> Result<Name, Fault> {
         let refuse = |why: &str| {
             let what = format!("{} is not a domain name: {why}", quoted(text));
@@ -42,17 +42,17 @@ impl Name {
                 }
                 b'\\' => {
                     let (octet, tail) = escaped(rest)
-                        .ok_or_else(|| refuse("after `\\` come three digits, or a character"))?;
+                        .ok_or_else(|| refuse("after `\\` three digits or a character must follow"))?;
                     rest = tail;
                     octet
                 }
-                0..=b' ' | 0x7f => return Err(refuse("it has a blank or a control character")),
-                0x80.. => return Err(refuse("write the xn-- form of other characters than ASCII")),
+                0..=b' ' | 0x7f => return Err(refuse("it contains a blank or a control character")),
+                0x80.. => return Err(refuse("characters that are not ASCII need their xn-- form")),
                 other => other,
             };
             wire.push(octet.to_ascii_lowercase());
         }
-        // The final dot has begun the root label already.
+        // After a final dot the root label has begun already.
         if wire.len() - label_start > 1 || label_start == 0 {
             close_label(&mut wire, label_start).map_err(&refuse)?;
             wire.push(0);
@@ -81,7 +81,7 @@ fn close_label(wire: &mut [u8], start: usize) -> Result<(), &'static str> {
     }
 }
 
-/// What a backslash stands for, and what comes after it.
+/// The octet that a backslash sequence stands for, and the rest.
 fn escaped(rest: &[u8]) -> Option<(u8, &[u8])> {
     match rest {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', tail @ ..] => {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn an_invalid_name_is_refused() {
         let long = "a".repeat(64);
         let deep = "abc.".repeat(64);
         for text in ["", "..", ".a", "a..b", "a b", "bücher.example", "a\\", "a\\25", "a\\256", &long, &deep]

@@ -1,5 +1,5 @@
-//! The effective configuration as a TOML file: complete, with the defaults written out, so that
-//! `sixfold check` shows what counts and a later version with other defaults can be told to behave the same.
+//! The effective configuration as a TOML file. It is complete, with all defaults: `sixfold check` shows the values in force,
+//! and the file keeps them for a later version with other defaults.
 
 use super::{Config, Format, Forwarders, Level, Steer, amount};
 use engine::settings::{ClientSubnet, Dnssec, Lookup, OnFailure, Reverse, Select, Transport};
@@ -7,12 +7,12 @@ use std::fmt::{self, Display, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Keys of parts that do not exist yet, with the values that say so.
-const NOT_YET_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
+/// Keys of parts that do not exist yet, with the only values that are accepted.
+const UNSUPPORTED_TLS: &str = "[tls]\nlisten-dot = []\nlisten-doh = []\nlisten-doq = []\n\n";
 
 impl Config {
-    /// The configuration as TOML, without the file's comments. Reading it gives an equal `Config` (on a system
-    /// with the same resolvers, where it says `"system"`).
+    /// The configuration as TOML, without the comments of the file. Reading it gives an equal `Config`; with `"system"`
+    /// only on a system with the same resolvers.
     pub fn to_toml(&self) -> String {
         self.to_string()
     }
@@ -34,7 +34,7 @@ impl Display for Config {
             ClientSubnet::Forward => "forward",
         };
         writeln!(f, "[edns]\nudp-size = {}\ncookies = {}", self.udp_size, self.cookies.enabled)?;
-        // What is shown here ends up in logs and terminals, where a secret has no place.
+        // The text may end up in logs and terminals, so it does not show secrets.
         match self.cookies.secrets.len() {
             0 => {}
             1 => writeln!(f, "# cookie-secret = \"...\" is set")?,
@@ -51,7 +51,7 @@ impl Display for Config {
             limits.tcp_connections, limits.tcp_per_client
         )?;
         writeln!(f, "tcp-idle = {}\n", text(amount::show_duration(limits.tcp_idle)))?;
-        f.write_str(NOT_YET_TLS)?;
+        f.write_str(UNSUPPORTED_TLS)?;
         let metrics = self.metrics_listen.map(|address| address.to_string()).unwrap_or_default();
         writeln!(f, "[metrics]\nlisten = {}\n", text(metrics))?;
         let socket = self.control_socket.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
@@ -144,7 +144,12 @@ impl Config {
         writeln!(f, "ptr = {}\nptr-server = {}", text(ptr), text(&dns64.ptr_server))?;
         writeln!(f, "ptr-contact = {}\nipv4only-arpa = {}", text(&dns64.ptr_contact), dns64.ipv4only_arpa)?;
         writeln!(f, "max-records = {}\n", dns64.max_records)?;
-        let policy = &dns64.on_failure;
+        self.write_on_failure(f)?;
+        self.write_rules(f)
+    }
+
+    fn write_on_failure(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = &self.dns64.on_failure;
         writeln!(f, "[dns64.on-failure]")?;
         for (key, action) in [
             ("servfail", policy.servfail),
@@ -159,8 +164,11 @@ impl Config {
             };
             writeln!(f, "{key} = {}", text(action))?;
         }
-        writeln!(f)?;
-        for rule in &dns64.rules {
+        writeln!(f)
+    }
+
+    fn write_rules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rule in &self.dns64.rules {
             writeln!(f, "[[dns64.rule]]")?;
             for (key, networks) in [("clients", &rule.clients), ("ipv4", &rule.ipv4)] {
                 if !networks.is_empty() {
@@ -202,12 +210,12 @@ fn format_word(format: Format) -> &'static str {
     }
 }
 
-/// A list of strings.
+/// A TOML list of strings.
 fn list<T: Display>(items: &[T]) -> String {
     format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
-/// A basic string of TOML: quotation marks, backslashes and control characters escaped.
+/// A TOML basic string: quotation marks, backslashes and control characters are escaped.
 fn text(value: impl Display) -> String {
     let mut quoted = String::from("\"");
     for character in value.to_string().chars() {

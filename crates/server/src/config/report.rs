@@ -1,38 +1,38 @@
-//! What is wrong with a configuration, and how it is shown: every problem with its file, line, column, the
-//! source line, the offending text underlined, and the remedy, in the shape that compilers use.
+//! Errors of a configuration and their report: every problem with its file, line, column, the source line, the offending
+//! text underlined, and the remedy, in the form that compilers use.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Octets of the configuration file.
+    /// A range of octets in the configuration file.
     File(Range<usize>),
-    /// A flag of the command line, with its value, as it would be typed.
+    /// A flag of the command line with its value, as typed.
     Flag(String),
-    /// A file of the system, which the configuration refers to.
+    /// A file of the system that the configuration refers to.
     System(String),
-    /// Nowhere: a default.
+    /// No place: a default.
     Default,
 }
 
-/// A value, and where it came from.
+/// A value with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item<T> {
     /// The value.
     pub value: T,
-    /// Where it was written.
+    /// Its origin.
     pub place: Place,
 }
 
-/// Why a text is not a value of some kind. Where it stands is added by the caller.
+/// Error about a text: cause and remedy. The caller adds the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong, with the offending text.
+    /// The error, with the offending text.
     pub what: String,
-    /// What is allowed instead.
+    /// The remedy: what is allowed instead.
     pub help: String,
 }
 
@@ -51,31 +51,31 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault at its place.
+/// A fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// The place.
     pub place: Place,
-    /// What it is.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// Collects the problems of one reading. Shared by all tables that are being read, hence the cell.
+/// Collects the problems of one run. All tables share it while they are read, hence the cell.
 #[derive(Debug, Default)]
 pub struct Problems(RefCell<Vec<Problem>>);
 
 impl Problems {
-    /// Notes a problem.
+    /// Adds a problem.
     pub fn add(&self, place: &Place, fault: Fault) {
         self.0.borrow_mut().push(Problem { place: place.clone(), fault });
     }
 
-    /// The value of `result`, or nothing and a note.
+    /// The value of `result`; for an error none, and a problem is added.
     pub fn check<T>(&self, place: &Place, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.add(place, fault)).ok()
     }
 
-    /// The problems in the order of the file; those of the command line and of the system last.
+    /// The problems in the order of the file; problems of the command line and of the system come last.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.0.into_inner();
         problems.sort_by_key(|problem| match &problem.place {
@@ -86,14 +86,14 @@ impl Problems {
     }
 }
 
-/// All problems of a configuration, with the text that they point into.
+/// All problems of a configuration, with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The name of the file, as it is shown.
+    /// The name of the file, for display.
     pub file: String,
-    /// The text of the file; empty when there is none.
+    /// The text of the file; empty without a file.
     pub text: String,
-    /// What is wrong, in the order of the file.
+    /// The problems, in the order of the file.
     pub problems: Vec<Problem>,
 }
 
@@ -106,11 +106,11 @@ impl Report {
         (line, 1 + String::from_utf8_lossy(&before[line_start..]).chars().count())
     }
 
-    /// Shows the line with carets below what is wrong. Returns the width of the line number.
-    fn show_source(&self, f: &mut fmt::Formatter<'_>, span: &Range<usize>) -> Result<usize, fmt::Error> {
+    /// Writes the source line with carets below the offending text. Returns the width of the line number.
+    fn write_source(&self, f: &mut fmt::Formatter<'_>, span: &Range<usize>) -> Result<usize, fmt::Error> {
         let (line, column) = self.position(span.start);
         let source = self.text.split('\n').nth(line - 1).unwrap_or("");
-        // A value may go on over several lines: only its first line is underlined.
+        // Of a value on several lines only the first line is underlined.
         let marked = self.text.get(span.clone()).unwrap_or("").split('\n').next().unwrap_or("");
         let carets = marked.trim_end_matches('\r').chars().count().max(1);
         let gutter = line.to_string().len();
@@ -128,7 +128,7 @@ impl fmt::Display for Report {
             writeln!(f, "error: {}", problem.fault.what)?;
             let mut gutter = 1;
             match &problem.place {
-                Place::File(span) => gutter = self.show_source(f, span)?,
+                Place::File(span) => gutter = self.write_source(f, span)?,
                 Place::Flag(typed) => writeln!(f, " --> command line: {typed}")?,
                 Place::System(path) => writeln!(f, " --> {path}")?,
                 Place::Default => {}
@@ -137,12 +137,12 @@ impl fmt::Display for Report {
         }
         let count = self.problems.len();
         let errors = if count == 1 { "1 error".to_owned() } else { format!("{count} errors") };
-        write!(f, "sixfold: cannot use {}: {errors}; correct what is shown above", self.file)
+        write!(f, "sixfold: cannot use {}: {errors}; correct the errors above", self.file)
     }
 }
 
-/// One character for each character of `line`, none of which moves the cursor: carets below stay in place, and
-/// a file with control characters cannot play tricks on the terminal.
+/// `line` with one printable character for each character. Carets below it stay in place, and control characters of a
+/// file do not reach the terminal.
 fn printable(line: &str) -> String {
     line.chars()
         .map(|character| match character {
@@ -153,7 +153,7 @@ fn printable(line: &str) -> String {
         .collect()
 }
 
-/// A value as messages quote it: in backticks, control characters escaped, cut after 80 characters.
+/// A value quoted for messages: in backticks, with control characters escaped, cut after 80 characters.
 pub fn quoted(text: &str) -> String {
     let escaped: String = text.chars().take(80).flat_map(char::escape_debug).collect();
     let dots = if text.chars().nth(80).is_some() { "..." } else { "" };
@@ -174,7 +174,7 @@ mod tests {
     fn a_problem_is_shown_with_its_line_and_underlined() {
         let shown = report("[a]\n  b = \"ü\" # ...\n", 10..14).to_string();
         let expected = "error: wrong\n --> x.toml:2:7\n  |\n2 |   b = \"ü\" # ...\n  |       ^^^\n  = help: right\n\n\
-             sixfold: cannot use x.toml: 1 error; correct what is shown above";
+             sixfold: cannot use x.toml: 1 error; correct the errors above";
         assert_eq!(shown, expected);
     }
 

@@ -1,10 +1,10 @@
-//! Response policy zones as master files (RFC 1035 section 5, draft-vixie-dnsop-dns-rpz-00): from text to the tables of the
-//! engine. What a record says is `engine::zone`'s to know; here it gets its line and column.
+//! Response policy zones as master files (RFC 1035 section 5, draft-vixie-dnsop-dns-rpz-00): from text to the tables of
+//! the engine. `engine::zone` decides what a record means; this file gives each record its line and column.
 
 use super::limits;
-use super::local::plain_record;
-use super::nesting::Nesting;
+use super::record::engine_record;
 use super::report::{Fault, Item, Problems, quoted};
+use super::zone_entries::{Entries, EntryText};
 use domain::base::iana;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
 use engine::own::Record;
@@ -12,13 +12,13 @@ use engine::policy::{Policy, Zone};
 use engine::zone::{Reading, Unfit};
 use std::path::{Path, PathBuf};
 
-/// Reads all zones, in order. What is wrong is noted at the place where the file is named.
+/// Reads all zones, in order. An error is reported at the place that names the file.
 pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Policy) {
     let (mut paths, mut zones) = (Vec::new(), Vec::new());
     let mut room = limits::RPZ_OCTETS;
     let last = files.last().map(|item| item.place.clone());
     for Item { value: path, place } in files {
-        match super::file::read(&path, room) {
+        match super::regular_file::read(&path, room) {
             Ok(text) => {
                 room -= text.len() as u64;
                 match zone(&path, &text) {
@@ -29,7 +29,7 @@ pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Po
             Err(error) => {
                 let what = format!("{}: {error}", path.display());
                 let help = format!(
-                    "name a master file that can be read; those of all zones may have {} octets together",
+                    "name a master file that can be read; the files of all zones together may have {} octets",
                     limits::RPZ_OCTETS
                 );
                 problems.add(&place, Fault::new(what, help));
@@ -46,70 +46,18 @@ pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Po
     (paths, policy)
 }
 
-/// Reads one zone. Names without a dot at their end are below the last `$ORIGIN`, and below the root where there was none:
-/// zones are handed out without the name that somebody else has given to them. `path` stands for the file in faults.
+/// Reads one zone. A name without a dot at its end is below the last `$ORIGIN`, or below the root without one: providers
+/// hand out zones without the zone name that each operator chooses. `path` stands for the file in faults.
 pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
-    let mut reader = Zonefile::new();
-    reader.set_origin(domain::base::Name::root_bytes());
-    reader.set_default_class(iana::Class::IN);
-    let (mut reading, mut faults): (Option<Reading>, Vec<Fault>) = (None, Vec::new());
-    for Chunk { line, text, is_open } in (Chunks { line: 1, rest: text }) {
-        if is_open {
-            let (column, word) = word(text, true);
-            let place = format!("{}:{line}:{column}", path.display());
-            let what =
-                format!("{place}: {} begins a record with a parenthesis that is not closed", quoted(&word));
-            faults.push(Fault::new(what, "close the parenthesis, or delete it"));
-            return Err(faults);
-        }
-        reader.extend_from_slice(text);
-        if !text.ends_with(b"\n") {
-            reader.extend_from_slice(b"\n");
-        }
-        loop {
-            let fault = match reader.next_entry() {
-                Ok(None) => break,
-                Ok(Some(Entry::Record(record))) => match checked(&record, text) {
-                    Ok(record) => {
-                        let added = match &mut reading {
-                            Some(reading) => reading.add(record),
-                            None => Reading::begin(record).map(|begun| reading = Some(begun)),
-                        };
-                        let Err(unfit) = added else { continue };
-                        let (what, help) = unfit.advice();
-                        let (column, word) = offending(text, unfit);
-                        let place = format!("{}:{line}:{column}", path.display());
-                        Fault::new(format!("{place}: {}: {what}", quoted(&word)), help)
-                    }
-                    Err(why) => {
-                        let (column, word) = word(text, true);
-                        let place = format!("{}:{line}:{column}", path.display());
-                        let what = format!("{place}: {} is not a record: {why}", quoted(&word));
-                        Fault::new(what, "correct the record, or delete it")
-                    }
-                },
-                Ok(Some(Entry::Include { .. })) => {
-                    let what = format!("{}:{line}:1: `$INCLUDE` is not supported", path.display());
-                    Fault::new(what, "put the records themselves into the file")
-                }
-                Err(error) => {
-                    // What comes after it cannot be read reliably.
-                    let what = format!("{}:{}", path.display(), located(&error.to_string(), line, text));
-                    let help = "write OWNER TTL IN TYPE DATA, like `ads.example IN CNAME .`";
-                    faults.push(Fault::new(what, help));
-                    return Err(faults);
-                }
-            };
-            faults.push(fault);
-            // Without its beginning nothing in the file has a meaning.
-            if faults.len() == limits::RPZ_FAULTS || reading.is_none() {
-                return Err(faults);
-            }
+    let mut reader = ZoneReader::new(path);
+    for entry in Entries::of(text) {
+        if reader.read_entry(&entry).is_err() {
+            return Err(reader.faults);
         }
     }
-    match reading {
-        Some(reading) if faults.is_empty() => Ok(reading.finish()),
-        Some(_) => Err(faults),
+    match reader.zone {
+        Some(zone) if reader.faults.is_empty() => Ok(zone.finish()),
+        Some(_) => Err(reader.faults),
         None => {
             let (what, help) = Unfit::NoSoa.advice();
             Err(vec![Fault::new(format!("{}:1:1: {what}", path.display()), help)])
@@ -117,16 +65,108 @@ pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
     }
 }
 
-/// A record, or why it is none. The reader takes an empty label for the end of a name.
-fn checked(record: &ScannedRecord, text: &[u8]) -> Result<Record, &'static str> {
+/// The faults make further reading useless.
+struct GiveUp;
+
+/// Reader of one zone.
+struct ZoneReader<'p> {
+    path: &'p Path,
+    records: Zonefile,
+    /// The zone so far; none before its SOA record.
+    zone: Option<Reading>,
+    faults: Vec<Fault>,
+}
+
+impl<'p> ZoneReader<'p> {
+    fn new(path: &'p Path) -> ZoneReader<'p> {
+        let mut records = Zonefile::new();
+        records.set_origin(domain::base::Name::root_bytes());
+        records.set_default_class(iana::Class::IN);
+        ZoneReader { path, records, zone: None, faults: Vec::new() }
+    }
+
+    /// Reads the records of one entry.
+    fn read_entry(&mut self, entry: &EntryText<'_>) -> Result<(), GiveUp> {
+        let &EntryText { line, text, is_open } = entry;
+        if is_open {
+            let (column, word) = first_word(text);
+            let what = format!("{} begins a record with a parenthesis that is not closed", quoted(&word));
+            self.faults.push(self.fault(line, column, &what, "close the parenthesis, or delete it"));
+            return Err(GiveUp);
+        }
+        self.records.extend_from_slice(text);
+        if !text.ends_with(b"\n") {
+            self.records.extend_from_slice(b"\n");
+        }
+        loop {
+            let record = match self.records.next_entry() {
+                Ok(None) => return Ok(()),
+                Ok(Some(Entry::Record(record))) => checked_record(&record, text),
+                Ok(Some(Entry::Include { .. })) => {
+                    let help = "put the records themselves into the file";
+                    let fault = self.fault(line, 1, "`$INCLUDE` is not supported", help);
+                    self.add_fault(fault)?;
+                    continue;
+                }
+                Err(error) => {
+                    // The entries after it cannot be parsed reliably.
+                    let error = located(&error.to_string(), line, text);
+                    let help = "write OWNER TTL IN TYPE DATA, like `ads.example IN CNAME .`";
+                    self.faults.push(Fault::new(format!("{}:{error}", self.path.display()), help));
+                    return Err(GiveUp);
+                }
+            };
+            let fault = match record {
+                Ok(record) => match self.add_record(record) {
+                    Ok(()) => continue,
+                    Err(unfit) => {
+                        let (what, help) = unfit.advice();
+                        let (column, word) = offending_word(text, unfit);
+                        self.fault(line, column, &format!("{}: {what}", quoted(&word)), help)
+                    }
+                },
+                Err(why) => {
+                    let (column, word) = first_word(text);
+                    let what = format!("{} is not a record: {why}", quoted(&word));
+                    self.fault(line, column, &what, "correct the record, or delete it")
+                }
+            };
+            self.add_fault(fault)?;
+        }
+    }
+
+    /// Adds a record to the zone. The first one must be the SOA record.
+    fn add_record(&mut self, record: Record) -> Result<(), Unfit> {
+        match &mut self.zone {
+            Some(zone) => zone.add(record),
+            None => Reading::begin(record).map(|begun| self.zone = Some(begun)),
+        }
+    }
+
+    /// Adds a fault. Without its first record the rest of a zone has no meaning.
+    fn add_fault(&mut self, fault: Fault) -> Result<(), GiveUp> {
+        self.faults.push(fault);
+        let is_useless = self.faults.len() == limits::RPZ_FAULTS || self.zone.is_none();
+        if is_useless { Err(GiveUp) } else { Ok(()) }
+    }
+
+    fn fault(&self, line: usize, column: usize, what: &str, help: &str) -> Fault {
+        Fault::new(format!("{}:{line}:{column}: {what}", self.path.display()), help)
+    }
+}
+
+/// Converts a record, and checks its owner: the parser takes an empty label for the end of the name. The error is the
+/// reason why it is not a record.
+fn checked_record(record: &ScannedRecord, text: &[u8]) -> Result<Record, &'static str> {
     let owner = text.split(|octet| octet.is_ascii_whitespace()).next().unwrap_or_default();
     if owner.windows(2).any(|pair| pair == b"..") {
         return Err("a label is empty");
     }
-    plain_record(record)
+    engine_record(record)
 }
 
-/// What the reader says, which begins with line and column, and of which text. It may have gone on to the next line.
+/// The parser's error, which begins with line and column, and the text that it is about. The parser may have gone on to
+/// the next line.
 fn located(error: &str, line: usize, text: &[u8]) -> String {
     let shown = String::from_utf8_lossy(text);
     let lines = shown.lines().count();
@@ -142,64 +182,37 @@ fn located(error: &str, line: usize, text: &[u8]) -> String {
     }
 }
 
-/// The column and the word that make a record unfit.
-fn offending(text: &[u8], unfit: Unfit) -> (usize, String) {
+/// Column and text of the word that the engine rejects.
+fn offending_word(text: &[u8], unfit: Unfit) -> (usize, String) {
     match unfit {
-        Unfit::UnknownAction | Unfit::MissingDot => word(text, false),
-        _ => word(text, true),
+        Unfit::UnknownAction | Unfit::MissingDot => {
+            let line = first_line(text);
+            with_column(line, words(line).next_back())
+        }
+        _ => first_word(text),
     }
 }
 
-/// The first word of a record, or the last one of its line.
-fn word(text: &[u8], first: bool) -> (usize, String) {
-    let line = text.split(|&octet| matches!(octet, b'\n' | b';')).next().unwrap_or_default();
-    let mut words = line.split(|octet| octet.is_ascii_whitespace()).filter(|word| !word.is_empty());
-    let word = if first { words.next() } else { words.next_back() }.unwrap_or_default();
-    // Words are parts of the line.
+/// Column and text of the first word of a record.
+fn first_word(text: &[u8]) -> (usize, String) {
+    let line = first_line(text);
+    with_column(line, words(line).next())
+}
+
+/// The first line of a record, without a comment.
+fn first_line(text: &[u8]) -> &[u8] {
+    text.split(|&octet| matches!(octet, b'\n' | b';')).next().unwrap_or_default()
+}
+
+fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(|octet| octet.is_ascii_whitespace()).filter(|word| !word.is_empty())
+}
+
+/// A word, which is a part of `line`, with its column from 1.
+fn with_column(line: &[u8], word: Option<&[u8]>) -> (usize, String) {
+    let Some(word) = word else { return (1, String::new()) };
     let column = word.as_ptr() as usize - line.as_ptr() as usize + 1;
-    (if word.is_empty() { 1 } else { column }, String::from_utf8_lossy(word).into_owned())
-}
-
-/// A part of a master file with whole records: mostly one line.
-struct Chunk<'t> {
-    /// Its first line, from 1.
-    line: usize,
-    text: &'t [u8],
-    /// The file ends before a parenthesis is closed.
-    is_open: bool,
-}
-
-/// Cuts a master file into lines, but not where a parenthesis is open, so that each record has its line.
-struct Chunks<'t> {
-    line: usize,
-    rest: &'t [u8],
-}
-
-impl<'t> Iterator for Chunks<'t> {
-    type Item = Chunk<'t>;
-
-    fn next(&mut self) -> Option<Chunk<'t>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let mut nesting = Nesting::default();
-        let (mut lines, mut end) = (0, self.rest.len());
-        for (at, &octet) in self.rest.iter().enumerate() {
-            nesting.take(octet);
-            if octet == b'\n' {
-                lines += 1;
-                if !nesting.is_open() {
-                    end = at + 1;
-                    break;
-                }
-            }
-        }
-        let (text, rest) = self.rest.split_at(end);
-        let chunk = Chunk { line: self.line, text, is_open: nesting.is_open() };
-        self.line += lines;
-        self.rest = rest;
-        Some(chunk)
-    }
+    (column, String::from_utf8_lossy(word).into_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Zones as people and machines write them, and what is said of those that are wrong.
+//! Zones as people and programs write them, and the errors of invalid zones.
 
 use super::*;
 use engine::policy::{Action, Trigger};
@@ -75,7 +75,7 @@ fn a_line_that_is_wrong_is_told_with_its_place_and_a_remedy() {
         ("ok.example CNAME *.", "p.rpz:4:1: `ok.example`", "the same trigger has another action"),
         ("a.example CNAME", "p.rpz:3:", "in `a.example CNAME`"),
         ("a.example A 192.0.2", "p.rpz:3:", "in `a.example A 192.0.2`"),
-        ("a.example A \\# 3 010203", "p.rpz:3:1: `a.example`", "not what the type asks for"),
+        ("a.example A \\# 3 010203", "p.rpz:3:1: `a.example`", "do not fit its type"),
         ("a..example CNAME .", "p.rpz:3:", "a label is empty"),
         ("a.example CH CNAME .", "p.rpz:3:", "different class"),
         ("$INCLUDE other.rpz", "p.rpz:3:1: `$INCLUDE`", "put the records themselves"),

@@ -1,14 +1,14 @@
-//! Reads one TOML table key by key and remembers which keys were asked for: what is left over is unknown, and
-//! an error. Every method notes what is wrong and goes on, so that one run finds all errors.
+//! Reader of one TOML table, key by key. It remembers which keys were read: the keys that are left over are unknown, and
+//! errors. Every method reports an error and goes on, so that one run finds all errors.
 
 use super::report::{Fault, Item, Place, Problems, quoted};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A table that is being read.
+/// Table that is being read.
 pub struct Table<'t> {
-    /// Its name with dots, `dns64.on-failure`; empty for the whole file.
+    /// Its name with dots, like `dns64.on-failure`; empty for the whole file.
     path: String,
     place: Place,
     entries: Option<&'t DeTable<'t>>,
@@ -16,18 +16,18 @@ pub struct Table<'t> {
     problems: &'t Problems,
 }
 
-/// A key with its value, not yet known to be of the right type.
+/// Key with its value, whose type is not checked yet.
 pub struct Entry<'t> {
-    /// The name of the key with dots, `upstream.timeout`.
+    /// The name of the key with dots, like `upstream.timeout`.
     pub path: String,
-    /// Where the value stands.
+    /// The place of the value.
     pub place: Place,
     value: &'t DeValue<'t>,
     problems: &'t Problems,
 }
 
 impl<'t> Table<'t> {
-    /// The whole file.
+    /// The table that is the whole file.
     pub fn root(entries: &'t DeTable<'t>, problems: &'t Problems) -> Table<'t> {
         Table {
             path: String::new(),
@@ -38,12 +38,12 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Where the table begins.
+    /// The place of the beginning of the table.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The value of `key`, if it is set.
+    /// The entry of `key`, if it is set.
     pub fn get(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
         let value = self.entries?.get(key)?;
@@ -55,7 +55,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// A string that `parse` understands. `kind` says what it should be when it is no string at all.
+    /// Reads a string and parses it. `kind` names the expected value in the error for another type.
     pub fn parse<T>(
         &mut self,
         key: &'static str,
@@ -65,7 +65,7 @@ impl<'t> Table<'t> {
         self.get(key)?.parse(kind, parse)
     }
 
-    /// A list of strings that `parse` understands; those that it does not are noted and left out.
+    /// Reads a list of strings and parses each. Strings with an error are reported and left out.
     pub fn list<T>(
         &mut self,
         key: &'static str,
@@ -75,26 +75,26 @@ impl<'t> Table<'t> {
         self.get(key)?.list(kind, parse)
     }
 
-    /// One of a few words.
+    /// Reads one of several words.
     pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<Item<T>> {
         let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");
         self.get(key)?.parse(&allowed, |text| {
             words.iter().find(|(word, _)| *word == text).map(|&(_, value)| value).ok_or_else(|| {
                 let mut help = format!("write {allowed}");
                 if let Some(near) = nearest(text, words.iter().map(|&(word, _)| word)) {
-                    help = format!("did you mean \"{near}\"? Allowed is {allowed}");
+                    help = format!("did you mean \"{near}\"? Allowed values: {allowed}");
                 }
                 Fault::new(format!("{} is not a value of `{}`", quoted(text), join(&self.path, key)), help)
             })
         })
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<Item<u64>> {
         self.get(key)?.integer(range)
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<Item<bool>> {
         let entry = self.get(key)?;
         match entry.value.as_bool() {
@@ -103,7 +103,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A table below this one; an empty one when it is absent.
+    /// Reads a table below this one. An absent table counts as an empty one.
     pub fn table(&mut self, key: &'static str) -> Table<'t> {
         let path = join(&self.path, key);
         let (mut place, mut entries) = (Place::Default, None);
@@ -116,7 +116,7 @@ impl<'t> Table<'t> {
         Table { path, place, entries, known: Vec::new(), problems: self.problems }
     }
 
-    /// The tables of an array of tables.
+    /// Reads the tables of an array of tables.
     pub fn tables(&mut self, key: &'static str) -> Vec<Table<'t>> {
         let path = join(&self.path, key);
         let help = format!("write its keys below [[{path}]], once for each");
@@ -142,13 +142,13 @@ impl<'t> Table<'t> {
         tables
     }
 
-    /// Notes that a setting needs a part of the server that does not exist yet.
-    pub fn not_yet(&self, place: &Place, setting: &str, remedy: &str) {
+    /// Reports that a setting needs a part of the server that does not exist yet.
+    pub fn reject_unsupported(&self, place: &Place, setting: &str, remedy: &str) {
         let setting = join(&self.path, setting);
         self.problems.add(place, Fault::new(format!("`{setting}` is not supported yet"), remedy));
     }
 
-    /// Notes every key that nobody asked for.
+    /// Reports every key that was not read.
     pub fn finish(self) {
         let Some(entries) = self.entries else { return };
         let table =
@@ -176,19 +176,19 @@ impl<'t> Table<'t> {
 }
 
 impl<'t> Entry<'t> {
-    /// The value as text; nothing, and no note, when it is of another type.
+    /// The value as text; none, without a report, when it is of another type.
     pub fn as_str(&self) -> Option<&'t str> {
         self.value.as_str()
     }
 
-    /// Notes a list that is empty where it must not be.
+    /// Reports a list that is empty and must not be.
     pub fn refuse_empty(&self, help: &str) {
         if self.value.as_array().is_some_and(|array| array.is_empty()) {
             self.problems.add(&self.place, Fault::new(format!("`{}` is empty", self.path), help));
         }
     }
 
-    /// Notes that the value should have been `kind`.
+    /// Reports that the value must be `kind`.
     pub fn wrong_type<T>(&self, kind: &str, help: &str) -> Option<T> {
         let article = if self.value.type_str().starts_with(['a', 'i']) { "an" } else { "a" };
         let what = format!("`{}` is {article} {}, but must be {kind}", self.path, self.value.type_str());
@@ -196,7 +196,7 @@ impl<'t> Entry<'t> {
         None
     }
 
-    /// A string that `parse` understands.
+    /// Reads a string and parses it.
     pub fn parse<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Item<T>> {
         let Some(text) = self.value.as_str() else {
             return self.wrong_type(kind, &format!("write {kind}, between quotation marks"));
@@ -205,7 +205,7 @@ impl<'t> Entry<'t> {
         Some(Item { value, place: self.place })
     }
 
-    /// A list of strings that `parse` understands; those that it does not are noted and left out.
+    /// Reads a list of strings and parses each. Strings with an error are reported and left out.
     pub fn list<T>(self, kind: &str, parse: impl Fn(&str) -> Result<T, Fault>) -> Option<Vec<Item<T>>> {
         let Some(array) = self.value.as_array() else {
             let help = format!("write [\"...\"] with {kind} between each pair of quotation marks");
@@ -224,7 +224,7 @@ impl<'t> Entry<'t> {
         Some(items)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn integer(self, range: RangeInclusive<u64>) -> Option<Item<u64>> {
         let (low, high) = (range.start(), range.end());
         let help = format!("write a whole number from {low} to {high}, without quotation marks");
@@ -251,7 +251,7 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The known word that was probably meant: the nearest one, if at most a third of it is wrong.
+/// The known word that was probably intended: the nearest one, if at most a third of it differs.
 fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_ascii_lowercase().replace('_', "-");
     known
@@ -261,8 +261,8 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits between two words: characters inserted, deleted, replaced, or neighbours swapped (optimal string
-/// alignment). Words longer than 64 octets are no typing errors, which bounds the work.
+/// Edit distance of two words: characters inserted, deleted, replaced, or adjacent ones swapped (optimal string
+/// alignment). Words longer than 64 octets are not typing errors; this limits the work.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() > 64 || b.len() > 64 {
@@ -291,15 +291,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_typing_error_finds_the_word_that_was_meant() {
+    fn a_typing_error_finds_the_intended_word() {
         let known = ["listen", "workers", "tcp-fast-open", "dns64"];
-        let meant = |word| nearest(word, known.into_iter());
-        assert_eq!(meant("lisen"), Some("listen"));
-        assert_eq!(meant("worker"), Some("workers"));
-        assert_eq!(meant("dns46"), Some("dns64"));
-        assert_eq!(meant("TCP_FAST_OPEN"), Some("tcp-fast-open"));
-        assert_eq!(meant("no-such-option"), None);
-        assert_eq!(meant(&"listen".repeat(1000)), None);
+        let intended = |word| nearest(word, known.into_iter());
+        assert_eq!(intended("lisen"), Some("listen"));
+        assert_eq!(intended("worker"), Some("workers"));
+        assert_eq!(intended("dns46"), Some("dns64"));
+        assert_eq!(intended("TCP_FAST_OPEN"), Some("tcp-fast-open"));
+        assert_eq!(intended("no-such-option"), None);
+        assert_eq!(intended(&"listen".repeat(1000)), None);
     }
 
     #[test]

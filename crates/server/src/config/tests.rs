@@ -1,12 +1,14 @@
-//! The configuration as operators meet it: what is wrong and where, what is not supported yet, what the defaults
-//! are, what flags do, and that the effective configuration reads back as itself.
+//! The configuration from the view of operators: errors and their places, unsupported settings, defaults, flags, and that the
+//! effective configuration reads back as itself.
 
 use super::load::parse;
 use super::*;
 use engine::cookie::Cookies;
-use engine::settings::OnFailure;
-use std::net::Ipv6Addr;
+use engine::settings::{ClientSubnet, FailurePolicy, Lookup, OnFailure, Reverse};
+use pref64::Pref64;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 use wire::Type;
 
 fn read_with(text: &str, overrides: &Overrides) -> Result<(Config, Vec<String>), Report> {
@@ -37,16 +39,16 @@ fn problems(text: &str) -> Vec<String> {
     report.problems.iter().map(show).collect()
 }
 
-/// One wrong line below a table: the column of the error, and words of the message or the remedy.
+/// One invalid line below a table: the column of the error, and words of the message or the remedy.
 #[rustfmt::skip]
 const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "listen = []", 10, &["`server.listen` is empty", "at least one address"]),
     ("[server]", "listen = \"::1\"", 10, &["`server.listen` is a string", "list of strings"]),
     ("[server]", "listen = [\"::1\", 53]", 18, &["`server.listen[]` is an integer"]),
-    ("[server]", "listen = [\"::1\", \"[::1]:53\"]", 18, &["the address [::1]:53 is there twice"]),
+    ("[server]", "listen = [\"::1\", \"[::1]:53\"]", 18, &["the address [::1]:53 is listed twice"]),
     ("[server]", "listen = [\"localhost\"]", 11, &["`localhost` is not an address"]),
     ("[server]", "listen = [\"[::1]:99999\"]", 11, &["`[::1]:99999`", "from 1 to 65535"]),
-    ("[server]", "listen = [\"fe80::1\"]", 11, &["does not say on which interface", "fe80::1%eth0"]),
+    ("[server]", "listen = [\"fe80::1\"]", 11, &["does not name an interface", "fe80::1%eth0"]),
     ("[server]", "workers = 0", 11, &["`server.workers` is out of range: 0", "1 to 256"]),
     ("[server]", "workers = 257", 11, &["`server.workers` is out of range: 257"]),
     ("[server]", "workers = \"4\"", 11, &["`4` is not a number of workers", "without quotation marks"]),
@@ -60,7 +62,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "forwarders = \"192.0.2.1\"", 14, &["not a list of forwarders", "[\"192.0.2.1\"]", "\"system\""]),
     ("[upstream]", "forwarders = [\"dns.example.com\"]", 15, &["`dns.example.com`", "names are not looked up"]),
     ("[upstream]", "forwarders = [\"0.0.0.0\"]", 15, &["`0.0.0.0` means every address"]),
-    ("[upstream]", "forwarders = [\"::1\", \"[::1]:53\"]", 22, &["the forwarder [::1]:53 is there twice"]),
+    ("[upstream]", "forwarders = [\"::1\", \"[::1]:53\"]", 22, &["the forwarder [::1]:53 is listed twice"]),
     ("[upstream]", "forwarders = [\"[::1]:5364\"]", 15, &["[::1]:5364 is an address that this server listens on"]),
     ("[upstream]", "select = \"first\"", 10, &["`first`", "\"ordered\" or \"random\" or \"fastest\""]),
     ("[upstream]", "timeout = \"5\"", 11, &["`5` is not a duration: the unit is missing", "\"250ms\""]),
@@ -80,14 +82,14 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[dns64]", "prefixes = [\"64:ff9b::1/96\"]", 13, &["`64:ff9b::1/96`", "write \"64:ff9b::/96\""]),
     ("[dns64]", "prefixes = [\"8.8.8.8/24\"]", 13, &["`8.8.8.8/24`"]),
     ("[dns64]", "prefixes = [\"fe80::21b:77ff:0:0/96\"]", 13, &["`fe80::21b:77ff:0:0/96`", "bits 64 to 71"]),
-    ("[dns64]", "prefixes = [\"64:ff9b::/96\", \"64:ff9b:0::/96\"]", 29, &["the prefix 64:ff9b::/96 is there twice"]),
+    ("[dns64]", "prefixes = [\"64:ff9b::/96\", \"64:ff9b:0::/96\"]", 29, &["the prefix 64:ff9b::/96 is listed twice"]),
     ("[dns64]", "suffix = \"127.0.0.1\"", 10, &["`127.0.0.1` is not an IPv6 address"]),
     ("[dns64]", "suffix = \"::1\"", 10, &["`::1`", "no room for a suffix", "(prefix 64:ff9b::/96)"]),
     ("[dns64]", "clients = [\"2001:db8::1/32\"]", 12, &["`2001:db8::1/32`", "\"2001:db8::/32\""]),
-    ("[dns64]", "exclude-aaaa = [\"10.0.0.0/8\"]", 17, &["only IPv6 makes sense here"]),
+    ("[dns64]", "exclude-aaaa = [\"10.0.0.0/8\"]", 17, &["this key takes only IPv6"]),
     ("[dns64]", "non-global = \"drop\"", 14, &["`drop`", "\"omit\" or \"embed\""]),
     ("[dns64]", "never-embed = [\"10.0.0.0/33\"]", 16, &["`10.0.0.0/33`", "0 to 32"]),
-    ("[dns64]", "never-embed = [\"::1\"]", 16, &["only IPv4 makes sense here"]),
+    ("[dns64]", "never-embed = [\"::1\"]", 16, &["this key takes only IPv4"]),
     ("[dns64]", "lookup = \"eventually\"", 10, &["`eventually`", "stagger 20ms"]),
     ("[dns64]", "lookup = \"stagger 20\"", 10, &["`20` is not a duration"]),
     ("[dns64]", "dnssec = \"on\"", 10, &["`on`", "\"trust\" or \"off\" or \"validate\""]),
@@ -179,8 +181,8 @@ fn every_error_of_a_rule_is_found_with_its_place() {
     assert!(found[1].starts_with("3:13 `64:ff9b::/97`"), "{}", found[1]);
 }
 
-/// What asks for a part that does not exist yet: the line, and the key that the message names.
-const NOT_YET: &[(&str, &str)] = &[
+/// Settings that need a part that does not exist yet: the line, and the key that the message names.
+const UNSUPPORTED: &[(&str, &str)] = &[
     ("server.datapath = \"xdp\"", "server.datapath"),
     ("upstream.transport = \"tls\"", "upstream.transport"),
     ("dns64.dnssec = \"validate\"", "dns64.dnssec"),
@@ -195,8 +197,8 @@ const NOT_YET: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_does_not_exist_yet_is_refused_by_name() {
-    for (line, key) in NOT_YET {
+fn an_unsupported_setting_is_refused_by_name() {
+    for (line, key) in UNSUPPORTED {
         let found = problems(line);
         assert_eq!(found.len(), 1, "{line}: {found:#?}");
         let words = found[0].split_once(' ').unwrap().1;
@@ -206,7 +208,7 @@ fn what_does_not_exist_yet_is_refused_by_name() {
 }
 
 #[test]
-fn what_asks_for_nothing_is_accepted() {
+fn a_setting_that_asks_for_nothing_is_accepted() {
     let text = "[server]\nproxy-from = []\ndatapath = \"sockets\"\n[dns64]\nrule = []\n[local]\nrecords = []\nhosts-file = \"\"\n[filter]\nblock = []\nrpz = []\n\
         [edns]\ncookies = true\n\
         client-subnet = \"off\"\n[limits]\nqueries-per-client = 0\nresponses-per-client = 0\n[tls]\nlisten-dot = []\n\
@@ -305,7 +307,7 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("ipv4 = []", "`dns64.rule.ipv4` is empty"),
         ("ipv4 = [\"2001:db8::/32\"]", "2001:db8::/32"),
         ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore AAAA records"),
-        ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is there twice"),
+        ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is listed twice"),
         ("prefixes = [\"2001:db8::/97\"]", "/97 is not a length"),
         ("ip4 = [\"10.0.0.0/8\"]", "ipv4"),
     ] {
@@ -346,20 +348,20 @@ fn records_that_cannot_be_answered_are_refused() {
         ("\"nas.home. 60 IN TXT ( a\"", "a parenthesis is not closed"),
         ("\"nas.home. 60 IN A 192.168.1\"", "is not a record"),
         ("\"nas.home. 60 CH TXT x\"", "different class: CH"),
-        ("\"nas.home. 60 IN SOA a. b. 1 2 3 4 5\"", "speaks of a zone"),
-        ("\"a. 60 IN A 192.0.2.1\\nb. 60 IN A 192.0.2.1\"", "more behind it"),
+        ("\"nas.home. 60 IN SOA a. b. 1 2 3 4 5\"", "describes a zone"),
+        ("\"a. 60 IN A 192.0.2.1\\nb. 60 IN A 192.0.2.1\"", "only one record may stand here"),
         ("\"$INCLUDE /etc/passwd\"", "there is none"),
         ("\"a. 4294967295 IN A 192.0.2.1\"", "TTL is more than"),
         ("\"a. 60 IN A 192.0.2.1\", \"a. 60 IN CNAME b.\"", "can have no other record"),
         ("\"a. 60 IN CNAME b.\", \"a. 60 IN CNAME c.\"", "can have no other record"),
-        ("\"a. 60 IN A 192.0.2.1\", \"A. 70 IN A 192.0.2.1\"", "there twice"),
+        ("\"a. 60 IN A 192.0.2.1\", \"A. 70 IN A 192.0.2.1\"", "listed twice"),
         ("\"a. 60 IN TYPE41 \\\\# 0\"", "for questions and messages"),
         ("\"a. 60 IN TYPE255 \\\\# 0\"", "for questions and messages"),
-        ("\"a. 60 IN A \\\\# 3 010203\"", "not what the type asks for"),
-        ("\"a. 60 IN A \\\\# 5 0102030405\"", "not what the type asks for"),
-        ("\"a. 60 IN CNAME \\\\# 2 c00c\"", "not what the type asks for"),
-        ("\"a. 60 IN MX \\\\# 4 0000c000\"", "not what the type asks for"),
-        ("\"a. 60 IN RP \\\\# 1 ff\"", "not what the type asks for"),
+        ("\"a. 60 IN A \\\\# 3 010203\"", "do not fit its type"),
+        ("\"a. 60 IN A \\\\# 5 0102030405\"", "do not fit its type"),
+        ("\"a. 60 IN CNAME \\\\# 2 c00c\"", "do not fit its type"),
+        ("\"a. 60 IN MX \\\\# 4 0000c000\"", "do not fit its type"),
+        ("\"a. 60 IN RP \\\\# 1 ff\"", "do not fit its type"),
     ] {
         let found = problems(&format!("[local]\nrecords = [{records}]\n"));
         assert_eq!(found.len(), 1, "{records}: {found:#?}");
@@ -449,7 +451,7 @@ fn a_hosts_file_names_addresses_both_ways() {
     let (config, warnings) = read_with(&toml, &Overrides::default()).unwrap();
     std::fs::remove_file(&file).unwrap();
     let shown: Vec<_> = (config.local.hosts.iter())
-        .map(|record| format!("{} {} {:?}", Name::known(&record.owner), record.rtype, record.rdata))
+        .map(|record| format!("{} {} {:?}", Name::from_wire(&record.owner), record.rtype, record.rdata))
         .collect();
     let address = |text: &str| format!("{:?}", text.parse::<Ipv6Addr>().unwrap().octets());
     let name = |wire: &[u8]| format!("{wire:?}");
@@ -469,7 +471,7 @@ fn a_hosts_file_names_addresses_both_ways() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains(":6: ") && warnings[0].contains("fe80::1%lo0"), "{}", warnings[0]);
     assert!(warnings[1].contains(":7: ") && warnings[1].contains("bad..name"), "{}", warnings[1]);
-    // What the configuration says of a name goes before what the file says of it.
+    // Records of the configuration override the hosts file.
     let own = &config.settings().own;
     assert!(own.has_records(b"\x03nas\x00") && own.has_records(b"\x05again\x00"));
     let found = problems("local.hosts-file = \"/nowhere/hosts\"");
@@ -588,7 +590,7 @@ fn a_zone_may_be_there_only_once() {
     let zone = "[[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"192.0.2.1\"]\n";
     let found = problems(&format!("{zone}{}", zone.replace("corp", "CORP")));
     assert_eq!(found.len(), 1);
-    assert!(found[0].starts_with("5:8 the zone `corp.example.` is there twice"), "{found:#?}");
+    assert!(found[0].starts_with("5:8 the zone `corp.example.` is listed twice"), "{found:#?}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! An explanation for programs. The names of the fields are fixed and described in docs/operating.md; more may come.
+//! An explanation as JSON. The names of the fields are fixed and documented in docs/operating.md; fields may be added.
 
-use super::{milliseconds, name, record, source};
+use super::records;
+use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
+use engine::explain::{Address, Explanation, Leg, Real, RealFate, Try};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
 
-/// The whole as one object.
+/// The explanation as one object.
 pub fn of(explanation: &Explanation, config: &Config) -> Value {
     let decisions: Vec<Value> = explanation
         .decisions
@@ -25,7 +26,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
         "answer": answer(explanation),
         "unfinished": explanation.is_unfinished,
         "decisions": decisions,
-        "legs": explanation.legs.iter().map(|it| leg(it, config)).collect::<Vec<_>>(),
+        "legs": explanation.legs.iter().map(|one| leg(one, config)).collect::<Vec<_>>(),
         "aaaa": explanation.real.iter().map(real).collect::<Vec<_>>(),
         "addresses": explanation.addresses.iter().map(address).collect::<Vec<_>>(),
         "ttl": explanation.ttl.map(|ttl| json!({
@@ -58,16 +59,16 @@ fn answer(explanation: &Explanation) -> Value {
     };
     json!({
         "rcode": message.rcode().to_string(),
-        "flags": record::flags(&message),
-        "records": record::lines(&answer.message, Section::Answer),
-        "authority": record::lines(&answer.message, Section::Authority),
+        "flags": records::flags(&message),
+        "records": records::lines(&answer.message, Section::Answer),
+        "authority": records::lines(&answer.message, Section::Authority),
         "extended_errors": extended_errors(&message),
         "milliseconds": milliseconds(answer.after),
     })
 }
 
 fn extended_errors(message: &wire::Message<'_>) -> Vec<Value> {
-    let errors = record::extended_errors(message).into_iter();
+    let errors = records::extended_errors(message).into_iter();
     errors.map(|(code, text)| json!({ "code": code, "text": text })).collect()
 }
 
@@ -81,48 +82,38 @@ fn leg(leg: &Leg, config: &Config) -> Value {
         "unchecked": leg.unchecked,
         "needed": leg.is_over,
         "rcode": reply.map(|reply| reply.rcode().to_string()),
-        "flags": reply.map(|reply| record::flags(&reply)),
-        "records": record::lines(bytes, Section::Answer),
-        "authority": record::lines(bytes, Section::Authority),
+        "flags": reply.map(|reply| records::flags(&reply)),
+        "records": records::lines(bytes, Section::Answer),
+        "authority": records::lines(bytes, Section::Authority),
         "extended_errors": reply.map(|reply| extended_errors(&reply)).unwrap_or_default(),
         "tries": leg.tries.iter().map(one_try).collect::<Vec<_>>(),
     })
 }
 
-fn one_try(it: &Try) -> Value {
+fn one_try(attempt: &Try) -> Value {
     json!({
-        "upstream": it.upstream.to_string(),
-        "transport": match it.transport {
+        "upstream": attempt.upstream.to_string(),
+        "transport": match attempt.transport {
             Transport::Udp => "udp",
             Transport::Tcp => "tcp",
         },
-        "after_milliseconds": milliseconds(it.after),
-        "outcome": outcome(it),
-        "milliseconds": it.end.map(|(_, span)| milliseconds(span)),
+        "after_milliseconds": milliseconds(attempt.after),
+        "outcome": outcome(attempt),
+        "milliseconds": attempt.end.map(|(_, span)| milliseconds(span)),
     })
 }
 
-/// What came of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
-pub fn outcome(it: &Try) -> String {
-    match it.end {
-        Some((End::Reply(rcode), _)) => rcode.to_string(),
-        Some((End::Truncated, _)) => "truncated".into(),
-        Some((End::Unreachable, _)) => "unreachable".into(),
-        None => "no_reply".into(),
-    }
-}
-
 fn real(real: &Real) -> Value {
-    let (network, rule) = match real.fate {
+    let (excluded_by, rule) = match real.fate {
         RealFate::Kept => (None, None),
-        RealFate::Excluded(network) => (Some(super::text::network(&network)), None),
+        RealFate::Excluded(excluded) => (Some(network(&excluded)), None),
         RealFate::OurPrefix(prefix) => (Some(prefix.to_string()), None),
         RealFate::Ignored(rule) => (None, Some(rule)),
     };
     json!({
         "address": real.address.to_string(),
         "fate": real.fate.code(),
-        "network": network,
+        "network": excluded_by,
         "rule": rule,
         "requirement": real.fate.requirement(),
     })

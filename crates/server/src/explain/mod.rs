@@ -1,48 +1,50 @@
-//! `sixfold ctl explain`: why a client gets the answer that it gets. The engine's explainer is asked with the settings that
-//! the workers follow, over sockets of its own (`sockets.rs`); the workers have nothing to do with it, and what their cache
-//! holds or which upstream they think dead plays no part. What comes out is shown for people (`text.rs`) or for programs
-//! (`json.rs`).
+//! `sixfold ctl explain`: why a client gets its answer. The engine's explainer resolves the question with the settings in
+//! force, over sockets of its own (`sockets.rs`). The workers take no part: neither their caches nor their knowledge of
+//! dead upstreams affect the explanation. `text.rs` writes it for people, `json.rs` for programs; the decisions
+//! themselves are explained in the engine. Read [`explain()`] first.
 
 mod json;
-mod record;
+mod records;
 mod sockets;
 mod text;
+mod words;
 
-use crate::config::{Config, Name};
-use crate::running::Running;
-use engine::explain::{Explainer, Own};
-use engine::{Client, Counter};
+use crate::config::Name;
+use crate::handle::ServerHandle;
+use engine::Client;
+use engine::explain::Explainer;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use wire::{Class, Flags, Type};
 
-/// How long an explanation may take: what has not come then is told as missing. One command may take ten seconds in all.
-const PATIENCE: Duration = Duration::from_secs(7);
+/// Time for one explanation; replies that have not come by then are shown as missing. One command may take ten seconds in
+/// all.
+const TIMEOUT: Duration = Duration::from_secs(7);
 
 /// Explanations at a time: with 16 sockets each they need 64 files, as many as are reserved beside those of the workers.
-static ROOM: Semaphore = Semaphore::const_new(4);
+static PERMITS: Semaphore = Semaphore::const_new(4);
 
-/// What is to be explained.
+/// Request for an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The name asked.
+    /// The name in the question.
     pub name: Name,
-    /// The type asked.
+    /// The type in the question.
     pub qtype: Type,
-    /// Who asks.
+    /// Address of the client.
     pub client: IpAddr,
-    /// DO is set.
+    /// True if the query has DO set.
     pub dnssec_ok: bool,
-    /// CD is set.
+    /// True if the query has CD set.
     pub checking_disabled: bool,
-    /// The explanation is for programs.
+    /// True for JSON, false for text.
     pub json: bool,
 }
 
 impl Request {
-    /// The command as one line. Names as they are shown have no blanks.
+    /// The command as one line. The text form of a name contains no blanks.
     pub fn to_line(&self) -> String {
         let mut line = format!("explain {} {} {}", self.name, self.qtype, self.client);
         for (word, is_set) in [("do", self.dnssec_ok), ("cd", self.checking_disabled), ("json", self.json)] {
@@ -53,15 +55,17 @@ impl Request {
         line
     }
 
-    /// Reads what stands behind `explain`.
+    /// Reads the part of the line after `explain`.
     pub fn from_line(rest: &str) -> Result<Request, String> {
         let mut words = rest.split_whitespace();
         let mut next = |what: &str| words.next().ok_or_else(|| format!("explain: {what} is missing\n"));
         let name = Name::parse(next("the name")?).map_err(|fault| format!("explain: {fault}\n"))?;
         let qtype = next("the type")?;
-        let qtype = qtype.parse().map_err(|_| format!("explain: {qtype:?} is no record type\n"))?;
+        let qtype = qtype
+            .parse()
+            .map_err(|_| format!("explain: {qtype:?} is not a record type; write AAAA, MX or TYPE65280\n"))?;
         let client = next("the client")?;
-        let client = client.parse().map_err(|_| format!("explain: {client:?} is no address\n"))?;
+        let client = client.parse().map_err(|_| format!("explain: {client:?} is not an IP address\n"))?;
         let mut request =
             Request { name, qtype, client, dnssec_ok: false, checking_disabled: false, json: false };
         for word in words {
@@ -75,8 +79,9 @@ impl Request {
         Ok(request)
     }
 
-    /// The question, with EDNS, so that extended errors come back. Over TCP nothing is cut to fit.
-    fn question(&self, id: u16) -> Vec<u8> {
+    /// The query, with EDNS, so that the answer carries extended DNS errors. The client counts as one over TCP, for which
+    /// no answer is truncated.
+    fn query(&self, id: u16) -> Vec<u8> {
         let mut message = vec![0; wire::HEADER];
         let flags = if self.checking_disabled { Flags::RD.with(Flags::CD) } else { Flags::RD };
         wire::header::set_id(&mut message, id);
@@ -93,51 +98,29 @@ impl Request {
     }
 }
 
-/// Asks, and says how the answer came about.
-pub async fn explain(running: &Running, rest: &str) -> Result<String, String> {
+/// Resolves a question, and explains how the answer came about.
+pub async fn explain(server: &ServerHandle, rest: &str) -> Result<String, String> {
     let request = Request::from_line(rest)?;
-    let settings = running
+    let settings = server
         .settings()
         .await
-        .ok_or("explain: no worker responds, so nobody can say what settings are in force\n")?;
+        .ok_or("explain: no worker responds, so the settings in force are unknown; try again\n")?;
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| format!("explain: no random numbers: {error}\n"))?;
+    getrandom::fill(&mut seed)
+        .map_err(|error| format!("explain: the system has no random numbers: {error}\n"))?;
     let mut client = Client::udp(SocketAddr::new(request.client, 0));
     client.carrier = engine::face::Carrier::Tcp;
-    let question = request.question(u16::from_be_bytes([seed[0], seed[1]]));
-    let explainer = Explainer::new(settings, client, question, seed);
-    let _room = ROOM.try_acquire().map_err(|_| "explain: four explanations are under way; try again\n")?;
-    let explanation = sockets::drive(explainer, PATIENCE).await;
-    let config = running.config();
+    let query = request.query(u16::from_be_bytes([seed[0], seed[1]]));
+    let explainer = Explainer::new(settings, client, query, seed);
+    let _permit =
+        PERMITS.try_acquire().map_err(|_| "explain: four explanations are running already; try again\n")?;
+    let explanation = sockets::run(explainer, TIMEOUT).await;
+    let config = server.config();
     Ok(if request.json {
         format!("{:#}\n", json::of(&explanation, &config))
     } else {
         text::of(&explanation, &config)
     })
-}
-
-/// Where a reply came from, as the key of the configuration that has it.
-fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
-    match own {
-        None => "upstream",
-        Some(Own::Alias) => "dns64.ptr",
-        Some(Own::Counted(Counter::LocalRecords)) => {
-            let is_ours = config.local.records.iter().any(|record| record.record.owner[..] == *name);
-            if is_ours { "local.records" } else { "local.hosts-file" }
-        }
-        Some(Own::Counted(Counter::FilteredBlock)) => "filter.block",
-        Some(Own::Counted(_)) => "filter.rpz",
-    }
-}
-
-/// A span in milliseconds.
-fn milliseconds(span: engine::Span) -> f64 {
-    span.as_micros() as f64 / 1e3
-}
-
-/// A name in wire form as text.
-fn name(wire: &[u8]) -> String {
-    wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
 }
 
 #[cfg(test)]
@@ -165,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_the_reason() {
+    fn a_malformed_request_is_refused_with_the_reason() {
         for (line, reason) in [
             ("", "the name is missing"),
             ("a..b AAAA ::1", "a label is empty"),
-            ("a.example NONSENSE ::1", "no record type"),
+            ("a.example NONSENSE ::1", "not a record type"),
             ("a.example AAAA", "the client is missing"),
-            ("a.example AAAA nobody", "no address"),
+            ("a.example AAAA nobody", "not an IP address"),
             ("a.example AAAA ::1 loudly", "unknown word"),
         ] {
             let error = Request::from_line(line).unwrap_err();
@@ -180,9 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_well_formed_and_has_the_bits_that_are_asked_for() {
+    fn the_query_is_well_formed_and_has_the_bits_that_are_asked_for() {
         let request = Request::from_line("www.example AAAA ::1 do cd").unwrap();
-        let bytes = request.question(7);
+        let bytes = request.query(7);
         let message = wire::Message::parse(&bytes).unwrap();
         assert_eq!((message.id(), message.qtype(), message.qclass()), (7, Type::AAAA, Class::IN));
         assert_eq!(message.qname(), b"\x03www\x07example\0");

@@ -1,5 +1,5 @@
-//! The sockets of one explanation: what the explainer wants opened, asked and closed, on the control thread. Each link is a
-//! task; what they hear comes back over one queue. They end with the explanation, whatever they do.
+//! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
+//! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
 use engine::explain::{Explainer, Explanation};
 use engine::{Client, Instant, Link, Outbox, Transport};
@@ -12,30 +12,30 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
-/// Sockets of one explanation: each of eight tries may go to another upstream, and over TCP as well.
+/// Sockets of one explanation: each of eight tries may go to another upstream, over UDP and then over TCP.
 const SOCKETS: usize = 16;
 
-/// Messages that wait in one direction.
+/// Messages that a queue holds, in each direction.
 const QUEUE: usize = 64;
 
-/// What a link says.
-enum Heard {
+/// Report of a link.
+enum LinkEvent {
     Message(Vec<u8>),
     Failure,
 }
 
-type Ear = Sender<(Link, Heard)>;
+type EventSender = Sender<(Link, LinkEvent)>;
 
 /// The open links.
 struct Sockets {
     links: HashMap<Link, (Transport, Sender<Vec<u8>>)>,
     tasks: JoinSet<()>,
-    ear: Ear,
+    events: EventSender,
 }
 
 impl Outbox for Sockets {
     fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        // The explainer keeps it.
+        // The explainer keeps the answer.
         false
     }
 
@@ -51,18 +51,18 @@ impl Outbox for Sockets {
         if self.links.len() >= SOCKETS {
             return false;
         }
-        let (speak, questions) = channel(QUEUE);
-        let ear = self.ear.clone();
+        let (sender, questions) = channel(QUEUE);
+        let events = self.events.clone();
         match transport {
             Transport::Udp => {
                 let Ok(socket) = udp(upstream, port) else { return false };
-                self.tasks.spawn_local(over_udp(socket, link, questions, ear));
+                self.tasks.spawn_local(run_udp(socket, link, questions, events));
             }
             Transport::Tcp => {
-                self.tasks.spawn_local(over_tcp(upstream, link, questions, ear));
+                self.tasks.spawn_local(run_tcp(upstream, link, questions, events));
             }
         }
-        self.links.insert(link, (transport, speak));
+        self.links.insert(link, (transport, sender));
         true
     }
 
@@ -71,26 +71,26 @@ impl Outbox for Sockets {
     }
 }
 
-/// Drives an explainer to its end, or for so long.
-pub async fn drive(mut explainer: Explainer, patience: Duration) -> Explanation {
-    let (ear, mut heard) = channel(QUEUE);
-    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), ear };
+/// Runs an explainer to its end, at most for `timeout`.
+pub async fn run(mut explainer: Explainer, timeout: Duration) -> Explanation {
+    let (events, mut received) = channel(QUEUE);
+    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
     explainer.begin(now(), &mut sockets);
-    while !explainer.is_over() && start.elapsed() < patience {
+    while !explainer.is_over() && start.elapsed() < timeout {
         let next = explainer.expire(now(), &mut sockets);
         if explainer.is_over() {
             break;
         }
-        let due = next.map_or(patience, |next| Duration::from_nanos(next.0 - 1));
+        let due = next.map_or(timeout, |next| Duration::from_nanos(next.0 - 1));
         tokio::select! {
-            event = heard.recv() => match event {
-                Some((link, Heard::Message(bytes))) if sockets.links.contains_key(&link) => {
+            event = received.recv() => match event {
+                Some((link, LinkEvent::Message(bytes))) if sockets.links.contains_key(&link) => {
                     explainer.reply(now(), link, &bytes, &mut sockets);
                 }
-                Some((link, Heard::Failure)) => {
-                    // A connection that is lost is closed by that; a datagram socket still hears.
+                Some((link, LinkEvent::Failure)) => {
+                    // A connection that is lost is closed; a UDP socket still receives.
                     match sockets.links.get(&link) {
                         Some((Transport::Tcp, _)) => drop(sockets.links.remove(&link)),
                         Some((Transport::Udp, _)) => {}
@@ -100,7 +100,7 @@ pub async fn drive(mut explainer: Explainer, patience: Duration) -> Explanation 
                 }
                 _ => {}
             },
-            () = tokio::time::sleep_until(start + due.min(patience)) => {}
+            () = tokio::time::sleep_until(start + due.min(timeout)) => {}
         }
     }
     explainer.explain()
@@ -117,42 +117,42 @@ fn udp(upstream: SocketAddr, port: u16) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
-async fn over_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>, ear: Ear) {
+async fn run_udp(socket: UdpSocket, link: Link, mut questions: Receiver<Vec<u8>>, events: EventSender) {
     let mut frame = vec![0; engine::limits::MESSAGE];
     loop {
-        let heard = tokio::select! {
+        let event = tokio::select! {
             question = questions.recv() => match question {
                 Some(question) => match socket.send(&question).await {
                     Ok(_) => continue,
-                    Err(_) => Heard::Failure,
+                    Err(_) => LinkEvent::Failure,
                 },
                 None => return,
             },
             received = socket.recv(&mut frame) => match received {
-                Ok(length) => Heard::Message(frame[..length].to_vec()),
-                Err(_) => Heard::Failure,
+                Ok(length) => LinkEvent::Message(frame[..length].to_vec()),
+                Err(_) => LinkEvent::Failure,
             },
         };
-        if ear.send((link, heard)).await.is_err() {
+        if events.send((link, event)).await.is_err() {
             return;
         }
     }
 }
 
-async fn over_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>, ear: Ear) {
-    // However it ends: the link is gone. Nobody listens any more if the explanation is over.
-    let _ = exchange(upstream, link, questions, &ear).await;
-    let _ = ear.send((link, Heard::Failure)).await;
+async fn run_tcp(upstream: SocketAddr, link: Link, questions: Receiver<Vec<u8>>, events: EventSender) {
+    // The link is lost, however the exchange ends. The queue is closed if the explanation is over.
+    let _ = exchange(upstream, link, questions, &events).await;
+    let _ = events.send((link, LinkEvent::Failure)).await;
 }
 
 async fn exchange(
     upstream: SocketAddr,
     link: Link,
     mut questions: Receiver<Vec<u8>>,
-    ear: &Ear,
+    events: &EventSender,
 ) -> io::Result<()> {
     let (mut read, mut write) = TcpStream::connect(upstream).await?.into_split();
-    let ask = async {
+    let send = async {
         while let Some(question) = questions.recv().await {
             // Length and message in one segment (RFC 7766 section 8).
             let mut framed = (question.len() as u16).to_be_bytes().to_vec();
@@ -161,18 +161,18 @@ async fn exchange(
         }
         io::Result::Ok(())
     };
-    let hear = async {
+    let receive = async {
         loop {
             let length = read.read_u16().await?;
             let mut message = vec![0; usize::from(length)];
             read.read_exact(&mut message).await?;
-            if ear.send((link, Heard::Message(message))).await.is_err() {
+            if events.send((link, LinkEvent::Message(message))).await.is_err() {
                 return io::Result::Ok(());
             }
         }
     };
     tokio::select! {
-        ended = ask => ended,
-        ended = hear => ended,
+        ended = send => ended,
+        ended = receive => ended,
     }
 }

@@ -1,18 +1,17 @@
-//! An explanation for people.
+//! An explanation as text.
 
-use super::{milliseconds, name, record, source};
+use super::records;
+use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, Explanation, Fate, Leg, RealFate};
-use engine::settings::Network;
+use engine::explain::{Address, Explanation, Fate, Leg, Real, RealFate};
 use std::fmt::Write as _;
-use std::net::Ipv6Addr;
 use wire::Section;
 
-/// The whole as lines.
+/// The explanation as lines.
 pub fn of(explanation: &Explanation, config: &Config) -> String {
     let mut text = String::new();
-    head(&mut text, explanation);
+    write_head(&mut text, explanation);
     let _ = writeln!(text, "\nwhy");
     for decision in &explanation.decisions {
         let _ = writeln!(text, "  {decision} [{}]", decision.requirement());
@@ -20,46 +19,30 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
     if !explanation.legs.is_empty() {
         let _ = writeln!(text, "\nlegs");
     }
-    for it in &explanation.legs {
-        leg(&mut text, it, config);
+    for leg in &explanation.legs {
+        write_leg(&mut text, leg, config);
     }
     if !explanation.real.is_empty() {
         let _ = writeln!(text, "\nAAAA records");
     }
     for real in &explanation.real {
-        let why = match real.fate {
-            RealFate::Kept => "passed on".to_owned(),
-            RealFate::Excluded(network) => format!("left out: excluded by {}", self::network(&network)),
-            RealFate::OurPrefix(prefix) => format!("left out: under the prefix {prefix} of a rule"),
-            RealFate::Ignored(rule) => format!("left out: rule {rule} ignores it"),
-        };
-        let _ = writeln!(text, "  {}: {why} [{}]", real.address, real.fate.requirement());
+        write_real(&mut text, real);
     }
     if !explanation.addresses.is_empty() {
         let _ = writeln!(text, "\naddresses");
     }
-    for it in &explanation.addresses {
-        address(&mut text, it);
+    for address in &explanation.addresses {
+        write_address(&mut text, address);
     }
-    if let Some(ttl) = explanation.ttl {
-        let bound = match ttl.soa {
-            Some((soa, minimum)) => format!("SOA TTL {soa}, SOA MINIMUM {minimum}"),
-            None => format!("{} as the AAAA answer has no SOA", ttl.bound),
-        };
-        let _ = writeln!(
-            text,
-            "\nTTL\n  the lowest of A records {}, {bound}: {} [RFC 6147 section 5.1.7]",
-            ttl.a, ttl.result
-        );
-    }
+    write_ttl(&mut text, explanation);
     let security = explanation.security();
     let _ = writeln!(text, "\nDNSSEC\n  {security} [{}]", security.requirement());
     text
 }
 
-fn head(text: &mut String, explanation: &Explanation) {
+fn write_head(text: &mut String, explanation: &Explanation) {
     if let Some(asked) = explanation.asked() {
-        let mut bits = record::flags(&asked);
+        let mut bits = records::flags(&asked);
         bits.extend(explanation.dnssec_ok().then_some("do"));
         let client = explanation.client.to_canonical();
         let (name, qtype) = (asked.question_name(), asked.qtype());
@@ -71,56 +54,66 @@ fn head(text: &mut String, explanation: &Explanation) {
         return;
     };
     let _ =
-        writeln!(text, "answer    {} after {:.1} ms", record::summary(&message), milliseconds(answer.after));
+        writeln!(text, "answer    {} after {:.1} ms", records::summary(&message), milliseconds(answer.after));
     for section in [Section::Answer, Section::Authority] {
-        for line in record::lines(&answer.message, section) {
+        for line in records::lines(&answer.message, section) {
             let _ = writeln!(text, "          {line}");
         }
     }
 }
 
-fn leg(text: &mut String, leg: &Leg, config: &Config) {
+fn write_leg(text: &mut String, leg: &Leg, config: &Config) {
     let unchecked = if leg.unchecked { " without validation" } else { "" };
     let _ = write!(text, "  {} {}{unchecked}: ", name(&leg.name), leg.qtype);
     let _ = match leg.replied() {
         Some(reply) => {
-            writeln!(text, "{} from {}", record::summary(&reply), source(leg.own, &leg.name, config))
+            writeln!(text, "{} from {}", records::summary(&reply), source(leg.own, &leg.name, config))
         }
         None if leg.is_over => writeln!(text, "no reply in time"),
         None => writeln!(text, "not needed"),
     };
-    for it in &leg.tries {
-        let transport = match it.transport {
+    for attempt in &leg.tries {
+        let transport = match attempt.transport {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
         };
-        let outcome = super::json::outcome(it).replace('_', " ");
+        let outcome = outcome(attempt).replace('_', " ");
         let _ = write!(
             text,
             "    at {:.1} ms {} over {transport}: {outcome}",
-            milliseconds(it.after),
-            it.upstream
+            milliseconds(attempt.after),
+            attempt.upstream
         );
-        let _ = match it.end {
+        let _ = match attempt.end {
             Some((_, span)) => writeln!(text, " after {:.1} ms", milliseconds(span)),
             None => writeln!(text),
         };
     }
     for section in [Section::Answer, Section::Authority] {
-        for line in record::lines(leg.reply.as_deref().unwrap_or_default(), section) {
+        for line in records::lines(leg.reply.as_deref().unwrap_or_default(), section) {
             let _ = writeln!(text, "    {line}");
         }
     }
 }
 
-fn address(text: &mut String, address: &Address) {
+fn write_real(text: &mut String, real: &Real) {
+    let why = match real.fate {
+        RealFate::Kept => "passed on".to_owned(),
+        RealFate::Excluded(excluded) => format!("left out: excluded by {}", network(&excluded)),
+        RealFate::OurPrefix(prefix) => format!("left out: under the prefix {prefix} of a rule"),
+        RealFate::Ignored(rule) => format!("left out: rule {rule} ignores it"),
+    };
+    let _ = writeln!(text, "  {}: {why} [{}]", real.address, real.fate.requirement());
+}
+
+fn write_address(text: &mut String, address: &Address) {
     let _ = write!(text, "  {}: ", address.ipv4);
     let under = address.prefix.map(|prefix| format!(" under {prefix}")).unwrap_or_default();
     let _ = match (address.fate, address.aaaa) {
         (_, Some(aaaa)) => write!(text, "{aaaa}{under}"),
         (Fate::NonGlobal, _) => write!(text, "left out{under}: it is not global"),
         (Fate::NeverEmbed, _) => write!(text, "left out{under}: it is never embedded"),
-        (Fate::BeyondMax, _) => write!(text, "left out{under}: there are enough"),
+        (Fate::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
         (Fate::NoPrefix | Fate::Embedded, _) => write!(text, "left out: the rule has no prefixes"),
     };
     if let Some(rule) = address.rule {
@@ -129,7 +122,15 @@ fn address(text: &mut String, address: &Address) {
     let _ = writeln!(text, " [{}]", address.fate.requirement());
 }
 
-/// A network as the configuration has it.
-pub fn network(network: &Network) -> String {
-    format!("{}/{}", Ipv6Addr::from(network.address), network.mask.count_ones())
+fn write_ttl(text: &mut String, explanation: &Explanation) {
+    let Some(ttl) = explanation.ttl else { return };
+    let bound = match ttl.soa {
+        Some((soa, minimum)) => format!("SOA TTL {soa}, SOA MINIMUM {minimum}"),
+        None => format!("{}, as the AAAA answer has no SOA", ttl.bound),
+    };
+    let _ = writeln!(
+        text,
+        "\nTTL\n  the lowest of A records {}, {bound}: {} [RFC 6147 section 5.1.7]",
+        ttl.a, ttl.result
+    );
 }

@@ -2,14 +2,14 @@
 
 use crate::client::{Udp, name_of};
 use crate::daemon::{Daemon, Directory, PREFIX, Process, Setup, ctl};
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Output;
 use wire::Type;
 
 fn start() -> (Upstream, Daemon) {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     (upstream, server)
 }
@@ -79,7 +79,7 @@ fn health_and_reload_say_yes_with_exit_status_0() {
         command.args(["ctl", "--config", &config, "health"]).output().unwrap()
     };
     assert_eq!(stdout(&health()), "serving\n");
-    // Also while something else in it is wrong.
+    // Also while another part of it is invalid.
     server.rewrite(&["upstream.tries = 99"]);
     assert_eq!(stdout(&health()), "serving\n");
     server.process.stop();
@@ -98,11 +98,11 @@ fn commands_that_do_not_exist_yet_say_so() {
 }
 
 #[test]
-fn what_the_cache_holds_is_shown_and_forgotten() {
+fn cache_entries_are_shown_and_flushed() {
     let (upstream, server) = start();
     let client = Udp::to(server.v6());
     let asked = || upstream.asked(&name_of(2), Type::A);
-    // Twice: what is asked again is worth keeping as it was synthesized.
+    // Twice: a name that is asked again gets a cache entry for its synthesized answer.
     for _ in 0..2 {
         assert_eq!(client.ask(&name_of(1), Type::AAAA).addresses.len(), 1);
     }
@@ -125,12 +125,12 @@ fn what_the_cache_holds_is_shown_and_forgotten() {
     assert_eq!(stdout(&server.ctl(&["flush", &name])), "flushed 3 entries\n");
     let output = server.ctl(&["lookup", &name]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(stderr(&output), format!("sixfold: the cache holds nothing of {name}\n"));
+    assert_eq!(stderr(&output), format!("sixfold: the cache has no entry for {name}\n"));
     assert_eq!(stdout(&server.ctl(&["flush", "test", "--below"])), "flushed 1 entries\n");
     assert_eq!(stdout(&server.ctl(&["flush"])), "flushed 0 entries\n");
-    assert_eq!(asked(), before, "nobody was asked for that");
+    assert_eq!(asked(), before, "no upstream was asked for that");
     client.ask(&name_of(2), Type::A);
-    assert_eq!(asked(), before + 1, "what was flushed is asked again");
+    assert_eq!(asked(), before + 1, "a flushed name is asked again");
     for (arguments, words) in [
         (&["lookup", "a..b"][..], "`a..b`"),
         (&["lookup", "a.test", "ADRESS"], "`ADRESS` is not a record type"),
@@ -154,12 +154,9 @@ fn a_wrong_path_is_an_error_with_a_remedy() {
     let output = ctl(&path, &["status"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     let text = stderr(&output);
-    assert!(
-        text.starts_with(&format!("sixfold: cannot speak to the server at {}: ", path.display())),
-        "{text}"
-    );
+    assert!(text.starts_with(&format!("sixfold: cannot reach the server at {}: ", path.display())), "{text}");
     assert!(text.contains("is it running") && text.contains("--socket"), "{text}");
-    // Something else that listens there is no server.
+    // Another program listens there.
     let listener = UnixListener::bind(&path).unwrap();
     let other = std::thread::spawn(move || {
         use std::io::{Read, Write};
@@ -170,7 +167,7 @@ fn a_wrong_path_is_an_error_with_a_remedy() {
     let output = ctl(&path, &["status"]);
     other.join().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("not one of a Sixfold server"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("does not come from a Sixfold server"), "{}", stderr(&output));
 }
 
 #[test]
@@ -183,7 +180,7 @@ fn the_socket_is_for_owner_and_group_and_is_removed_at_the_end() {
     assert!(!server.control.exists());
 }
 
-/// Starts a server whose control socket is `path`, which other things may be at.
+/// Starts a server whose control socket is `path`, where another file may exist. True if the server is ready.
 fn start_at(path: &std::path::Path, directory: &Directory) -> (Process, bool) {
     for _ in 0..8 {
         let port = crate::daemon::free_port();
@@ -253,7 +250,7 @@ fn odd_clients_of_the_socket_do_no_harm() {
     let (_upstream, server) = start();
     let exchange = |command: &[u8]| {
         let mut stream = UnixStream::connect(&server.control).unwrap();
-        stream.set_read_timeout(Some(crate::daemon::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(crate::daemon::TIMEOUT)).unwrap();
         stream.write_all(command).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut reply = String::new();
@@ -264,7 +261,7 @@ fn odd_clients_of_the_socket_do_no_harm() {
     assert!(exchange(b"").starts_with("1\n"));
     assert_eq!(exchange(b"\xff\xfe\n"), "");
     assert!(exchange(&[b'x'; 900]).starts_with("1\n"));
-    // Some that connect and say nothing.
+    // Clients that connect and send nothing.
     let silent: Vec<UnixStream> = (0..10).map(|_| UnixStream::connect(&server.control).unwrap()).collect();
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     drop(silent);

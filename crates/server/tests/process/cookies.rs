@@ -1,25 +1,25 @@
-//! DNS cookies (RFC 7873, RFC 9018) as clients of another make bring them: `dig` checks that its cookie comes back, and says
-//! which server cookie came with it.
+//! DNS cookies (RFC 7873, RFC 9018) with an independent client: `dig` checks that its client cookie comes back, and prints the
+//! server cookie.
 
 use crate::client::name_of;
-use crate::daemon::{Daemon, Setup, left_out};
-use crate::upstream::{Conduct, Upstream};
+use crate::daemon::{Daemon, Setup, skip};
+use crate::upstream::{Behavior, Upstream};
 use std::process::{Command, Stdio};
 use wire::Type;
 
-/// A secret, and another one.
+/// Two secrets.
 const ONE: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const OTHER: &str = "445536bcd2513298075a5d379663c962";
 
-fn is_dig_here() -> bool {
+fn has_dig() -> bool {
     let there = Command::new("dig").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if there.is_err() {
-        left_out("dig is not installed (bind9-dnsutils)");
+        skip("dig is not installed (bind9-dnsutils)");
     }
     there.is_ok()
 }
 
-/// Asks with `dig +cookie` and these further words, and returns the cookie of the answer, which `dig` has found good.
+/// Asks with `dig +cookie` and more arguments. Returns the cookie of the answer, which `dig` must report as good.
 fn cookie_from(server: &Daemon, number: u32, words: &[&str]) -> String {
     let cookie = words.iter().find(|word| word.starts_with("+cookie")).unwrap_or(&"+cookie");
     let output = Command::new("dig")
@@ -41,10 +41,10 @@ fn counted(server: &Daemon, result: &str) -> f64 {
 
 #[test]
 fn a_client_learns_a_cookie_and_every_worker_and_server_of_the_fleet_knows_it() {
-    if !is_dig_here() {
+    if !has_dig() {
         return;
     }
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let setup = || {
         let setup = Setup::new(upstream.address).line("server.workers = 3");
         setup.line(&format!("edns.cookie-secret = \"{ONE}\""))
@@ -67,10 +67,10 @@ fn a_client_learns_a_cookie_and_every_worker_and_server_of_the_fleet_knows_it() 
 
 #[test]
 fn a_secret_of_its_own_outlives_a_reload_and_a_changed_one_knows_the_one_before() {
-    if !is_dig_here() {
+    if !has_dig() {
         return;
     }
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).line("server.workers = 2").start();
     let drawn = cookie_from(&server, 1, &[]);
     server.ctl(&["reload"]);

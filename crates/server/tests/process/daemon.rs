@@ -1,4 +1,4 @@
-//! A server process with a directory and ports of its own. It is killed when the test ends, however that ends.
+//! A server process with a directory and ports of its own. It is killed when the test ends, whatever the result.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The longest that anything may take on a machine that is busy with other things.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait, for a machine that is busy with other work.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The first of the ports that are tried; all of them are below those that the kernel gives to clients.
+/// First port to try. All ports are below the range that the kernel gives to clients.
 const FIRST_PORT: u32 = 12_000;
 const PORTS: u32 = 20_000;
 
-/// Starts when a port that was free has been taken in between.
+/// Number of start attempts: a free port may be taken before the server binds it.
 const STARTS: usize = 8;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -24,7 +24,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The prefix that tests use: global, so that every address may be embedded.
 pub const PREFIX: &str = "2001:db8:64::/96";
 
-/// A port that is free for UDP and TCP on both loopback addresses, and given to nobody else in this process.
+/// A port that is free for UDP and TCP on both loopback addresses, and not used by another test of this process.
 pub fn free_port() -> u16 {
     let start = std::process::id().wrapping_mul(97);
     for _ in 0..PORTS {
@@ -40,16 +40,16 @@ pub fn free_port() -> u16 {
     panic!("no port is free");
 }
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 pub struct Directory(PathBuf);
 
 impl Directory {
     pub fn new() -> Directory {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Short, as the path of a socket has at most 107 octets.
+        // Short: the path of a socket has at most 107 octets.
         let path = std::env::temp_dir().join(format!("sixfold-test-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        // Servers that give up root have to make and remove their socket here.
+        // A server that gives up root must be able to make and remove its socket here.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
         Directory(path)
     }
@@ -65,7 +65,7 @@ impl Drop for Directory {
     }
 }
 
-/// What a server is started with.
+/// Configuration for a server to start.
 pub struct Setup {
     lines: Vec<String>,
     metrics: bool,
@@ -81,7 +81,7 @@ impl Setup {
             .line(&format!("dns64.prefixes = [\"{PREFIX}\"]"))
     }
 
-    /// Another line of the configuration, in place of one for the same key.
+    /// Adds a line to the configuration. It replaces a line for the same key.
     pub fn line(mut self, line: &str) -> Setup {
         let key = line.split('=').next().unwrap_or_default();
         self.lines.retain(|other| other.split('=').next() != Some(key));
@@ -89,7 +89,7 @@ impl Setup {
         self
     }
 
-    /// With metrics.
+    /// Switches metrics on.
     pub fn metrics(mut self) -> Setup {
         self.metrics = true;
         self
@@ -126,12 +126,12 @@ impl Setup {
 /// A server that is ready.
 pub struct Daemon {
     pub process: Process,
-    /// Of both listening addresses.
+    /// Port of both listening addresses.
     pub port: u16,
     pub metrics: SocketAddr,
     pub control: PathBuf,
     pub config: PathBuf,
-    /// Of the configuration.
+    /// Lines of the configuration.
     lines: Vec<String>,
     _directory: Directory,
 }
@@ -145,12 +145,12 @@ impl Daemon {
         SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, self.port))
     }
 
-    /// Writes the configuration anew, with other lines for some keys.
+    /// Writes the configuration again, with other lines for some keys.
     pub fn rewrite(&self, changes: &[&str]) {
         let key = |line: &str| line.split('=').next().map(str::to_owned);
         let kept = self.lines.iter().filter(|line| changes.iter().all(|change| key(change) != key(line)));
         let lines: Vec<&str> = kept.map(String::as_str).chain(changes.iter().copied()).collect();
-        // A reload that comes in between must not see half of a file.
+        // A concurrent reload must not see half of a file.
         let next = self.config.with_extension("next");
         std::fs::write(&next, lines.join("\n")).unwrap();
         std::fs::rename(&next, &self.config).unwrap();
@@ -161,7 +161,7 @@ impl Daemon {
         ctl(&self.control, arguments)
     }
 
-    /// The value of one series, as `ctl stats` tells it. The name stands without `sixfold_`.
+    /// The value of one series in `ctl stats`. The name has no `sixfold_`.
     pub fn stat(&self, series: &str) -> f64 {
         let output = self.ctl(&["stats"]);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -172,7 +172,7 @@ impl Daemon {
 
     /// Waits until a series has a value.
     pub fn wait_for_stat(&self, series: &str, value: f64) {
-        until(&format!("{series} is {value}"), || self.stat(series) == value);
+        wait_until(&format!("{series} is {value}"), || self.stat(series) == value);
     }
 }
 
@@ -182,37 +182,37 @@ pub fn ctl(socket: &Path, arguments: &[&str]) -> Output {
     command.arg("ctl").arg("--socket").arg(socket).args(arguments).output().unwrap()
 }
 
-/// Waits until something is so.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+/// Waits until a condition holds.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        assert!(Instant::now() < end, "{what}: not within {TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// What a process has written to standard error, line by line.
+/// Lines that a process has written to standard error; true once standard error is closed.
 #[derive(Default)]
-struct Written {
+struct StderrLines {
     lines: Mutex<(Vec<String>, bool)>,
     more: Condvar,
 }
 
-impl Written {
+impl StderrLines {
     fn lines(&self) -> MutexGuard<'_, (Vec<String>, bool)> {
         self.lines.lock().unwrap()
     }
 }
 
-/// A process of the binary.
+/// A running binary.
 pub struct Process {
     child: Mutex<Child>,
     pid: u32,
-    written: Arc<Written>,
+    written: Arc<StderrLines>,
 }
 
 impl Process {
-    /// Starts the binary with some arguments, perhaps by another command.
+    /// Starts the binary with arguments, through another command unless that is empty.
     pub fn start(command: &[String], arguments: &[String]) -> Process {
         let binary = env!("CARGO_BIN_EXE_sixfold").to_owned();
         let words: Vec<String> =
@@ -224,7 +224,7 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{words:?}: {error}"));
-        let written = Arc::new(Written::default());
+        let written = Arc::new(StderrLines::default());
         let errors = child.stderr.take().unwrap();
         let into = Arc::clone(&written);
         std::thread::spawn(move || {
@@ -242,19 +242,19 @@ impl Process {
         self.pid
     }
 
-    /// All that was written to standard error so far.
+    /// Everything on standard error so far.
     pub fn log(&self) -> String {
         self.written.lines().0.join("\n")
     }
 
-    /// Waits for a line with these words. None: the process has ended without one.
+    /// Waits for a line with these words; none if the process ends without one.
     pub fn wait_for(&self, words: &str) -> Option<String> {
-        self.wait_for_more(words, 1)
+        self.wait_for_nth(words, 1)
     }
 
-    /// Waits until so many lines have these words; the last of them.
-    pub fn wait_for_more(&self, words: &str, count: usize) -> Option<String> {
-        let end = Instant::now() + PATIENCE;
+    /// Waits until `count` lines have these words; returns the last of them.
+    pub fn wait_for_nth(&self, words: &str, count: usize) -> Option<String> {
+        let end = Instant::now() + TIMEOUT;
         let mut lines = self.written.lines();
         loop {
             if let Some(line) = lines.0.iter().filter(|line| line.contains(words)).nth(count - 1) {
@@ -264,7 +264,7 @@ impl Process {
                 return None;
             }
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "not within {PATIENCE:?}: {words}\n{}", lines.0.join("\n"));
+            assert!(!left.is_zero(), "not within {TIMEOUT:?}: {words}\n{}", lines.0.join("\n"));
             lines = self.written.more.wait_timeout(lines, left).unwrap().0;
         }
     }
@@ -275,15 +275,15 @@ impl Process {
         assert!(kill.unwrap().success());
     }
 
-    /// Whether it still runs.
-    pub fn runs(&self) -> bool {
+    /// True if the process still runs.
+    pub fn is_running(&self) -> bool {
         self.child.lock().unwrap().try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end; the exit status, and what it wrote to standard output.
+    /// Waits for the end of the process; returns its exit status and standard output.
     pub fn wait(&self) -> (ExitStatus, String) {
         let mut status = None;
-        until("the process ends", || {
+        wait_until("the process ends", || {
             status = self.child.lock().unwrap().try_wait().unwrap();
             status.is_some()
         });
@@ -291,12 +291,12 @@ impl Process {
         if let Some(mut stdout) = self.child.lock().unwrap().stdout.take() {
             stdout.read_to_string(&mut output).unwrap();
         }
-        // Whatever it wrote at last has been read when the pipe is closed.
-        until("standard error is closed", || self.written.lines().1);
+        // All lines have been read when the pipe is closed.
+        wait_until("standard error is closed", || self.written.lines().1);
         (status.unwrap(), output)
     }
 
-    /// Has it stop, and checks that it ends well.
+    /// Stops the process, and checks that its exit status is 0.
     pub fn stop(&self) {
         self.signal("TERM");
         let (status, _) = self.wait();
@@ -319,7 +319,8 @@ impl Drop for Process {
     }
 }
 
-/// Says what is left out and why, past the test runner, which keeps what passing tests print to itself.
-pub fn left_out(why: &str) {
+/// Prints that a test is skipped, and why. Standard error is written directly: the test runner captures the output of tests
+/// that pass.
+pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "\nskipped: {why}");
 }

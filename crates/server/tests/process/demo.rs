@@ -1,4 +1,4 @@
-//! `sixfold serve --demo`: the first thing that anybody tries.
+//! `sixfold serve --demo`: the first command that a new user tries.
 
 use crate::client::{Tcp, Udp};
 use crate::daemon::{Directory, Process, free_port};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 use wire::{Rcode, Type};
 
-/// Starts the demonstration as somebody without privileges, as far as that can be had.
+/// Starts the demonstration, without privileges if possible.
 fn start(port: u16) -> Process {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let flags = format!("serve --demo --listen [::1]:{port} --listen 127.0.0.1:{port} --workers 2");
@@ -19,7 +19,7 @@ pub fn is_root() -> bool {
     std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0")
 }
 
-/// The command that makes of root somebody else; nothing for whoever is not root, or without `setpriv`.
+/// The command with which root drops its privileges; empty for other users, and without `setpriv`.
 pub fn unprivileged() -> Vec<String> {
     let has_command = Command::new("setpriv").arg("--version").output().is_ok();
     if is_root() && has_command {
@@ -38,11 +38,11 @@ fn the_demonstration_answers_over_udp_and_tcp_and_over_ipv4_and_ipv6() {
     let expected = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc633, 0x6407);
     for host in ["127.0.0.1", "::1"] {
         let server = SocketAddr::new(host.parse().unwrap(), port);
-        for reply in [
+        for answer in [
             Udp::to(server).ask("198-51-100-7.demo.test", Type::AAAA),
             Tcp::to(server).ask("198-51-100-7.demo.test", Type::AAAA),
         ] {
-            assert_eq!((reply.rcode, reply.addresses), (Rcode::NOERROR, vec![expected]), "{host}");
+            assert_eq!((answer.rcode, answer.addresses), (Rcode::NOERROR, vec![expected]), "{host}");
         }
     }
     process.signal("TERM");
@@ -61,7 +61,7 @@ fn the_command_to_try_is_told_and_works() {
     let dig = Command::new("dig").args(hint.split(' ').skip(3)).args(["+short", "+time=30"]).output();
     match dig {
         Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "64:ff9b::c633:6407\n"),
-        Err(_) => crate::daemon::left_out("there is no dig"),
+        Err(_) => crate::daemon::skip("there is no dig"),
     }
     process.stop();
 }
@@ -87,13 +87,13 @@ fn a_reload_of_the_demonstration_changes_nothing() {
 
 #[test]
 fn the_demonstration_needs_no_network() {
-    // A network namespace without anything but loopback, where the system lets us make one.
+    // A network namespace with only a loopback interface, if the system allows one.
     let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return crate::daemon::left_out("no network namespace can be made");
+        return crate::daemon::skip("no network namespace can be made");
     }
     let directory = Directory::new();
-    // Within the namespace we are root, but nobody else exists there.
+    // In the namespace the process is root, and there are no other users.
     std::fs::write(directory.file("sixfold.toml"), "server.user = \"root\"").unwrap();
     let script = "ip link set lo up && exec \"$@\"".to_owned();
     let command = ["unshare", "-rn", "sh", "-c", &script, "sh"].map(str::to_owned);

@@ -1,9 +1,9 @@
-//! The documents for operators say what the program does: nothing is missing from them, and nothing is invented.
+//! The documents for operators describe the program: they have every key, option, command and metric, and no other.
 
 use crate::client::{Udp, name_of};
 use crate::daemon::{Directory, Setup};
 use crate::scrape::Scrape;
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ fn sixfold(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
 }
 
-/// What the text of sixfold.toml(5) says of each key, by table and key. A key may stand in two sections.
+/// Text of sixfold.toml(5) about each key, by table and key. A key may appear in two sections.
 fn manual_keys() -> BTreeMap<(String, String), String> {
     let plain = |line: &str| line.replace("\\-", "-").replace("\\(dq", "\"");
     let mut keys: BTreeMap<(String, String), String> = BTreeMap::new();
@@ -53,7 +53,7 @@ fn every_key_that_check_prints_is_in_the_manual_with_its_value() {
     let config = directory.file("sixfold.toml");
     let text =
         "[upstream]\nforwarders = \"system\"\n[[upstream.zone]]\nzone = \"a\"\nforwarders = [\"::1\"]\n";
-    // A machine may have no resolvers of its own; then they are named.
+    // The machine may have no system resolvers; then the configuration names one.
     for text in [text, &text.replace("\"system\"", "[\"192.0.2.53\"]")] {
         std::fs::write(&config, text).unwrap();
         let output = sixfold(&["check", "--config", &config.display().to_string()]);
@@ -89,7 +89,7 @@ fn every_key_of_the_manual_exists() {
     for (table, key) in manual_keys().into_keys() {
         tables.entry(table).or_default().push(key);
     }
-    // A date is wrong for every key, so each that is known is complained about.
+    // A date is invalid for every key, so there is an error for each known key.
     let mut text = String::new();
     for (table, keys) in &tables {
         let heading = if ["upstream.zone", "dns64.rule"].contains(&table.as_str()) {
@@ -152,7 +152,7 @@ fn every_option_and_every_command_is_in_the_manual() {
 
 #[test]
 fn every_metric_and_every_label_value_is_documented_and_no_other() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).metrics().start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
@@ -168,7 +168,7 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
             assert!(open || below || row.contains(&format!("`{value}`")), "{name}: {label}={value}");
         }
     }
-    // Names in the text, perhaps with labels.
+    // Metric names in the text, some with labels.
     for name in text.split('`').filter(|word| word.starts_with("sixfold_")) {
         let name = name.split('{').next().unwrap();
         assert!(scrape.0.contains_key(name), "{name} does not exist");
@@ -186,7 +186,7 @@ fn the_manual_pages_are_set_without_a_warning() {
     for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
         match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
             Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{page}"),
-            Err(_) => crate::daemon::left_out("there is no groff"),
+            Err(_) => crate::daemon::skip("there is no groff"),
         }
     }
 }

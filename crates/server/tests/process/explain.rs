@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::{Builder, Class, Flags, Message, Name, Rcode, Section, Type};
 
-/// What the upstream has: owner, type, TTL, data.
+/// Records of the upstream: owner, type, TTL, data.
 const RECORDS: &[(&[u8], Type, u32, &[u8])] = &[
     (b"\x03www\x07example\0", Type::A, 300, &[192, 0, 2, 1]),
     (b"\x03www\x07example\0", Type::A, 200, &[127, 0, 0, 1]),
@@ -41,7 +41,7 @@ impl Upstream {
             let mut buffer = [0; 4096];
             while !stopped.load(Ordering::SeqCst) {
                 if let Ok((length, client)) = socket.recv_from(&mut buffer) {
-                    // The server under test may be gone.
+                    // The server under test may have ended.
                     let _ = socket.send_to(&answer(&buffer[..length]), client);
                 }
             }
@@ -112,7 +112,7 @@ fn decisions(told: &Value) -> Vec<&str> {
     told["decisions"].as_array().unwrap().iter().map(|one| one["decision"].as_str().unwrap()).collect()
 }
 
-/// The value of a field of each object of a list.
+/// The value of a field in each object of a list.
 fn each<'v>(list: &'v Value, field: &str) -> Vec<&'v Value> {
     list.as_array().unwrap().iter().map(|one| &one[field]).collect()
 }
@@ -145,11 +145,11 @@ fn an_explanation_has_every_documented_field_and_shows_what_a_client_gets() {
     );
     assert_eq!((&told["dnssec"]["ad"], &told["dnssec"]["reason"]), (&false.into(), &"insecure".into()));
     assert_eq!(told["unfinished"], false);
-    // A client gets the same.
-    let reply = Udp::to(server.v6()).ask("www.example", Type::AAAA);
-    let addresses: Vec<String> = reply.addresses.iter().map(ToString::to_string).collect();
+    // A client gets these addresses.
+    let response = Udp::to(server.v6()).ask("www.example", Type::AAAA);
+    let addresses: Vec<String> = response.addresses.iter().map(ToString::to_string).collect();
     assert_eq!(addresses, ["2001:db8:64::c000:201", "2001:db8:64::cb00:7101"]);
-    // Every field that is there is documented, and the other way round.
+    // Every field is documented, and every documented field exists.
     let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating.md"));
     let document = document.unwrap();
     let section = document.split("### Explanations").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -273,7 +273,7 @@ fn a_reverse_name_under_a_prefix_is_explained_as_the_alias_that_it_is() {
 
 #[test]
 fn a_dead_upstream_is_explained_as_one() {
-    // Bound, so that nobody else answers there, and silent.
+    // The socket is bound, so that no other program answers, and it is silent.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = Setup::new(silent.local_addr().unwrap()).line("upstream.timeout = \"50ms\"").start();
     let told = explain(&server, &["www.example"]);
@@ -284,7 +284,7 @@ fn a_dead_upstream_is_explained_as_one() {
         assert!(each(&leg["tries"], "outcome").iter().all(|outcome| *outcome == "no_reply"), "{leg}");
     }
     server.process.stop();
-    // One that takes longer than an operator waits.
+    // An upstream that takes longer than an explanation may take.
     let server = Setup::new(silent.local_addr().unwrap()).line("upstream.timeout = \"30s\"").start();
     let told = explain(&server, &["www.example"]);
     assert_eq!((&told["unfinished"], &told["answer"]), (&true.into(), &Value::Null));
@@ -312,7 +312,7 @@ fn the_workers_have_nothing_to_do_with_it() {
     let queries = "queries_total{transport=\"udp\",family=\"ipv6\"}";
     assert_eq!(server.stat(queries), 0.0);
     assert_eq!(server.stat("synthesized_total{reason=\"nodata\"}"), 0.0);
-    // Settings are those in force.
+    // The explanation uses the settings in force.
     server.rewrite(&["dns64.prefixes = [\"2001:db8:65::/96\"]"]);
     stdout(&server.ctl(&["reload"]));
     assert_eq!(explain(&server, &["www.example"])["addresses"][0]["prefix"], "2001:db8:65::/96");

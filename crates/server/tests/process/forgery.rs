@@ -1,7 +1,7 @@
-//! A forger who sees every question, and so knows port, letter case and ID of each, and who sends from the upstream's own
-//! address: what he cannot know in life, the ID, he tries last. Nothing that he says over UDP reaches a client.
+//! A spoofing attacker who sees every question, and so knows its port, letter case and ID, and who sends from the address of
+//! the upstream. The right ID, which a real attacker cannot know, comes last. No forged UDP reply may reach a client.
 
-use crate::client::{Udp, question};
+use crate::client::{Udp, query};
 use crate::daemon::Setup;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -12,27 +12,27 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 use wire::{Message, Rcode, Type};
 
-/// Questions that are forged, and those of them for which every ID is tried.
+/// Questions that are attacked, and the number of them for which the attacker tries every ID.
 const TRIES: u16 = 10_000;
 const THOROUGH: u16 = 5;
-/// Wrong IDs for the others. One of 256 was asked over the same port before and is taken for late, not for forged: eight are
-/// that with a probability of 2 to the power of -64.
+/// Wrong IDs for the other questions. One ID of 256 was used over the same port before; a reply with it counts as late, not as
+/// forged. All eight are such IDs with a probability of 2 to the power of -64.
 const GUESSES: u16 = 8;
-/// Questions of the client that wait at a time.
-const AT_A_TIME: u16 = 20;
+/// Queries of the client that wait at a time.
+const CONCURRENT: u16 = 20;
 
 const GOOD: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x80);
 const EVIL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
 
-/// The upstream of the test: honest over TCP, forged over UDP. It ends with the test.
-struct Forged {
+/// The upstream of the test: correct over TCP, forged over UDP. It ends with the test.
+struct ForgedUpstream {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Forged {
-    fn start() -> Forged {
+impl ForgedUpstream {
+    fn start() -> ForgedUpstream {
         let (udp, tcp) = (0..100)
             .find_map(|_| {
                 let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -45,11 +45,11 @@ impl Forged {
         let (address, stop) = (udp.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
         let [for_udp, for_tcp] = [Arc::clone(&stop), Arc::clone(&stop)];
         let threads = vec![spawn(move || forge(&udp, &for_udp)), spawn(move || answer(&tcp, &for_tcp))];
-        Forged { address, stop, threads }
+        ForgedUpstream { address, stop, threads }
     }
 }
 
-impl Drop for Forged {
+impl Drop for ForgedUpstream {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         for thread in self.threads.drain(..) {
@@ -58,7 +58,7 @@ impl Drop for Forged {
     }
 }
 
-/// The answer to a question, with its ID and its letter case.
+/// The reply to a question, with its ID and its letter case.
 fn reply(query: &[u8], address: Ipv6Addr) -> Vec<u8> {
     let parsed = Message::parse(query).expect("the server asks well-formed questions");
     let mut reply = query[..wire::HEADER + parsed.question().len()].to_vec();
@@ -117,7 +117,7 @@ fn answer(listener: &TcpListener, stop: &AtomicBool) {
                 let used = 2 + query.len();
                 waiting.drain(..used);
             }
-            // A few questions wait at a time: the kernel takes all answers at once.
+            // Only a few questions wait at a time: the kernel takes all replies at once.
             stream.write_all(&replies).is_ok()
         });
         if is_idle {
@@ -128,15 +128,15 @@ fn answer(listener: &TcpListener, stop: &AtomicBool) {
 
 #[test]
 fn a_forger_who_knows_the_port_wins_nothing_in_ten_thousand_tries() {
-    let upstream = Forged::start();
+    let upstream = ForgedUpstream::start();
     let server = Setup::new(upstream.address).line("upstream.timeout = \"10s\"").start();
     let client = Udp::to(server.v6());
     let mut answers: HashMap<u16, Vec<Ipv6Addr>> = HashMap::new();
-    for first in (0..TRIES).step_by(usize::from(AT_A_TIME)) {
-        for number in first..first + AT_A_TIME {
-            client.send(&question(number, &format!("n{number}.forged.test"), Type::AAAA));
+    for first in (0..TRIES).step_by(usize::from(CONCURRENT)) {
+        for number in first..first + CONCURRENT {
+            client.send(&query(number, &format!("n{number}.forged.test"), Type::AAAA));
         }
-        for _ in 0..AT_A_TIME {
+        for _ in 0..CONCURRENT {
             let answer = client.receive();
             assert_eq!(answer.rcode, Rcode::NOERROR);
             answers.insert(answer.id, answer.addresses);
@@ -146,7 +146,7 @@ fn a_forger_who_knows_the_port_wins_nothing_in_ten_thousand_tries() {
     let wrong = answers.values().filter(|addresses| addresses[..] != [GOOD]).count();
     assert_eq!(wrong, 0, "{wrong} forged answers were believed");
     assert!(server.stat("forgery_suspects_total{reason=\"id\"}") >= f64::from(TRIES));
-    // What is kept is what was believed.
+    // The cache has only replies that were accepted.
     for number in (0..TRIES).step_by(97) {
         assert_eq!(client.ask(&format!("n{number}.forged.test"), Type::AAAA).addresses, [GOOD]);
     }

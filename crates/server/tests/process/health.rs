@@ -1,9 +1,9 @@
 //! Health for orchestrators (`/livez`, `/readyz`, `ctl health`), and clients of the HTTP server that misbehave.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Setup, until};
+use crate::daemon::{Setup, wait_until};
 use crate::scrape::{Scrape, exchange, request};
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);
     let upstream = Upstream::start(move |_| match switch.load(Ordering::SeqCst) {
-        true => Conduct::Answer,
-        false => Conduct::Ignore,
+        true => Behavior::Answer,
+        false => Behavior::Ignore,
     });
     let server = Setup::new(upstream.address)
         .line("upstream.timeout = \"20ms\"")
@@ -28,7 +28,7 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
 
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::SERVFAIL);
-    until("it is not ready", || status("/readyz") == 503);
+    wait_until("it is not ready", || status("/readyz") == 503);
     let response = request(server.metrics, "GET", "/readyz");
     assert_eq!(response.body, "no upstream answers\n");
     assert_eq!(status("/livez"), 200);
@@ -40,7 +40,7 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
     assert!(status_text.contains(&format!("{} down", upstream.address)), "{status_text}");
 
     answers.store(true, Ordering::SeqCst);
-    until("it is ready again", || status("/readyz") == 200);
+    wait_until("it is ready again", || status("/readyz") == 200);
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));
     assert_eq!(Scrape::of(server.metrics).value("upstream_up", &[]), 1.0);
     assert!(Scrape::of(server.metrics).value("upstream_queries_total", &[("type", "probe")]) > 0.0);
@@ -49,7 +49,7 @@ fn a_server_whose_upstream_is_silent_is_alive_but_not_ready_until_the_upstream_i
 
 #[test]
 fn one_living_upstream_of_two_is_enough() {
-    let (dead, alive) = (Upstream::start(|_| Conduct::Ignore), Upstream::start(|_| Conduct::Answer));
+    let (dead, alive) = (Upstream::start(|_| Behavior::Ignore), Upstream::start(|_| Behavior::Answer));
     let server = Setup::new(dead.address)
         .line(&format!("upstream.forwarders = [\"{}\", \"{}\"]", dead.address, alive.address))
         .line("upstream.timeout = \"50ms\"")
@@ -57,7 +57,7 @@ fn one_living_upstream_of_two_is_enough() {
         .start();
     let dead_address = dead.address.to_string();
     let mut number = 0;
-    until("the first is found dead", || {
+    wait_until("the first is found dead", || {
         Udp::to(server.v6()).ask(&name_of(number), Type::AAAA);
         number += 1;
         Scrape::of(server.metrics).value("upstream_up", &[("upstream", &dead_address)]) == 0.0
@@ -69,7 +69,7 @@ fn one_living_upstream_of_two_is_enough() {
 
 #[test]
 fn other_methods_and_other_paths_are_refused() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).metrics().start();
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
         let response = request(server.metrics, method, "/metrics");
@@ -89,7 +89,7 @@ fn other_methods_and_other_paths_are_refused() {
 
 #[test]
 fn garbage_and_slow_clients_do_no_harm() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).metrics().start();
     let huge = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     for garbage in [
@@ -103,7 +103,7 @@ fn garbage_and_slow_clients_do_no_harm() {
         assert!(response.is_empty() || response.starts_with("HTTP/1.1 400"), "{garbage:?}: {response}");
     }
     let mut stream = TcpStream::connect(server.metrics).unwrap();
-    // It may be closed before all of it is sent.
+    // The server may close the connection before everything is sent.
     let _ = stream.write_all(huge.as_bytes());
     let slow: Vec<TcpStream> = (0..20)
         .map(|_| {

@@ -1,5 +1,5 @@
-//! The built binary as an operator meets it: started, asked, signalled, reloaded, scraped, stopped. Everything happens
-//! on the loopback interface, with free ports and directories of its own; every wait has an end.
+//! The built binary from the view of an operator: start, queries, signals, reload, scrapes, stop. Everything runs on the
+//! loopback interface, with free ports and separate directories; every wait has a limit.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -8,7 +8,6 @@ mod scrape;
 mod upstream;
 
 mod allow;
-mod bounds;
 mod control;
 mod cookies;
 mod demo;
@@ -16,6 +15,7 @@ mod documents;
 mod explain;
 mod forgery;
 mod health;
+mod limits;
 mod memory;
 mod metrics;
 mod overload;

@@ -1,16 +1,16 @@
-//! `/metrics`: the format, the names that outside tools rely on, and that the numbers are true.
+//! `/metrics`: its format, the names that outside tools rely on, and the values.
 
-use crate::client::{Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{Daemon, PREFIX, Setup, until};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
 use crate::scrape::{Labels, Scrape, request};
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use wire::{Rcode, Type};
 
-/// What the documentation of the interface names and this version has: the family, its type, its labels.
-const PROMISED: &[(&str, &str, &[&str])] = &[
+/// Metrics that the documentation of the interface names and this version has: family, type, labels.
+const DOCUMENTED: &[(&str, &str, &[&str])] = &[
     ("queries_total", "counter", &["transport", "family"]),
     ("responses_total", "counter", &["rcode"]),
     ("request_duration_seconds", "histogram", &["le"]),
@@ -25,7 +25,7 @@ const PROMISED: &[(&str, &str, &[&str])] = &[
     ("build_info", "gauge", &["version", "commit"]),
 ];
 
-/// A server that asks each upstream once, so that every count is known.
+/// A server that asks each upstream once, so that the test knows every count.
 fn start(upstream: &Upstream) -> Daemon {
     Setup::new(upstream.address)
         .line("upstream.timeout = \"30s\"")
@@ -41,13 +41,13 @@ fn names(labels: &Labels) -> Vec<&str> {
 
 #[test]
 fn the_format_is_correct_and_every_promised_name_is_there() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream);
     for number in 0..50 {
         assert_eq!(Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).rcode, Rcode::NOERROR);
     }
     let scrape = Scrape::of(server.metrics);
-    for (name, kind, labels) in PROMISED {
+    for (name, kind, labels) in DOCUMENTED {
         let family = &scrape.0[&format!("sixfold_{name}")];
         assert_eq!(family.kind, *kind, "{name}");
         let (_, found, _) = &family.samples[0];
@@ -61,7 +61,7 @@ fn the_format_is_correct_and_every_promised_name_is_there() {
     }
     let all = scrape.series();
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "a series is there twice");
-    // `ctl stats` shows the same.
+    // `ctl stats` shows the same series.
     let told = String::from_utf8(server.ctl(&["stats"]).stdout).unwrap();
     assert_eq!(Scrape::parse(&told).series(), all);
     server.process.stop();
@@ -69,7 +69,7 @@ fn the_format_is_correct_and_every_promised_name_is_there() {
 
 #[test]
 fn histograms_rise_and_end_with_their_count() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream);
     for number in 0..50 {
         Udp::to(server.v4()).ask(&name_of(number), Type::AAAA);
@@ -77,7 +77,7 @@ fn histograms_rise_and_end_with_their_count() {
     let scrape = Scrape::of(server.metrics);
     let mut histograms = 0;
     for (name, family) in scrape.0.iter().filter(|(_, family)| family.kind == "histogram") {
-        // By the labels other than `le`.
+        // Grouped by the labels other than `le`.
         let mut series: BTreeMap<String, Vec<&(String, Labels, f64)>> = BTreeMap::new();
         for sample in &family.samples {
             let others: Vec<_> = sample.1.iter().filter(|(label, _)| label != "le").collect();
@@ -100,7 +100,7 @@ fn histograms_rise_and_end_with_their_count() {
     }
     assert_eq!(histograms, 2);
     assert_eq!(scrape.value("request_duration_seconds _count", &[]), 50.0);
-    // Two legs for each.
+    // Two legs for each query.
     let upstream = upstream.address.to_string();
     assert_eq!(scrape.value("upstream_duration_seconds _count", &[("upstream", &upstream)]), 100.0);
     server.process.stop();
@@ -108,7 +108,7 @@ fn histograms_rise_and_end_with_their_count() {
 
 #[test]
 fn counters_add_up_after_known_questions() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let real = authority::Zone::new("v6.test").unwrap().aaaa_share(1.0);
     let real = authority::Server::start(&["127.0.0.1:0".parse().unwrap()], real, 1).unwrap();
     let other = real.addresses()[0].to_string();
@@ -133,19 +133,19 @@ fn counters_add_up_after_known_questions() {
     let mut stream = Tcp::to(server.v6());
     assert_eq!(stream.ask("no-such-name.v4.test", Type::AAAA).rcode, Rcode::NXDOMAIN);
     assert_eq!(stream.ask("9-9-9-9.v6.test", Type::AAAA).addresses.len(), 1);
-    // No question at all, and another operation.
+    // A message without a question, and another opcode.
     six.send(&[0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(six.receive_header().1, Rcode::FORMERR);
-    let mut update = question(3, &name_of(1), Type::SOA);
+    let mut update = query(3, &name_of(1), Type::SOA);
     update[2] = 5 << 3;
     six.send(&update);
     assert_eq!(six.receive().rcode, Rcode::NOTIMP);
-    // What gets no answer: too short, and a response.
+    // Messages that get no answer: one that is too short, and a response.
     six.send(&[1, 2, 3]);
-    let mut response = question(4, &name_of(1), Type::AAAA);
+    let mut response = query(4, &name_of(1), Type::AAAA);
     response[2] |= 0x80;
     six.send(&response);
-    until("both are counted", || Scrape::of(server.metrics).sum("queries_total", &[]) == 15.0);
+    wait_until("both are counted", || Scrape::of(server.metrics).sum("queries_total", &[]) == 15.0);
 
     let scrape = Scrape::of(server.metrics);
     assert_eq!(scrape.series(), before, "traffic made or removed a series");
@@ -170,10 +170,10 @@ fn counters_add_up_after_known_questions() {
         scrape.value("upstream_queries_total", &[("upstream", upstream), ("type", kind)])
     };
     assert_eq!([legs(&first, "AAAA"), legs(&first, "A")], [7.0, 6.0]);
-    // The A records of names that were synthesized before are kept.
+    // The A records of names that were synthesized before are in the cache.
     assert_eq!(scrape.value("cache_hits_total", &[("kind", "positive")]), 3.0);
     assert_eq!([scrape.sum("cache_hits_total", &[]), scrape.sum("cache_misses_total", &[])], [3.0, 8.0]);
-    // Two legs of six names, the real AAAA, and the name that does not exist.
+    // Two legs of six names, the real AAAA answer, and the name that does not exist.
     assert_eq!(scrape.value("cache_entries", &[]), 14.0);
     assert_eq!([legs(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 14.0]);
     assert_eq!(scrape.value("stream_connections_total", &[("result", "accepted")]), 2.0);
@@ -184,7 +184,7 @@ fn counters_add_up_after_known_questions() {
 
 #[test]
 fn label_values_are_from_closed_sets() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream);
     let address = upstream.address.to_string();
     // Names and types that a client chose must not appear.
@@ -219,7 +219,7 @@ fn label_values_are_from_closed_sets() {
 
 #[test]
 fn promtool_finds_nothing_wrong() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream);
     let text = request(server.metrics, "GET", "/metrics").body;
     let tool = Command::new("promtool")
@@ -227,7 +227,7 @@ fn promtool_finds_nothing_wrong() {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut tool) = tool else { return crate::daemon::left_out("there is no promtool") };
+    let Ok(mut tool) = tool else { return crate::daemon::skip("there is no promtool") };
     tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = tool.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

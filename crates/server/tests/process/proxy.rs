@@ -1,14 +1,14 @@
-//! Behind a proxy that sends PROXY headers of version 2: the client that it tells is the one that counts, and nobody else
-//! is believed.
+//! Behind a proxy that sends PROXY headers of version 2: the client in the header counts, and headers from other senders are
+//! not trusted.
 
-use crate::client::{Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{Daemon, PREFIX, Setup, until};
-use crate::upstream::{Conduct, Upstream};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
+use crate::upstream::{Behavior, Upstream};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::{Rcode, Type};
 
-/// The proxy of these tests, and somebody who is none.
+/// The proxy of these tests, and a sender that is not a proxy.
 const PROXY: [u8; 4] = [127, 0, 0, 2];
 const STRANGER: [u8; 4] = [127, 0, 0, 3];
 
@@ -19,12 +19,12 @@ fn start(upstream: &Upstream, lines: &[&str]) -> Daemon {
     lines.iter().fold(setup, |setup, line| setup.line(line)).start()
 }
 
-/// What stands before the addresses: signature, version and command, family and protocol, octets that follow.
-fn fixed(command: u8, family: u8, length: u16) -> Vec<u8> {
+/// The part before the addresses: signature, version and command, family and protocol, number of octets that follow.
+fn header_start(command: u8, family: u8, length: u16) -> Vec<u8> {
     [b"\r\n\r\n\0\r\nQUIT\n", &[command, family][..], &length.to_be_bytes()].concat()
 }
 
-/// A header for a client, with more behind the addresses.
+/// A header for a client, with more octets after the addresses.
 fn header(client: &str, more: &[u8]) -> Vec<u8> {
     let client: SocketAddr = client.parse().unwrap();
     let (family, mut block) = match client.ip() {
@@ -34,11 +34,11 @@ fn header(client: &str, more: &[u8]) -> Vec<u8> {
     block.extend(client.port().to_be_bytes());
     block.extend([0, 53]);
     block.extend(more);
-    [fixed(0x21, family, block.len() as u16), block].concat()
+    [header_start(0x21, family, block.len() as u16), block].concat()
 }
 
 fn ask(number: u32) -> Vec<u8> {
-    question(number as u16, &name_of(number), Type::AAAA)
+    query(number as u16, &name_of(number), Type::AAAA)
 }
 
 fn dropped(server: &Daemon, reason: &str) -> f64 {
@@ -47,7 +47,7 @@ fn dropped(server: &Daemon, reason: &str) -> f64 {
 
 #[test]
 fn the_client_that_the_proxy_tells_counts_and_the_proxy_gets_the_answer() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream, &[]);
     let proxy = Udp::from(PROXY.into(), server.v4());
     for (number, client, more) in [
@@ -56,17 +56,21 @@ fn the_client_that_the_proxy_tells_counts_and_the_proxy_gets_the_answer() {
         (3, "198.51.100.9:4000", &[1, 0, 2, b'h', b'2'].repeat(50)),
     ] {
         proxy.send(&[header(client, more), ask(number)].concat());
-        let reply = proxy.receive();
-        assert_eq!((reply.id, reply.rcode), (number as u16, Rcode::NOERROR));
-        assert_eq!(reply.addresses, [embedded(PREFIX, number)]);
+        let answer = proxy.receive();
+        assert_eq!((answer.id, answer.rcode), (number as u16, Rcode::NOERROR));
+        assert_eq!(answer.addresses, [embedded(PREFIX, number)]);
     }
-    // Whom the list does not allow is refused, whoever brings the question.
+    // A client that `server.allow` does not contain is refused, although the proxy sends the query.
     for client in ["203.0.113.9:4000", "[2001:db8:d::9]:4000", "127.0.0.2:53"] {
         proxy.send(&[header(client, b""), ask(4)].concat());
         assert_eq!(proxy.receive().rcode, Rcode::REFUSED, "{client}");
     }
-    // The proxy for itself, and for nobody whom the protocol could name.
-    for own in [fixed(0x20, 0, 0), fixed(0x21, 0, 0), [fixed(0x20, 0x12, 3), vec![7; 3]].concat()] {
+    // The proxy for itself, and for a client that the protocol cannot name.
+    for own in [
+        header_start(0x20, 0, 0),
+        header_start(0x21, 0, 0),
+        [header_start(0x20, 0x12, 3), vec![7; 3]].concat(),
+    ] {
         proxy.send(&[own, ask(5)].concat());
         assert_eq!(proxy.receive().rcode, Rcode::REFUSED);
     }
@@ -79,7 +83,7 @@ fn the_client_that_the_proxy_tells_counts_and_the_proxy_gets_the_answer() {
 
 #[test]
 fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere_is_not_believed() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream, &[]);
     let proxy = Udp::from(PROXY.into(), server.v4());
     proxy.send(&ask(1));
@@ -88,23 +92,23 @@ fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere
     let malformed = [
         whole[..15].to_vec(),
         whole[..27].to_vec(),
-        [fixed(0x11, 0x12, 12), vec![0; 12], ask(2)].concat(),
-        [fixed(0x22, 0x12, 12), vec![0; 12], ask(2)].concat(),
-        [fixed(0x21, 0x42, 12), vec![0; 12], ask(2)].concat(),
-        [fixed(0x21, 0x12, 11), vec![0; 11], ask(2)].concat(),
-        [fixed(0x21, 0x22, 12), vec![0; 12], ask(2)].concat(),
-        [fixed(0x21, 0x12, u16::MAX), ask(2)].concat(),
+        [header_start(0x11, 0x12, 12), vec![0; 12], ask(2)].concat(),
+        [header_start(0x22, 0x12, 12), vec![0; 12], ask(2)].concat(),
+        [header_start(0x21, 0x42, 12), vec![0; 12], ask(2)].concat(),
+        [header_start(0x21, 0x12, 11), vec![0; 11], ask(2)].concat(),
+        [header_start(0x21, 0x22, 12), vec![0; 12], ask(2)].concat(),
+        [header_start(0x21, 0x12, u16::MAX), ask(2)].concat(),
     ];
     malformed.iter().for_each(|datagram| proxy.send(datagram));
-    // A header and nothing behind it is a message without a header.
+    // A PROXY header with nothing after it is a message that is too short for a DNS header.
     proxy.send(&whole);
-    until("all are counted", || {
+    wait_until("all are counted", || {
         dropped(&server, "proxy_header_missing") == 2.0
             && dropped(&server, "proxy_header_malformed") == malformed.len() as f64
             && dropped(&server, "runt") == 1.0
     });
     assert!(proxy.receive_within(Duration::from_millis(100)).is_none());
-    // To anybody else the server says what it says to any message of another kind: nothing that names an address.
+    // For other senders the octets are a DNS message of an unknown kind; the header does not name a client.
     let stranger = Udp::from(STRANGER.into(), server.v4());
     stranger.send(&[whole, ask(3)].concat());
     assert_eq!(stranger.receive_header(), (0x0d0a, Rcode::REFUSED));
@@ -115,7 +119,7 @@ fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere
 
 #[test]
 fn every_limit_counts_the_client_and_not_the_proxy() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
+    let upstream = Upstream::start(|_| Behavior::Hold);
     let server = start(&upstream, &["limits.pending-per-client = 3", "limits.queries-per-client = 5"]);
     let proxy = Udp::from(PROXY.into(), server.v4());
     let client = |last: u32| format!("198.51.100.{last}:4000");
@@ -123,7 +127,7 @@ fn every_limit_counts_the_client_and_not_the_proxy() {
         proxy.send(&[header(&client(number / 2), b""), ask(number)].concat());
     }
     server.wait_for_stat("pending", 40.0);
-    // One of them has two already, and no more than three.
+    // This client has two pending queries already; its limit is three.
     proxy.send(&[header(&client(1), b""), ask(50)].concat());
     server.wait_for_stat("pending", 41.0);
     proxy.send(&[header(&client(1), b""), ask(51)].concat());
@@ -135,10 +139,10 @@ fn every_limit_counts_the_client_and_not_the_proxy() {
     for _ in 0..41 {
         assert_eq!(proxy.receive().rcode, Rcode::NOERROR);
     }
-    // One alone is limited. The answers that slip go to the proxy, too.
-    until("one is sent to TCP", || {
+    // A single client is limited. Truncated answers of the rate limit go to the proxy, too.
+    wait_until("one is sent to TCP", || {
         (0..20).for_each(|number| proxy.send(&[header("198.51.100.99:1", b""), ask(number)].concat()));
-        std::iter::from_fn(|| proxy.receive_within(Duration::from_millis(100))).any(|reply| reply.truncated)
+        std::iter::from_fn(|| proxy.receive_within(Duration::from_millis(100))).any(|answer| answer.truncated)
     });
     assert!(dropped(&server, "queries_per_client") >= 1.0);
     server.process.stop();
@@ -146,7 +150,7 @@ fn every_limit_counts_the_client_and_not_the_proxy() {
 
 #[test]
 fn an_ipv4_client_in_a_header_of_ipv6_is_the_same_client() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
+    let upstream = Upstream::start(|_| Behavior::Hold);
     let server = start(&upstream, &["limits.pending-per-client = 3"]);
     let proxy = Udp::from(PROXY.into(), server.v4());
     for (number, client) in
@@ -170,7 +174,7 @@ fn an_ipv4_client_in_a_header_of_ipv6_is_the_same_client() {
 
 #[test]
 fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     for (steer, workers) in [("name", 4), ("flow", 4)] {
         let server = start(
             &upstream,
@@ -180,10 +184,10 @@ fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
         for number in 0..100 {
             let client = ["198.51.100.9:4000", "[2001:db8:c::9]:4000"][number as usize % 2];
             proxy.send(&[header(client, &[4, 0, 1, 0].repeat(number as usize % 8)), ask(number)].concat());
-            let reply = proxy.receive();
-            assert_eq!((reply.id, reply.addresses), (number as u16, vec![embedded(PREFIX, number)]));
+            let answer = proxy.receive();
+            assert_eq!((answer.id, answer.addresses), (number as u16, vec![embedded(PREFIX, number)]));
         }
-        // One flow arrives at one worker, which hands on what others own; by name nothing crosses.
+        // One flow arrives at one worker, which passes on queries for names of other workers; by name there are none.
         let letters = server.stat("letters_in_total");
         assert!(if steer == "name" { letters == 0.0 } else { letters > 0.0 }, "{steer}: {letters}");
         server.process.stop();
@@ -192,7 +196,7 @@ fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
 
 #[test]
 fn a_connection_begins_with_the_header_in_whatever_pieces() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream, &[]);
     let framed = |number: u32| {
         let message = ask(number);
@@ -203,9 +207,9 @@ fn a_connection_begins_with_the_header_in_whatever_pieces() {
         for piece in [whole.len(), 1, 7, 16, 30] {
             let mut connection = Tcp::from(PROXY, server.v4());
             whole.chunks(piece).for_each(|octets| connection.send_part(octets));
-            let mut answered = [connection.receive(), connection.receive()].map(|reply| {
-                assert_eq!(reply.addresses, [embedded(PREFIX, u32::from(reply.id))]);
-                u32::from(reply.id)
+            let mut answered = [connection.receive(), connection.receive()].map(|answer| {
+                assert_eq!(answer.addresses, [embedded(PREFIX, u32::from(answer.id))]);
+                u32::from(answer.id)
             });
             answered.sort_unstable();
             assert_eq!(answered, [number, number + 100]);
@@ -215,7 +219,7 @@ fn a_connection_begins_with_the_header_in_whatever_pieces() {
     connection.send_part(&header("203.0.113.9:4000", b""));
     assert_eq!(connection.ask(&name_of(3), Type::AAAA).rcode, Rcode::REFUSED);
     let mut connection = Tcp::from(PROXY, server.v4());
-    connection.send_part(&fixed(0x20, 0, 0));
+    connection.send_part(&header_start(0x20, 0, 0));
     assert_eq!(connection.ask(&name_of(3), Type::AAAA).rcode, Rcode::REFUSED);
     assert_eq!(server.stat("queries_total{transport=\"tcp\",family=\"ipv6\"}"), 10.0);
     server.process.stop();
@@ -223,17 +227,17 @@ fn a_connection_begins_with_the_header_in_whatever_pieces() {
 
 #[test]
 fn a_connection_of_a_proxy_without_a_header_is_closed_and_so_is_one_of_a_client_with_too_many() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream, &["limits.tcp-per-client = 2"]);
-    let long = [fixed(0x21, 0x12, 600), vec![0; 600]].concat();
-    for octets in [&[0, 40][..], b"GET / HTTP/1.1\r\n\r\n", &fixed(0x31, 0x12, 12), &long] {
+    let long = [header_start(0x21, 0x12, 600), vec![0; 600]].concat();
+    for octets in [&[0, 40][..], b"GET / HTTP/1.1\r\n\r\n", &header_start(0x31, 0x12, 12), &long] {
         let mut connection = Tcp::from(PROXY, server.v4());
         connection.send_part(octets);
         connection.wait_for_close();
     }
     let closed = |reason: &str| server.stat(&format!("stream_closed_total{{reason=\"{reason}\"}}"));
-    until("all are counted", || closed("proxy_header") == 4.0);
-    // The proxy may have more connections than a client: each is its client's.
+    wait_until("all are counted", || closed("proxy_header") == 4.0);
+    // The proxy may have more connections than a client: each connection counts for its client.
     let connect = |client: &str| {
         let mut connection = Tcp::from(PROXY, server.v4());
         connection.send_part(&header(client, b""));
@@ -247,11 +251,11 @@ fn a_connection_of_a_proxy_without_a_header_is_closed_and_so_is_one_of_a_client_
         })
         .into();
     connect("198.51.100.1:3").wait_for_close();
-    until("it is counted", || closed("client_limit") == 1.0);
+    wait_until("it is counted", || closed("client_limit") == 1.0);
     drop(open.remove(0));
     server.wait_for_stat("stream_connections", 3.0);
     assert_eq!(connect("198.51.100.1:4").ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
-    // Nobody else needs a header.
+    // Other senders need no header.
     let mut stranger = Tcp::from(STRANGER, server.v4());
     assert_eq!(stranger.ask(&name_of(1), Type::AAAA).rcode, Rcode::REFUSED);
     server.process.stop();

@@ -1,8 +1,8 @@
-//! A new configuration while questions come in: nothing is lost, and nothing is half old and half new.
+//! A reload while queries arrive: no query is lost, and no answer mixes the old and the new configuration.
 
-use crate::client::{Reply, Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{Daemon, PREFIX, Setup, until};
-use crate::upstream::{Conduct, Upstream, zone};
+use crate::client::{Answer, Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
+use crate::upstream::{Behavior, Upstream, zone};
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ fn address(server: &Daemon, number: u32) -> Vec<Ipv6Addr> {
 
 #[test]
 fn sighup_brings_the_new_prefix_into_force() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     assert_eq!(address(&server, 1), [embedded(PREFIX, 1)]);
     server.rewrite(&[&format!("dns64.prefixes = [\"{OTHER}\"]")]);
@@ -28,7 +28,7 @@ fn sighup_brings_the_new_prefix_into_force() {
 
 #[test]
 fn a_broken_file_changes_nothing_and_every_error_is_told() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     server.rewrite(&[
         "dns64.prefixes = [\"64:ff9b::/52\"]",
@@ -44,17 +44,17 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
     assert!(told.starts_with("sixfold: reload failed, the old configuration stays in force"), "{told}");
     server.process.signal("HUP");
     let logged = || server.process.log().matches("reload failed").count() == 2;
-    until("the log says so", || logged() && server.process.log().matches("3 errors").count() == 2);
+    wait_until("the log says so", || logged() && server.process.log().matches("3 errors").count() == 2);
     for error in errors {
         assert!(told.contains(error), "{error} not in\n{told}");
         assert_eq!(server.process.log().matches(error).count(), 2, "{error} in\n{}", server.process.log());
     }
     assert_eq!(address(&server, 1), [embedded(PREFIX, 1)]);
-    // Not even what was correct in it.
+    // Not even the valid parts of the file take effect.
     let mut status = String::from_utf8(server.ctl(&["status"]).stdout).unwrap();
     assert!(status.contains(PREFIX), "{status}");
 
-    // A file that is gone is told as well, and one that is good again works.
+    // A missing file is an error as well; a valid one works again.
     std::fs::remove_file(&server.config).unwrap();
     let output = server.ctl(&["reload"]);
     assert_eq!(output.status.code(), Some(1));
@@ -71,7 +71,7 @@ fn a_broken_file_changes_nothing_and_every_error_is_told() {
 
 #[test]
 fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     let zone = server.config.with_extension("rpz");
     let write = |record: &str| {
@@ -95,9 +95,9 @@ fn a_policy_zone_is_read_again_and_stays_in_force_when_it_is_wrong() {
     server.process.stop();
 }
 
-/// Asks as long as reloads go on, 16 questions at a time, and checks each answer. Returns how many.
+/// Sends queries as long as reloads go on, 16 at a time, and checks each answer. Returns the number of answers.
 fn stream(server: SocketAddr, first: u32, least: u32, go_on: &AtomicBool) -> u32 {
-    const AT_A_TIME: u32 = 16;
+    const CONCURRENT: u32 = 16;
     let client = Udp::to(server);
     let mut open: HashMap<u16, u32> = HashMap::new();
     let (mut asked, mut answered) = (0, 0);
@@ -106,13 +106,13 @@ fn stream(server: SocketAddr, first: u32, least: u32, go_on: &AtomicBool) -> u32
         if !more && open.is_empty() {
             return answered;
         }
-        while more && open.len() < AT_A_TIME as usize {
+        while more && open.len() < CONCURRENT as usize {
             let number = first + asked;
-            client.send(&question(asked as u16, &name_of(number), Type::AAAA));
+            client.send(&query(asked as u16, &name_of(number), Type::AAAA));
             assert_eq!(open.insert(asked as u16, number), None);
             asked += 1;
         }
-        let Reply { id, rcode, addresses, .. } = client.receive();
+        let Answer { id, rcode, addresses, .. } = client.receive();
         let number = open.remove(&id).expect("an answer to a question that is open");
         let configured = [embedded(PREFIX, number), embedded(OTHER, number)];
         assert_eq!((rcode, addresses.len()), (Rcode::NOERROR, 1), "{number}");
@@ -136,7 +136,7 @@ fn twenty_reloads_under_load_lose_no_question_and_mix_nothing_up() {
         });
         for number in 1..=20 {
             let prefix = if number % 2 == 1 { OTHER } else { PREFIX };
-            // The forwarder changes too, and with it the links that are open.
+            // The forwarder changes too, and with it the open links.
             let forwarder = upstream.addresses()[number / 2 % 2];
             server.rewrite(&[
                 &format!("dns64.prefixes = [\"{prefix}\"]"),
@@ -147,13 +147,13 @@ fn twenty_reloads_under_load_lose_no_question_and_mix_nothing_up() {
             } else {
                 server.process.signal("HUP");
             }
-            server.process.wait_for_more("configuration reloaded", number).unwrap();
+            server.process.wait_for_nth("configuration reloaded", number).unwrap();
         }
         go_on.store(false, Ordering::SeqCst);
         streams.into_iter().map(|stream| stream.join().unwrap()).sum()
     });
     assert!(answered >= 4000, "{answered}");
-    // Twenty of them: the even prefix is in force again.
+    // After twenty reloads the prefix of even numbers is in force again.
     assert_eq!(address(&server, 5), [embedded(PREFIX, 5)]);
     assert_eq!(server.stat("responses_total{rcode=\"servfail\"}"), 0.0);
     server.process.stop();
@@ -161,20 +161,20 @@ fn twenty_reloads_under_load_lose_no_question_and_mix_nothing_up() {
 
 #[test]
 fn a_question_under_way_is_answered_after_a_reload() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
+    let upstream = Upstream::start(|_| Behavior::Hold);
     let server =
         Setup::new(upstream.address).line("upstream.timeout = \"30s\"").line("upstream.tries = 1").start();
     let client = Udp::to(server.v4());
-    client.send(&question(1, &name_of(1), Type::AAAA));
-    until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) == 1);
-    let other = Upstream::start(|_| Conduct::Answer);
+    client.send(&query(1, &name_of(1), Type::AAAA));
+    wait_until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) == 1);
+    let other = Upstream::start(|_| Behavior::Answer);
     server.rewrite(&[
         &format!("dns64.prefixes = [\"{OTHER}\"]"),
         &format!("upstream.forwarders = [\"{}\"]", other.address),
     ]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     upstream.release();
-    // The leg that was asked comes from the old upstream, and the answer follows the new settings.
+    // The first leg was asked at the old upstream; the answer follows the new settings.
     assert_eq!(client.receive().addresses, [embedded(OTHER, 1)]);
     assert_eq!(upstream.asked(&name_of(1), Type::A), 0);
     assert_eq!(other.asked(&name_of(1), Type::A), 1);
@@ -182,8 +182,8 @@ fn a_question_under_way_is_answered_after_a_reload() {
 }
 
 #[test]
-fn what_needs_a_restart_is_named() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+fn keys_that_need_a_restart_are_named() {
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     let changes = [
         "server.listen = [\"127.0.0.1:11999\"]",
@@ -210,14 +210,14 @@ fn what_needs_a_restart_is_named() {
             let note = format!("{key} has changed: it takes effect after a restart");
             assert!(told.contains(&note), "{note} not in\n{told}");
             assert!(documented.contains(&format!("`{key}`")), "{key} is not in operating.md");
-            assert!(server.process.wait_for_more(&note, time).is_some());
+            assert!(server.process.wait_for_nth(&note, time).is_some());
         }
     }
-    // What can change has changed, and what cannot works as before.
+    // Keys that can change have changed, and the others work as before.
     server.rewrite(&["server.workers = 3", &format!("dns64.prefixes = [\"{OTHER}\"]")]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     assert_eq!(address(&server, 1), [embedded(OTHER, 1)]);
-    // Once it is as it was, there is nothing to tell.
+    // With the original values there is no note.
     server.rewrite(&[]);
     let told = String::from_utf8(server.ctl(&["reload"]).stdout).unwrap();
     assert_eq!(told, "reloaded\n");
@@ -226,7 +226,7 @@ fn what_needs_a_restart_is_named() {
 
 #[test]
 fn clients_and_limits_change_with_a_reload() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).start();
     assert_eq!(address(&server, 1).len(), 1);
     server.rewrite(&[
@@ -238,6 +238,6 @@ fn clients_and_limits_change_with_a_reload() {
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).rcode, Rcode::REFUSED);
     let mut first = Tcp::to(server.v4());
     assert_eq!(first.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
-    Tcp::turned_away([127, 0, 0, 1], server.v4());
+    Tcp::expect_rejection([127, 0, 0, 1], server.v4());
     server.process.stop();
 }

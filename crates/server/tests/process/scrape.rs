@@ -1,14 +1,14 @@
-//! HTTP by hand, and the text format of Prometheus read strictly: what it must not be fails the test.
+//! An HTTP client written by hand, and a strict parser for the text format of Prometheus: any violation fails the test.
 
-use crate::daemon::PATIENCE;
+use crate::daemon::TIMEOUT;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A response.
+/// An HTTP response.
 pub struct Response {
     pub status: u16,
-    /// Lower case.
+    /// Status line and headers, in lower case.
     pub head: String,
     pub body: String,
 }
@@ -23,11 +23,11 @@ pub fn request(server: SocketAddr, method: &str, path: &str) -> Response {
 
 /// Sends octets, and reads until the server closes.
 pub fn exchange(server: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = Vec::new();
-    // A reset after the response is as good as a close.
+    // A reset after the response counts as a close.
     let _ = stream.read_to_end(&mut response);
     String::from_utf8(response).unwrap()
 }
@@ -53,7 +53,7 @@ impl Scrape {
         Scrape::parse(&response.body)
     }
 
-    /// Reads the text format. HELP, TYPE and the samples of a family must stand together, in this order, once.
+    /// Parses the text format. HELP, TYPE and the samples of a family must come together, in this order, once.
     pub fn parse(text: &str) -> Scrape {
         assert!(text.ends_with('\n'));
         let mut families: BTreeMap<String, Family> = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Scrape {
         family.samples.iter().filter(fits).map(|(_, _, value)| *value).collect::<Vec<_>>().into_iter()
     }
 
-    /// Every series, as it is identified.
+    /// Every series: name and labels.
     pub fn series(&self) -> Vec<String> {
         let all = self.0.values().flat_map(|family| &family.samples);
         all.map(|(name, labels, _)| format!("{name} {labels:?}")).collect()

@@ -1,15 +1,15 @@
-//! Starts that cannot succeed: the message names what and where, and the remedy; nothing keeps running.
+//! Starts that fail: the message has the error, the place and the remedy, and no process stays.
 
 use crate::client::{Udp, embedded, name_of};
-use crate::daemon::{Directory, PREFIX, Process, Setup, free_port, until};
+use crate::daemon::{Directory, PREFIX, Process, Setup, free_port, wait_until};
 use crate::demo::{is_root, unprivileged};
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use wire::Type;
 
-/// Starts a server with some lines of configuration, which must fail; returns what it says.
-fn fails(directory: &Directory, command: &[String], lines: &[String]) -> String {
+/// Starts a server that must fail, with some lines of configuration; returns its log.
+fn start_fails(directory: &Directory, command: &[String], lines: &[String]) -> String {
     let config = directory.file("sixfold.toml");
     let mut text = "upstream.forwarders = [\"192.0.2.53\"]\n".to_owned();
     for (key, line) in
@@ -35,7 +35,7 @@ fn fails(directory: &Directory, command: &[String], lines: &[String]) -> String 
 }
 
 /// The only line that is an error.
-fn error(log: &str) -> &str {
+fn only_error(log: &str) -> &str {
     let mut errors = log.lines().filter(|line| line.starts_with("sixfold: "));
     let first = errors.next().unwrap_or_else(|| panic!("no error in\n{log}"));
     assert_eq!(errors.next(), None);
@@ -46,8 +46,8 @@ fn error(log: &str) -> &str {
 fn a_udp_port_in_use_is_named_with_the_remedy() {
     let taken = UdpSocket::bind(("127.0.0.1", free_port())).unwrap();
     let address = taken.local_addr().unwrap();
-    let log = fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
+    let error = only_error(&log);
     assert!(error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): ")), "{error}");
     assert!(error.contains("in use") && error.contains("ss -lunp"), "{error}");
 }
@@ -56,11 +56,11 @@ fn a_udp_port_in_use_is_named_with_the_remedy() {
 fn a_tcp_port_in_use_is_named_with_the_remedy() {
     let taken = TcpListener::bind(("127.0.0.1", free_port())).unwrap();
     let address = taken.local_addr().unwrap();
-    let log = fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &[format!("server.listen = [\"{address}\"]")]);
+    let error = only_error(&log);
     assert!(error.contains("TCP") && error.contains(&address.to_string()), "{error}");
     assert!(error.contains("ss -ltnp"), "{error}");
-    // Nothing keeps the UDP half of the port.
+    // The UDP port is free again.
     UdpSocket::bind(address).unwrap();
 }
 
@@ -72,8 +72,8 @@ fn a_metrics_port_in_use_is_named_with_the_remedy() {
         format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
         format!("metrics.listen = \"{address}\""),
     ];
-    let log = fails(&Directory::new(), &[], &lines);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &lines);
+    let error = only_error(&log);
     assert!(error.starts_with(&format!("sixfold: cannot listen on {address} for metrics: ")), "{error}");
     assert!(error.contains("change `metrics.listen`"), "{error}");
 }
@@ -82,12 +82,12 @@ fn a_metrics_port_in_use_is_named_with_the_remedy() {
 fn the_default_metrics_port_in_use_is_only_a_warning() {
     let default = "127.0.0.1:9464";
     let mut taken = None;
-    // Another test, or another program, may have it for a while.
-    until("the port can be taken", || {
+    // Another test or program may use it for a while.
+    wait_until("the port can be taken", || {
         taken = TcpListener::bind(default).ok();
         taken.is_some()
     });
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let directory = Directory::new();
     let config = directory.file("sixfold.toml");
     let text = format!(
@@ -108,16 +108,16 @@ fn a_control_socket_in_a_directory_that_does_not_exist_is_named() {
     let path = "/nonexistent/sixfold/control.sock";
     let lines =
         [format!("server.listen = [\"127.0.0.1:{}\"]", free_port()), format!("control.socket = \"{path}\"")];
-    let log = fails(&Directory::new(), &[], &lines);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &lines);
+    let error = only_error(&log);
     assert!(error.starts_with(&format!("sixfold: cannot listen on {path}: ")), "{error}");
     assert!(error.contains("change `control.socket`"), "{error}");
 }
 
 #[test]
 fn an_address_that_no_interface_has_is_named_with_the_remedy() {
-    let log = fails(&Directory::new(), &[], &["server.listen = [\"192.0.2.77:5300\"]".to_owned()]);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &["server.listen = [\"192.0.2.77:5300\"]".to_owned()]);
+    let error = only_error(&log);
     assert!(
         error.starts_with("sixfold: cannot listen on 192.0.2.77:5300 (UDP): no interface has"),
         "{error}"
@@ -130,15 +130,15 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
     const PORT: u16 = 77;
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
     if first.trim().parse::<u16>().is_ok_and(|first| first <= PORT) {
-        return crate::daemon::left_out(&format!("the kernel lets everybody use port {PORT}"));
+        return crate::daemon::skip(&format!("the kernel lets everybody use port {PORT}"));
     }
     let command = unprivileged();
     if command.is_empty() && is_root() {
-        return crate::daemon::left_out("we are root, and there is no setpriv");
+        return crate::daemon::skip("we are root, and there is no setpriv");
     }
     let address = SocketAddr::from(([127, 0, 0, 1], PORT));
-    let log = fails(&Directory::new(), &command, &[format!("server.listen = [\"{address}\"]")]);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &command, &[format!("server.listen = [\"{address}\"]")]);
+    let error = only_error(&log);
     assert!(
         error.starts_with(&format!("sixfold: cannot listen on {address} (UDP): permission denied")),
         "{error}"
@@ -149,14 +149,14 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
 #[test]
 fn a_user_that_does_not_exist_is_named_with_the_remedy() {
     if !is_root() {
-        return crate::daemon::left_out("only root takes another identity");
+        return crate::daemon::skip("only root takes another identity");
     }
     let lines = [
         format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
         "server.user = \"no-such-user-here\"".to_owned(),
     ];
-    let log = fails(&Directory::new(), &[], &lines);
-    let error = error(&log);
+    let log = start_fails(&Directory::new(), &[], &lines);
+    let error = only_error(&log);
     assert!(error.starts_with("sixfold: no such user: no-such-user-here; "), "{error}");
     assert!(error.contains("useradd") && error.contains("server.user"), "{error}");
 }
@@ -164,9 +164,9 @@ fn a_user_that_does_not_exist_is_named_with_the_remedy() {
 #[test]
 fn root_becomes_the_user_for_all_threads_and_works_on() {
     if !is_root() {
-        return crate::daemon::left_out("only root takes another identity");
+        return crate::daemon::skip("only root takes another identity");
     }
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address)
         .line("server.user = \"nobody\"")
         .line("server.workers = 2")
@@ -184,7 +184,7 @@ fn root_becomes_the_user_for_all_threads_and_works_on() {
         threads += 1;
     }
     assert!(threads >= 4, "{threads}");
-    // The socket is that user's, or only root could speak to the server.
+    // The socket belongs to that user; otherwise only root could use it.
     let socket = std::fs::metadata(&server.control).unwrap();
     assert_eq!((socket.uid() == 0, socket.gid() == 0, socket.mode() & 0o777), (false, false, 0o660));
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).addresses, [embedded(PREFIX, 1)]);
@@ -202,7 +202,7 @@ fn all_errors_of_a_configuration_are_told_and_nothing_starts() {
         "upstream.timeout = \"5\"".to_owned(),
         "dns46.lookup = 1".to_owned(),
     ];
-    let log = fails(&Directory::new(), &[], &lines);
+    let log = start_fails(&Directory::new(), &[], &lines);
     for words in ["`64:ff9b::/52`", "`5` is not a duration", "unknown table `dns46`", "3 errors"] {
         assert!(log.contains(words), "{words} not in\n{log}");
     }

@@ -1,13 +1,13 @@
-//! Several workers: whoever receives a question, the owner of its name answers it, and equal questions meet.
+//! Several workers: any worker may receive a query, the owner of the name answers it, and equal questions share one flight.
 
-use crate::client::{Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{Daemon, PREFIX, Setup, until};
-use crate::upstream::{Conduct, Upstream};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
+use crate::upstream::{Behavior, Upstream};
 use std::collections::BTreeSet;
 use wire::{Rcode, Type};
 
-/// Questions asked before their answers are read: few enough for every queue on the way.
-const AT_A_TIME: u32 = 25;
+/// Queries sent before their answers are read: few enough for every queue on the way.
+const CONCURRENT: u32 = 25;
 
 const NAMES: u32 = 500;
 
@@ -24,37 +24,37 @@ fn start(upstream: &Upstream, steer: &str, workers: u32) -> Daemon {
 }
 
 fn every_name_is_answered(steer: &str, workers: u32) {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = start(&upstream, steer, workers);
     let mut connections = [Tcp::to(server.v4()), Tcp::to(server.v6())];
-    for first in (0..NAMES).step_by(AT_A_TIME as usize) {
-        let numbers: Vec<u32> = (first..first + AT_A_TIME).collect();
-        // Sockets of their own, so that flows differ; every fifth question over TCP.
+    for first in (0..NAMES).step_by(CONCURRENT as usize) {
+        let numbers: Vec<u32> = (first..first + CONCURRENT).collect();
+        // One socket for each query, so that flows differ; every fifth query goes over TCP.
         let sockets: Vec<(u32, Udp)> = numbers
             .iter()
             .filter(|&&number| number % 5 != 0)
             .map(|&number| (number, Udp::to(if number % 2 == 0 { server.v4() } else { server.v6() })))
             .collect();
         for (number, socket) in &sockets {
-            socket.send(&question(*number as u16, &name_of(*number), Type::AAAA));
+            socket.send(&query(*number as u16, &name_of(*number), Type::AAAA));
         }
-        let connection = &mut connections[(first / AT_A_TIME % 2) as usize];
+        let connection = &mut connections[(first / CONCURRENT % 2) as usize];
         let streamed: BTreeSet<u32> = numbers.iter().copied().filter(|number| number % 5 == 0).collect();
         for &number in &streamed {
-            connection.send(&question(number as u16, &name_of(number), Type::AAAA));
+            connection.send(&query(number as u16, &name_of(number), Type::AAAA));
         }
         for (number, socket) in &sockets {
-            let reply = socket.receive();
-            assert_eq!((u32::from(reply.id), reply.rcode), (*number, Rcode::NOERROR));
-            assert_eq!(reply.addresses, [embedded(PREFIX, *number)]);
+            let answer = socket.receive();
+            assert_eq!((u32::from(answer.id), answer.rcode), (*number, Rcode::NOERROR));
+            assert_eq!(answer.addresses, [embedded(PREFIX, *number)]);
         }
-        // Over a stream in whatever order.
+        // Answers over a stream come in any order.
         let answered: BTreeSet<u32> = streamed
             .iter()
             .map(|_| {
-                let reply = connection.receive();
-                let number = u32::from(reply.id);
-                assert_eq!(reply.addresses, [embedded(PREFIX, number)]);
+                let answer = connection.receive();
+                let number = u32::from(answer.id);
+                assert_eq!(answer.addresses, [embedded(PREFIX, number)]);
                 number
             })
             .collect();
@@ -64,7 +64,7 @@ fn every_name_is_answered(steer: &str, workers: u32) {
         let legs = [upstream.asked(&name_of(number), Type::AAAA), upstream.asked(&name_of(number), Type::A)];
         assert_eq!(legs, [1, 1], "{number}");
     }
-    // With `name` the kernel finds the owner of a datagram; streams always come by letter.
+    // With `name` the kernel finds the owner of a datagram; only queries from streams go through a mailbox.
     let letters = server.stat("letters_in_total");
     let streamed = f64::from(NAMES / 5);
     assert!(if steer == "name" { letters == streamed } else { letters > streamed }, "{steer}: {letters}");
@@ -92,9 +92,9 @@ fn every_name_is_answered_with_four_workers_by_flow() {
     every_name_is_answered("flow", 4);
 }
 
-/// 200 sockets ask for the same name in many letter cases while the upstream waits; it is asked once per leg.
+/// 200 sockets ask for one name in many letter cases while the upstream waits; the server asks once per leg.
 fn equal_questions_meet(steer: &str, workers: u32) {
-    let upstream = Upstream::start(|_| Conduct::Hold);
+    let upstream = Upstream::start(|_| Behavior::Hold);
     let server = start(&upstream, steer, workers);
     let mixed = |number: u32| -> String {
         let upper = |(place, c): (usize, char)| {
@@ -106,18 +106,18 @@ fn equal_questions_meet(steer: &str, workers: u32) {
     let sockets: Vec<Udp> = (0..120).map(|number| Udp::to(addresses[number % 2])).collect();
     let mut connections: Vec<Tcp> = (0..80).map(|number| Tcp::to(addresses[number % 2])).collect();
     for (number, socket) in sockets.iter().enumerate() {
-        socket.send(&question(number as u16, &mixed(number as u32), Type::AAAA));
+        socket.send(&query(number as u16, &mixed(number as u32), Type::AAAA));
     }
     for (number, connection) in connections.iter_mut().enumerate() {
-        connection.send(&question(number as u16, &mixed(number as u32 + 120), Type::AAAA));
+        connection.send(&query(number as u16, &mixed(number as u32 + 120), Type::AAAA));
     }
     server.wait_for_stat("pending", 200.0);
-    until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) == 1);
+    wait_until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) == 1);
     upstream.release();
-    let replies = sockets.iter().map(Udp::receive).chain(connections.iter_mut().map(Tcp::receive));
+    let answers = sockets.iter().map(Udp::receive).chain(connections.iter_mut().map(Tcp::receive));
     let mut answered = 0;
-    for reply in replies {
-        assert_eq!((reply.rcode, reply.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, 1)]));
+    for answer in answers {
+        assert_eq!((answer.rcode, answer.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, 1)]));
         answered += 1;
     }
     assert_eq!(answered, 200);

@@ -1,72 +1,75 @@
-//! The end: what is under way is answered, nothing new is taken, and nobody holds it up for longer than the grace.
+//! The stop: pending queries are answered, new ones are not accepted, and the stop takes no longer than the grace period.
 
-use crate::client::{Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{PATIENCE, Setup, until};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Setup, TIMEOUT, wait_until};
 use crate::scrape::{Scrape, request};
-use crate::upstream::{Conduct, Upstream};
+use crate::upstream::{Behavior, Upstream};
 use std::io::ErrorKind;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Rcode, Type};
 
-/// Long enough for a question to arrive at the upstream; a slow machine makes the test weaker, not wrong.
-const MOMENT: Duration = Duration::from_millis(300);
+/// Time for a question to reach the upstream. A slow machine makes the test weaker, not wrong.
+const DELIVERY_TIME: Duration = Duration::from_millis(300);
 
-/// One try that waits as long as is allowed.
-fn patient(upstream: &Upstream) -> Setup {
+/// A server with one try and the longest timeout.
+fn patient_server(upstream: &Upstream) -> Setup {
     Setup::new(upstream.address).line("upstream.timeout = \"30s\"").line("upstream.tries = 1")
 }
 
 #[test]
 fn questions_under_way_are_answered_after_sigterm_and_new_ones_are_not_taken() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
-    let server = patient(&upstream).start();
+    let upstream = Upstream::start(|_| Behavior::Hold);
+    let server = patient_server(&upstream).start();
     let udp = Udp::to(server.v6());
-    udp.send(&question(1, &name_of(1), Type::AAAA));
+    udp.send(&query(1, &name_of(1), Type::AAAA));
     let mut tcp = Tcp::to(server.v4());
-    tcp.send(&question(2, &name_of(2), Type::AAAA));
-    until("both are asked", || {
+    tcp.send(&query(2, &name_of(2), Type::AAAA));
+    wait_until("both are asked", || {
         upstream.asked(&name_of(1), Type::AAAA) + upstream.asked(&name_of(2), Type::AAAA) == 2
     });
     server.process.signal("TERM");
     assert!(server.process.wait_for("draining").is_some());
 
-    // The line comes a moment before the threads know.
+    // The line is logged shortly before the threads stop.
     let late = Udp::to(server.v6());
     let is_refused = (100..120).any(|number| {
-        late.send(&question(3, &name_of(number), Type::AAAA));
-        std::thread::sleep(MOMENT);
+        late.send(&query(3, &name_of(number), Type::AAAA));
+        std::thread::sleep(DELIVERY_TIME);
         upstream.asked(&name_of(number), Type::AAAA) == 0
     });
-    assert!(is_refused, "questions over UDP are taken although the server stops");
+    assert!(is_refused, "queries over UDP are accepted although the server stops");
     let is_closed = |stream: TcpStream| {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         std::io::Read::read(&mut &stream, &mut [0]).map_or(true, |count| count == 0)
     };
-    assert!(TcpStream::connect(server.v4()).map_or(true, is_closed), "connections are taken");
-    assert!(server.process.runs(), "{}", server.process.log());
+    assert!(TcpStream::connect(server.v4()).map_or(true, is_closed), "connections are accepted");
+    assert!(server.process.is_running(), "{}", server.process.log());
 
     upstream.release();
-    for (number, reply) in [(1, udp.receive()), (2, tcp.receive())] {
-        assert_eq!(reply.id, number as u16);
-        assert_eq!((reply.rcode, reply.addresses), (Rcode::NOERROR, vec![embedded("2001:db8:64::", number)]));
+    for (number, answer) in [(1, udp.receive()), (2, tcp.receive())] {
+        assert_eq!(answer.id, number as u16);
+        assert_eq!(
+            (answer.rcode, answer.addresses),
+            (Rcode::NOERROR, vec![embedded("2001:db8:64::", number)])
+        );
     }
     tcp.wait_for_close();
     let (status, _) = server.process.wait();
     assert_eq!(status.code(), Some(0), "{}", server.process.log());
-    assert!(server.process.log().contains("0 connections cut, 0 questions left"), "{}", server.process.log());
-    // Whoever comes next finds the ports free.
+    assert!(server.process.log().contains("0 connections cut, 0 queries left"), "{}", server.process.log());
+    // The ports are free for the next server.
     UdpSocket::bind(server.v6()).unwrap();
 }
 
 #[test]
 fn an_answer_that_comes_after_half_a_second_is_waited_for() {
-    let upstream = Upstream::start(|_| Conduct::After(Duration::from_millis(500)));
+    let upstream = Upstream::start(|_| Behavior::After(Duration::from_millis(500)));
     let server =
         Setup::new(upstream.address).line("upstream.timeout = \"5s\"").line("server.workers = 2").start();
     let client = Udp::to(server.v4());
-    client.send(&question(1, &name_of(1), Type::AAAA));
-    until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) > 0);
+    client.send(&query(1, &name_of(1), Type::AAAA));
+    wait_until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) > 0);
     server.process.signal("INT");
     assert_eq!(client.receive().addresses, [embedded("2001:db8:64::", 1)]);
     let (status, _) = server.process.wait();
@@ -75,20 +78,21 @@ fn an_answer_that_comes_after_half_a_second_is_waited_for() {
 
 #[test]
 fn an_upstream_that_never_answers_does_not_hold_the_stop_up() {
-    // It lives, as it says of the root: a dead one would not be waited for.
+    // It answers for the root, so it is alive: the server would not wait for a dead upstream.
     let is_root = |name: &str| name.trim_end_matches('.').is_empty();
-    let upstream = Upstream::start(move |name| if is_root(name) { Conduct::Answer } else { Conduct::Ignore });
+    let upstream =
+        Upstream::start(move |name| if is_root(name) { Behavior::Answer } else { Behavior::Ignore });
     // Eight tries would take more than a minute.
-    let server = patient(&upstream).line("upstream.tries = 8").start();
+    let server = patient_server(&upstream).line("upstream.tries = 8").start();
     let udp = Udp::to(server.v6());
-    udp.send(&question(1, &name_of(1), Type::AAAA));
+    udp.send(&query(1, &name_of(1), Type::AAAA));
     let mut tcp = Tcp::to(server.v4());
-    tcp.send(&question(2, &name_of(2), Type::AAAA));
+    tcp.send(&query(2, &name_of(2), Type::AAAA));
     server.wait_for_stat("pending", 2.0);
     let begun = Instant::now();
     server.process.signal("TERM");
     let (status, _) = server.process.wait();
-    // The grace is 10 s; the rest is for a busy machine.
+    // The grace period is 10 s; the rest is for a busy machine.
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert_eq!(status.code(), Some(0), "{}", server.process.log());
     assert!(server.process.log().contains("1 connections cut"), "{}", server.process.log());
@@ -97,7 +101,7 @@ fn an_upstream_that_never_answers_does_not_hold_the_stop_up() {
 
 #[test]
 fn idle_connections_do_not_hold_the_stop_up() {
-    let upstream = Upstream::start(|_| Conduct::Answer);
+    let upstream = Upstream::start(|_| Behavior::Answer);
     let server = Setup::new(upstream.address).line("limits.tcp-idle = \"1h\"").start();
     let mut idle: Vec<Tcp> = (0..10).map(|_| Tcp::to(server.v4())).collect();
     for connection in &mut idle {
@@ -109,17 +113,19 @@ fn idle_connections_do_not_hold_the_stop_up() {
     assert_eq!(TcpStream::connect(server.v4()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
-/// Questions that have arrived before the signal, and that no worker has read yet, are answered too.
-fn what_waits_in_the_kernel_is_answered(steer: &str) {
+/// Queries that arrived before the signal and that no worker has read yet are answered too.
+fn queries_in_the_kernel_are_answered(steer: &str) {
     const QUESTIONS: u32 = 100;
-    let upstream = Upstream::start(|_| Conduct::Answer);
-    let server =
-        patient(&upstream).line("server.workers = 4").line(&format!("server.steer = \"{steer}\"")).start();
+    let upstream = Upstream::start(|_| Behavior::Answer);
+    let server = patient_server(&upstream)
+        .line("server.workers = 4")
+        .line(&format!("server.steer = \"{steer}\""))
+        .start();
     server.process.signal("STOP");
     let sockets: Vec<Udp> = (0..QUESTIONS)
         .map(|number| {
             let socket = Udp::to(if number % 2 == 0 { server.v4() } else { server.v6() });
-            socket.send(&question(number as u16, &name_of(number), Type::AAAA));
+            socket.send(&query(number as u16, &name_of(number), Type::AAAA));
             socket
         })
         .collect();
@@ -127,7 +133,7 @@ fn what_waits_in_the_kernel_is_answered(steer: &str) {
     server.process.signal("CONT");
     let (status, _) = server.process.wait();
     assert_eq!(status.code(), Some(0), "{}", server.process.log());
-    // The process is gone: what it sent has arrived.
+    // The process has ended: all its answers have arrived.
     let answered =
         sockets.iter().filter(|socket| socket.receive_within(Duration::from_millis(1)).is_some()).count();
     assert_eq!(answered, QUESTIONS as usize, "{}", server.process.log());
@@ -135,31 +141,31 @@ fn what_waits_in_the_kernel_is_answered(steer: &str) {
 
 #[test]
 fn questions_in_the_kernels_queues_are_answered_at_the_end_with_steering_by_name() {
-    what_waits_in_the_kernel_is_answered("name");
+    queries_in_the_kernel_are_answered("name");
 }
 
 #[test]
 fn questions_in_the_kernels_queues_are_answered_at_the_end_with_steering_by_flow() {
-    what_waits_in_the_kernel_is_answered("flow");
+    queries_in_the_kernel_are_answered("flow");
 }
 
 #[test]
 fn metrics_health_and_control_are_served_until_the_end() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
-    let server = patient(&upstream).line("server.workers = 2").metrics().start();
+    let upstream = Upstream::start(|_| Behavior::Hold);
+    let server = patient_server(&upstream).line("server.workers = 2").metrics().start();
     let client = Udp::to(server.v6());
-    client.send(&question(1, &name_of(1), Type::AAAA));
+    client.send(&query(1, &name_of(1), Type::AAAA));
     server.wait_for_stat("pending", 1.0);
     let queries = |scrape: &Scrape| scrape.sum("queries_total", &[]);
     let before = Scrape::of(server.metrics);
     server.process.signal("TERM");
     assert!(server.process.wait_for("draining").is_some());
     // The other worker has nothing to do and ends.
-    until("one worker is left", || server.stat("workers_responding") == 1.0);
+    wait_until("one worker is left", || server.stat("workers_responding") == 1.0);
     let scrape = Scrape::of(server.metrics);
     assert_eq!((scrape.value("draining", &[]), scrape.value("pending", &[])), (1.0, 1.0));
     assert_eq!(queries(&scrape), queries(&before));
-    // Whoever stops is no candidate for a restart, but shall get no more clients.
+    // A server that stops must not be restarted, and must get no more clients.
     let live = request(server.metrics, "GET", "/livez");
     assert_eq!((live.status, live.body.as_str()), (200, "ok\n"));
     let ready = request(server.metrics, "GET", "/readyz");
@@ -175,16 +181,16 @@ fn metrics_health_and_control_are_served_until_the_end() {
 
 #[test]
 fn a_second_signal_ends_the_wait() {
-    let upstream = Upstream::start(|_| Conduct::Ignore);
-    let server = patient(&upstream).start();
-    Udp::to(server.v6()).send(&question(1, &name_of(1), Type::AAAA));
+    let upstream = Upstream::start(|_| Behavior::Ignore);
+    let server = patient_server(&upstream).start();
+    Udp::to(server.v6()).send(&query(1, &name_of(1), Type::AAAA));
     server.wait_for_stat("pending", 1.0);
     server.process.signal("TERM");
     assert!(server.process.wait_for("draining").is_some());
-    // One that follows at once is taken for the same: a terminal and a service manager may both send one.
-    until("the process ends", || {
-        std::thread::sleep(MOMENT);
-        let runs = server.process.runs();
+    // A signal that follows at once counts as the first: a terminal and a service manager may both send one.
+    wait_until("the process ends", || {
+        std::thread::sleep(DELIVERY_TIME);
+        let runs = server.process.is_running();
         if runs {
             server.process.signal("INT");
         }

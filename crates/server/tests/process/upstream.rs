@@ -1,5 +1,5 @@
-//! An upstream over UDP that does as a test tells it: it answers, waits until the test lets it go on, or says nothing.
-//! It counts what it is asked.
+//! An upstream over UDP whose behavior the test chooses: it answers, waits for the test, or stays silent. It counts the
+//! questions.
 
 use authority::Zone;
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::{Message, Type};
 
-/// How often it looks whether something is due.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval at which it checks for due answers.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What it does with a question.
+/// Treatment of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conduct {
+pub enum Behavior {
     /// Answers at once.
     Answer,
-    /// Answers after so long.
+    /// Answers after this time.
     After(Duration),
     /// Answers when [`Upstream::release`] is called.
     Hold,
@@ -28,7 +28,7 @@ pub enum Conduct {
 
 #[derive(Default)]
 struct State {
-    /// Questions by name (lower case, with lengths as dots) and type.
+    /// Number of questions by name (lower case, with a dot after each label) and type.
     asked: Mutex<HashMap<(String, u16), u32>>,
     released: AtomicBool,
     stop: AtomicBool,
@@ -41,34 +41,34 @@ pub struct Upstream {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The zone whose names have the addresses that they say, and no AAAA.
+/// The zone in which each name has the IPv4 address that it spells, and no AAAA record.
 pub fn zone() -> Zone {
     Zone::new("v4.test").unwrap()
 }
 
 impl Upstream {
-    /// Starts one. `conduct` gets each name asked, in lower case and with a dot after each label.
-    pub fn start(conduct: impl Fn(&str) -> Conduct + Send + 'static) -> Upstream {
+    /// Starts an upstream. `behavior` gets each name asked, in lower case and with a dot after each label.
+    pub fn start(behavior: impl Fn(&str) -> Behavior + Send + 'static) -> Upstream {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(LOOK)).unwrap();
+        socket.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
         let address = socket.local_addr().unwrap();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
-        let thread = std::thread::spawn(move || serve(&socket, &shared, conduct));
+        let thread = std::thread::spawn(move || serve(&socket, &shared, behavior));
         Upstream { address, state, thread: Some(thread) }
     }
 
-    /// Answers what was held, and holds nothing more.
+    /// Answers all held questions, and holds no more.
     pub fn release(&self) {
         self.state.released.store(true, Ordering::SeqCst);
     }
 
-    /// How often a question was asked.
-    pub fn asked(&self, name: &str, kind: Type) -> u32 {
-        self.state.asked.lock().unwrap().get(&(format!("{name}."), kind.0)).copied().unwrap_or(0)
+    /// Number of times that a question was asked.
+    pub fn asked(&self, name: &str, qtype: Type) -> u32 {
+        self.state.asked.lock().unwrap().get(&(format!("{name}."), qtype.0)).copied().unwrap_or(0)
     }
 
-    /// How often each question for names of a zone was asked.
+    /// Number of times that each question for a name in a zone was asked.
     pub fn all_asked(&self, zone: &str) -> HashMap<(String, u16), u32> {
         let asked = self.state.asked.lock().unwrap();
         asked
@@ -88,20 +88,20 @@ impl Drop for Upstream {
     }
 }
 
-fn serve(socket: &UdpSocket, state: &State, conduct: impl Fn(&str) -> Conduct) {
+fn serve(socket: &UdpSocket, state: &State, behavior: impl Fn(&str) -> Behavior) {
     let zone = zone();
-    // When each is due; none: when it is released.
+    // Due time of each; none: when it is released.
     let mut waiting: Vec<(Option<Instant>, Vec<u8>, SocketAddr)> = Vec::new();
     let mut buffer = [0; 4096];
     while !state.stop.load(Ordering::SeqCst) {
         if let Ok((length, client)) = socket.recv_from(&mut buffer) {
             let query = &buffer[..length];
-            let name = note(query, state);
-            match conduct(&name) {
-                Conduct::Answer => answer(socket, &zone, query, client),
-                Conduct::After(time) => waiting.push((Some(Instant::now() + time), query.to_vec(), client)),
-                Conduct::Hold => waiting.push((None, query.to_vec(), client)),
-                Conduct::Ignore => {}
+            let name = count_question(query, state);
+            match behavior(&name) {
+                Behavior::Answer => answer(socket, &zone, query, client),
+                Behavior::After(time) => waiting.push((Some(Instant::now() + time), query.to_vec(), client)),
+                Behavior::Hold => waiting.push((None, query.to_vec(), client)),
+                Behavior::Ignore => {}
             }
         }
         let (now, released) = (Instant::now(), state.released.load(Ordering::SeqCst));
@@ -118,11 +118,11 @@ fn serve(socket: &UdpSocket, state: &State, conduct: impl Fn(&str) -> Conduct) {
 fn answer(socket: &UdpSocket, zone: &Zone, query: &[u8], client: SocketAddr) {
     let mut out = [0; 4096];
     let length = zone.answer(query, 4096, &mut out).unwrap();
-    // The server under test may be gone.
+    // The server under test may have ended.
     let _ = socket.send_to(&out[..length], client);
 }
 
-fn note(query: &[u8], state: &State) -> String {
+fn count_question(query: &[u8], state: &State) -> String {
     let message = Message::parse(query).expect("the server asks well-formed questions");
     let labels = message.question_name().labels();
     let name: String = labels.map(|label| String::from_utf8_lossy(label).to_lowercase() + ".").collect();

@@ -1,4 +1,4 @@
-//! From the configuration to what the engine is told.
+//! Conversion of the configuration into the settings of the engine.
 
 use super::{Config, Dns64, Network, Rule};
 use datapath::proxy_protocol::TrustedProxies;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Config {
-    /// What the engine is told to do.
+    /// The settings of the engine.
     pub fn settings(&self) -> Settings {
         let dns64 = &self.dns64;
         Settings {
-            allow: Networks(compiled(&self.server.allow)),
+            allow: Networks(engine_networks(&self.server.allow)),
             upstream: settings::Upstream {
                 forwarders: self.upstream.forwarders.addresses.clone(),
                 zones: self
@@ -32,21 +32,21 @@ impl Config {
                 tries: self.upstream.tries,
                 transport: self.upstream.transport,
             },
-            own: Arc::new(self.own()),
+            own: Arc::new(self.local_data()),
             policy: Arc::clone(&self.rpz.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
-                clients: Networks(compiled(&dns64.clients)),
-                exclude_aaaa: compiled(&dns64.exclude_aaaa),
+                clients: Networks(engine_networks(&dns64.clients)),
+                exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
                 embed_non_global: dns64.embed_non_global,
-                never_embed: compiled(&dns64.never_embed),
+                never_embed: engine_networks(&dns64.never_embed),
                 lookup: dns64.lookup,
                 on_failure: dns64.on_failure,
                 dnssec: dns64.dnssec,
                 break_dnssec: dns64.break_dnssec,
                 recursive_only: dns64.recursive_only,
                 max_records: dns64.max_records,
-                // It was built when the configuration was checked.
+                // Building succeeded when the configuration was checked.
                 rules: Arc::new(dns64.built_rules().unwrap_or_default()),
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
@@ -71,13 +71,13 @@ impl Config {
         }
     }
 
-    /// Whose PROXY header is believed.
+    /// The proxies whose PROXY headers are trusted.
     pub fn proxies(&self) -> TrustedProxies {
-        TrustedProxies::new(Networks(compiled(&self.server.proxy_from)))
+        TrustedProxies::new(Networks(engine_networks(&self.server.proxy_from)))
     }
 
-    /// What is answered before anything is asked upstream: records before what the hosts file says of the same name.
-    fn own(&self) -> Own {
+    /// The local data. For a name in both, `records` override the hosts file.
+    fn local_data(&self) -> Own {
         let records = self.local.records.iter().map(|record| &record.record);
         let owners: HashSet<&[u8]> = records.clone().map(|record| &record.owner[..]).collect();
         let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
@@ -85,7 +85,7 @@ impl Config {
         Own::new(records.chain(hosts).cloned().collect(), blocked)
     }
 
-    /// What each of so many workers reserves at start.
+    /// Memory that each of `workers` workers reserves at start.
     pub fn capacity(&self, workers: usize) -> Capacity {
         let cache = usize::try_from(self.cache.size).unwrap_or(usize::MAX) / workers.max(1);
         Capacity { pending: self.limits.pending, cache }
@@ -93,12 +93,12 @@ impl Config {
 }
 
 impl Dns64 {
-    /// The rules in the tables that the engine asks.
+    /// The rules as the lookup tables of the engine.
     pub(super) fn built_rules(&self) -> Result<Rules, Entangled> {
         let rule = |rule: &Rule| rules::Rule {
-            clients: compiled(&rule.clients),
+            clients: engine_networks(&rule.clients),
             names: rule.names.iter().map(|name| name.wire().into()).collect(),
-            ipv4: compiled(&rule.ipv4),
+            ipv4: engine_networks(&rule.ipv4),
             prefixes: rule.prefixes.clone(),
             ignores_real: rule.ignores_real,
         };
@@ -106,11 +106,11 @@ impl Dns64 {
     }
 }
 
-/// Whole seconds, rounded up: half a second is not no time at all.
+/// Whole seconds, rounded up: half a second must not become zero.
 fn seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
-fn compiled(networks: &[Network]) -> Vec<settings::Network> {
+fn engine_networks(networks: &[Network]) -> Vec<settings::Network> {
     networks.iter().map(|&network| network.into()).collect()
 }

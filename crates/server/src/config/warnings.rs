@@ -1,38 +1,38 @@
-//! Prefixes that are allowed but go against RFC 6052, or against one another: warnings, as only the operator knows what the
-//! translator does.
+//! Warnings about prefixes that are allowed but violate RFC 6052 or overlap. They are not errors: only the operator knows
+//! the behaviour of the translator.
 
 use super::Dns64;
 use pref64::Pref64;
 
-/// What to say about the prefixes of `[dns64]` and its rules.
-pub fn advice(dns64: &Dns64) -> Vec<String> {
+/// Warnings about the prefixes of `[dns64]` and its rules.
+pub fn of_prefixes(dns64: &Dns64) -> Vec<String> {
     let mut prefixes: Vec<Pref64> = dns64.prefixes.clone();
     prefixes.extend(dns64.rules.iter().flat_map(|rule| rule.prefixes.iter().copied()));
-    // A prefix stands right behind the one that it lies in, or behind others that lie in that one.
+    // Sorted so that a prefix follows the prefix that contains it, or other prefixes inside that one.
     let key = |prefix: &Pref64| (prefix.address(), prefix.length());
     prefixes.sort_by_key(key);
     prefixes.dedup_by_key(|prefix| key(prefix));
 
-    let mut advice = Vec::new();
+    let mut warnings = Vec::new();
     if dns64.embed_non_global && prefixes.iter().any(Pref64::is_well_known) {
-        advice.push(
-            "`dns64.non-global` is \"embed\" with the prefix 64:ff9b::/96, which must not carry addresses that are not \
-             global (RFC 6052 section 3.1), and translators drop them: use a prefix of your own or one of 64:ff9b:1::/48 \
-             (RFC 8215) for them, by a rule with `ipv4`"
+        warnings.push(
+            "`dns64.non-global` is \"embed\" with the prefix 64:ff9b::/96, which must not carry non-global addresses \
+             (RFC 6052 section 3.1), and translators drop them: add a rule with `ipv4` that gives these addresses a prefix \
+             of your own or one in 64:ff9b:1::/48 (RFC 8215)"
                 .to_owned(),
         );
     }
     if !dns64.suffix.is_unspecified() {
-        advice.push(format!(
-            "`dns64.suffix` is {}, and should be \"::\" (RFC 6052 section 2.2): keep it only if your translator asks for it",
+        warnings.push(format!(
+            "`dns64.suffix` is {}, and should be \"::\" (RFC 6052 section 2.2): keep it only if your translator requires it",
             dns64.suffix
         ));
     }
     for prefix in &prefixes {
         let address = prefix.address();
         if address.is_multicast() || address.is_unicast_link_local() || address.to_ipv4_mapped().is_some() {
-            advice.push(format!(
-                "no host can be reached over the prefix {prefix}: use one that is routed to your translator"
+            warnings.push(format!(
+                "no host can be reached over the prefix {prefix}: use a prefix that is routed to your translator"
             ));
         }
     }
@@ -48,10 +48,10 @@ pub fn advice(dns64: &Dns64) -> Vec<String> {
     if let Some((inner, outer)) = first {
         let others =
             if more > 0 { format!(", and {more} more prefixes lie in others") } else { String::new() };
-        advice.push(format!(
-            "the prefix {inner} lies in {outer}{others}: some addresses stand for two IPv4 addresses, where the mapping must \
-             be reversible (RFC 6147 section 5.2); use prefixes that do not overlap"
+        warnings.push(format!(
+            "the prefix {inner} lies in {outer}{others}: some IPv6 addresses stand for two IPv4 addresses, but the mapping \
+             must be reversible (RFC 6147 section 5.2); use prefixes that do not overlap"
         ));
     }
-    advice
+    warnings
 }

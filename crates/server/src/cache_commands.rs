@@ -1,7 +1,8 @@
-//! `sixfold ctl flush` and `sixfold ctl lookup`: what the cache holds, as an operator sees it.
+//! `sixfold ctl flush` and `sixfold ctl lookup`: the operator removes and shows cache entries. Every worker has a cache
+//! of its own; a command goes to all of them.
 
 use crate::config::Name;
-use crate::running::Running;
+use crate::handle::ServerHandle;
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
@@ -10,13 +11,14 @@ use engine::inventory::Kept;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// Forgets what the cache holds: of a name, with `below` of all names below it, or of all names.
-pub async fn flush(running: &Running, name: Option<&str>, below: bool) -> Result<String, String> {
-    let wire = name.map(wire).transpose()?;
+/// Removes cache entries: of one name, with `below` also of all names below it, or of all names.
+pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Result<String, String> {
+    let wire = name.map(wire_name).transpose()?;
     let (mut removed, mut next) = (0, Some(0));
+    // A flush of all names below a name takes several steps, so that no worker is held up for long.
     while let Some(step) = next {
         let wire = wire.clone();
-        let flushed = running.ask_all(move |engine, _| match wire.as_deref() {
+        let flushed = server.ask_all(move |engine, _| match wire.as_deref() {
             None => (engine.flush_all(), None),
             Some(name) if below => engine.flush_below(name, step),
             Some(name) => (engine.flush(name), None),
@@ -25,7 +27,7 @@ pub async fn flush(running: &Running, name: Option<&str>, below: bool) -> Result
         for (worker, flushed) in flushed.await.into_iter().enumerate() {
             let Some((count, more)) = flushed else {
                 return Err(format!(
-                    "worker {worker} does not respond: what it holds may still be there; try again\n"
+                    "worker {worker} does not respond: its entries may still be in the cache; try again\n"
                 ));
             };
             removed += count;
@@ -35,30 +37,30 @@ pub async fn flush(running: &Running, name: Option<&str>, below: bool) -> Result
     Ok(format!("flushed {removed} entries\n"))
 }
 
-/// Shows what the cache holds of a name.
-pub async fn lookup(running: &Running, name: &str, qtype: Option<&str>) -> Result<String, String> {
-    let wire = wire(name)?;
+/// Shows the cache entries of a name.
+pub async fn lookup(server: &ServerHandle, name: &str, qtype: Option<&str>) -> Result<String, String> {
+    let wire = wire_name(name)?;
     let wanted = qtype.map(record_type).transpose()?;
-    let found = running.ask_all(move |engine, now| engine.kept(&wire, wanted, now)).await;
+    let found = server.ask_all(move |engine, now| engine.kept(&wire, wanted, now)).await;
     if let Some(stuck) = found.iter().position(Option::is_none) {
         return Err(format!("worker {stuck} does not respond; try again\n"));
     }
-    let mut found: Vec<Kept> = found.into_iter().flatten().flatten().collect();
-    if found.is_empty() {
-        let of = qtype.map(|qtype| format!(" {qtype}")).unwrap_or_default();
-        return Err(format!("the cache holds nothing of {name}{of}\n"));
+    let mut entries: Vec<Kept> = found.into_iter().flatten().flatten().collect();
+    if entries.is_empty() {
+        let of_type = qtype.map(|qtype| format!(" {qtype}")).unwrap_or_default();
+        return Err(format!("the cache has no entry for {name}{of_type}\n"));
     }
-    found.sort_by_key(|kept| {
-        (kept.qtype.0, kept.is_synthesized, kept.bits.cd, kept.bits.ad, kept.bits.dnssec_ok)
+    entries.sort_by_key(|entry| {
+        (entry.qtype.0, entry.is_synthesized, entry.bits.cd, entry.bits.ad, entry.bits.dnssec_ok)
     });
     let mut text = String::new();
-    for kept in &found {
-        show(kept, name, &mut text);
+    for entry in &entries {
+        write_entry(entry, name, &mut text);
     }
     Ok(text)
 }
 
-fn wire(name: &str) -> Result<Box<[u8]>, String> {
+fn wire_name(name: &str) -> Result<Box<[u8]>, String> {
     let name = Name::parse(name).map_err(|fault| format!("{fault}\n"))?;
     Ok(name.wire().into())
 }
@@ -69,38 +71,38 @@ fn record_type(text: &str) -> Result<wire::Type, String> {
     Ok(wire::Type(known.to_int()))
 }
 
-fn show(kept: &Kept, name: &str, text: &mut String) {
-    let mut words = vec![match (kept.is_synthesized, kept.is_failure, kept.is_negative) {
+fn write_entry(entry: &Kept, name: &str, text: &mut String) {
+    let mut words = vec![match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
         (true, ..) => "synthesized",
         (_, true, _) => "failure",
         (_, _, true) => "negative",
         _ => "answer",
     }];
-    for (is_set, word) in [(kept.bits.cd, "cd"), (kept.bits.ad, "ad"), (kept.bits.dnssec_ok, "do")] {
+    for (is_set, word) in [(entry.bits.cd, "cd"), (entry.bits.ad, "ad"), (entry.bits.dnssec_ok, "do")] {
         if is_set {
             words.push(word);
         }
     }
-    let expires = match kept.expires_secs {
+    let expires = match entry.expires_secs {
         left @ 0.. => format!("expires in {left} s"),
         past => format!("expired {} s ago", -past),
     };
-    let qtype = Rtype::from_int(kept.qtype.0);
+    let qtype = Rtype::from_int(entry.qtype.0);
     let _ = writeln!(
         text,
         "{name} {qtype}: {}, {expires}, upstream group {}, {} octets",
         words.join(" "),
-        kept.group,
-        kept.octets
+        entry.group,
+        entry.octets
     );
-    match &kept.message {
+    match &entry.message {
         None => text.push_str("    no upstream replied\n"),
-        Some(message) => records(message, text),
+        Some(message) => write_message(message, text),
     }
 }
 
-/// The RCODE, if it is not 0, and the records, a line each.
-fn records(message: &[u8], text: &mut String) {
+/// Writes the RCODE, unless it is 0, and the records, a line each.
+fn write_message(message: &[u8], text: &mut String) {
     let Ok(message) = Message::from_octets(message) else { return };
     let rcode = message.header().rcode();
     if rcode.to_int() != 0 {

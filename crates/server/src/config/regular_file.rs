@@ -1,9 +1,9 @@
-//! Files that the configuration refers to, as octets: regular ones, and of a bounded length.
+//! Reader for the files that the configuration refers to: only regular files, of a limited length.
 
 use std::io::{Error, Read};
 use std::path::Path;
 
-/// Reads a file of at most `limit` octets. A pipe could wait for its writer for ever, and a device has no end.
+/// Reads a regular file of at most `limit` octets. A pipe could wait for its writer for ever, and a device has no end.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::other("it is not a regular file"));

@@ -7,8 +7,8 @@ use domain::rdata::ZoneRecordData;
 use std::fmt::Write as _;
 use wire::Section;
 
-/// The records of one section, but for OPT. What cannot be read as its type asks for is shown as octets (RFC 3597 section 5).
-/// Owners are in lower case: the letter case of questions to upstreams is mixed and means nothing.
+/// The records of one section, without OPT. Data that do not parse as their type are shown as octets (RFC 3597 section 5).
+/// Owners are in lower case: the letter case of questions to upstreams is random (0x20) and carries no meaning.
 pub fn lines(message: &[u8], section: Section) -> Vec<String> {
     let Ok(message) = domain::base::Message::from_octets(message) else { return Vec::new() };
     let Ok((_, answer, authority, additional)) = message.sections() else { return Vec::new() };
@@ -17,7 +17,11 @@ pub fn lines(message: &[u8], section: Section) -> Vec<String> {
         Section::Authority => authority,
         Section::Additional => additional,
     };
-    records.map_while(Result::ok).filter(|record| record.rtype() != Rtype::OPT).map(|it| line(&it)).collect()
+    records
+        .map_while(Result::ok)
+        .filter(|record| record.rtype() != Rtype::OPT)
+        .map(|record| line(&record))
+        .collect()
 }
 
 fn line(record: &ParsedRecord<'_, &[u8]>) -> String {
@@ -35,13 +39,13 @@ fn line(record: &ParsedRecord<'_, &[u8]>) -> String {
     }
 }
 
-/// The extended errors of a message (RFC 8914), as codes and texts.
+/// The extended DNS errors of a message (RFC 8914), as codes and texts.
 pub fn extended_errors(message: &wire::Message<'_>) -> Vec<(u16, String)> {
     let Some(opt) = message.opt() else { return Vec::new() };
     opt.ede().map(|(code, text)| (code, String::from_utf8_lossy(text).into_owned())).collect()
 }
 
-/// The flags of a message that matter to whoever reads them, like dig(1) shows them.
+/// The flags of a message that matter to a reader, named as dig(1) names them.
 pub fn flags(message: &wire::Message<'_>) -> Vec<&'static str> {
     use wire::Flags;
     [
@@ -58,14 +62,14 @@ pub fn flags(message: &wire::Message<'_>) -> Vec<&'static str> {
     .collect()
 }
 
-/// What is told in one line of a reply besides its records.
+/// RCODE, flags and extended DNS errors of a reply in one line.
 pub fn summary(message: &wire::Message<'_>) -> String {
     let mut text = message.rcode().to_string();
     let _ = write!(text, " {}", flags(message).join(" "));
-    for (code, told) in extended_errors(message) {
+    for (code, extra_text) in extended_errors(message) {
         let _ = write!(text, ", extended error {code}");
-        if !told.is_empty() {
-            let _ = write!(text, " ({})", told.escape_default());
+        if !extra_text.is_empty() {
+            let _ = write!(text, " ({})", extra_text.escape_default());
         }
     }
     text

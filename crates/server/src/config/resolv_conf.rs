@@ -1,4 +1,4 @@
-//! The resolvers that the system uses: the `nameserver` lines of resolv.conf(5).
+//! The resolvers of the system: the `nameserver` lines of resolv.conf(5).
 
 use super::address::endpoint;
 use super::limits::SYSTEM_FORWARDERS;
@@ -6,8 +6,7 @@ use super::report::Fault;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The nameservers of the file, in order, each once. Lines that cannot be read are passed over, as the C library
-/// does.
+/// The nameservers of the file, in order, each once. Invalid lines are skipped, as the C library does.
 pub fn forwarders(resolv_conf: &Path) -> Result<Vec<SocketAddr>, Fault> {
     let path = resolv_conf.display();
     let help = "write addresses instead of \"system\": forwarders = [\"192.0.2.53\"] below [upstream], or \
@@ -29,9 +28,9 @@ fn nameservers(text: &str) -> Vec<SocketAddr> {
         if words.next() != Some("nameserver") {
             continue;
         }
-        // resolv.conf has no ports.
-        let bare = words.next().filter(|word| word.parse::<SocketAddr>().is_err());
-        let Some(Ok(address)) = bare.map(|word| endpoint(word, 53)) else { continue };
+        // resolv.conf(5) has no ports.
+        let without_port = words.next().filter(|word| word.parse::<SocketAddr>().is_err());
+        let Some(Ok(address)) = without_port.map(|word| endpoint(word, 53)) else { continue };
         if !addresses.contains(&address) && addresses.len() < SYSTEM_FORWARDERS {
             addresses.push(address);
         }
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nameservers_are_taken_in_order_and_the_rest_is_passed_over() {
+    fn nameservers_are_taken_in_order_and_the_rest_is_skipped() {
         let text = "# nameserver 192.0.2.1\nsearch example\nnameserver 192.0.2.2\n nameserver\t2001:db8::53 # x\n\
                     nameserver fe80::1%lo\nnameserver 192.0.2.2\nnameserver nonsense\nnameserver\n\
                     nameserver 192.0.2.4:5353\n;nameserver 192.0.2.3";

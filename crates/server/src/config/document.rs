@@ -1,22 +1,21 @@
-//! The tables of the file one by one. What only a later version can do is read and checked like everything else,
-//! and refused only when it is asked for.
+//! Reader of the whole TOML document, table by table. Settings that are not supported yet are read and checked like all
+//! others, and rejected only when they ask for something.
 
-use super::address::{Family, Network, endpoint, network};
+use super::address::{Family, endpoint, forwarder};
 use super::draft::{Draft, Source, ZoneDraft};
-use super::report::{Fault, Item, Place, Problems, quoted};
+use super::fields::{ADDRESS, networks, set, set_number, unsupported_path};
+use super::model::{Format, Level, Steer};
+use super::report::{Fault, Item, Problems, quoted};
 use super::table::{Entry, Table};
-use super::{Format, Level, Name, Select, Steer, Transport, amount, limits};
+use super::{Name, amount, limits};
 use engine::cookie::{NotASecret, SECRETS, Secret};
 use engine::limits::{TRIES, UDP_SIZE};
-use engine::settings::ClientSubnet;
-use std::net::SocketAddr;
+use engine::settings::{ClientSubnet, Select, Transport};
 use std::path::PathBuf;
 use toml::de::DeTable;
 
-const ADDRESS: &str = "an address with or without a port";
-
-/// Reads the whole file.
-pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
+/// Reads the document.
+pub fn read(document: &DeTable<'_>, problems: &Problems) -> Draft {
     let mut draft = Draft::default();
     let mut root = Table::root(document, problems);
     server(root.table("server"), &mut draft, problems);
@@ -26,42 +25,13 @@ pub fn file(document: &DeTable<'_>, problems: &Problems) -> Draft {
     (draft.blocked, draft.rpz) = super::local::filter(root.table("filter"));
     super::cache::read(root.table("cache"), &mut draft, problems);
     edns(root.table("edns"), &mut draft, problems);
-    bounds(root.table("limits"), &mut draft);
-    super::later::tls(root.table("tls"));
+    limits(root.table("limits"), &mut draft);
+    super::unsupported::tls(root.table("tls"));
     metrics(root.table("metrics"), &mut draft);
     control(root.table("control"), &mut draft);
     log(root.table("log"), &mut draft);
     root.finish();
     draft
-}
-
-/// Overwrites a default with what was read, if anything was.
-pub fn set<T>(field: &mut T, item: Option<Item<T>>) {
-    if let Some(item) = item {
-        *field = item.value;
-    }
-}
-
-/// Like [`set`], for numbers whose range fits the field's type.
-fn set_number<T: TryFrom<u64>>(field: &mut T, item: Option<Item<u64>>) {
-    if let Some(Ok(value)) = item.map(|item| T::try_from(item.value)) {
-        *field = value;
-    }
-}
-
-/// A list of networks, of bounded length.
-pub fn networks(
-    table: &mut Table<'_>,
-    key: &'static str,
-    family: Family,
-    problems: &Problems,
-) -> Option<Vec<Network>> {
-    let list = table.list(key, "a network", |text| network(text, family))?;
-    if let Some(item) = list.get(limits::NETWORKS) {
-        let what = format!("`{key}` has more than {} networks", limits::NETWORKS);
-        problems.add(&item.place, Fault::new(what, "join neighbours into larger networks"));
-    }
-    Some(list.into_iter().map(|item| item.value).collect())
 }
 
 fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
@@ -101,7 +71,11 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     if let Some(datapath) = table.choice("datapath", &[("sockets", false), ("xdp", true)])
         && datapath.value
     {
-        table.not_yet(&datapath.place, "datapath = \"xdp\"", "write \"sockets\", or delete the key");
+        table.reject_unsupported(
+            &datapath.place,
+            "datapath = \"xdp\"",
+            "write \"sockets\", or delete the key",
+        );
     }
     if let Some(user) = table.parse("user", "the name of a user", user) {
         draft.config.server.user = Some(user.value);
@@ -113,7 +87,7 @@ fn server(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
 }
 
 fn user(text: &str) -> Result<String, Fault> {
-    // What useradd(8) accepts, less strictly: everything that a line of passwd(5) can hold.
+    // Every name that a line of passwd(5) can hold; useradd(8) is stricter.
     if text.is_empty() || text.len() > 32 || text.contains(|c: char| !c.is_ascii_graphic() || c == ':') {
         let help = "write the name of a user, like \"sixfold\"; \"root\" keeps all rights";
         return Err(Fault::new(format!("{} is not the name of a user", quoted(text)), help));
@@ -121,8 +95,8 @@ fn user(text: &str) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// The word `"system"`, or a list of addresses.
-fn source(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
+/// Reads forwarders: the word `"system"`, or a list of addresses.
+fn forwarders(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
     match entry.as_str() {
         Some("system") => return Some(Source::System(entry.place)),
         Some(other) => {
@@ -139,21 +113,8 @@ fn source(entry: Entry<'_>, problems: &Problems) -> Option<Source> {
     entry.list(ADDRESS, forwarder).map(Source::Listed)
 }
 
-/// An address that can be asked.
-pub fn forwarder(text: &str) -> Result<SocketAddr, Fault> {
-    let address = endpoint(text, 53)?;
-    if address.ip().is_unspecified() {
-        let what = format!("{} means every address, and cannot be asked", quoted(text));
-        return Err(Fault::new(
-            what,
-            "write the address of a resolver; of one on this machine, \"127.0.0.1\"",
-        ));
-    }
-    Ok(address)
-}
-
 fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
-    if let Some(source) = table.get("forwarders").and_then(|entry| source(entry, problems)) {
+    if let Some(source) = table.get("forwarders").and_then(|entry| forwarders(entry, problems)) {
         draft.forwarders = source;
     }
     let upstream = &mut draft.config.upstream;
@@ -167,7 +128,11 @@ fn upstream(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     match table.choice("transport", &transports) {
         Some(Item { value: Some(transport), .. }) => upstream.transport = transport,
         Some(Item { value: None, place }) => {
-            table.not_yet(&place, "transport = \"tls\"", "write \"udp\" or \"tcp\", or delete the key");
+            table.reject_unsupported(
+                &place,
+                "transport = \"tls\"",
+                "write \"udp\" or \"tcp\", or delete the key",
+            );
         }
         None => {}
     }
@@ -192,7 +157,7 @@ fn read_zone(mut table: Table<'_>, problems: &Problems) -> Option<ZoneDraft> {
         }
     };
     let forwarders = match table.get("forwarders") {
-        Some(entry) => source(entry, problems),
+        Some(entry) => forwarders(entry, problems),
         None => {
             missing("forwarders", "[\"10.0.0.53\"]");
             None
@@ -213,11 +178,11 @@ fn edns(mut table: Table<'_>, draft: &mut Draft, problems: &Problems) {
     table.finish();
 }
 
-/// One secret, or a list of them.
+/// Reads one cookie secret, or a list of them.
 fn secrets(entry: Entry<'_>, problems: &Problems) -> Vec<Secret> {
     const KIND: &str = "32 hex digits";
     let secret = |text: &str| {
-        // The secret itself has no place in a message that may end up in a log.
+        // The message does not quote the secret: it may end up in a log.
         let help = "write 32 hex digits; `openssl rand -hex 16` makes them";
         text.parse().map_err(|NotASecret| Fault::new("`edns.cookie-secret` is not 32 hex digits", help))
     };
@@ -228,23 +193,23 @@ fn secrets(entry: Entry<'_>, problems: &Problems) -> Vec<Secret> {
     let list = entry.list(KIND, secret).unwrap_or_default();
     if let Some(item) = list.get(SECRETS) {
         let what = format!("`edns.cookie-secret` has more than {SECRETS} secrets");
-        let help = "keep the one that makes cookies, the one before it, and the one after it";
+        let help = "keep the current secret, which makes the cookies, the previous one and the next one";
         problems.add(&item.place, Fault::new(what, help));
     }
     list.into_iter().map(|item| item.value).collect()
 }
 
-fn bounds(mut table: Table<'_>, draft: &mut Draft) {
-    let bounds = &mut draft.config.limits;
-    set_number(&mut bounds.queries_per_client, table.integer("queries-per-client", limits::RATE));
-    set_number(&mut bounds.responses_per_client, table.integer("responses-per-client", limits::RATE));
-    set_number(&mut bounds.pending, table.integer("pending", limits::PENDING));
-    set_number(&mut bounds.pending_per_client, table.integer("pending-per-client", limits::PENDING));
-    set_number(&mut bounds.tcp_connections, table.integer("tcp-connections", limits::CONNECTIONS));
-    set_number(&mut bounds.tcp_per_client, table.integer("tcp-per-client", limits::CONNECTIONS));
+fn limits(mut table: Table<'_>, draft: &mut Draft) {
+    let values = &mut draft.config.limits;
+    set_number(&mut values.queries_per_client, table.integer("queries-per-client", limits::RATE));
+    set_number(&mut values.responses_per_client, table.integer("responses-per-client", limits::RATE));
+    set_number(&mut values.pending, table.integer("pending", limits::PENDING));
+    set_number(&mut values.pending_per_client, table.integer("pending-per-client", limits::PENDING));
+    set_number(&mut values.tcp_connections, table.integer("tcp-connections", limits::CONNECTIONS));
+    set_number(&mut values.tcp_per_client, table.integer("tcp-per-client", limits::CONNECTIONS));
     let idle =
         table.parse("tcp-idle", "a duration like \"10s\"", |text| amount::duration(text, limits::TCP_IDLE));
-    set(&mut bounds.tcp_idle, idle);
+    set(&mut values.tcp_idle, idle);
     table.finish();
 }
 
@@ -267,7 +232,7 @@ fn control(mut table: Table<'_>, draft: &mut Draft) {
         };
         match text.len() {
             0 => Ok(None),
-            _ if text.contains('\0') => Err(refuse("it has a zero octet".to_owned())),
+            _ if text.contains('\0') => Err(refuse("it contains a zero octet".to_owned())),
             1..=limits::SOCKET_PATH => Ok(Some(PathBuf::from(text))),
             length => Err(refuse(format!("{length} octets are more than {}", limits::SOCKET_PATH))),
         }
@@ -292,26 +257,14 @@ fn log(mut table: Table<'_>, draft: &mut Draft) {
     let targets =
         [("stderr", None), ("journald", Some("to = \"journald\"")), ("syslog", Some("to = \"syslog\""))];
     if let Some(Item { value: Some(setting), place }) = table.choice("to", &targets) {
-        table.not_yet(
+        table.reject_unsupported(
             &place,
             setting,
-            "write \"stderr\", or delete the key; systemd puts that into its journal",
+            "write \"stderr\", or delete the key; systemd writes standard error to its journal",
         );
     }
-    if let Some(place) = path_for_later(&mut table, "dnstap") {
-        table.not_yet(&place, "dnstap", "delete the key");
+    if let Some(place) = unsupported_path(&mut table, "dnstap") {
+        table.reject_unsupported(&place, "dnstap", "delete the key");
     }
     table.finish();
-}
-
-/// A path; none when it is absent or empty.
-pub fn path(table: &mut Table<'_>, key: &'static str) -> Option<Item<PathBuf>> {
-    table
-        .parse(key, "a path", |text| Ok(PathBuf::from(text)))
-        .filter(|item| !item.value.as_os_str().is_empty())
-}
-
-/// The place of a path that nothing uses yet; none when it is absent or empty.
-pub fn path_for_later(table: &mut Table<'_>, key: &'static str) -> Option<Place> {
-    path(table, key).map(|item| item.place)
 }

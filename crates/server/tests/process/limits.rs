@@ -1,19 +1,19 @@
-//! `[limits]` in effect: who is too greedy is refused, and everybody else is served.
+//! `[limits]` in effect: a client network over its limit is refused, and all others are served.
 
-use crate::client::{Tcp, Udp, embedded, name_of, question};
-use crate::daemon::{Daemon, PREFIX, Setup, until};
-use crate::upstream::{Conduct, Upstream};
+use crate::client::{Tcp, Udp, embedded, name_of, query};
+use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
+use crate::upstream::{Behavior, Upstream};
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::{Rcode, Type};
 
-/// Names from here on are answered, those below never are.
+/// The upstream answers for 100 names from this number on, and never for names below it.
 const ANSWERED: u32 = 10_000;
 
 fn upstream() -> Upstream {
     Upstream::start(|name| {
         let answered = (ANSWERED..ANSWERED + 100).any(|number| name == format!("{}.", name_of(number)));
-        if answered { Conduct::Answer } else { Conduct::Ignore }
+        if answered { Behavior::Answer } else { Behavior::Ignore }
     })
 }
 
@@ -32,24 +32,24 @@ fn when_all_room_is_taken_another_network_is_served_and_the_greedy_one_is_refuse
     let server = start(&upstream, &["limits.pending = 50"]);
     let greedy = at(1, &server);
     for number in 0..50 {
-        greedy.send(&question(number as u16, &name_of(number), Type::AAAA));
+        greedy.send(&query(number as u16, &name_of(number), Type::AAAA));
     }
     server.wait_for_stat("pending", 50.0);
 
     let other = at(2, &server).ask(&name_of(ANSWERED), Type::AAAA);
     assert_eq!((other.rcode, other.addresses), (Rcode::NOERROR, vec![embedded(PREFIX, ANSWERED)]));
-    // The newest question of the greedy network gave way.
+    // The server evicted the newest query of the greedy network.
     let refused = greedy.receive();
     assert_eq!((refused.id, refused.rcode), (49, Rcode::REFUSED));
 
-    // One place is free again; the greedy network may have it, but no more.
-    greedy.send(&question(50, &name_of(50), Type::AAAA));
+    // One slot is free again; the greedy network may use it, but no more.
+    greedy.send(&query(50, &name_of(50), Type::AAAA));
     server.wait_for_stat("pending", 50.0);
-    greedy.send(&question(51, &name_of(51), Type::AAAA));
+    greedy.send(&query(51, &name_of(51), Type::AAAA));
     let refused = greedy.receive();
     assert_eq!((refused.id, refused.rcode), (51, Rcode::REFUSED));
     assert_eq!(server.stat("refused_total{reason=\"pending\"}"), 2.0);
-    // Ten more networks are served all the same.
+    // Ten more networks are still served.
     for last in 3..13 {
         let name = name_of(ANSWERED + u32::from(last));
         assert_eq!(at(last, &server).ask(&name, Type::AAAA).rcode, Rcode::NOERROR);
@@ -63,10 +63,10 @@ fn a_network_has_at_most_its_share_of_pending_questions() {
     let server = start(&upstream, &["limits.pending-per-client = 10"]);
     let greedy = at(1, &server);
     for number in 0..10 {
-        greedy.send(&question(number as u16, &name_of(number), Type::AAAA));
+        greedy.send(&query(number as u16, &name_of(number), Type::AAAA));
     }
     server.wait_for_stat("pending", 10.0);
-    // Over whichever socket and transport of that network.
+    // The limit holds for all sockets and transports of the network.
     assert_eq!(at(1, &server).ask(&name_of(11), Type::AAAA).rcode, Rcode::REFUSED);
     assert_eq!(Tcp::from([127, 0, 0, 1], server.v4()).ask(&name_of(12), Type::AAAA).rcode, Rcode::REFUSED);
     assert_eq!(server.stat("refused_total{reason=\"pending_per_client\"}"), 2.0);
@@ -75,25 +75,25 @@ fn a_network_has_at_most_its_share_of_pending_questions() {
 }
 
 #[test]
-fn who_asks_more_than_it_may_is_sent_to_tcp_and_others_are_served() {
+fn a_client_over_its_query_rate_is_sent_to_tcp_and_others_are_served() {
     let upstream = upstream();
     let server = start(&upstream, &["limits.queries-per-client = 1"]);
     let answered = name_of(ANSWERED);
     let fast = at(1, &server);
-    // As many at once as nobody may, until one is sent to TCP.
+    // More queries at once than the limit allows, until one is sent to TCP.
     let mut sent = 0;
-    until("one is sent to TCP", || {
-        (0..10).for_each(|number| fast.send(&question(number, &answered, Type::AAAA)));
+    wait_until("one is sent to TCP", || {
+        (0..10).for_each(|number| fast.send(&query(number, &answered, Type::AAAA)));
         sent += 10;
         std::iter::from_fn(|| fast.receive_within(Duration::from_millis(100))).any(|reply| reply.truncated)
     });
-    until("all have arrived", || {
+    wait_until("all have arrived", || {
         server.stat("queries_total{transport=\"udp\",family=\"ipv4\"}") >= f64::from(sent)
     });
     let limited = |name: &str| server.stat(&format!("{name}{{reason=\"queries_per_client\"}}"));
     let (dropped, slipped) = (limited("dropped_total"), limited("slipped_total"));
     assert!(slipped >= 1.0 && (dropped - slipped).abs() <= 1.0, "{dropped} dropped, {slipped} slipped");
-    // Over TCP it is served, as it is there; and so are others.
+    // Over TCP this client is served, and so are others over UDP.
     let mut stream = Tcp::from([127, 0, 0, 1], server.v4());
     assert_eq!(stream.ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
     assert_eq!(at(2, &server).ask(&answered, Type::AAAA).addresses, [embedded(PREFIX, ANSWERED)]);
@@ -113,27 +113,27 @@ fn connections_are_limited_in_all_and_per_client() {
         connection
     };
     let mut open: Vec<Tcp> = [1, 1, 2, 2].map(connect).into();
-    Tcp::turned_away([127, 0, 0, 1], server.v4());
-    Tcp::turned_away([127, 0, 0, 2], server.v4());
+    Tcp::expect_rejection([127, 0, 0, 1], server.v4());
+    Tcp::expect_rejection([127, 0, 0, 2], server.v4());
     open.push(connect(3));
-    Tcp::turned_away([127, 0, 0, 4], server.v4());
+    Tcp::expect_rejection([127, 0, 0, 4], server.v4());
     assert_eq!(server.stat("stream_connections"), 5.0);
     let refused = |result: &str| server.stat(&format!("stream_connections_total{{result=\"{result}\"}}"));
     assert_eq!([refused("client_limit"), refused("total_limit"), refused("accepted")], [2.0, 1.0, 5.0]);
-    // Who leaves makes room.
+    // A closed connection makes room for another.
     drop(open.remove(0));
     server.wait_for_stat("stream_connections", 4.0);
     connect(1);
-    // UDP does not care.
+    // UDP is not affected.
     assert_eq!(at(4, &server).ask(&name_of(ANSWERED), Type::AAAA).rcode, Rcode::NOERROR);
 }
 
 #[test]
 fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
-    let upstream = Upstream::start(|_| Conduct::Hold);
+    let upstream = Upstream::start(|_| Behavior::Hold);
     let server = start(&upstream, &["limits.tcp-idle = \"300ms\""]);
     let mut waiting = Tcp::to(server.v6());
-    waiting.send(&question(1, &name_of(1), Type::AAAA));
+    waiting.send(&query(1, &name_of(1), Type::AAAA));
     let mut idle = Tcp::to(server.v6());
     idle.wait_for_close();
     let mut half = Tcp::to(server.v6());
@@ -144,8 +144,8 @@ fn an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not() {
     assert_eq!(waiting.receive().addresses, [embedded(PREFIX, 1)]);
     waiting.wait_for_close();
     let closed = |reason: &str| server.stat(&format!("stream_closed_total{{reason=\"{reason}\"}}"));
-    // On a machine that is busy enough the half message comes too late, and its connection counts as idle.
-    until("all are counted", || closed("idle") + closed("slow_sender") == 3.0);
+    // On a busy machine the half message may arrive too late; then its connection counts as idle.
+    wait_until("all are counted", || closed("idle") + closed("slow_sender") == 3.0);
     assert!(closed("idle") >= 2.0);
     server.process.stop();
 }

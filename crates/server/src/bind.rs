@@ -1,0 +1,142 @@
+//! Binding at start: every socket of the server is bound before privileges are dropped, so that an address that cannot
+//! be bound is reported before the server takes its first query.
+
+use crate::config::{Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Steer, limits};
+use crate::control;
+use crate::file_limit::FileLimit;
+use crate::handle::stream_limits;
+use datapath::{Options, Shared, Worker};
+use engine::Engine;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+use transport::{BoundStreams, Streams};
+
+/// Client connections with TCP Fast Open, per listening socket, whose handshake may be under way (RFC 7413 section
+/// 5.1): a flood of SYNs with stolen Fast Open cookies cannot hold more.
+const FAST_OPEN_PENDING: u32 = 256;
+
+/// The bound sockets and the workers that will serve them.
+pub struct Bound {
+    pub workers: Vec<Worker<Engine>>,
+    pub shared: Arc<Shared<Engine>>,
+    pub streams: BoundStreams,
+    pub file_limit: FileLimit,
+    pub metrics: Option<std::net::TcpListener>,
+    pub control: Option<ControlSocket>,
+}
+
+/// The control socket. Its path is removed when the server ends, or fails to start.
+pub struct ControlSocket {
+    pub listener: std::os::unix::net::UnixListener,
+    pub path: PathBuf,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        // Before the listener closes, so that the path is still ours. A process that gave up root may lack the right
+        // to remove it; the next start replaces it.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Bound {
+    /// Binds everything. `open_files` is the soft limit of open files.
+    pub fn bind(config: &Config, open_files: u64) -> Result<Bound, String> {
+        let count = match config.server.workers {
+            Some(workers) => usize::from(workers),
+            None => std::thread::available_parallelism()
+                .map_or(1, usize::from)
+                .min(*limits::WORKERS.end() as usize),
+        };
+        let options = Options {
+            listen: listen(config),
+            workers: count,
+            steer: match config.server.steer {
+                Steer::Name => datapath::Steer::Name,
+                Steer::Flow => datapath::Steer::Flow,
+            },
+            udp_size: usize::from(config.udp_size),
+            tcp_fast_open: config.upstream.tcp_fast_open,
+            proxies: config.proxies(),
+        };
+        let (workers, shared) = datapath::build(&options).map_err(|error| error.to_string())?;
+        if let Some(error) = shared.steering_error() {
+            tracing::warn!(
+                "the kernel does not steer by name ({error}): workers pass on the queries that other workers own"
+            );
+        }
+        let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
+        if let Some(warning) = file_limit.warning(config) {
+            tracing::warn!("{warning}");
+        }
+        let limits =
+            transport::Options { limits: stream_limits(config, &file_limit), proxies: config.proxies() };
+        let streams = Streams::bind(shared.addresses(), limits).map_err(|error| error.to_string())?;
+        for socket in streams.sockets() {
+            // A kernel without TCP Fast Open makes ordinary connections, which serve as well.
+            let _ = datapath::fast_open(socket, FAST_OPEN_PENDING);
+        }
+        let (metrics, control) = (bind_metrics(config)?, bind_control(config)?);
+        Ok(Bound { workers, shared, streams, file_limit, metrics, control })
+    }
+}
+
+/// Addresses to listen on. The operator did not choose the default addresses: on a machine with only IPv4 or only
+/// IPv6 one of them may be missing, which is a warning.
+fn listen(config: &Config) -> Vec<SocketAddr> {
+    let listen = &config.server.listen;
+    if listen[..] != DEFAULT_LISTEN {
+        return listen.clone();
+    }
+    let (missing, present): (Vec<_>, Vec<_>) = listen.iter().partition(|address| is_missing(address.ip()));
+    if present.is_empty() {
+        // Binding them reports the cause.
+        return listen.clone();
+    }
+    for address in missing {
+        tracing::warn!("not listening on {address}: this machine has no such address");
+    }
+    present
+}
+
+/// True if this machine does not have the address.
+fn is_missing(address: IpAddr) -> bool {
+    let trial = UdpSocket::bind((address, 0)).map_err(|error| error.raw_os_error());
+    matches!(trial, Err(Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)))
+}
+
+/// Binds the metrics address. A second server on the machine may have taken the default address: this server then runs
+/// without metrics. An address that the operator chose must work.
+fn bind_metrics(config: &Config) -> Result<Option<std::net::TcpListener>, String> {
+    let Some(address) = config.metrics_listen else { return Ok(None) };
+    let listener = std::net::TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    match listener {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if address == DEFAULT_METRICS => {
+            tracing::warn!("no metrics: cannot listen on {address}: {error}; set `metrics.listen`");
+            Ok(None)
+        }
+        Err(error) => {
+            Err(format!("cannot listen on {address} for metrics: {error}; change `metrics.listen`"))
+        }
+    }
+}
+
+/// Binds the control socket. The default path needs a directory that a trial run without privileges does not have:
+/// the server then runs without control socket. A path that the operator chose must work.
+fn bind_control(config: &Config) -> Result<Option<ControlSocket>, String> {
+    let Some(path) = &config.control_socket else { return Ok(None) };
+    match control::bind(path) {
+        Ok(listener) => Ok(Some(ControlSocket { listener, path: path.clone() })),
+        Err(error) if path.as_os_str() == DEFAULT_CONTROL => {
+            tracing::warn!(
+                "no control socket: cannot listen on {}: {error}; set `control.socket`",
+                path.display()
+            );
+            Ok(None)
+        }
+        Err(error) => Err(format!("cannot listen on {}: {error}; change `control.socket`", path.display())),
+    }
+}

@@ -1,0 +1,136 @@
+//! The defaults of the configuration. docs/man/sixfold.toml.5 has them as well.
+
+use super::model::{
+    Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
+};
+use super::{Name, Network};
+use engine::cookie::Cookies;
+use engine::limits::RECORDS;
+use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// Configuration file when the command line names none; it may be missing.
+pub const DEFAULT_PATH: &str = "/etc/sixfold/sixfold.toml";
+
+/// Listening addresses: loopback, and a port above 1023, so that a trial run needs no privilege.
+pub const DEFAULT_LISTEN: [SocketAddr; 2] = [
+    SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 5364),
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5364),
+];
+
+/// Address of the metrics.
+pub const DEFAULT_METRICS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9464);
+
+/// Path of the control socket.
+pub const DEFAULT_CONTROL: &str = "/run/sixfold/control.sock";
+
+/// The configuration of an empty file. Fields that a draft holds with their places are empty here.
+pub fn config() -> Config {
+    Config {
+        server: server(),
+        upstream: upstream(),
+        dns64: dns64(),
+        local: Local::default(),
+        blocked: Vec::new(),
+        rpz: Rpz::default(),
+        cache: cache(),
+        udp_size: 1232,
+        client_subnet: ClientSubnet::Off,
+        cookies: Cookies::default(),
+        limits: limits(),
+        metrics_listen: None,
+        control_socket: Some(DEFAULT_CONTROL.into()),
+        log: Log { level: Level::Info, format: Format::Text },
+    }
+}
+
+fn server() -> Server {
+    Server {
+        listen: Vec::new(),
+        workers: None,
+        allow: networks(&[
+            ("::1", 128),
+            ("127.0.0.0", 8),
+            ("fc00::", 7),
+            ("fe80::", 10),
+            ("10.0.0.0", 8),
+            ("172.16.0.0", 12),
+            ("192.168.0.0", 16),
+        ]),
+        steer: Steer::Name,
+        user: None,
+        proxy_from: Vec::new(),
+    }
+}
+
+fn upstream() -> Upstream {
+    Upstream {
+        forwarders: Forwarders { system: true, addresses: Vec::new() },
+        zones: Vec::new(),
+        select: Select::Ordered,
+        timeout: Duration::from_secs(1),
+        tries: 3,
+        transport: Transport::Udp,
+        tcp_fast_open: true,
+    }
+}
+
+fn dns64() -> Dns64 {
+    Dns64 {
+        prefixes: Vec::new(),
+        suffix: Ipv6Addr::UNSPECIFIED,
+        clients: networks(&[("::", 0), ("0.0.0.0", 0)]),
+        //= RFC 6147 section 5.1.4: requirement 6
+        exclude_aaaa: networks(&[("::ffff:0:0", 96)]),
+        embed_non_global: false,
+        never_embed: networks(&[
+            ("0.0.0.0", 8),
+            ("127.0.0.0", 8),
+            ("169.254.0.0", 16),
+            ("224.0.0.0", 4),
+            ("240.0.0.0", 4),
+        ]),
+        lookup: Lookup::Sequential,
+        on_failure: FailurePolicy::default(),
+        dnssec: Dnssec::Trust,
+        break_dnssec: false,
+        recursive_only: false,
+        ptr: Reverse::Cname,
+        ptr_server: Name::from_wire(b"\x09localhost\x00"),
+        ptr_contact: Name::from_wire(b"\x06nobody\x07invalid\x00"),
+        ipv4only_arpa: true,
+        rules: Vec::new(),
+        max_records: RECORDS.min(64),
+    }
+}
+
+fn cache() -> Cache {
+    Cache {
+        size: 128 << 20,
+        min_ttl: Duration::ZERO,
+        max_ttl: Duration::from_secs(86_400),
+        max_negative_ttl: Duration::from_secs(3_600),
+        stale: Duration::from_secs(86_400),
+        prefetch: true,
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        pending: 65_536,
+        pending_per_client: 1000,
+        queries_per_client: 0,
+        responses_per_client: 0,
+        tcp_connections: 10_000,
+        tcp_per_client: 100,
+        tcp_idle: Duration::from_secs(10),
+    }
+}
+
+fn networks(list: &[(&str, u8)]) -> Vec<Network> {
+    list.iter()
+        .filter_map(|&(address, length)| Some(Network { address: address.parse().ok()?, length }))
+        .collect()
+}

@@ -1,0 +1,251 @@
+//! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
+
+use super::{LocalRecord, Name, Network};
+use engine::cookie::Cookies;
+use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
+use pref64::Pref64;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The effective configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `[server]`.
+    pub server: Server,
+    /// `[upstream]` and `[[upstream.zone]]`.
+    pub upstream: Upstream,
+    /// `[dns64]`.
+    pub dns64: Dns64,
+    /// `[local]`.
+    pub local: Local,
+    /// `[filter] block`: names that do not exist, and all below them.
+    pub blocked: Vec<Name>,
+    /// `[filter] rpz`.
+    pub rpz: Rpz,
+    /// `[cache]`.
+    pub cache: Cache,
+    /// `[edns] udp-size`: the largest UDP message in both directions, in octets.
+    pub udp_size: u16,
+    /// `[edns] client-subnet`: the treatment of client subnets in queries.
+    pub client_subnet: ClientSubnet,
+    /// `[edns] cookies` and `cookie-secret`; without a secret the server draws one at start.
+    pub cookies: Cookies,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[metrics] listen`: the address of the HTTP server; none when switched off (`""`).
+    pub metrics_listen: Option<SocketAddr>,
+    /// `[control] socket`: the path of the control socket; none when switched off (`""`).
+    pub control_socket: Option<PathBuf>,
+    /// `[log]`.
+    pub log: Log,
+}
+
+/// `[server]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Listening addresses, UDP and TCP on each: at least one, all different. The default is port 5364 on the loopback
+    /// addresses, so that a trial run needs no privilege and disturbs nothing.
+    pub listen: Vec<SocketAddr>,
+    /// Worker threads; none means one per core.
+    pub workers: Option<u16>,
+    /// Networks whose queries are answered.
+    pub allow: Vec<Network>,
+    /// How the kernel chooses the worker of a datagram.
+    pub steer: Steer,
+    /// User that a server started as root becomes after binding. None: `sixfold`, with only a warning when there is no
+    /// such user.
+    pub user: Option<String>,
+    /// Networks of proxies whose PROXY headers are trusted.
+    pub proxy_from: Vec<Network>,
+}
+
+/// How the kernel chooses the worker of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steer {
+    /// By a hash of the name in the question, so that equal questions reach the same worker.
+    Name,
+    /// By addresses and ports.
+    Flow,
+}
+
+/// Forwarders of the root or of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarders {
+    /// True if they come from the system's resolver configuration (`"system"`).
+    pub system: bool,
+    /// Their addresses, in order, at least one.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// `[[upstream.zone]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// The zone's name.
+    pub zone: Name,
+    /// Forwarders for names in the zone.
+    pub forwarders: Forwarders,
+}
+
+/// `[upstream]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// Forwarders for names in no zone of `zones`.
+    pub forwarders: Forwarders,
+    /// Zones with forwarders of their own, with different names.
+    pub zones: Vec<Zone>,
+    /// Which forwarder is asked first.
+    pub select: Select,
+    /// Upper limit of the timeout of one try.
+    pub timeout: Duration,
+    /// Tries per question, over all forwarders.
+    pub tries: u8,
+    /// Transport of questions.
+    pub transport: Transport,
+    /// TCP Fast Open (RFC 7413) towards forwarders.
+    pub tcp_fast_open: bool,
+}
+
+/// `[dns64]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dns64 {
+    /// The prefixes, in order: at least one, all different; each contains the suffix.
+    pub prefixes: Vec<Pref64>,
+    /// The suffix of every prefix.
+    pub suffix: Ipv6Addr,
+    /// Clients that get synthesized records.
+    pub clients: Vec<Network>,
+    /// AAAA records in these networks count as absent; contains the prefixes.
+    pub exclude_aaaa: Vec<Network>,
+    /// `non-global = "embed"`: non-global addresses may be embedded in the well-known prefix.
+    pub embed_non_global: bool,
+    /// IPv4 addresses that are never embedded.
+    pub never_embed: Vec<Network>,
+    /// Order of the AAAA leg and the A leg.
+    pub lookup: Lookup,
+    /// `[dns64.on-failure]`.
+    pub on_failure: FailurePolicy,
+    /// Trust in the AD bit of the upstream.
+    pub dnssec: Dnssec,
+    /// Synthesis even for queries with both DO and CD set.
+    pub break_dnssec: bool,
+    /// No synthesis for queries without RD.
+    pub recursive_only: bool,
+    /// Answers to PTR queries for addresses under the prefixes.
+    pub ptr: Reverse,
+    /// MNAME of the SOA of local zones.
+    pub ptr_server: Name,
+    /// RNAME of that SOA: the mailbox of the administrator, as a name.
+    pub ptr_contact: Name,
+    /// Local answers for `ipv4only.arpa` (RFC 8880).
+    pub ipv4only_arpa: bool,
+    /// `[[dns64.rule]]`, in order.
+    pub rules: Vec<Rule>,
+    /// Largest number of synthesized records in one answer.
+    pub max_records: usize,
+}
+
+/// One `[[dns64.rule]]`. An empty list of `clients`, `names` or `ipv4` matches everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    /// Client networks.
+    pub clients: Vec<Network>,
+    /// Names in the question; each includes all names below it.
+    pub names: Vec<Name>,
+    /// Networks of the IPv4 addresses.
+    pub ipv4: Vec<Network>,
+    /// Prefixes for these addresses, with the suffix; none: such addresses are left out.
+    pub prefixes: Vec<Pref64>,
+    /// `real-aaaa = "ignore"`.
+    pub ignores_real: bool,
+}
+
+/// `[local]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Local {
+    /// `records`: local records.
+    pub records: Vec<LocalRecord>,
+    /// The hosts file.
+    pub hosts_file: Option<PathBuf>,
+    /// Records of the hosts file.
+    pub hosts: Vec<engine::own::Record>,
+}
+
+/// `[filter] rpz`: response policy zones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rpz {
+    /// The zone files, in order.
+    pub files: Vec<PathBuf>,
+    /// The rules of the zones.
+    pub policy: Arc<engine::policy::Policy>,
+}
+
+/// `[limits]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queries that wait for an upstream, per worker.
+    pub pending: usize,
+    /// Pending queries of one client network (IPv6 /64, IPv4 /32), per worker.
+    pub pending_per_client: u32,
+    /// Queries of one client network in a second; 0: no limit.
+    pub queries_per_client: u32,
+    /// Responses of one kind to one client network over UDP in a second; 0: no limit.
+    pub responses_per_client: u32,
+    /// Client connections in all.
+    pub tcp_connections: usize,
+    /// Client connections of one network.
+    pub tcp_per_client: usize,
+    /// Idle time after which a client connection is closed.
+    pub tcp_idle: Duration,
+}
+
+/// `[cache]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Octets, of all workers together; 0: no cache.
+    pub size: u64,
+    /// Smallest TTL.
+    pub min_ttl: Duration,
+    /// Largest TTL.
+    pub max_ttl: Duration,
+    /// Largest TTL of negative answers.
+    pub max_negative_ttl: Duration,
+    /// Time after expiry in which stale data may be used; zero: none.
+    pub stale: Duration,
+    /// Prefetch: refreshes entries in use before they expire.
+    pub prefetch: bool,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Level: messages of this level and of more severe ones are logged.
+    pub level: Level,
+    /// Format of a line.
+    pub format: Format,
+}
+
+/// `log.level`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something may fail soon, or does not work as expected.
+    Warn,
+    /// Starts, stops, reloads, upstreams that fail and recover.
+    Info,
+    /// Details for an operator who looks for a fault.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// `log.format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
