@@ -2,15 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod agent_client;
 pub mod bundle;
 pub mod cli;
 pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
-pub mod host;
 pub mod process;
-pub mod protocol;
 pub mod run;
-pub mod stop;
+pub mod signals;
 pub mod usage;

@@ -1,12 +1,12 @@
 //! Agents behind pipes: their orders, and that nothing of what they start is left.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{authority, folder_of, gone, host, question, runs, script, until};
+use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
+use sixfold_bench::agent::protocol::{Recipe, Start, Target, VERSION};
+use sixfold_bench::agent_client::{Host, HostError};
 use sixfold_bench::device::Settings;
-use sixfold_bench::host::{Host, HostError};
-use sixfold_bench::protocol::{Recipe, Start, Target, VERSION};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -71,14 +71,14 @@ impl Raw {
 
     /// Starts a script; its process and its folder.
     fn start(&mut self, text: &str) -> (u32, std::path::PathBuf) {
-        let order = sixfold_bench::protocol::Order::Start(script(text));
+        let order = sixfold_bench::agent::protocol::Order::Start(script(text));
         let reply = self.ask(&serde_json::to_string(&order).unwrap());
         let started = serde_json::from_value(reply).unwrap();
         (pid_of(&started), folder_of(&started))
     }
 }
 
-fn pid_of(started: &sixfold_bench::protocol::Started) -> u32 {
+fn pid_of(started: &sixfold_bench::agent::protocol::Started) -> u32 {
     started.pid
 }
 
@@ -95,7 +95,7 @@ fn an_agent_says_who_and_where_it_is() {
     assert_eq!(host.greeting().version, env!("CARGO_PKG_VERSION"));
     assert!(!host.greeting().host.is_empty() && host.greeting().cores > 0);
     assert_eq!(host.greeting().allowed.len(), host.greeting().cores as usize);
-    let again = Host::connect("device", Some(&laboratory::prefix())).unwrap();
+    let again = Host::connect("device", Some(&fixtures::prefix())).unwrap();
     assert_eq!(host.greeting().machine, again.greeting().machine, "one machine");
     host.quit().unwrap();
 }
@@ -166,7 +166,7 @@ fn what_is_no_agent_is_told_from_one_that_has_ended() {
 #[test]
 fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     let mut prefix = ["timeout", "-s", "KILL", "2"].map(str::to_owned).to_vec();
-    prefix.extend(laboratory::prefix());
+    prefix.extend(fixtures::prefix());
     let mut host = Host::connect("tester", Some(&prefix)).unwrap();
     let mut error = None;
     until("it is killed", || {
@@ -389,16 +389,16 @@ fn an_authority_keeps_its_address_when_another_takes_its_place() {
         let order = measure::order::Authority { threads, ..authority("[::1]:0", 0.0) };
         let address = host.authority(&order).unwrap()[0];
         let name = question(7, [192, 0, 2, 1]);
-        let empty = laboratory::ask(address, &name).unwrap();
+        let empty = fixtures::ask(address, &name).unwrap();
         assert_eq!(empty[6..8], [0, 0], "no AAAA");
         let order = measure::order::Authority { aaaa_share: 1.0, ..order };
         assert_eq!(host.authority(&order).unwrap(), [address]);
-        let full = laboratory::ask(address, &name).unwrap();
+        let full = fixtures::ask(address, &name).unwrap();
         assert_eq!(full[6..8], [0, 1], "one AAAA");
         assert!(full.ends_with(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1]));
         assert!(host.counters().unwrap().values().sum::<u64>() > 0);
         host.stop_authority().unwrap();
-        assert_eq!(laboratory::ask(address, &name), None);
+        assert_eq!(fixtures::ask(address, &name), None);
     }
 }
 
@@ -420,7 +420,7 @@ fn a_load_tells_how_it_goes_and_ends_with_an_outcome() {
         assert!(told > 0 && told <= 1000, "{told}");
         assert_eq!(host.counters().unwrap()["address6"], 1000);
         // And it answers on.
-        assert!(laboratory::ask(address, &question(7, [192, 0, 2, 1])).is_some());
+        assert!(fixtures::ask(address, &question(7, [192, 0, 2, 1])).is_some());
         assert_eq!(host.counters().unwrap()["address6"], 1001);
     }
 }
@@ -456,11 +456,11 @@ fn a_load_that_cannot_be_is_refused() {
 fn an_agent_ends_in_the_middle_of_a_load_when_its_input_does() {
     let mut agent = Raw::new();
     agent.greet();
-    let order = sixfold_bench::protocol::Order::Authority(authority("[::1]:0", 1.0));
+    let order = sixfold_bench::agent::protocol::Order::Authority(authority("[::1]:0", 1.0));
     let serving = agent.ask(&serde_json::to_string(&order).unwrap());
     let address = serving["addresses"][0].as_str().unwrap().parse().unwrap();
     let (pid, folder) = agent.start("exec sleep 300");
-    let order = sixfold_bench::protocol::Order::Load(load(address, 100.0, 600_000));
+    let order = sixfold_bench::agent::protocol::Order::Load(load(address, 100.0, 600_000));
     assert_eq!(agent.ask(&serde_json::to_string(&order).unwrap())["reply"], "progress");
     drop(agent.child.stdin.take());
     until("the agent has ended", || agent.child.try_wait().unwrap().is_some());

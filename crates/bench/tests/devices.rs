@@ -1,12 +1,12 @@
 //! Every device template, where its program is installed, with real queries: names without AAAA records are synthesized
 //! and names with them pass through.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{PATIENCE, ask, has, host, question};
+use fixtures::{PATIENCE, ask, has, host, question};
+use sixfold_bench::agent::protocol::{Recipe, Start, Started};
+use sixfold_bench::agent_client::Host;
 use sixfold_bench::device::Settings;
-use sixfold_bench::host::Host;
-use sixfold_bench::protocol::{Recipe, Start, Started};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ fn expected(address: [u8; 4]) -> Ipv6Addr {
 
 /// Starts a template in front of an authority.
 fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
-    let upstream = host.authority(&laboratory::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
+    let upstream = host.authority(&fixtures::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
     host.start(&Start {
         recipe: Recipe::Template { name: name.to_owned(), program: None },
         settings: Settings {
@@ -108,7 +108,7 @@ fn check(name: &str, option: &str) {
     }
     let mut host = host("device");
     let device = start(&mut host, name, "[::1]", 1, vec!["no-such-option = nonsense".to_owned()]).device;
-    laboratory::until("it has ended", || host.log(device).unwrap().ended.is_some());
+    fixtures::until("it has ended", || host.log(device).unwrap().ended.is_some());
     let log = host.log(device).unwrap();
     assert!(
         log.text.contains("no-such-option") || log.text.contains("nonsense") || log.text.contains("'='"),

@@ -1,12 +1,12 @@
 //! The three roles of a benchmark as three connections over ssh, to a server of our own on the loopback interface.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{PATIENCE, gone, until};
+use fixtures::{PATIENCE, gone, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
+use sixfold_bench::agent::protocol::{Recipe, Start};
+use sixfold_bench::agent_client::{Host, HostError};
 use sixfold_bench::device::{Settings, program};
-use sixfold_bench::host::{Host, HostError};
-use sixfold_bench::protocol::{Recipe, Start};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -184,11 +184,11 @@ fn the_three_roles_may_be_three_connections() {
         ["tester", "authority", "device"].map(|role| server.connect(role));
     assert!(tester.name().starts_with("the tester (ssh "), "{}", tester.name());
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let upstream = authority.authority(&laboratory::authority("127.0.0.1:0", 0.25)).unwrap()[0];
+    let upstream = authority.authority(&fixtures::authority("127.0.0.1:0", 0.25)).unwrap()[0];
     assert!(!tester.environment(&[upstream.ip()]).unwrap().facts.is_empty());
     let Some(order) = device(any, upstream) else { return };
     let started = device_host.start(&order).unwrap();
-    let folder = laboratory::folder_of(&started);
+    let folder = fixtures::folder_of(&started);
     // The caller finds out whether the device answers by asking it through the tester.
     let mut asked = 0;
     until("the device answers rightly", || {
@@ -202,7 +202,7 @@ fn the_three_roles_may_be_three_connections() {
     assert!(device_host.usage(started.device).unwrap().processes[0].resident > 0);
     // The far end sees that the connection is gone.
     drop(device_host);
-    until("the device has ended", || !laboratory::runs(started.pid));
+    until("the device has ended", || !fixtures::runs(started.pid));
     until("its folder is gone", || gone(&folder));
     tester.quit().unwrap();
     authority.quit().unwrap();

@@ -1,10 +1,10 @@
 //! The devices of an agent, by number: those that it started and those that it watches.
 
 use super::limits;
+use crate::agent::protocol::{Attached, Log, Start, Started, Target};
 use crate::device::{self, DeviceError, Settings};
-use crate::process::keeper::Job;
+use crate::process::supervisor::Job;
 use crate::process::{Folder, Process, ProcessError, tree};
-use crate::protocol::{Attached, Log, Start, Started, Target};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,15 +3,16 @@
 //! The main thread carries out one order after the other. A thread reads them, so that the end of a load can be ordered
 //! while it goes on, and the end of the input is seen whatever the main thread does.
 
+mod authority;
 pub(crate) mod devices;
 pub mod limits;
-mod serving;
+pub mod protocol;
 
+use crate::agent::protocol::{Greeting, Order, Reply, VERSION};
+use crate::agent_client::other_version;
 use crate::environment;
-use crate::host::other_version;
-use crate::protocol::{Greeting, Order, Reply, VERSION};
+use authority::Serving;
 use devices::Devices;
-use serving::Serving;
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! no list of commands.
 
 use crate::agent::Agent;
-use crate::process::keeper;
+use crate::process::supervisor;
 use std::process::ExitCode;
 
 /// Carries out the orders of a `run`, read from standard input.
@@ -12,5 +12,5 @@ pub fn agent() -> ExitCode {
 
 /// Keeps a device for an agent.
 pub fn keep() -> ExitCode {
-    keeper::keep()
+    supervisor::keep()
 }

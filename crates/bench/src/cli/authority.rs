@@ -1,6 +1,6 @@
 //! `sixfold-bench authority`: the authoritative server for a device under test, computed or from a master file.
 
-use crate::stop;
+use crate::signals;
 use ::authority::{Content, Failure, Faults, Records, Server, Settings, Steer, Zone, limits};
 use clap::{Args, ValueEnum};
 use measure::amount;
@@ -115,7 +115,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
             SteerBy::Name => Steer::Name,
             SteerBy::Flow => Steer::Flow,
         });
-    let stop = stop::flag().map_err(|error| format!("authority: signals: {error}"))?;
+    let stop = signals::flag().map_err(|error| format!("authority: signals: {error}"))?;
     let server = Server::with(&arguments.listen, &settings).map_err(|error| format!("authority: {error}"))?;
     let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
     eprintln!("sixfold-bench: authority ready on {}", addresses.join(", "));

@@ -4,7 +4,7 @@ use super::authority::endpoint;
 use super::load::{writable, write};
 use super::report::print;
 use crate::conformance::{self, Scorecard};
-use crate::{device, stop};
+use crate::{device, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
 use conform::{Case, Level, Played, Program, Runner, Running, Subject, run, suite, wishes};
@@ -106,7 +106,7 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         Stage::Here(runner) => runner,
         Stage::Elsewhere(code) => return Ok(code),
     };
-    let stop = stop::flag().map_err(|error| format!("conform: signals: {error}"))?;
+    let stop = signals::flag().map_err(|error| format!("conform: signals: {error}"))?;
     let runner = runner.until(stop.clone());
     runner.try_out().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());

@@ -2,7 +2,7 @@
 
 mod summary;
 
-use crate::stop;
+use crate::signals;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use load::{LoadError, Nobody, Progress, grouped};
@@ -136,7 +136,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         writable("load", file)?;
     }
     let order = order(arguments);
-    let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
+    let stop = signals::flag().map_err(|error| format!("load: signals: {error}"))?;
     let display = Display::new(arguments.quiet);
     let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
         display.show(progress);

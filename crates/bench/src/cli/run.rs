@@ -3,7 +3,7 @@
 use super::report::print;
 use crate::device;
 use crate::run::{self, Ended, thousands};
-use crate::stop;
+use crate::signals;
 use clap::Args;
 use measure::plan::{Draft, Plan, Prefix, Span};
 use measure::run::Run;
@@ -124,7 +124,7 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
 impl RunArguments {
     /// Carries the command out.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let stop = stop::flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let stop = signals::flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {
             run::resume(self.out()?, self.quiet, &stop)?
         } else {

@@ -1,8 +1,8 @@
 //! Conformance cases against servers that have a configuration of their own: the templates of [`crate::device`], told in
 //! their own words what a case asks for; and the scorecard of what came of it, as text, JSON and a page.
 
+mod dialects;
 mod scorecard;
-mod words;
 
 pub use scorecard::Scorecard;
 
@@ -10,9 +10,9 @@ use crate::agent::devices::is_confined;
 use crate::device::{DeviceError, Known, Settings};
 use conform::configuration::Places;
 use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
+use dialects::Words;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
-use words::Words;
 
 /// A server of a template.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Templated {
 pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
     let known = Known::find(name, program)?;
     let version = known.version().to_owned();
-    let subject = match words::find(known.name()) {
+    let subject = match dialects::find(known.name()) {
         Some(words) => Subject::Foreign(Box::new(Templated { known, words })),
         None => Subject::Program(Program::sixfold(Path::new(known.program()))),
     };

@@ -1,6 +1,6 @@
 //! BIND's `named`.
 
-use super::text::overlaid;
+use super::config_lines::overlaid;
 use super::{Plan, Template, Wanted};
 
 pub(super) const TEMPLATE: Template = Template {

@@ -1,6 +1,6 @@
 //! CoreDNS.
 
-use super::text::overlaid;
+use super::config_lines::overlaid;
 use super::{Plan, Template, Wanted};
 
 pub(super) const TEMPLATE: Template = Template {

@@ -7,6 +7,7 @@
 //! their version is in [`program`]; starting is the agent's part.
 
 mod bind;
+mod config_lines;
 mod coredns;
 mod dnsproxy;
 mod knot_resolver;
@@ -14,13 +15,12 @@ pub mod placeholder;
 mod powerdns;
 pub mod program;
 mod sixfold;
-mod text;
 mod unbound;
 
 pub use placeholder::{PLACEHOLDERS, PlaceholderError};
 pub use program::ProgramError;
 
-use crate::protocol::Recipe;
+use crate::agent::protocol::Recipe;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

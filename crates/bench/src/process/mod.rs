@@ -1,16 +1,15 @@
 //! A device as processes: started, watched and ended so that nothing of it is left, whatever happens to us.
 //!
-//! Between agent and device stands a keeper ([`keeper`]), a process of its own that owns the working folder. It outlives an
+//! Between agent and device stands a keeper ([`supervisor`]), a process of its own that owns the working folder. It outlives an
 //! agent that is killed, sees the end of its input then, ends all processes of the device ([`tree`]) and removes the
 //! folder. Should the keeper be killed, the kernel kills the device's first process (PR_SET_PDEATHSIG), and the agent the
 //! others; should both be killed at once, the others are left.
 
-pub mod keeper;
+pub mod supervisor;
 pub mod tree;
 
 use crate::agent::limits;
-use crate::protocol::Log;
-use keeper::{Job, Said, Told};
+use crate::agent::protocol::Log;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use supervisor::{Job, Said, Told};
 
 /// A new, empty folder for a device's files. It goes with this value.
 #[derive(Debug)]

@@ -4,16 +4,15 @@
 mod conformance;
 mod cores;
 mod journal;
-mod laboratory;
 mod progress;
 mod record;
+mod testbed;
 
 pub use journal::Journal;
 pub use progress::thousands;
 
 use crate::bundle;
 use crate::clock;
-use laboratory::{Laboratory, Note};
 use measure::amount;
 use measure::outcome::Verdict;
 use measure::plan::Plan;
@@ -22,6 +21,7 @@ use measure::run::Run;
 use progress::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use testbed::{Laboratory, Note};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]

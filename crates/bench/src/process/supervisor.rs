@@ -3,7 +3,7 @@
 
 use super::tree;
 use crate::agent::limits;
-use crate::protocol::Log;
+use crate::agent::protocol::Log;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

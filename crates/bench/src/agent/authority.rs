@@ -3,7 +3,7 @@
 //! be taken for dead by the device.
 
 use super::limits;
-use crate::protocol::Progress;
+use crate::agent::protocol::Progress;
 use ::authority::{Server, Settings, Turns, Zone, ZoneError};
 use load::{Companion, LoadError, Nobody};
 use measure::order::{Authority, Load};

@@ -6,9 +6,9 @@
 mod device;
 
 use super::cores::{self, Cores, Hosts, Place};
+use crate::agent::protocol::Progress;
+use crate::agent_client::{Host, HostError};
 use crate::clock;
-use crate::host::{Host, HostError};
-use crate::protocol::Progress;
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Plan;

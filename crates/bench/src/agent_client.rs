@@ -4,10 +4,10 @@
 //! When the connection is dropped, so is everything that the agent started: it sees the end of its input.
 
 use crate::agent::limits;
-use crate::process::own_program;
-use crate::protocol::{
+use crate::agent::protocol::{
     Attached, Greeting, Log, Order, Progress, Recipe, Reply, Start, Started, Target, VERSION,
 };
+use crate::process::own_program;
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
 use measure::outcome::Outcome;
