@@ -5,9 +5,11 @@
 
 use crate::agent::limits;
 use crate::agent::protocol::{
-    Attached, Greeting, Log, Order, Progress, Recipe, Reply, Start, Started, Target, VERSION,
+    Attached, Greeting, Order, Progress, Reply, Start, Started, Target, VERSION, version_mismatch,
 };
-use crate::process::own_program;
+use crate::device::Recipe;
+use crate::process::limits::STOP;
+use crate::process::{DeviceLog, own_program};
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
 use measure::outcome::Outcome;
@@ -76,7 +78,7 @@ impl Host {
                 Ok(host)
             }
             Reply::Hello(Greeting { protocol, version, .. }) => {
-                let why = other_version(protocol, &version);
+                let why = version_mismatch(protocol, &version);
                 Err(HostError::Refused { host: host.name.clone(), why })
             }
             other => Err(host.strange(&other)),
@@ -179,7 +181,7 @@ impl Host {
     }
 
     /// The last that a device said, and whether it still runs.
-    pub fn log(&mut self, device: u32) -> Result<Log, HostError> {
+    pub fn log(&mut self, device: u32) -> Result<DeviceLog, HostError> {
         match self.ask(&Order::Log { device }, limits::ANSWER)? {
             Reply::Log(log) => Ok(log),
             other => Err(self.strange(&other)),
@@ -187,7 +189,7 @@ impl Host {
     }
 
     /// Ends a device: SIGTERM, and SIGKILL for what is left after `grace`. Its number is then free.
-    pub fn stop(&mut self, device: u32, grace: Duration) -> Result<Log, HostError> {
+    pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, HostError> {
         let order = Order::Stop { device, grace_ms: grace.as_millis() as u64 };
         match self.ask(&order, grace + limits::ANSWER)? {
             Reply::Log(log) => Ok(log),
@@ -201,7 +203,7 @@ impl Host {
     }
 
     fn done(&mut self, order: &Order) -> Result<(), HostError> {
-        match self.ask(order, limits::STOP)? {
+        match self.ask(order, STOP)? {
             Reply::Done => Ok(()),
             other => Err(self.strange(&other)),
         }
@@ -281,17 +283,8 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.end(limits::STOP);
+        self.end(STOP);
     }
-}
-
-/// The text for an agent of another release.
-pub(crate) fn other_version(protocol: u32, version: &str) -> String {
-    format!(
-        "it speaks version {protocol} of the agents' protocol (sixfold-bench {version}), this program version {VERSION} \
-         (sixfold-bench {}); install the same release on both hosts",
-        env!("CARGO_PKG_VERSION")
-    )
 }
 
 fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {

@@ -4,9 +4,9 @@ mod fixtures;
 
 use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
-use sixfold_bench::agent::protocol::{Recipe, Start, Target, VERSION};
+use sixfold_bench::agent::protocol::{Start, Target, VERSION};
 use sixfold_bench::agent_client::{Host, HostError};
-use sixfold_bench::device::Settings;
+use sixfold_bench::device::{Recipe, Settings};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -4,9 +4,9 @@
 mod fixtures;
 
 use fixtures::{PATIENCE, ask, has, host, question};
-use sixfold_bench::agent::protocol::{Recipe, Start, Started};
+use sixfold_bench::agent::protocol::{Start, Started};
 use sixfold_bench::agent_client::Host;
-use sixfold_bench::device::Settings;
+use sixfold_bench::device::{Recipe, Settings};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;

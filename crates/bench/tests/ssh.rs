@@ -4,9 +4,9 @@ mod fixtures;
 
 use fixtures::{PATIENCE, gone, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
-use sixfold_bench::agent::protocol::{Recipe, Start};
+use sixfold_bench::agent::protocol::Start;
 use sixfold_bench::agent_client::{Host, HostError};
-use sixfold_bench::device::{Settings, program};
+use sixfold_bench::device::{Recipe, Settings, program};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;

@@ -2,8 +2,8 @@
 //! of the load while one goes on, and by a thread that waits in between: an upstream that is silent between trials would
 //! be taken for dead by the device.
 
-use super::limits;
-use crate::agent::protocol::Progress;
+use super::protocol::Progress;
+use crate::process;
 use ::authority::{Server, Settings, Turns, Zone, ZoneError};
 use load::{Companion, LoadError, Nobody};
 use measure::order::{Authority, Load};
@@ -139,7 +139,7 @@ impl Waiting {
         self.thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 if turns.turn() == 0 {
-                    turns.wait(limits::LOOK);
+                    turns.wait(process::limits::LOOK);
                 }
             }
             turns

@@ -1,14 +1,14 @@
 //! The devices of an agent, by number: those that it started and those that it watches.
 
 use super::limits;
-use crate::agent::protocol::{Attached, Log, Start, Started, Target};
+use super::protocol::{Attached, Start, Started, Target};
+use crate::device::program::is_confined;
 use crate::device::{self, DeviceError, Settings};
 use crate::process::supervisor::Job;
-use crate::process::{Folder, Process, ProcessError, tree};
+use crate::process::{DeviceLog, Folder, Process, ProcessError, tree};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl Devices {
     }
 
     /// What a device said last.
-    pub(super) fn log(&mut self, number: u32) -> Result<Log, Trouble> {
+    pub(super) fn log(&mut self, number: u32) -> Result<DeviceLog, Trouble> {
         match self.find(number)? {
             Device::Ours(process, program) => {
                 let mut log = process.log()?;
@@ -96,16 +96,16 @@ impl Devices {
             }
             Device::Theirs(pids) => {
                 let is_gone = Usage::read(pids).processes.is_empty();
-                Ok(Log { ended: is_gone.then(|| "it has ended".to_owned()), text: String::new() })
+                Ok(DeviceLog { ended: is_gone.then(|| "it has ended".to_owned()), text: String::new() })
             }
         }
     }
 
     /// Ends a device, or watches it no longer.
-    pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<Log, Trouble> {
+    pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<DeviceLog, Trouble> {
         match self.devices.remove(&number) {
             Some(Device::Ours(process, _)) => Ok(process.stop(grace)?),
-            Some(Device::Theirs(_)) => Ok(Log::default()),
+            Some(Device::Theirs(_)) => Ok(DeviceLog::default()),
             None => Err(Trouble::Unknown(number)),
         }
     }
@@ -146,15 +146,6 @@ fn free(address: SocketAddr) -> Result<SocketAddr, Trouble> {
             Err(_) => {}
         }
     }
-}
-
-/// Whether AppArmor enforces a profile for a program. Its list can be read by root alone, to whom it matters most.
-pub(crate) fn is_confined(program: &str) -> bool {
-    let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default();
-    profiles.lines().any(|line| {
-        line.strip_suffix(" (enforce)").is_some_and(|profile| profile == program || profile == name)
-    })
 }
 
 /// Why an order about a device could not be carried out.

@@ -12,9 +12,6 @@ pub const LINES: usize = 64;
 /// Octets kept of what an agent writes to standard error.
 pub const LAST_WORDS_LENGTH: usize = 4096;
 
-/// Octets kept of what a device writes to standard output and error.
-pub const LOG_LENGTH: usize = 64 << 10;
-
 /// Characters quoted of a reply that is none.
 pub const QUOTED: usize = 200;
 
@@ -36,14 +33,5 @@ pub const START: Duration = Duration::from_secs(60);
 /// Time beyond its length for a load to begin and to be summed up.
 pub const LOAD_GRACE: Duration = Duration::from_secs(60);
 
-/// Time for an agent to end: its devices get [`KILL_GRACE`].
-pub const STOP: Duration = Duration::from_secs(20);
-
-/// Time that devices get between SIGTERM and SIGKILL when an agent ends in order.
-pub const KILL_GRACE: Duration = Duration::from_secs(2);
-
 /// Time for an agent that has closed its standard output to say why on standard error.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// Time between two looks at whether processes are gone.
-pub const LOOK: Duration = Duration::from_millis(10);

@@ -4,15 +4,15 @@
 //! while it goes on, and the end of the input is seen whatever the main thread does.
 
 mod authority;
-pub(crate) mod devices;
+mod devices;
 pub mod limits;
 pub mod protocol;
 
-use crate::agent::protocol::{Greeting, Order, Reply, VERSION};
-use crate::agent_client::other_version;
 use crate::environment;
+use crate::process;
 use authority::Serving;
 use devices::Devices;
+use protocol::{Greeting, Order, Reply, VERSION, version_mismatch};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Agent {
 
     fn greet(&mut self, protocol: u32) -> Reply {
         if protocol != VERSION {
-            return Reply::Refused { why: other_version(protocol, "of the host that asks") };
+            return Reply::Refused { why: version_mismatch(protocol, "of the host that asks") };
         }
         self.is_greeted = true;
         Reply::Hello(Greeting {
@@ -151,7 +151,7 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
         }
         abort.store(true, Ordering::Relaxed);
         drop(sender);
-        thread::sleep(limits::STOP / 2);
+        thread::sleep(process::limits::STOP / 2);
         std::process::exit(1);
     });
     receiver

@@ -5,7 +5,8 @@
 //! One order at a time; each has one final reply. Only a load also has replies before it ([`Reply::Progress`]), and only
 //! [`Order::Abort`] may be given while another order (a load) is being carried out; it has no reply of its own.
 
-use crate::device::Settings;
+use crate::device::{Recipe, Settings};
+use crate::process::DeviceLog;
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
 use measure::outcome::{Outcome, Second};
@@ -118,7 +119,7 @@ pub enum Reply {
     /// To [`Order::Usage`].
     Usage(Usage),
     /// To [`Order::Log`] and [`Order::Stop`].
-    Log(Log),
+    Log(DeviceLog),
     /// To [`Order::StopAuthority`] and [`Order::Quit`].
     Done,
     /// To any order that could not be carried out.
@@ -171,26 +172,6 @@ pub struct Start {
     pub environment: BTreeMap<String, String>,
 }
 
-/// What a device is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Recipe {
-    /// One that we know how to configure; see [`crate::device::NAMES`].
-    Template {
-        /// Its name.
-        name: String,
-        /// Its program; without: looked up.
-        program: Option<String>,
-    },
-    /// Any other. Placeholders in braces ([`crate::device::PLACEHOLDERS`]) are filled in both.
-    Custom {
-        /// The command line.
-        command: Vec<String>,
-        /// Files for its working folder, which is `{dir}`: name and text.
-        files: BTreeMap<String, String>,
-    },
-}
-
 /// A device that has been started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Started {
@@ -235,13 +216,13 @@ pub struct Attached {
     pub command: Vec<String>,
 }
 
-/// What a device said, and how it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Log {
-    /// How it ended, in words; nothing while it runs.
-    pub ended: Option<String>,
-    /// The last of its standard output and error.
-    pub text: String,
+/// The text for an agent of another release.
+pub(crate) fn version_mismatch(protocol: u32, version: &str) -> String {
+    format!(
+        "it speaks version {protocol} of the agents' protocol (sixfold-bench {version}), this program version {VERSION} \
+         (sixfold-bench {}); install the same release on both hosts",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod scorecard;
 
 pub use scorecard::Scorecard;
 
-use crate::agent::devices::is_confined;
+use crate::device::program::is_confined;
 use crate::device::{DeviceError, Known, Settings};
 use conform::configuration::Places;
 use conform::{Case, Foreign, Launch, Program, Subject, Wishes};

@@ -2,6 +2,7 @@
 
 use super::Template;
 use std::fmt;
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,6 +86,15 @@ fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<Strin
         let _ = sender.send(String::from_utf8_lossy(&octets).into_owned());
     });
     receiver
+}
+
+/// Whether AppArmor enforces a profile for a program. Its list can be read by root alone, to whom it matters most.
+pub(crate) fn is_confined(program: &str) -> bool {
+    let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    profiles.lines().any(|line| {
+        line.strip_suffix(" (enforce)").is_some_and(|profile| profile == program || profile == name)
+    })
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@
 //! folder. Should the keeper be killed, the kernel kills the device's first process (PR_SET_PDEATHSIG), and the agent the
 //! others; should both be killed at once, the others are left.
 
+pub mod limits;
+mod log;
 pub mod supervisor;
 pub mod tree;
 
-use crate::agent::limits;
-use crate::agent::protocol::Log;
+pub use log::DeviceLog;
+
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
@@ -105,16 +107,16 @@ impl Process {
     }
 
     /// The last that it said, and how it ended if it did.
-    pub fn log(&mut self) -> Result<Log, ProcessError> {
+    pub fn log(&mut self) -> Result<DeviceLog, ProcessError> {
         self.ask_for_log(&Told::Log)
     }
 
     /// Ends it: SIGTERM, then SIGKILL for what is left after `grace`.
-    pub fn stop(mut self, grace: Duration) -> Result<Log, ProcessError> {
+    pub fn stop(mut self, grace: Duration) -> Result<DeviceLog, ProcessError> {
         self.ask_for_log(&Told::Stop { grace_ms: grace.as_millis() as u64 })
     }
 
-    fn ask_for_log(&mut self, told: &Told) -> Result<Log, ProcessError> {
+    fn ask_for_log(&mut self, told: &Told) -> Result<DeviceLog, ProcessError> {
         match self.ask(told)? {
             Said::Log(log) => Ok(log),
             Said::Failed { why } => Err(ProcessError::Failed(why)),

@@ -1,9 +1,9 @@
 //! The process that stands between an agent and a device: `sixfold-bench keep`. It is told what to do in JSON lines on
 //! its standard input; when that ends, in order or because the agent was killed, so does the device.
 
+use super::limits;
+use super::log::DeviceLog;
 use super::tree;
-use crate::agent::limits;
-use crate::agent::protocol::Log;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ pub(super) enum Said {
         pid: u32,
     },
     /// What the device said.
-    Log(Log),
+    Log(DeviceLog),
     /// It could not be started.
     Failed {
         /// Why, and the remedy.
@@ -155,14 +155,14 @@ impl Device {
         Ok(Device { child, folder: job.folder.clone(), text })
     }
 
-    fn log(&mut self) -> Log {
+    fn log(&mut self) -> DeviceLog {
         let ended = self.child.try_wait().ok().flatten().map(|status| status.to_string());
         if ended.is_some() {
             // Its last words may still be on their way.
             thread::sleep(Duration::from_millis(20));
         }
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        Log { ended, text: String::from_utf8_lossy(&text).into_owned() }
+        DeviceLog { ended, text: String::from_utf8_lossy(&text).into_owned() }
     }
 
     fn end(&mut self, grace: Duration) {

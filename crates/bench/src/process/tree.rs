@@ -3,7 +3,7 @@
 //! A device may fork, change its group, even let its first process end. What we start carries the path of its folder in
 //! its environment, so its processes are known by any of three signs: group, parents, environment.
 
-use crate::agent::limits;
+use super::limits;
 use crate::usage::Stat;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,8 +1,8 @@
 //! The device of a laboratory: started, awaited, watched and ended.
 
 use super::{Laboratory, Note, Running};
-use crate::agent::protocol::{Recipe, Start, Started, Target};
-use crate::device::Settings;
+use crate::agent::protocol::{Start, Started, Target};
+use crate::device::{Recipe, Settings};
 use crate::run::cores::Cores;
 use measure::order::Load;
 use measure::plan::Plan;
