@@ -8,7 +8,7 @@ use crate::agent::protocol::{
     Attached, Greeting, Order, Progress, Reply, Start, Started, Target, VERSION, version_mismatch,
 };
 use crate::device::Recipe;
-use crate::process::limits::STOP;
+use crate::process::limits::STOP_TIMEOUT;
 use crate::process::{DeviceLog, own_program};
 use crate::usage::Usage;
 use measure::order::{Authority, Load};
@@ -29,25 +29,25 @@ use std::time::{Duration, Instant};
 
 /// An agent, and with it the host that it runs on.
 #[derive(Debug)]
-pub struct Host {
+pub struct AgentClient {
     /// Role and place, for messages: `the tester (ssh host sixfold-bench)`.
     name: String,
     child: Child,
     input: Option<ChildStdin>,
-    lines: Receiver<String>,
-    last_words: Arc<Mutex<String>>,
+    replies: Receiver<String>,
+    stderr_tail: Arc<Mutex<String>>,
     greeting: Greeting,
 }
 
-impl Host {
+impl AgentClient {
     /// Starts an agent and greets it. Without a prefix it is a child of this process and the same program; with one,
     /// the prefix is a command line that leads to `sixfold-bench` there.
-    pub fn connect(role: &str, prefix: Option<&[String]>) -> Result<Host, HostError> {
+    pub fn connect(role: &str, prefix: Option<&[String]>) -> Result<AgentClient, AgentError> {
         let name = match prefix {
             Some(prefix) => format!("the {role} ({})", prefix.join(" ")),
             None => format!("the {role} (this host)"),
         };
-        let failed = |why: String| HostError::Start { host: name.clone(), why };
+        let failed = |why: String| AgentError::Start { agent: name.clone(), why };
         let (program, arguments) = match prefix {
             Some(words) => {
                 let (program, arguments) =
@@ -65,23 +65,24 @@ impl Host {
             command.process_group(0);
         }
         let mut child = command.spawn().map_err(|error| failed(format!("{}: {error}", program.display())))?;
-        let last_words = Arc::default();
+        let stderr_tail = Arc::default();
         let input = child.stdin.take();
-        let lines = child.stdout.take().map(read_lines).ok_or_else(|| failed("no pipe".into()))?;
+        let replies = child.stdout.take().map(read_lines).ok_or_else(|| failed("no pipe".into()))?;
         if let Some(errors) = child.stderr.take() {
-            read_last_words(errors, Arc::clone(&last_words));
+            read_stderr_tail(errors, Arc::clone(&stderr_tail));
         }
-        let mut host = Host { name, child, input, lines, last_words, greeting: Greeting::default() };
-        match host.ask(&Order::Hello { protocol: VERSION }, limits::GREETING)? {
+        let mut client =
+            AgentClient { name, child, input, replies, stderr_tail, greeting: Greeting::default() };
+        match client.request(&Order::Hello { protocol: VERSION }, limits::GREETING_TIMEOUT)? {
             Reply::Hello(greeting) if greeting.protocol == VERSION => {
-                host.greeting = greeting;
-                Ok(host)
+                client.greeting = greeting;
+                Ok(client)
             }
             Reply::Hello(Greeting { protocol, version, .. }) => {
                 let why = version_mismatch(protocol, &version);
-                Err(HostError::Refused { host: host.name.clone(), why })
+                Err(AgentError::Refused { agent: client.name.clone(), why })
             }
-            other => Err(host.strange(&other)),
+            other => Err(client.unexpected(&other)),
         }
     }
 
@@ -96,174 +97,180 @@ impl Host {
     }
 
     /// The facts of the host; interfaces that lead to `addresses` are described.
-    pub fn environment(&mut self, addresses: &[IpAddr]) -> Result<Environment, HostError> {
-        match self.ask(&Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT)? {
+    pub fn environment(&mut self, addresses: &[IpAddr]) -> Result<Environment, AgentError> {
+        match self
+            .request(&Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT_TIMEOUT)?
+        {
             Reply::Environment(environment) => Ok(environment),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Serves a zone, in the place of the one that was served before. Returns the addresses with the ports chosen.
-    pub fn authority(&mut self, order: &Authority) -> Result<Vec<SocketAddr>, HostError> {
-        match self.ask(&Order::Authority(order.clone()), limits::ANSWER)? {
+    pub fn authority(&mut self, order: &Authority) -> Result<Vec<SocketAddr>, AgentError> {
+        match self.request(&Order::Authority(order.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Serving { addresses } => Ok(addresses),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Serves no zone any longer.
-    pub fn stop_authority(&mut self) -> Result<(), HostError> {
-        self.done(&Order::StopAuthority)
+    pub fn stop_authority(&mut self) -> Result<(), AgentError> {
+        self.expect_done(&Order::StopAuthority)
     }
 
     /// What the authority has answered so far, by kind.
-    pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, HostError> {
-        match self.ask(&Order::Counters, limits::ANSWER)? {
+    pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, AgentError> {
+        match self.request(&Order::Counters, limits::ORDER_TIMEOUT)? {
             Reply::Counters { counts } => Ok(counts),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Loads a server. `progress` is told about once a second how it goes; when it returns false, the load is ended
-    /// and the result is [`HostError::Aborted`].
+    /// and the result is [`AgentError::Aborted`].
     pub fn load(
         &mut self,
         order: &Load,
         mut progress: impl FnMut(&Progress) -> bool,
-    ) -> Result<Outcome, HostError> {
+    ) -> Result<Outcome, AgentError> {
         let length = order.warm_up_ms.saturating_add(order.duration_ms).saturating_add(2 * order.timeout_ms);
         let mut end = Instant::now() + Duration::from_millis(length) + limits::LOAD_GRACE;
         let mut is_wanted = true;
         let order = Order::Load(order.clone());
-        self.tell(&order)?;
+        self.send(&order)?;
         loop {
-            match self.hear(&order, end.saturating_duration_since(Instant::now()))? {
+            match self.receive(&order, end.saturating_duration_since(Instant::now()))? {
                 Reply::Progress(so_far) if is_wanted => {
                     is_wanted = progress(&so_far);
                     if !is_wanted {
-                        self.tell(&Order::Abort)?;
+                        self.send(&Order::Abort)?;
                         end = Instant::now() + limits::LOAD_GRACE;
                     }
                 }
                 Reply::Progress(_) => {}
                 // It may have ended by itself before it was told to.
                 Reply::Aborted | Reply::Outcome(_) if !is_wanted => {
-                    return Err(HostError::Aborted { host: self.name.clone() });
+                    return Err(AgentError::Aborted { agent: self.name.clone() });
                 }
                 Reply::Outcome(outcome) => return Ok(*outcome),
-                other => return Err(self.strange(&other)),
+                other => return Err(self.unexpected(&other)),
             }
         }
     }
 
     /// Starts a device.
-    pub fn start(&mut self, order: &Start) -> Result<Started, HostError> {
-        match self.ask(&Order::Start(order.clone()), limits::START)? {
+    pub fn start(&mut self, order: &Start) -> Result<Started, AgentError> {
+        match self.request(&Order::Start(order.clone()), limits::START_TIMEOUT)? {
             Reply::Started(started) => Ok(started),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Watches a device that runs already. It is only read, never ended.
-    pub fn attach(&mut self, target: &Target) -> Result<Attached, HostError> {
-        match self.ask(&Order::Attach(target.clone()), limits::ANSWER)? {
+    pub fn attach(&mut self, target: &Target) -> Result<Attached, AgentError> {
+        match self.request(&Order::Attach(target.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Attached(attached) => Ok(attached),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// What a device has used so far; see [`Usage::since`].
-    pub fn usage(&mut self, device: u32) -> Result<Usage, HostError> {
-        match self.ask(&Order::Usage { device }, limits::ANSWER)? {
+    pub fn usage(&mut self, device: u32) -> Result<Usage, AgentError> {
+        match self.request(&Order::Usage { device }, limits::ORDER_TIMEOUT)? {
             Reply::Usage(usage) => Ok(usage),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// The last that a device said, and whether it still runs.
-    pub fn log(&mut self, device: u32) -> Result<DeviceLog, HostError> {
-        match self.ask(&Order::Log { device }, limits::ANSWER)? {
+    pub fn log(&mut self, device: u32) -> Result<DeviceLog, AgentError> {
+        match self.request(&Order::Log { device }, limits::ORDER_TIMEOUT)? {
             Reply::Log(log) => Ok(log),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Ends a device: SIGTERM, and SIGKILL for what is left after `grace`. Its number is then free.
-    pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, HostError> {
+    pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, AgentError> {
         let order = Order::Stop { device, grace_ms: grace.as_millis() as u64 };
-        match self.ask(&order, grace + limits::ANSWER)? {
+        match self.request(&order, grace + limits::ORDER_TIMEOUT)? {
             Reply::Log(log) => Ok(log),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
     /// Ends everything that was started there, and the agent. Dropping does the same without saying how it went.
-    pub fn quit(mut self) -> Result<(), HostError> {
-        self.done(&Order::Quit)
+    pub fn quit(mut self) -> Result<(), AgentError> {
+        self.expect_done(&Order::Quit)
     }
 
-    fn done(&mut self, order: &Order) -> Result<(), HostError> {
-        match self.ask(order, STOP)? {
+    fn expect_done(&mut self, order: &Order) -> Result<(), AgentError> {
+        match self.request(order, STOP_TIMEOUT)? {
             Reply::Done => Ok(()),
-            other => Err(self.strange(&other)),
+            other => Err(self.unexpected(&other)),
         }
     }
 
-    fn ask(&mut self, order: &Order, wait: Duration) -> Result<Reply, HostError> {
-        self.tell(order)?;
-        self.hear(order, wait)
+    fn request(&mut self, order: &Order, wait: Duration) -> Result<Reply, AgentError> {
+        self.send(order)?;
+        self.receive(order, wait)
     }
 
-    fn tell(&mut self, order: &Order) -> Result<(), HostError> {
-        let text = serde_json::to_string(order).map_err(|error| HostError::Start {
-            host: self.name.clone(),
+    fn send(&mut self, order: &Order) -> Result<(), AgentError> {
+        let text = serde_json::to_string(order).map_err(|error| AgentError::Start {
+            agent: self.name.clone(),
             why: format!("an order cannot be written: {error}"),
         })?;
         let written = self
             .input
             .as_mut()
             .is_some_and(|input| writeln!(input, "{text}").and_then(|()| input.flush()).is_ok());
-        if written { Ok(()) } else { Err(self.gone()) }
+        if written { Ok(()) } else { Err(self.disconnected()) }
     }
 
-    fn hear(&mut self, order: &Order, wait: Duration) -> Result<Reply, HostError> {
-        let line = match self.lines.recv_timeout(wait) {
+    fn receive(&mut self, order: &Order, wait: Duration) -> Result<Reply, AgentError> {
+        let line = match self.replies.recv_timeout(wait) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+            Err(RecvTimeoutError::Disconnected) => return Err(self.disconnected()),
             Err(RecvTimeoutError::Timeout) => {
                 // Whatever it says later would be taken for the reply to another order.
                 self.end(Duration::ZERO);
-                return Err(HostError::Silent { host: self.name.clone(), order: order.name(), after: wait });
+                return Err(AgentError::TimedOut {
+                    agent: self.name.clone(),
+                    order: order.name(),
+                    timeout: wait,
+                });
             }
         };
         match serde_json::from_str(&line) {
-            Ok(Reply::Refused { why }) => Err(HostError::Refused { host: self.name.clone(), why }),
+            Ok(Reply::Refused { why }) => Err(AgentError::Refused { agent: self.name.clone(), why }),
             Ok(reply) => Ok(reply),
             Err(_) => {
                 self.end(Duration::ZERO);
-                let said = line.chars().take(limits::QUOTED).collect();
-                Err(HostError::Strange { host: self.name.clone(), said })
+                let reply = line.chars().take(limits::QUOTED_CHARACTERS).collect();
+                Err(AgentError::UnexpectedReply { agent: self.name.clone(), reply })
             }
         }
     }
 
     /// The error for an agent that has ended.
-    fn gone(&mut self) -> HostError {
+    fn disconnected(&mut self) -> AgentError {
         // What it wrote to standard error may come a moment after the end of its standard output.
-        self.end(limits::LAST_WORDS);
+        self.end(limits::STDERR_WAIT);
         thread::sleep(Duration::from_millis(20));
-        let mut last_words = lock(&self.last_words).trim().to_owned();
-        if last_words.is_empty() && self.greeting.protocol == VERSION {
-            last_words.push_str("the connection was lost, or somebody killed sixfold-bench there");
+        let mut stderr_tail = lock(&self.stderr_tail).trim().to_owned();
+        if stderr_tail.is_empty() && self.greeting.protocol == VERSION {
+            stderr_tail.push_str("the connection was lost, or somebody killed sixfold-bench there");
         }
-        HostError::Gone { host: self.name.clone(), last_words }
+        AgentError::Disconnected { agent: self.name.clone(), stderr_tail }
     }
 
     /// The error for a reply that does not fit the order.
-    fn strange(&mut self, reply: &Reply) -> HostError {
+    fn unexpected(&mut self, reply: &Reply) -> AgentError {
         self.end(Duration::ZERO);
-        let said = format!("{reply:?}").chars().take(limits::QUOTED).collect();
-        HostError::Strange { host: self.name.clone(), said }
+        let reply = format!("{reply:?}").chars().take(limits::QUOTED_CHARACTERS).collect();
+        AgentError::UnexpectedReply { agent: self.name.clone(), reply }
     }
 
     /// Closes the pipe, waits for the agent to end, and ends it if it does not.
@@ -281,9 +288,9 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for AgentClient {
     fn drop(&mut self) {
-        self.end(STOP);
+        self.end(STOP_TIMEOUT);
     }
 }
 
@@ -293,12 +300,12 @@ fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
 
 /// Hands on what comes in, line by line, from a thread that ends with the pipe.
 fn read_lines(pipe: ChildStdout) -> Receiver<String> {
-    let (sender, receiver) = mpsc::sync_channel(limits::LINES);
+    let (sender, receiver) = mpsc::sync_channel(limits::QUEUED_REPLIES);
     thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);
         loop {
             let mut line = Vec::new();
-            let read = (&mut pipe).take(limits::LINE).read_until(b'\n', &mut line);
+            let read = (&mut pipe).take(limits::LINE_OCTETS).read_until(b'\n', &mut line);
             let is_whole = line.last() == Some(&b'\n');
             let Ok(line) = String::from_utf8(line) else { return };
             if read.is_err() || !is_whole || sender.send(line).is_err() {
@@ -310,13 +317,13 @@ fn read_lines(pipe: ChildStdout) -> Receiver<String> {
 }
 
 /// Keeps the end of what an agent writes to standard error.
-fn read_last_words(mut pipe: ChildStderr, kept: Arc<Mutex<String>>) {
+fn read_stderr_tail(mut pipe: ChildStderr, kept: Arc<Mutex<String>>) {
     thread::spawn(move || {
         let mut octets = [0; 4096];
         while let Ok(length @ 1..) = pipe.read(&mut octets) {
             let mut kept = lock(&kept);
             kept.push_str(&String::from_utf8_lossy(&octets[..length]));
-            let beyond = kept.len().saturating_sub(limits::LAST_WORDS_LENGTH);
+            let beyond = kept.len().saturating_sub(limits::STDERR_TAIL_OCTETS);
             let cut = (beyond..=kept.len()).find(|at| kept.is_char_boundary(*at)).unwrap_or(0);
             kept.drain(..cut);
         }
@@ -343,73 +350,75 @@ impl Started {
 
 /// Why a host did not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostError {
+pub enum AgentError {
     /// The agent could not be started.
     Start {
         /// Role and place.
-        host: String,
+        agent: String,
         /// Why.
         why: String,
     },
     /// The agent, or the connection to it, ended.
-    Gone {
+    Disconnected {
         /// Role and place.
-        host: String,
+        agent: String,
         /// What was on its standard error.
-        last_words: String,
+        stderr_tail: String,
     },
     /// No reply came in time.
-    Silent {
+    TimedOut {
         /// Role and place.
-        host: String,
+        agent: String,
         /// The order.
         order: &'static str,
         /// The time.
-        after: Duration,
+        timeout: Duration,
     },
     /// The order could not be carried out. The connection stands.
     Refused {
         /// Role and place.
-        host: String,
+        agent: String,
         /// What, why, and the remedy.
         why: String,
     },
     /// What came back was no reply to the order.
-    Strange {
+    UnexpectedReply {
         /// Role and place.
-        host: String,
+        agent: String,
         /// What it was.
-        said: String,
+        reply: String,
     },
     /// The load was ended before its time, as `progress` wished. The connection stands.
     Aborted {
         /// Role and place.
-        host: String,
+        agent: String,
     },
 }
 
-impl fmt::Display for HostError {
+impl fmt::Display for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HostError::Start { host, why } => write!(f, "{host} could not be started: {why}"),
-            HostError::Gone { host, last_words } if last_words.is_empty() => {
-                write!(f, "{host} ended without a word; does the command lead to sixfold-bench there?")
+            AgentError::Start { agent, why } => write!(f, "{agent} could not be started: {why}"),
+            AgentError::Disconnected { agent, stderr_tail } if stderr_tail.is_empty() => {
+                write!(f, "{agent} ended without a word; does the command lead to sixfold-bench there?")
             }
-            HostError::Gone { host, last_words } => write!(f, "{host} ended: {last_words}"),
-            HostError::Silent { host, order, after } => write!(
+            AgentError::Disconnected { agent, stderr_tail } => write!(f, "{agent} ended: {stderr_tail}"),
+            AgentError::TimedOut { agent, order, timeout } => write!(
                 f,
-                "{host} did not answer \"{order}\" within {}; is it overloaded, or the connection broken?",
-                measure::amount::show(*after)
+                "{agent} did not answer \"{order}\" within {}; is it overloaded, or the connection broken?",
+                measure::amount::show(*timeout)
             ),
-            HostError::Refused { host, why } => write!(f, "{host}: {why}"),
-            HostError::Strange { host, said } => write!(
+            AgentError::Refused { agent, why } => write!(f, "{agent}: {why}"),
+            AgentError::UnexpectedReply { agent, reply } => write!(
                 f,
-                "{host} said what is no reply: {said:?}; nothing but sixfold-bench may write to the standard output of \
+                "{agent} said what is no reply: {reply:?}; nothing but sixfold-bench may write to the standard output of \
                  the command (look at the shell's start files there)"
             ),
-            HostError::Aborted { host } => write!(f, "{host}: the load was ended before its time, as asked"),
+            AgentError::Aborted { agent } => {
+                write!(f, "{agent}: the load was ended before its time, as asked")
+            }
         }
     }
 }
 
-impl std::error::Error for HostError {}
+impl std::error::Error for AgentError {}

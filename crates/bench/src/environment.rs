@@ -3,7 +3,7 @@
 //! Read from `/proc` and `/sys` and a few commands, as whoever runs us: nothing is changed, nothing needs root.
 
 use crate::clock;
-use crate::device::program::output;
+use crate::device::program::command_output;
 use measure::plan::core_list;
 use measure::run::Environment;
 use std::collections::BTreeSet;
@@ -188,7 +188,7 @@ impl Facts {
     }
 
     fn virtualization(&mut self, is_guest: bool) {
-        let said = output(&mut Command::new("systemd-detect-virt"), COMMAND_WAIT);
+        let said = command_output(&mut Command::new("systemd-detect-virt"), COMMAND_WAIT);
         let kind = match said.lines().next().map(str::trim).unwrap_or_default() {
             "" | "none" if is_guest || self.root.join("sys/hypervisor/type").exists() => "unknown hypervisor",
             "" => "none found",
@@ -306,8 +306,10 @@ impl Facts {
 
     /// The interface that leads to an address.
     fn interface(&mut self, address: IpAddr) {
-        let route =
-            output(Command::new("ip").args(["-o", "route", "get", &address.to_string()]), COMMAND_WAIT);
+        let route = command_output(
+            Command::new("ip").args(["-o", "route", "get", &address.to_string()]),
+            COMMAND_WAIT,
+        );
         let mut words = route.split_ascii_whitespace().skip_while(|word| *word != "dev");
         let name = words.nth(1).map(str::to_owned);
         if address.is_loopback() || name.as_deref() == Some("lo") {

@@ -5,7 +5,7 @@ mod fixtures;
 use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
 use sixfold_bench::agent::protocol::{Start, Target, VERSION};
-use sixfold_bench::agent_client::{Host, HostError};
+use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -95,7 +95,7 @@ fn an_agent_says_who_and_where_it_is() {
     assert_eq!(host.greeting().version, env!("CARGO_PKG_VERSION"));
     assert!(!host.greeting().host.is_empty() && host.greeting().cores > 0);
     assert_eq!(host.greeting().allowed.len(), host.greeting().cores as usize);
-    let again = Host::connect("device", Some(&fixtures::prefix())).unwrap();
+    let again = AgentClient::connect("device", Some(&fixtures::prefix())).unwrap();
     assert_eq!(host.greeting().machine, again.greeting().machine, "one machine");
     host.quit().unwrap();
 }
@@ -115,7 +115,7 @@ fn another_version_of_the_protocol_is_refused_with_the_remedy() {
 fn an_agent_of_another_version_is_refused_by_who_connects() {
     let greeting = r#"read line; echo '{"reply":"hello","protocol":99,"version":"9.9","commit":"","host":"h","cores":1}'"#;
     let prefix = ["sh", "-c", greeting].map(str::to_owned);
-    let error = Host::connect("authority", Some(&prefix)).unwrap_err().to_string();
+    let error = AgentClient::connect("authority", Some(&prefix)).unwrap_err().to_string();
     assert!(error.contains("the authority") && error.contains("version 99"), "{error}");
 }
 
@@ -149,25 +149,28 @@ fn what_is_no_order_is_refused_and_the_agent_goes_on() {
 fn what_is_no_agent_is_told_from_one_that_has_ended() {
     let connect = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Host::connect("device", Some(&words)).unwrap_err()
+        AgentClient::connect("device", Some(&words)).unwrap_err()
     };
     let error = connect(&["sh", "-c", "echo Welcome; read line"]);
-    assert!(matches!(error, HostError::Strange { .. }) && error.to_string().contains("Welcome"), "{error}");
+    assert!(
+        matches!(error, AgentError::UnexpectedReply { .. }) && error.to_string().contains("Welcome"),
+        "{error}"
+    );
     let error = connect(&["sh", "-c", "echo no route to host >&2; exit 255"]);
-    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");
     assert!(
         error.to_string().contains("the device") && error.to_string().contains("no route to host"),
         "{error}"
     );
-    assert!(matches!(connect(&["/nowhere/at-all"]), HostError::Start { .. }));
-    assert!(matches!(connect(&[]), HostError::Start { .. }));
+    assert!(matches!(connect(&["/nowhere/at-all"]), AgentError::Start { .. }));
+    assert!(matches!(connect(&[]), AgentError::Start { .. }));
 }
 
 #[test]
 fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     let mut prefix = ["timeout", "-s", "KILL", "2"].map(str::to_owned).to_vec();
     prefix.extend(fixtures::prefix());
-    let mut host = Host::connect("tester", Some(&prefix)).unwrap();
+    let mut host = AgentClient::connect("tester", Some(&prefix)).unwrap();
     let mut error = None;
     until("it is killed", || {
         error = host.environment(&[]).err();
@@ -246,7 +249,7 @@ fn a_stopped_device_has_time_to_end_in_order_and_no_more() {
     assert!(log.ended.unwrap().contains("signal: 9"));
     assert!(!runs(stubborn.pid));
     let error = host.stop(stubborn.device, Duration::ZERO).unwrap_err();
-    assert!(matches!(error, HostError::Refused { .. }), "{error}");
+    assert!(matches!(error, AgentError::Refused { .. }), "{error}");
 }
 
 #[test]
@@ -432,7 +435,7 @@ fn a_load_ends_when_it_is_not_wanted_any_longer_and_the_next_is_whole() {
     let address = host.authority(&order).unwrap()[0];
     let begun = std::time::Instant::now();
     let error = host.load(&load(address, 100.0, 600_000), |_| false).unwrap_err();
-    assert!(matches!(error, HostError::Aborted { .. }), "{error}");
+    assert!(matches!(error, AgentError::Aborted { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(300), "it was to last 600 s");
     let outcome = host.load(&load(address, 100.0, 500), |_| true).unwrap();
     assert_eq!((outcome.sent, outcome.valid), (50, 50), "{outcome:?}");
@@ -446,7 +449,7 @@ fn a_load_that_cannot_be_is_refused() {
     let several = Load { lanes: Lanes { senders: 2, ..Lanes::default() }, ..load(address, 100.0, 500) };
     let error = host.load(&several, |_| true).unwrap_err();
     assert!(
-        matches!(error, HostError::Refused { .. }) && error.to_string().contains("one thread"),
+        matches!(error, AgentError::Refused { .. }) && error.to_string().contains("one thread"),
         "{error}"
     );
     assert!(host.counters().is_ok());

@@ -5,7 +5,7 @@ mod fixtures;
 
 use fixtures::{PATIENCE, ask, has, host, question};
 use sixfold_bench::agent::protocol::{Start, Started};
-use sixfold_bench::agent_client::Host;
+use sixfold_bench::agent_client::AgentClient;
 use sixfold_bench::device::{Recipe, Settings};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -46,7 +46,7 @@ fn expected(address: [u8; 4]) -> Ipv6Addr {
 }
 
 /// Starts a template in front of an authority.
-fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
+fn start(host: &mut AgentClient, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
     let upstream = host.authority(&fixtures::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
     host.start(&Start {
         recipe: Recipe::Template { name: name.to_owned(), program: None },
@@ -65,7 +65,7 @@ fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec
 }
 
 /// Waits for the first right answer.
-fn wait(host: &mut Host, device: &Started) {
+fn wait(host: &mut AgentClient, device: &Started) {
     let end = Instant::now() + PATIENCE;
     let first = question(1, name(u16::MAX));
     while ask(device.listen, &first).is_none_or(|reply| address(&reply, &first).is_err()) {

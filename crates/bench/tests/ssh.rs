@@ -5,7 +5,7 @@ mod fixtures;
 use fixtures::{PATIENCE, gone, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
 use sixfold_bench::agent::protocol::Start;
-use sixfold_bench::agent_client::{Host, HostError};
+use sixfold_bench::agent_client::{AgentClient, AgentError};
 use sixfold_bench::device::{Recipe, Settings, program};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -34,9 +34,10 @@ impl Server {
     /// Starts one, or says why that cannot be here.
     fn start(name: &str) -> Result<Server, String> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let sshd = program::lookup("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
+        let sshd =
+            program::find_in_path("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
         for needed in ["ssh", "ssh-keygen"] {
-            program::lookup(needed)
+            program::find_in_path(needed)
                 .ok_or_else(|| format!("{needed} is not installed (apt-get install openssh-client)"))?;
         }
         let folder = std::env::temp_dir().join(format!("sixfold-ssh-{}-{name}", std::process::id()));
@@ -112,9 +113,9 @@ impl Server {
         .collect()
     }
 
-    fn connect(&self, role: &str) -> Host {
+    fn connect(&self, role: &str) -> AgentClient {
         let prefix = self.prefix("user", env!("CARGO_BIN_EXE_sixfold-bench"));
-        Host::connect(role, Some(&prefix)).unwrap_or_else(|error| panic!("{error}; {}", self.log()))
+        AgentClient::connect(role, Some(&prefix)).unwrap_or_else(|error| panic!("{error}; {}", self.log()))
     }
 }
 
@@ -134,7 +135,7 @@ fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     let name = if beside.is_file() {
         "sixfold"
-    } else if program::lookup("unbound").is_some() {
+    } else if program::find_in_path("unbound").is_some() {
         "unbound"
     } else {
         println!("without a device: neither sixfold (cargo build -p sixfold) nor unbound is there");
@@ -215,8 +216,8 @@ fn a_host_that_lets_nobody_in_is_named_with_what_it_said() {
         Err(why) => return println!("skipped: {why}"),
     };
     let prefix = server.prefix("stranger", env!("CARGO_BIN_EXE_sixfold-bench"));
-    let error = Host::connect("tester", Some(&prefix)).unwrap_err();
-    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    let error = AgentClient::connect("tester", Some(&prefix)).unwrap_err();
+    assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("the tester (ssh ") && text.contains("Permission denied"), "{text}");
 }

@@ -20,57 +20,59 @@ use std::thread::{self, JoinHandle};
 
 /// The authority of an agent, if it has one.
 #[derive(Default)]
-pub(super) struct Serving {
-    running: Option<Running>,
+pub(super) struct AgentAuthority {
+    running: Option<RunningAuthority>,
 }
 
-struct Running {
+struct RunningAuthority {
     /// Where it was asked to listen, and where it does.
-    asked: Vec<SocketAddr>,
+    requested: Vec<SocketAddr>,
     addresses: Vec<SocketAddr>,
-    form: Form,
+    driver: Driver,
 }
 
 /// Who serves.
-enum Form {
+enum Driver {
     /// Threads of its own.
     Threads(Server),
     /// Between loads a thread that waits, during a load that of the load.
-    Turns(Waiting),
+    Polled(IdleThread),
 }
 
-impl Serving {
+impl AgentAuthority {
     /// Serves a zone in the place of the one before, at the same addresses if the same are asked for.
-    pub(super) fn serve(&mut self, order: Authority) -> Result<Vec<SocketAddr>, ServingError> {
-        let depth = u8::try_from(order.cname_depth).map_err(|_| ServingError::Depth(order.cname_depth))?;
+    pub(super) fn serve(&mut self, order: Authority) -> Result<Vec<SocketAddr>, AuthorityError> {
+        let depth =
+            u8::try_from(order.cname_depth).map_err(|_| AuthorityError::CnameDepth(order.cname_depth))?;
         let zone = Zone::new(&order.zone)?.ttl(order.ttl).addresses(order.addresses).cname_depth(depth);
         let zone = zone.aaaa_share(order.aaaa_share).seed(order.seed);
         let pins = order.pins.iter().copied().map(usize::from).collect();
         let settings = Settings::new(zone).threads(usize::from(order.threads)).pins(pins);
         let listen = match self.running.take() {
-            Some(before) if before.asked == order.listen => before.addresses,
+            Some(before) if before.requested == order.listen => before.addresses,
             _ => order.listen.clone(),
         };
-        let (addresses, form) = if order.threads == 0 {
+        let (addresses, driver) = if order.threads == 0 {
             let turns = Turns::new(&listen, &settings)?;
-            (turns.addresses().to_vec(), Form::Turns(Waiting::new(turns)))
+            (turns.addresses().to_vec(), Driver::Polled(IdleThread::new(turns)))
         } else {
             let server = Server::with(&listen, &settings)?;
-            (server.addresses().to_vec(), Form::Threads(server))
+            (server.addresses().to_vec(), Driver::Threads(server))
         };
-        self.running = Some(Running { asked: order.listen, addresses: addresses.clone(), form });
+        self.running =
+            Some(RunningAuthority { requested: order.listen, addresses: addresses.clone(), driver });
         Ok(addresses)
     }
 
     /// Its answers so far, by kind.
-    pub(super) fn counters(&mut self) -> Result<BTreeMap<String, u64>, ServingError> {
-        let running = self.running.as_mut().ok_or(ServingError::NoAuthority)?;
+    pub(super) fn counters(&mut self) -> Result<BTreeMap<String, u64>, AuthorityError> {
+        let running = self.running.as_mut().ok_or(AuthorityError::NoAuthority)?;
         let owned = |totals: &mut dyn Iterator<Item = (&'static str, u64)>| {
             totals.map(|(name, count)| (name.to_owned(), count)).collect()
         };
-        Ok(match &mut running.form {
-            Form::Threads(server) => owned(&mut server.counters().totals()),
-            Form::Turns(waiting) => waiting.lend(|turns| owned(&mut turns.counters().totals())),
+        Ok(match &mut running.driver {
+            Driver::Threads(server) => owned(&mut server.counters().totals()),
+            Driver::Polled(idle) => idle.lend(|turns| owned(&mut turns.counters().totals())),
         })
     }
 
@@ -79,9 +81,9 @@ impl Serving {
         &mut self,
         order: &Load,
         mut progress: impl FnMut(Progress) -> bool,
-    ) -> Result<Outcome, ServingError> {
+    ) -> Result<Outcome, AuthorityError> {
         let mut before = Second::default();
-        let tell = |so_far: &load::Progress| {
+        let report = |so_far: &load::Progress| {
             let now =
                 Second { sent: so_far.sent, valid: so_far.valid, invalid: so_far.invalid, late: so_far.late };
             let counted = Second {
@@ -91,31 +93,31 @@ impl Serving {
                 late: now.late.saturating_sub(before.late),
             };
             before = now;
-            let goes_on = progress(Progress { elapsed_s: so_far.elapsed.as_secs_f64(), counted });
-            if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            let is_wanted = progress(Progress { elapsed_s: so_far.elapsed.as_secs_f64(), counted });
+            if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        let outcome = match self.running.as_mut().map(|running| &mut running.form) {
-            Some(Form::Turns(waiting)) => {
-                waiting.lend(|turns| load::run(order, Some(&mut Beside(turns)), tell))
+        let outcome = match self.running.as_mut().map(|running| &mut running.driver) {
+            Some(Driver::Polled(idle)) => {
+                idle.lend(|turns| load::run(order, Some(&mut PolledCompanion(turns)), report))
             }
-            Some(Form::Threads(_)) | None => load::run(order, None::<&mut Nobody>, tell),
+            Some(Driver::Threads(_)) | None => load::run(order, None::<&mut Nobody>, report),
         };
         Ok(outcome?)
     }
 }
 
 /// An authority that a waiting thread serves.
-struct Waiting {
+struct IdleThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Turns>>,
 }
 
-impl Waiting {
-    fn new(turns: Turns) -> Waiting {
+impl IdleThread {
+    fn new(turns: Turns) -> IdleThread {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut waiting = Waiting { stop, thread: None };
-        waiting.resume(turns);
-        waiting
+        let mut idle = IdleThread { stop, thread: None };
+        idle.resume(turns);
+        idle
     }
 
     /// Takes the authority from its thread, for as long as `use_it` takes.
@@ -139,7 +141,7 @@ impl Waiting {
         self.thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 if turns.turn() == 0 {
-                    turns.wait(process::limits::LOOK);
+                    turns.wait(process::limits::POLL_INTERVAL);
                 }
             }
             turns
@@ -147,7 +149,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for IdleThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -158,9 +160,9 @@ impl Drop for Waiting {
 }
 
 /// An authority in the loop of a load.
-struct Beside<'a>(&'a mut Turns);
+struct PolledCompanion<'a>(&'a mut Turns);
 
-impl Companion for Beside<'_> {
+impl Companion for PolledCompanion<'_> {
     #[inline]
     fn turn(&mut self) -> usize {
         self.0.turn()
@@ -178,11 +180,11 @@ impl Companion for Beside<'_> {
 
 /// Why nothing is served or loaded.
 #[derive(Debug)]
-pub(super) enum ServingError {
+pub(super) enum AuthorityError {
     /// The zone's name.
     Zone(ZoneError),
     /// More CNAME records than can be.
-    Depth(u16),
+    CnameDepth(u16),
     /// An address cannot be listened on.
     Listen(io::Error),
     /// There is none.
@@ -191,36 +193,36 @@ pub(super) enum ServingError {
     Load(LoadError),
 }
 
-impl fmt::Display for ServingError {
+impl fmt::Display for AuthorityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServingError::Zone(error) => error.fmt(f),
-            ServingError::Depth(depth) => {
+            AuthorityError::Zone(error) => error.fmt(f),
+            AuthorityError::CnameDepth(depth) => {
                 write!(f, "{depth} CNAME records before the addresses are too many; use at most {}", u8::MAX)
             }
-            ServingError::Listen(error) => error.fmt(f),
-            ServingError::NoAuthority => write!(f, "there is no authority here; order one first"),
-            ServingError::Load(error) => error.fmt(f),
+            AuthorityError::Listen(error) => error.fmt(f),
+            AuthorityError::NoAuthority => write!(f, "there is no authority here; order one first"),
+            AuthorityError::Load(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for ServingError {}
+impl std::error::Error for AuthorityError {}
 
-impl From<ZoneError> for ServingError {
-    fn from(error: ZoneError) -> ServingError {
-        ServingError::Zone(error)
+impl From<ZoneError> for AuthorityError {
+    fn from(error: ZoneError) -> AuthorityError {
+        AuthorityError::Zone(error)
     }
 }
 
-impl From<io::Error> for ServingError {
-    fn from(error: io::Error) -> ServingError {
-        ServingError::Listen(error)
+impl From<io::Error> for AuthorityError {
+    fn from(error: io::Error) -> AuthorityError {
+        AuthorityError::Listen(error)
     }
 }
 
-impl From<LoadError> for ServingError {
-    fn from(error: LoadError) -> ServingError {
-        ServingError::Load(error)
+impl From<LoadError> for AuthorityError {
+    fn from(error: LoadError) -> AuthorityError {
+        AuthorityError::Load(error)
     }
 }

@@ -10,7 +10,7 @@ pub mod protocol;
 
 use crate::environment;
 use crate::process;
-use authority::Serving;
+use authority::AgentAuthority;
 use devices::Devices;
 use protocol::{Greeting, Order, Reply, VERSION, version_mismatch};
 use std::io::{self, BufRead, Read, Write};
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// An agent. What it started ends with it.
 pub struct Agent {
     devices: Devices,
-    serving: Serving,
+    authority: AgentAuthority,
     /// Ends the load that is going on.
     abort: Arc<AtomicBool>,
     is_greeted: bool,
@@ -37,8 +37,12 @@ impl Agent {
         let _ = datapath::identity::raise_file_limit();
         let abort = Arc::new(AtomicBool::new(false));
         let orders = read_orders(Arc::clone(&abort));
-        let mut agent =
-            Agent { devices: Devices::default(), serving: Serving::default(), abort, is_greeted: false };
+        let mut agent = Agent {
+            devices: Devices::default(),
+            authority: AgentAuthority::default(),
+            abort,
+            is_greeted: false,
+        };
         while let Ok(order) = orders.recv() {
             let is_end = matches!(order, Ok(Order::Quit));
             let reply = match order {
@@ -46,17 +50,17 @@ impl Agent {
                     agent.devices = Devices::default();
                     Reply::Done
                 }
-                Ok(order) => agent.carry_out(order),
+                Ok(order) => agent.execute(order),
                 Err(why) => Reply::Refused { why },
             };
-            if say(&reply).is_err() || is_end {
+            if send_reply(&reply).is_err() || is_end {
                 break;
             }
         }
         ExitCode::SUCCESS
     }
 
-    fn carry_out(&mut self, order: Order) -> Reply {
+    fn execute(&mut self, order: Order) -> Reply {
         if !self.is_greeted && !matches!(order, Order::Hello { .. }) {
             return Reply::Refused { why: format!("\"hello\" comes first, not \"{}\"", order.name()) };
         }
@@ -64,15 +68,15 @@ impl Agent {
         match order {
             Order::Hello { protocol } => self.greet(protocol),
             Order::Environment { addresses } => Reply::Environment(environment::read(&addresses)),
-            Order::Authority(order) => match self.serving.serve(order) {
+            Order::Authority(order) => match self.authority.serve(order) {
                 Ok(addresses) => Reply::Serving { addresses },
                 Err(error) => refused(&error),
             },
             Order::StopAuthority => {
-                self.serving = Serving::default();
+                self.authority = AgentAuthority::default();
                 Reply::Done
             }
-            Order::Counters => match self.serving.counters() {
+            Order::Counters => match self.authority.counters() {
                 Ok(counts) => Reply::Counters { counts },
                 Err(error) => refused(&error),
             },
@@ -81,9 +85,9 @@ impl Agent {
                 let abort = &self.abort;
                 let progress = |progress| {
                     // Whoever does not listen any longer wants no result either.
-                    say(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
+                    send_reply(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
                 };
-                match self.serving.load(&load, progress) {
+                match self.authority.load(&load, progress) {
                     Ok(_) if abort.load(Ordering::Relaxed) => Reply::Aborted,
                     Ok(outcome) => Reply::Outcome(Box::new(outcome)),
                     Err(error) => refused(&error),
@@ -135,7 +139,7 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
         let mut input = io::stdin().lock();
         loop {
             let mut line = Vec::new();
-            let read = (&mut input).take(limits::LINE).read_until(b'\n', &mut line);
+            let read = (&mut input).take(limits::LINE_OCTETS).read_until(b'\n', &mut line);
             if read.is_err() || line.last() != Some(&b'\n') {
                 break;
             }
@@ -151,14 +155,14 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
         }
         abort.store(true, Ordering::Relaxed);
         drop(sender);
-        thread::sleep(process::limits::STOP / 2);
+        thread::sleep(process::limits::STOP_TIMEOUT / 2);
         std::process::exit(1);
     });
     receiver
 }
 
 /// Says it on standard output.
-fn say(reply: &Reply) -> io::Result<()> {
+fn send_reply(reply: &Reply) -> io::Result<()> {
     let line = serde_json::to_string(reply)?;
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;

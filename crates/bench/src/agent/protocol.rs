@@ -229,7 +229,7 @@ pub(crate) fn version_mismatch(protocol: u32, version: &str) -> String {
 mod tests {
     use super::*;
 
-    fn travels<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(value: T) -> String {
+    fn round_trip<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(value: T) -> String {
         let line = serde_json::to_string(&value).unwrap();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(serde_json::from_str::<T>(&line).unwrap(), value);
@@ -262,14 +262,14 @@ mod tests {
 
     #[test]
     fn orders_travel_as_one_line_and_come_out_as_they_went_in() {
-        let line = travels(Order::Hello { protocol: 7 });
+        let line = round_trip(Order::Hello { protocol: 7 });
         assert_eq!(line, r#"{"order":"hello","protocol":7}"#);
-        travels(Order::Environment { addresses: vec!["::1".parse().unwrap()] });
-        travels(Order::Load(load()));
-        travels(Order::Abort);
-        travels(Order::Attach(Target::Name { name: "a \"b\"\n".into() }));
-        travels(Order::Stop { device: 3, grace_ms: 500 });
-        travels(Order::Start(Start {
+        round_trip(Order::Environment { addresses: vec!["::1".parse().unwrap()] });
+        round_trip(Order::Load(load()));
+        round_trip(Order::Abort);
+        round_trip(Order::Attach(Target::Name { name: "a \"b\"\n".into() }));
+        round_trip(Order::Stop { device: 3, grace_ms: 500 });
+        round_trip(Order::Start(Start {
             recipe: Recipe::Custom {
                 command: vec!["x y".into()],
                 files: [("a".into(), "b\nc".into())].into(),
@@ -282,13 +282,13 @@ mod tests {
 
     #[test]
     fn replies_travel_as_one_line_and_come_out_as_they_went_in() {
-        travels(Reply::Done);
-        travels(Reply::Refused { why: "two\nlines".into() });
-        travels(Reply::Counters { counts: [("reply".into(), u64::MAX)].into() });
-        travels(Reply::Usage(Usage::default()));
+        round_trip(Reply::Done);
+        round_trip(Reply::Refused { why: "two\nlines".into() });
+        round_trip(Reply::Counters { counts: [("reply".into(), u64::MAX)].into() });
+        round_trip(Reply::Usage(Usage::default()));
         let mut outcome = Outcome { sent: 5, ..Outcome::default() };
         outcome.invalid.insert("wrong prefix".into(), 2);
         outcome.latency_us.actual.histogram = vec![(1, 2), (u64::MAX, 3)];
-        travels(Reply::Outcome(Box::new(outcome)));
+        round_trip(Reply::Outcome(Box::new(outcome)));
     }
 }

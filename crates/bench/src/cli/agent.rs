@@ -11,6 +11,6 @@ pub fn agent() -> ExitCode {
 }
 
 /// Keeps a device for an agent.
-pub fn keep() -> ExitCode {
-    supervisor::keep()
+pub fn supervise() -> ExitCode {
+    supervisor::run()
 }

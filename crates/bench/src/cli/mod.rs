@@ -65,6 +65,6 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Load(arguments) => load::run(&arguments),
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Agent => Ok(agent::agent()),
-        Command::Keep => Ok(agent::keep()),
+        Command::Keep => Ok(agent::supervise()),
     }
 }

@@ -6,8 +6,8 @@ mod scorecard;
 
 pub use scorecard::Scorecard;
 
-use crate::device::program::is_confined;
-use crate::device::{DeviceError, Known, Settings};
+use crate::device::program::is_confined_by_apparmor;
+use crate::device::{DeviceError, InstalledTemplate, Settings};
 use conform::configuration::Places;
 use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
 use dialects::Words;
@@ -17,13 +17,13 @@ use std::path::Path;
 /// A server of a template.
 #[derive(Debug)]
 struct Templated {
-    known: Known,
+    known: InstalledTemplate,
     words: Words,
 }
 
 /// What is tested when a template is named, and the version of its program.
 pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
-    let known = Known::find(name, program)?;
+    let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
     let subject = match dialects::find(known.name()) {
         Some(words) => Subject::Foreign(Box::new(Templated { known, words })),
@@ -34,7 +34,7 @@ pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String),
 
 /// What may be the matter with a program that does not start.
 pub fn hint(program: &str) -> &'static str {
-    if is_confined(program) {
+    if is_confined_by_apparmor(program) {
         "; AppArmor confines it, so that it may not read its files in the temporary folder (aa-complain)"
     } else {
         ""

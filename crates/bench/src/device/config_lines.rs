@@ -2,7 +2,7 @@
 //! key given twice.
 
 /// Our lines, with those of the user laid over them. The key of a line is its first word.
-pub(super) fn overlaid(ours: Vec<String>, theirs: &[String]) -> Vec<String> {
+pub(super) fn merge_options(ours: Vec<String>, theirs: &[String]) -> Vec<String> {
     let mut lines = ours;
     for line in theirs {
         lines.retain(|our| key(our) != key(line));
@@ -23,7 +23,7 @@ mod tests {
     fn a_user_s_line_takes_the_place_of_ours() {
         let ours = vec!["recursive-clients 10000;".to_owned(), "querylog no;".to_owned()];
         assert_eq!(
-            overlaid(ours, &["recursive-clients 50;".into(), "max-cache-size 1m;".into()]),
+            merge_options(ours, &["recursive-clients 50;".into(), "max-cache-size 1m;".into()]),
             ["querylog no;", "recursive-clients 50;", "max-cache-size 1m;"]
         );
     }

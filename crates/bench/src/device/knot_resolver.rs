@@ -1,18 +1,18 @@
 //! Knot Resolver's `kresd`.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "knot-resolver",
     program: "kresd",
     remedy: "install it with `apt-get install knot-resolver`",
     version: &["--version"],
-    title: "Knot Resolver",
+    version_prefix: "Knot Resolver",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
     // A rule for all names stands before its built-in ones, which deny `test.` (RFC 6761). Without trust anchors nothing
     // is validated. It knows prefixes of 96 bits alone; a longer text than the address is the user's to see refused.
@@ -37,13 +37,13 @@ fn plan(wanted: &Wanted) -> Plan {
         text.push('\n');
     }
     // It has one thread; more workers are more processes, which share the port and the cache.
-    let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", wanted.program);
+    let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", input.program);
     let command = if settings.workers <= 1 {
         let config = format!("{folder}/kresd.conf");
-        [wanted.program, "-n", "-c", &config, &folder.to_string()].map(str::to_owned).to_vec()
+        [input.program, "-n", "-c", &config, &folder.to_string()].map(str::to_owned).to_vec()
     } else {
         let script = format!("for i in $(seq {}); do {kresd} & done; wait", settings.workers);
         ["sh", "-c", &script].map(str::to_owned).to_vec()
     };
-    Plan { command, files: [("kresd.conf".to_owned(), text)].into(), ..Plan::default() }
+    LaunchPlan { command, files: [("kresd.conf".to_owned(), text)].into(), ..LaunchPlan::default() }
 }

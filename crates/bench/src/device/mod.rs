@@ -44,13 +44,13 @@ pub(crate) struct Template {
     /// Arguments that make it print its version and end.
     pub(crate) version: &'static [&'static str],
     /// How its version begins.
-    pub(crate) title: &'static str,
+    pub(crate) version_prefix: &'static str,
     /// Files and command line.
-    pub(crate) plan: fn(&Wanted) -> Plan,
+    pub(crate) plan: fn(&TemplateInput) -> LaunchPlan,
 }
 
 /// What a template is given.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct TemplateInput<'a> {
     /// The settings, placeholders filled.
     pub(crate) settings: &'a Settings,
     /// The path of the program.
@@ -63,7 +63,7 @@ pub(crate) struct Wanted<'a> {
 
 /// What is needed to start a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct LaunchPlan {
     /// The command line.
     pub command: Vec<String>,
     /// Files for the working folder: name and text.
@@ -87,20 +87,20 @@ const TEMPLATES: [&Template; NAMES.len()] = [
 
 /// A template whose program has been found.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct InstalledTemplate {
     template: &'static Template,
     program: String,
     version: String,
 }
 
-impl Known {
+impl InstalledTemplate {
     /// Finds the program of the template `name`: the one that is given, or wherever such programs are.
-    pub fn find(name: &str, program: Option<&str>) -> Result<Known, DeviceError> {
+    pub fn find(name: &str, program: Option<&str>) -> Result<InstalledTemplate, DeviceError> {
         let template = TEMPLATES.into_iter().find(|template| template.name == name);
         let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
         let program = program::find(template, program)?;
         let version = program::version(template, &program);
-        Ok(Known { template, program: program.display().to_string(), version })
+        Ok(InstalledTemplate { template, program: program.display().to_string(), version })
     }
 
     /// The name of the template.
@@ -119,25 +119,25 @@ impl Known {
     }
 
     /// Files and command line for settings whose placeholders are filled.
-    pub fn plan(&self, settings: &Settings, folder: &Path) -> Plan {
-        let wanted = Wanted { settings, program: &self.program, version: &self.version, folder };
-        Plan { version: self.version.clone(), ..(self.template.plan)(&wanted) }
+    pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
+        let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
+        LaunchPlan { version: self.version.clone(), ..(self.template.plan)(&input) }
     }
 }
 
 /// Turns a recipe into files and a command line for this host.
-pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Plan, DeviceError> {
-    let settings = placeholder::in_options(settings, folder)?;
+pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<LaunchPlan, DeviceError> {
+    let settings = placeholder::fill_options(settings, folder)?;
     match recipe {
         Recipe::Template { name, program } => {
-            Ok(Known::find(name, program.as_deref())?.plan(&settings, folder))
+            Ok(InstalledTemplate::find(name, program.as_deref())?.plan(&settings, folder))
         }
         Recipe::Custom { command, files } => {
             let fill = |text: &String| placeholder::fill(text, &settings, folder);
             let command = command.iter().map(fill).collect::<Result<_, PlaceholderError>>()?;
             let file = |(name, text): (&String, &String)| Ok((name.clone(), fill(text)?));
             let files = files.iter().map(file).collect::<Result<_, PlaceholderError>>()?;
-            let plan = Plan { command, files, ..Plan::default() };
+            let plan = LaunchPlan { command, files, ..LaunchPlan::default() };
             if plan.command.is_empty() { Err(DeviceError::NoCommand) } else { Ok(plan) }
         }
     }
@@ -202,10 +202,11 @@ mod tests {
         let folder = Path::new("/tmp/folder");
         for listen in ["[::1]:5301", "127.0.0.1:5301"] {
             let settings = Settings { listen: listen.parse().unwrap(), ..settings.clone() };
-            let settings = placeholder::in_options(&settings, folder).unwrap();
+            let settings = placeholder::fill_options(&settings, folder).unwrap();
             for template in TEMPLATES {
-                let wanted = Wanted { settings: &settings, program: "/bin/program", version: "", folder };
-                let plan = (template.plan)(&wanted);
+                let input =
+                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
+                let plan = (template.plan)(&input);
                 let mut said: Vec<&str> = plan.command.iter().map(String::as_str).collect();
                 said.extend(plan.files.values().chain(plan.environment.values()).map(String::as_str));
                 let said = said.join("\n");

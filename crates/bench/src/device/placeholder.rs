@@ -34,7 +34,7 @@ impl fmt::Display for PlaceholderError {
 impl std::error::Error for PlaceholderError {}
 
 /// Fills the placeholders of the further options.
-pub fn in_options(settings: &Settings, folder: &Path) -> Result<Settings, PlaceholderError> {
+pub fn fill_options(settings: &Settings, folder: &Path) -> Result<Settings, PlaceholderError> {
     let options =
         settings.options.iter().map(|option| fill(option, settings, folder)).collect::<Result<_, _>>()?;
     Ok(Settings { options, ..settings.clone() })

@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A program that is asked for its version gets so long to say it.
-const VERSION_WAIT: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A version is told in this many octets, or cut.
-const VERSION_LENGTH: usize = 200;
+const VERSION_CHARACTERS: usize = 200;
 
 /// A program that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +36,16 @@ pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, 
     let missing =
         |program: &str| ProgramError { program: program.to_owned(), remedy: template.remedy.to_owned() };
     if let Some(given) = given {
-        let found = if given.contains('/') { Some(PathBuf::from(given)) } else { lookup(given) };
+        let found = if given.contains('/') { Some(PathBuf::from(given)) } else { find_in_path(given) };
         return found.filter(|path| path.is_file()).ok_or_else(|| missing(given));
     }
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(template.program));
     let beside = beside.filter(|path| template.program == "sixfold" && path.is_file());
-    beside.or_else(|| lookup(template.program)).ok_or_else(|| missing(template.program))
+    beside.or_else(|| find_in_path(template.program)).ok_or_else(|| missing(template.program))
 }
 
 /// Finds a program by its name.
-pub fn lookup(program: &str) -> Option<PathBuf> {
+pub fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let go = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin"));
     let others = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
@@ -56,15 +56,15 @@ pub fn lookup(program: &str) -> Option<PathBuf> {
 /// What a program says of its version: from where its title stands, the first line with a digit otherwise. Empty if it
 /// says nothing in time.
 pub(super) fn version(template: &Template, program: &Path) -> String {
-    let said = output(Command::new(program).args(template.version), VERSION_WAIT);
-    let titled = |line| str::find(line, template.title).map(|at| &line[at..]);
+    let said = command_output(Command::new(program).args(template.version), VERSION_TIMEOUT);
+    let titled = |line| str::find(line, template.version_prefix).map(|at| &line[at..]);
     let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
     let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
-    line.unwrap_or_default().trim().chars().take(VERSION_LENGTH).collect()
+    line.unwrap_or_default().trim().chars().take(VERSION_CHARACTERS).collect()
 }
 
 /// What a command writes to standard output and error, within a time; it is ended then.
-pub fn output(command: &mut Command, wait: Duration) -> String {
+pub fn command_output(command: &mut Command, wait: Duration) -> String {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = child else { return String::new() };
     let readers = [child.stdout.take().map(read), child.stderr.take().map(read)];
@@ -89,7 +89,7 @@ fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<Strin
 }
 
 /// Whether AppArmor enforces a profile for a program. Its list can be read by root alone, to whom it matters most.
-pub(crate) fn is_confined(program: &str) -> bool {
+pub(crate) fn is_confined_by_apparmor(program: &str) -> bool {
     let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
     profiles.lines().any(|line| {
@@ -107,8 +107,8 @@ mod tests {
             program,
             remedy: "apt-get install nothing",
             version,
-            title: "Version",
-            plan: |_| super::super::Plan::default(),
+            version_prefix: "Version",
+            plan: |_| super::super::LaunchPlan::default(),
         }
     }
 
@@ -130,8 +130,10 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_ended() {
-        let said =
-            output(Command::new("sh").args(["-c", "echo 1; exec sleep 60"]), Duration::from_millis(300));
+        let said = command_output(
+            Command::new("sh").args(["-c", "echo 1; exec sleep 60"]),
+            Duration::from_millis(300),
+        );
         assert_eq!(said.trim(), "1");
     }
 }

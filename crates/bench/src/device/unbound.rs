@@ -1,18 +1,18 @@
 //! Unbound.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "unbound",
     program: "unbound",
     remedy: "install it with `apt-get install unbound`",
     version: &["-V"],
-    title: "Version",
+    version_prefix: "Version",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
     let (listen, upstream) = (settings.listen, settings.upstream);
     // `test` is one of its built-in local zones (RFC 6761), which would answer NXDOMAIN; other such zones (of private
@@ -39,14 +39,14 @@ fn plan(wanted: &Wanted) -> Plan {
         upstream.ip(),
         upstream.port()
     ));
-    Plan {
+    LaunchPlan {
         command: vec![
-            wanted.program.to_owned(),
+            input.program.to_owned(),
             "-d".to_owned(),
             "-c".to_owned(),
             format!("{folder}/unbound.conf"),
         ],
         files: [("unbound.conf".to_owned(), text)].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 /// Octets kept of what a device writes to standard output and error.
-pub const LOG_LENGTH: usize = 64 << 10;
+pub const LOG_OCTETS: usize = 64 << 10;
 
 /// Time for an agent to end: its devices get [`KILL_GRACE`].
-pub const STOP: Duration = Duration::from_secs(20);
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time that devices get between SIGTERM and SIGKILL when an agent ends in order.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
 
 /// Time between two looks at whether processes are gone.
-pub const LOOK: Duration = Duration::from_millis(10);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -21,15 +21,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use supervisor::{Job, Said, Told};
+use supervisor::{LaunchRequest, SupervisorOrder, SupervisorReply};
 
 /// A new, empty folder for a device's files. It goes with this value.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct WorkingFolder(PathBuf);
 
-impl Folder {
+impl WorkingFolder {
     /// Makes one that only this user may look into.
-    pub fn new() -> Result<Folder, ProcessError> {
+    pub fn new() -> Result<WorkingFolder, ProcessError> {
         let base = std::env::temp_dir();
         // Command lines, configurations and the keeper's orders are text.
         if base.to_str().is_none() {
@@ -40,7 +40,7 @@ impl Folder {
         loop {
             let path = base.join(format!("sixfold-bench-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
+                Ok(()) => return Ok(WorkingFolder(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
                 Err(error) => return Err(ProcessError::Folder(path, error)),
             }
@@ -53,7 +53,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for WorkingFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -68,31 +68,31 @@ pub(crate) fn own_program() -> io::Result<PathBuf> {
 /// A device that we started. It ends with this value.
 #[derive(Debug)]
 pub struct Process {
-    keeper: Child,
+    supervisor: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     pid: u32,
-    folder: Folder,
+    folder: WorkingFolder,
 }
 
 impl Process {
-    /// Starts what a job says, in `folder`, which becomes the device's.
-    pub fn start(job: Job, folder: Folder) -> Result<Process, ProcessError> {
-        let mut command = Command::new(own_program().map_err(ProcessError::Keeper)?);
+    /// Starts what a request says, in `folder`, which becomes the device's.
+    pub fn start(request: LaunchRequest, folder: WorkingFolder) -> Result<Process, ProcessError> {
+        let mut command = Command::new(own_program().map_err(ProcessError::Supervisor)?);
         command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
         // An interrupt from the keyboard must not end it before it has tidied up.
         command.process_group(0);
-        let mut keeper = command.spawn().map_err(ProcessError::Keeper)?;
-        let (input, output) = (keeper.stdin.take(), keeper.stdout.take());
-        let output = output.ok_or_else(|| ProcessError::Keeper(io::ErrorKind::BrokenPipe.into()))?;
-        let mut process = Process { keeper, input, output: BufReader::new(output), pid: 0, folder };
-        match process.ask(&Told::Start(job))? {
-            Said::Started { pid } => {
+        let mut supervisor = command.spawn().map_err(ProcessError::Supervisor)?;
+        let (input, output) = (supervisor.stdin.take(), supervisor.stdout.take());
+        let output = output.ok_or_else(|| ProcessError::Supervisor(io::ErrorKind::BrokenPipe.into()))?;
+        let mut process = Process { supervisor, input, output: BufReader::new(output), pid: 0, folder };
+        match process.request(&SupervisorOrder::Start(request))? {
+            SupervisorReply::Started { pid } => {
                 process.pid = pid;
                 Ok(process)
             }
-            Said::Failed { why } => Err(ProcessError::Failed(why)),
-            Said::Log(_) => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+            SupervisorReply::Failed { why } => Err(ProcessError::Failed(why)),
+            SupervisorReply::Log(_) => Err(ProcessError::Supervisor(io::ErrorKind::InvalidData.into())),
         }
     }
 
@@ -108,47 +108,49 @@ impl Process {
 
     /// The last that it said, and how it ended if it did.
     pub fn log(&mut self) -> Result<DeviceLog, ProcessError> {
-        self.ask_for_log(&Told::Log)
+        self.request_log(&SupervisorOrder::Log)
     }
 
     /// Ends it: SIGTERM, then SIGKILL for what is left after `grace`.
     pub fn stop(mut self, grace: Duration) -> Result<DeviceLog, ProcessError> {
-        self.ask_for_log(&Told::Stop { grace_ms: grace.as_millis() as u64 })
+        self.request_log(&SupervisorOrder::Stop { grace_ms: grace.as_millis() as u64 })
     }
 
-    fn ask_for_log(&mut self, told: &Told) -> Result<DeviceLog, ProcessError> {
-        match self.ask(told)? {
-            Said::Log(log) => Ok(log),
-            Said::Failed { why } => Err(ProcessError::Failed(why)),
-            Said::Started { .. } => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+    fn request_log(&mut self, order: &SupervisorOrder) -> Result<DeviceLog, ProcessError> {
+        match self.request(order)? {
+            SupervisorReply::Log(log) => Ok(log),
+            SupervisorReply::Failed { why } => Err(ProcessError::Failed(why)),
+            SupervisorReply::Started { .. } => {
+                Err(ProcessError::Supervisor(io::ErrorKind::InvalidData.into()))
+            }
         }
     }
 
-    fn ask(&mut self, told: &Told) -> Result<Said, ProcessError> {
+    fn request(&mut self, order: &SupervisorOrder) -> Result<SupervisorReply, ProcessError> {
         let mut talk = || {
             let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            writeln!(input, "{}", serde_json::to_string(told)?)?;
+            writeln!(input, "{}", serde_json::to_string(order)?)?;
             let mut line = String::new();
             self.output.read_line(&mut line)?;
             Ok(serde_json::from_str(&line)?)
         };
-        talk().map_err(ProcessError::Keeper)
+        talk().map_err(ProcessError::Supervisor)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.input.take());
-        let end = Instant::now() + limits::STOP;
-        while matches!(self.keeper.try_wait(), Ok(None)) && Instant::now() < end {
-            thread::sleep(limits::LOOK);
+        let end = Instant::now() + limits::STOP_TIMEOUT;
+        while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < end {
+            thread::sleep(limits::POLL_INTERVAL);
         }
         // Only if it hangs. The kernel kills the device's first process then.
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
+        let _ = self.supervisor.kill();
+        let _ = self.supervisor.wait();
         // Nothing is left unless somebody else killed the keeper. The folder alone says whose a process is: numbers may have
         // been given to others meanwhile.
-        tree::end(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
+        tree::terminate(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
     }
 }
 
@@ -158,7 +160,7 @@ pub enum ProcessError {
     /// Its folder cannot be made.
     Folder(PathBuf, io::Error),
     /// Its keeper cannot be started, or has ended.
-    Keeper(io::Error),
+    Supervisor(io::Error),
     /// The keeper could not do it.
     Failed(String),
 }
@@ -169,7 +171,7 @@ impl fmt::Display for ProcessError {
             ProcessError::Folder(path, error) => {
                 write!(f, "{}: {error}; set TMPDIR to a folder that can be written", path.display())
             }
-            ProcessError::Keeper(error) => write!(f, "the process that keeps the device: {error}"),
+            ProcessError::Supervisor(error) => write!(f, "the process that keeps the device: {error}"),
             ProcessError::Failed(why) => f.write_str(why),
         }
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// What is to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct LaunchRequest {
     /// The working folder, which is there and is removed at the end.
     pub folder: PathBuf,
     /// Files for it: name and text.
@@ -34,9 +34,9 @@ pub struct Job {
 /// What a keeper is told.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Told {
+pub(super) enum SupervisorOrder {
     /// Start the device: first, and once.
-    Start(Job),
+    Start(LaunchRequest),
     /// Say what it said last.
     Log,
     /// End it.
@@ -49,7 +49,7 @@ pub(super) enum Told {
 /// What a keeper says: one line for each that it is told.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Said {
+pub(super) enum SupervisorReply {
     /// The device was started.
     Started {
         /// Its first process.
@@ -65,62 +65,62 @@ pub(super) enum Said {
 }
 
 /// Keeps a device until the end of the input.
-pub fn keep() -> ExitCode {
+pub fn run() -> ExitCode {
     let mut orders = io::stdin().lines();
     let Some(Ok(first)) = orders.next() else { return ExitCode::SUCCESS };
-    let job: Job = match serde_json::from_str(&first) {
-        Ok(Told::Start(job)) => job,
+    let request: LaunchRequest = match serde_json::from_str(&first) {
+        Ok(SupervisorOrder::Start(request)) => request,
         _ => {
-            say(&Said::Failed { why: "the first order was not to start".to_owned() });
+            send_reply(&SupervisorReply::Failed { why: "the first order was not to start".to_owned() });
             return ExitCode::FAILURE;
         }
     };
     // From here on the folder goes, however this ends.
-    let mut device = match Device::start(&job) {
+    let mut device = match SupervisedDevice::start(&request) {
         Ok(device) => device,
         Err(why) => {
-            let _ = fs::remove_dir_all(&job.folder);
-            say(&Said::Failed { why });
+            let _ = fs::remove_dir_all(&request.folder);
+            send_reply(&SupervisorReply::Failed { why });
             return ExitCode::FAILURE;
         }
     };
-    say(&Said::Started { pid: device.child.id() });
+    send_reply(&SupervisorReply::Started { pid: device.child.id() });
     // Who asked may be gone: the grace that everybody gets then.
     let mut grace = limits::KILL_GRACE;
     let mut is_stopped = false;
     for line in orders {
         match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-            Some(Told::Log) => say(&Said::Log(device.log())),
-            Some(Told::Stop { grace_ms }) => {
+            Some(SupervisorOrder::Log) => send_reply(&SupervisorReply::Log(device.log())),
+            Some(SupervisorOrder::Stop { grace_ms }) => {
                 grace = Duration::from_millis(grace_ms);
                 is_stopped = true;
                 break;
             }
-            Some(Told::Start(_)) | None => break,
+            Some(SupervisorOrder::Start(_)) | None => break,
         }
     }
     device.end(grace);
-    let _ = fs::remove_dir_all(&job.folder);
+    let _ = fs::remove_dir_all(&request.folder);
     if is_stopped {
-        say(&Said::Log(device.log()));
+        send_reply(&SupervisorReply::Log(device.log()));
     }
     ExitCode::SUCCESS
 }
 
 /// A device as its keeper sees it.
-struct Device {
+struct SupervisedDevice {
     child: Child,
     folder: PathBuf,
-    text: Arc<Mutex<Vec<u8>>>,
+    output: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Device {
+impl SupervisedDevice {
     /// Starts it. The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends: this is the keeper's
     /// main thread, which lives as long as the keeper. `setpriv` and `taskset` of util-linux replace themselves by what
     /// they start, so the child's number is the device's.
-    fn start(job: &Job) -> Result<Device, String> {
-        for (name, text) in &job.files {
-            let path = job.folder.join(name);
+    fn start(request: &LaunchRequest) -> Result<SupervisedDevice, String> {
+        for (name, text) in &request.files {
+            let path = request.folder.join(name);
             if Path::new(name).file_name() != Some(OsStr::new(name)) {
                 return Err(format!(
                     "\"{name}\" is no plain file name; files lie in the device's own folder"
@@ -130,17 +130,17 @@ impl Device {
         }
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
-        if !job.cores.is_empty() {
-            command.args(["taskset", "-c", &job.cores]);
+        if !request.cores.is_empty() {
+            command.args(["taskset", "-c", &request.cores]);
         }
         let (reader, writer) =
             io::pipe().map_err(|error| format!("a pipe for the device's words: {error}"))?;
         let errors = writer.try_clone().map_err(|error| format!("a pipe for the device's words: {error}"))?;
         command
-            .args(&job.command)
-            .envs(&job.environment)
-            .env(tree::VARIABLE, &job.folder)
-            .current_dir(&job.folder)
+            .args(&request.command)
+            .envs(&request.environment)
+            .env(tree::DEVICE_VARIABLE, &request.folder)
+            .current_dir(&request.folder)
             .stdin(Stdio::null())
             .stdout(writer)
             .stderr(errors)
@@ -150,9 +150,9 @@ impl Device {
             .map_err(|error| format!("setpriv: {error}; install it with `apt-get install util-linux`"))?;
         // The command holds our ends of the pipe, which would keep it open.
         drop(command);
-        let text = Arc::default();
-        listen(reader, Arc::clone(&text));
-        Ok(Device { child, folder: job.folder.clone(), text })
+        let output = Arc::default();
+        collect_output(reader, Arc::clone(&output));
+        Ok(SupervisedDevice { child, folder: request.folder.clone(), output })
     }
 
     fn log(&mut self) -> DeviceLog {
@@ -161,13 +161,13 @@ impl Device {
             // Its last words may still be on their way.
             thread::sleep(Duration::from_millis(20));
         }
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        DeviceLog { ended, text: String::from_utf8_lossy(&text).into_owned() }
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        DeviceLog { ended, text: String::from_utf8_lossy(&output).into_owned() }
     }
 
     fn end(&mut self, grace: Duration) {
         let root = [self.child.id()];
-        tree::end(grace, || {
+        tree::terminate(grace, || {
             let mut left = tree::members(&root, Some(&self.folder));
             // Its first thread may be a zombie while others still run: it has ended when it can be waited for.
             if matches!(self.child.try_wait(), Ok(None)) && !left.contains(&root[0]) {
@@ -179,21 +179,21 @@ impl Device {
 }
 
 /// Keeps the end of what a device says, for as long as it says something.
-fn listen(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) {
+fn collect_output(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) {
     thread::spawn(move || {
         let mut octets = [0; 4096];
         while let Ok(length @ 1..) = pipe.read(&mut octets) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend_from_slice(&octets[..length]);
-            let beyond = kept.len().saturating_sub(limits::LOG_LENGTH);
+            let beyond = kept.len().saturating_sub(limits::LOG_OCTETS);
             kept.drain(..beyond);
         }
     });
 }
 
 /// Says it. Whoever does not listen any longer has closed our input too.
-fn say(said: &Said) {
-    if let Ok(line) = serde_json::to_string(said) {
+fn send_reply(reply: &SupervisorReply) {
+    if let Ok(line) = serde_json::to_string(reply) {
         let _ = writeln!(io::stdout(), "{line}");
     }
 }

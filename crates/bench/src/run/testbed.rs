@@ -7,7 +7,7 @@ mod device;
 
 use super::cores::{self, Cores, Hosts, Place};
 use crate::agent::protocol::Progress;
-use crate::agent_client::{Host, HostError};
+use crate::agent_client::{AgentClient, AgentError};
 use crate::clock;
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
@@ -77,11 +77,11 @@ pub enum Note {
 pub struct Laboratory<'a> {
     plan: &'a Plan,
     cores: Cores,
-    tester: Host,
+    tester: AgentClient,
     /// Nothing: the tester's.
-    authority: Option<Host>,
+    authority: Option<AgentClient>,
     /// Nothing: the device is not ours to start or to watch.
-    device_host: Option<Host>,
+    device_host: Option<AgentClient>,
     /// What the authority serves now, and where.
     serving: Option<(f64, SocketAddr)>,
     running: Option<Running>,
@@ -103,7 +103,7 @@ impl<'a> Laboratory<'a> {
     pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Laboratory<'a>, String> {
         let connect = |role: &str, prefix: &Vec<String>| {
             let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
-            Host::connect(role, prefix).map_err(|error| error.to_string())
+            AgentClient::connect(role, prefix).map_err(|error| error.to_string())
         };
         let tester = connect("tester", &plan.tester.host)?;
         let with_tester = plan.authority.host.is_empty() || plan.authority.host == plan.tester.host;
@@ -120,7 +120,7 @@ impl<'a> Laboratory<'a> {
         };
         // Hosts that are reached by different commands may be one machine: in network namespaces, or over ssh to itself.
         let machine = tester.greeting().machine.clone();
-        let is_beside = |host: &Host| !machine.is_empty() && host.greeting().machine == machine;
+        let is_beside = |host: &AgentClient| !machine.is_empty() && host.greeting().machine == machine;
         let place = match &authority {
             _ if plan.authority.external => Place::External,
             Some(host) if is_beside(host) => Place::Beside,
@@ -376,7 +376,7 @@ impl<'a> Laboratory<'a> {
         });
         match outcome {
             Ok(outcome) => Ok(Some(outcome)),
-            Err(HostError::Aborted { .. }) => Ok(None),
+            Err(AgentError::Aborted { .. }) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
