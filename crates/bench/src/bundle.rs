@@ -19,13 +19,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The record of a run in its folder.
-pub const RECORD: &str = "run.json";
+pub const RECORD_FILE: &str = "run.json";
 
 /// The journal of a run in its folder: every event as it happened.
-pub(crate) const JOURNAL: &str = "events.jsonl";
+pub(crate) const JOURNAL_FILE: &str = "events.jsonl";
 
 /// The page in the folder.
-pub const REPORT: &str = "report.html";
+pub const REPORT_FILE: &str = "report.html";
 
 /// Reads the record of a run from its folder. The error says which file, where in it, why and what to do.
 pub fn read(folder: &Path) -> Result<Run, String> {
@@ -36,10 +36,10 @@ pub fn read(folder: &Path) -> Result<Run, String> {
         #[serde(default)]
         tool: String,
     }
-    let path = folder.join(RECORD);
+    let path = folder.join(RECORD_FILE);
     let text = fs::read_to_string(&path).map_err(|error| {
         let remedy = match error.kind() {
-            io::ErrorKind::NotFound if folder.join(JOURNAL).exists() => {
+            io::ErrorKind::NotFound if folder.join(JOURNAL_FILE).exists() => {
                 let folder = folder.display();
                 format!(
                     "; the run there was killed: `sixfold-bench run --resume --out {folder}` goes on with it"
@@ -54,7 +54,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
     })?;
     let malformed = |error: serde_json::Error| {
         // The error names line and column itself.
-        let remedy = if folder.join(JOURNAL).exists() {
+        let remedy = if folder.join(JOURNAL_FILE).exists() {
             let folder = folder.display();
             format!("; `sixfold-bench run --resume --out {folder}` writes it anew")
         } else {
@@ -77,15 +77,15 @@ pub fn read(folder: &Path) -> Result<Run, String> {
 /// Writes the whole folder, which is made if it is not there.
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let path = folder.join(RECORD);
-    let text = lines(run).map_err(|error| format!("{}: {error}", path.display()))?;
-    replace(&path, &text, true)?;
-    derive(folder, run)
+    let path = folder.join(RECORD_FILE);
+    let text = record_json(run).map_err(|error| format!("{}: {error}", path.display()))?;
+    write_atomically(&path, &text, true)?;
+    write_derived(folder, run)
 }
 
 /// The record as JSON with a line for each trial, result and rule. Each number of a histogram on a line of its own would make
 /// the file six times as large.
-fn lines(run: &Run) -> serde_json::Result<String> {
+fn record_json(run: &Run) -> serde_json::Result<String> {
     // Taken apart, so that a field that is added to the record cannot be forgotten here.
     let Run {
         schema,
@@ -117,10 +117,10 @@ fn lines(run: &Run) -> serde_json::Result<String> {
         ("hosts", serde_json::to_string(hosts)?),
         ("correctness", serde_json::to_string(correctness)?),
         ("self_test", serde_json::to_string(self_test)?),
-        ("results", elements(results)?),
-        ("checklist", elements(checklist)?),
-        ("warnings", elements(warnings)?),
-        ("trials", elements(trials)?),
+        ("results", json_lines(results)?),
+        ("checklist", json_lines(checklist)?),
+        ("warnings", json_lines(warnings)?),
+        ("trials", json_lines(trials)?),
     ] {
         out.push_str(if out.is_empty() { "{\n" } else { ",\n" });
         out.push_str(&format!("\"{name}\": {value}"));
@@ -130,27 +130,27 @@ fn lines(run: &Run) -> serde_json::Result<String> {
 }
 
 /// A list as JSON with a line for each element.
-fn elements<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
+fn json_lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
     let lines: Vec<String> = list.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     Ok(if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) })
 }
 
 /// Writes what can be made of the record again: everything but `run.json`.
-pub fn derive(folder: &Path, run: &Run) -> Result<(), String> {
-    replace(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
+pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
+    write_atomically(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
     write_histograms(&folder.join("hist"), run)?;
-    let environment = Surroundings { settings: &run.settings, device: &run.device, hosts: &run.hosts };
+    let environment = EnvironmentFile { settings: &run.settings, device: &run.device, hosts: &run.hosts };
     let path = folder.join("environment.json");
     let text =
         serde_json::to_string_pretty(&environment).map_err(|error| format!("{}: {error}", path.display()))?;
-    replace(&path, &(text + "\n"), false)?;
+    write_atomically(&path, &(text + "\n"), false)?;
     write_configurations(&folder.join("configs"), &run.device.files)?;
-    replace(&folder.join(REPORT), &report::html(run), false)
+    write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
 /// What `environment.json` holds.
 #[derive(Serialize)]
-struct Surroundings<'a> {
+struct EnvironmentFile<'a> {
     settings: &'a Settings,
     device: &'a Device,
     hosts: &'a BTreeMap<String, Environment>,
@@ -166,7 +166,7 @@ fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for trial in measured() {
         let path = folder.join(format!("trial-{:05}.hgrm", trial.number));
-        replace(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
+        write_atomically(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
     }
     Ok(())
 }
@@ -178,18 +178,18 @@ fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Resu
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut taken = BTreeSet::new();
     for (name, text) in files {
-        let mut safe = file_name(name);
+        let mut safe = safe_file_name(name);
         while !taken.insert(safe.clone()) {
             safe.push('_');
         }
-        replace(&folder.join(safe), text, false)?;
+        write_atomically(&folder.join(safe), text, false)?;
     }
     Ok(())
 }
 
 /// A name without folders and without characters that some file system or shell takes for something else. A record may come
 /// from elsewhere, and must not choose where files are written.
-fn file_name(name: &str) -> String {
+fn safe_file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     // File systems hold names of 255 octets; the rest is for distinguishing and for the temporary name.
     let name: String = name.chars().take(200).map(plain).collect();
@@ -200,8 +200,8 @@ fn file_name(name: &str) -> String {
 }
 
 /// Writes a file beside its place and renames it. With `durable` it is on the disk before that.
-pub(crate) fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
-    let tell = |error: io::Error| format!("{}: {error}", path.display());
+pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result<(), String> {
+    let file_error = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let temporary: PathBuf = path.with_file_name(name);
@@ -220,7 +220,7 @@ pub(crate) fn replace(path: &Path, text: &str, durable: bool) -> Result<(), Stri
     renamed.map_err(|error| {
         // What was begun is of no use; that it may not be there is no second error.
         let _ = fs::remove_file(&temporary);
-        tell(error)
+        file_error(error)
     })
 }
 
@@ -268,7 +268,8 @@ mod tests {
     fn a_newer_schema_is_refused_by_name() {
         let folder = Folder::new("newer");
         fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}").unwrap();
+        fs::write(folder.0.join(RECORD_FILE), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}")
+            .unwrap();
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("schema is 99") && error.contains("tool 7"), "{error}");
     }
@@ -277,12 +278,12 @@ mod tests {
     fn a_damaged_record_is_refused_with_its_place() {
         let folder = Folder::new("damaged");
         fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
+        fs::write(folder.0.join(RECORD_FILE), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
-        fs::write(folder.0.join(JOURNAL), "").unwrap();
+        fs::write(folder.0.join(JOURNAL_FILE), "").unwrap();
         assert!(read(&folder.0).unwrap_err().contains("writes it anew"));
-        fs::remove_file(folder.0.join(RECORD)).unwrap();
+        fs::remove_file(folder.0.join(RECORD_FILE)).unwrap();
         assert!(read(&folder.0).unwrap_err().contains("killed"));
         let error = read(&folder.0.join("absent")).unwrap_err();
         assert!(error.contains("sixfold-bench run --out"), "{error}");
@@ -298,7 +299,7 @@ mod tests {
             ("", "unnamed"),
             (".ssh", "ssh"),
         ] {
-            assert_eq!(file_name(name), safe);
+            assert_eq!(safe_file_name(name), safe);
         }
         let folder = Folder::new("escape");
         let mut run = sample::run(&Shape::quick());

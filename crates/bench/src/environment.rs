@@ -14,20 +14,20 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A command that says a fact gets so long.
-const COMMAND_WAIT: Duration = Duration::from_secs(5);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Fewer cores than this: device, tester and authority cannot each have one.
-const CORES: usize = 3;
+const MIN_CORES: usize = 3;
 
 /// Load of others above this part of the cores makes results doubtful.
-const IDLE_LOAD: f64 = 0.1;
+const MAX_IDLE_LOAD: f64 = 0.1;
 
 /// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of kernel
 /// memory each), 27 ms at 100,000 a second.
-const RECEIVE_BUFFER: u64 = 2 << 20;
+const MIN_RECEIVE_BUFFER: u64 = 2 << 20;
 
 /// Kernel settings that bound what sockets hold.
-const SETTINGS: [&str; 6] = [
+const SYSCTLS: [&str; 6] = [
     "net/core/rmem_max",
     "net/core/wmem_max",
     "net/core/rmem_default",
@@ -37,7 +37,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Words of the kernel's command line that concern measurements. The rest is nobody's business.
-const BOOT: [&str; 8] = [
+const BOOT_PARAMETERS: [&str; 8] = [
     "isolcpus",
     "nohz_full",
     "rcu_nocbs",
@@ -50,13 +50,13 @@ const BOOT: [&str; 8] = [
 
 /// The facts of this host. Interfaces that lead to `addresses` are described.
 pub fn read(addresses: &[IpAddr]) -> Environment {
-    let mut facts = Facts { root: PathBuf::from("/"), environment: Environment::default() };
-    facts.host();
-    facts.processor();
-    facts.power();
-    facts.kernel();
+    let mut facts = FactCollector { root: PathBuf::from("/"), environment: Environment::default() };
+    facts.collect_host();
+    facts.collect_processor();
+    facts.collect_power();
+    facts.collect_kernel();
     for address in addresses {
-        facts.interface(*address);
+        facts.collect_interface(*address);
     }
     facts.environment
 }
@@ -67,12 +67,12 @@ pub fn host_name() -> String {
 }
 
 /// How many processors this process may use.
-pub fn cores() -> usize {
+pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What every process of this machine sees, in whatever namespace: the ID of its boot; empty if the kernel does not say.
-pub fn machine() -> String {
+pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
@@ -82,17 +82,17 @@ pub fn allowed_cores() -> Vec<u16> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let mut allowed = list.and_then(|list| core_list(list.trim()).ok()).unwrap_or_default();
-    allowed.truncate(cores());
+    allowed.truncate(core_count());
     allowed
 }
 
-struct Facts {
+struct FactCollector {
     /// Where `/proc` and `/sys` are: elsewhere in tests.
     root: PathBuf,
     environment: Environment,
 }
 
-impl Facts {
+impl FactCollector {
     fn text(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         let text = text.trim();
@@ -118,7 +118,7 @@ impl Facts {
     }
 
     /// Who it is, what runs on it.
-    fn host(&mut self) {
+    fn collect_host(&mut self) {
         self.set("tool", concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")"));
         self.set("time", clock::now_utc());
         self.copy("hostname", "proc/sys/kernel/hostname");
@@ -137,7 +137,7 @@ impl Facts {
         let loads: Vec<&str> = load.split_ascii_whitespace().take(3).collect();
         if let Some(minute) = loads.first().and_then(|text| text.parse::<f64>().ok()) {
             self.set("load average", loads.join(" "));
-            if minute > IDLE_LOAD * cores() as f64 {
+            if minute > MAX_IDLE_LOAD * core_count() as f64 {
                 self.warn(format!(
                     "the host was not idle (load average {minute} over the last minute): stop what else runs on it"
                 ));
@@ -146,7 +146,7 @@ impl Facts {
     }
 
     /// The processors.
-    fn processor(&mut self) {
+    fn collect_processor(&mut self) {
         let about = self.text("proc/cpuinfo").unwrap_or_default();
         let field = |names: &[&str]| {
             let lines = about.lines().filter_map(|line| line.split_once(':'));
@@ -162,12 +162,12 @@ impl Facts {
         let is_guest =
             field(&["flags"]).is_some_and(|(_, flags)| flags.split(' ').any(|flag| flag == "hypervisor"));
         let online = self.text("sys/devices/system/cpu/online").unwrap_or_default();
-        self.set("cores", format!("{} usable, online {online}", cores()));
-        if cores() < CORES {
+        self.set("cores", format!("{} usable, online {online}", core_count()));
+        if core_count() < MIN_CORES {
             self.warn(format!(
                 "{} cores: device, tester and authority cannot have one each, and disturb each other; take a larger \
                  host, or several",
-                cores()
+                core_count()
             ));
         }
         self.copy("numa nodes", "sys/devices/system/node/online");
@@ -183,12 +183,12 @@ impl Facts {
             Some(_) => self.set("smt", "off"),
             None => {}
         }
-        self.virtualization(is_guest);
-        self.mitigations();
+        self.collect_virtualization(is_guest);
+        self.collect_mitigations();
     }
 
-    fn virtualization(&mut self, is_guest: bool) {
-        let said = command_output(&mut Command::new("systemd-detect-virt"), COMMAND_WAIT);
+    fn collect_virtualization(&mut self, is_guest: bool) {
+        let said = command_output(&mut Command::new("systemd-detect-virt"), COMMAND_TIMEOUT);
         let kind = match said.lines().next().map(str::trim).unwrap_or_default() {
             "" | "none" if is_guest || self.root.join("sys/hypervisor/type").exists() => "unknown hypervisor",
             "" => "none found",
@@ -210,7 +210,7 @@ impl Facts {
         self.set("virtualization", kind);
     }
 
-    fn mitigations(&mut self) {
+    fn collect_mitigations(&mut self) {
         let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
         let (mut mitigated, mut open) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -229,7 +229,7 @@ impl Facts {
     }
 
     /// Clock speed and what changes it.
-    fn power(&mut self) {
+    fn collect_power(&mut self) {
         let cpus = fs::read_dir(self.root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
         let governors: BTreeSet<String> = cpus
             .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
@@ -270,12 +270,12 @@ impl Facts {
     }
 
     /// The kernel's settings.
-    fn kernel(&mut self) {
-        for path in SETTINGS {
+    fn collect_kernel(&mut self) {
+        for path in SYSCTLS {
             self.copy(&path.replace('/', "."), &format!("proc/sys/{path}"));
         }
         let most = self.text("proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
-        if let Some(most) = most.filter(|most| *most < RECEIVE_BUFFER && !datapath::identity::is_root()) {
+        if let Some(most) = most.filter(|most| *most < MIN_RECEIVE_BUFFER && !datapath::identity::is_root()) {
             self.warn(format!(
                 "receive buffers are bounded at {most} octets: replies may be lost here, not at the device; run as \
                  root, or `sysctl net.core.rmem_max={}`",
@@ -283,8 +283,8 @@ impl Facts {
             ));
         }
         let boot = self.text("proc/cmdline").unwrap_or_default();
-        let is_ours = |word: &&str| BOOT.contains(&word.split('=').next().unwrap_or_default());
-        let boot: Vec<&str> = boot.split_ascii_whitespace().filter(is_ours).collect();
+        let is_relevant = |word: &&str| BOOT_PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
+        let boot: Vec<&str> = boot.split_ascii_whitespace().filter(is_relevant).collect();
         if !boot.is_empty() {
             self.set("boot parameters", boot.join(" "));
         }
@@ -305,10 +305,10 @@ impl Facts {
     }
 
     /// The interface that leads to an address.
-    fn interface(&mut self, address: IpAddr) {
+    fn collect_interface(&mut self, address: IpAddr) {
         let route = command_output(
             Command::new("ip").args(["-o", "route", "get", &address.to_string()]),
-            COMMAND_WAIT,
+            COMMAND_TIMEOUT,
         );
         let mut words = route.split_ascii_whitespace().skip_while(|word| *word != "dev");
         let name = words.nth(1).map(str::to_owned);
@@ -363,8 +363,8 @@ mod tests {
             Tree(root)
         }
 
-        fn facts(&self) -> Facts {
-            Facts { root: self.0.clone(), environment: Environment::default() }
+        fn facts(&self) -> FactCollector {
+            FactCollector { root: self.0.clone(), environment: Environment::default() }
         }
     }
 
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn the_processors_that_may_be_used_are_known_by_number() {
         let allowed = allowed_cores();
-        assert_eq!(allowed.len(), cores());
+        assert_eq!(allowed.len(), core_count());
         let last = allowed.last().unwrap().to_string();
         let run = Command::new("taskset").args(["-c", &last, "cat", "/proc/self/status"]).output();
         let Ok(run) = run else { return println!("skipped: taskset is not installed (util-linux)") };
@@ -410,7 +410,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.power();
+        facts.collect_power();
         assert_eq!(facts.environment.facts["governor"], "performance, powersave");
         assert_eq!(facts.environment.facts["turbo"], "on");
         assert_eq!(facts.environment.warnings.len(), 3, "{:?}", facts.environment.warnings);
@@ -419,7 +419,7 @@ mod tests {
         fs::write(tree.0.join("sys/devices/system/clocksource/clocksource0/current_clocksource"), "tsc")
             .unwrap();
         let mut facts = tree.facts();
-        facts.power();
+        facts.collect_power();
         assert_eq!(facts.environment.warnings, Vec::<String>::new());
     }
 
@@ -433,7 +433,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.kernel();
+        facts.collect_kernel();
         assert_eq!(facts.environment.facts["boot parameters"], "isolcpus=2-3 mitigations=off");
         assert!(facts.environment.warnings.iter().any(|warning| warning.contains("tracked")));
         assert_eq!(facts.environment.facts["connection tracking"], "active");
@@ -456,7 +456,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.processor();
+        facts.collect_processor();
         let told = &facts.environment.facts;
         assert_eq!((told["processor"].as_str(), told["smt"].as_str()), ("Example 9000", "on"));
         assert_eq!(told["mitigations"], "active: meltdown; vulnerable: mds");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A flag that becomes true with the first SIGINT or SIGTERM; a second one ends the process at once.
-pub fn flag() -> io::Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // First the default action if the flag is up already, then the flag: in this order the first signal only sets it.

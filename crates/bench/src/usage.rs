@@ -99,7 +99,7 @@ impl Process {
     fn read(pid: u32) -> Option<Process> {
         let folder = format!("/proc/{pid}");
         let stat = Stat::read(&folder)?;
-        let status = status(&folder);
+        let status = read_status(&folder);
         let tasks = fs::read_dir(format!("{folder}/task")).into_iter().flatten().flatten();
         Some(Process {
             pid,
@@ -140,7 +140,7 @@ impl Thread {
     fn read(tid: &str, process: &str) -> Option<Thread> {
         let folder = format!("{process}/task/{tid}");
         let stat = Stat::read(&folder)?;
-        let status = status(&folder);
+        let status = read_status(&folder);
         let schedule = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
         let mut times = schedule.split_ascii_whitespace().filter_map(|text| text.parse().ok());
         Some(Thread {
@@ -217,7 +217,7 @@ impl Stat {
 }
 
 /// The numbers in a `status` file.
-fn status(folder: &str) -> BTreeMap<String, u64> {
+fn read_status(folder: &str) -> BTreeMap<String, u64> {
     let text = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
     let line = |line: &str| {
         let (key, value) = line.split_once(':')?;

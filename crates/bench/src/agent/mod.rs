@@ -124,9 +124,9 @@ impl Agent {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("SIXFOLD_COMMIT").to_owned(),
             host: environment::host_name(),
-            cores: environment::cores() as u32,
+            cores: environment::core_count() as u32,
             allowed: environment::allowed_cores(),
-            machine: environment::machine(),
+            machine: environment::boot_id(),
         })
     }
 }

@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the process looks whether it shall end.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Names of the zones that the papers filled: 2^27.
-const PAPERS_NAMES: f64 = 134_217_728.0;
+const PUBLISHED_ZONE_NAMES: f64 = 134_217_728.0;
 
 const HELP: &str = "\
 Serves AAA-BBB-CCC-DDD.ZONE: A is that address, AAAA is empty, or for the share of names chosen by --aaaa-share and --seed \
@@ -39,7 +39,7 @@ Example: half of the names have AAAA records, one query in 10,000 is lost, answe
 #[command(after_help = HELP)]
 pub struct AuthorityArguments {
     /// Address to answer on, UDP and TCP; may be repeated; port 53 unless said otherwise, 0 for any that is free
-    #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = endpoint)]
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = parse_endpoint)]
     listen: Vec<SocketAddr>,
     /// Threads for UDP, 1 to 256; each serves all addresses
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=limits::THREADS as i64))]
@@ -54,7 +54,7 @@ pub struct AuthorityArguments {
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
     zone_name: String,
     /// Share of the names, 0 to 1, that have AAAA records
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     aaaa_share: f64,
     /// Addresses of each name: the one that it says, and those that follow it; 1 to 2000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::ADDRESSES)))]
@@ -72,7 +72,7 @@ pub struct AuthorityArguments {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     jitter: Duration,
     /// Share of the queries over UDP, 0 to 1, that are lost; a query that is repeated has new luck
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     loss: f64,
     /// Share of the names that fail, in one way and for one type of query or all; may be repeated [default: none]
     #[arg(long, value_name = "KIND=SHARE[:TYPE]")]
@@ -96,7 +96,7 @@ enum SteerBy {
 
 /// Serves until a signal comes.
 pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
-    let (zone, faults) = match (zone(arguments), faults(arguments)) {
+    let (zone, faults) = match (build_zone(arguments), build_faults(arguments)) {
         (Ok(zone), Ok(faults)) => (zone, faults),
         (Err(error), _) | (_, Err(error)) => {
             eprintln!("sixfold-bench: authority: {error}");
@@ -105,7 +105,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
     };
     let content = match &arguments.zone {
         None => Content::from(zone),
-        Some(file) => load(file)?.into(),
+        Some(file) => load_zone_file(file)?.into(),
     };
     let settings = Settings::new(content)
         .faults(faults)
@@ -115,12 +115,12 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
             SteerBy::Name => Steer::Name,
             SteerBy::Flow => Steer::Flow,
         });
-    let stop = signals::flag().map_err(|error| format!("authority: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("authority: signals: {error}"))?;
     let server = Server::with(&arguments.listen, &settings).map_err(|error| format!("authority: {error}"))?;
     let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
     eprintln!("sixfold-bench: authority ready on {}", addresses.join(", "));
     while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let mut text = String::new();
     for (name, value) in server.counters().totals() {
@@ -131,7 +131,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
+fn build_zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
     let zone = Zone::new(&arguments.zone_name).map_err(|error| format!("--zone-name: {error}"))?;
     Ok(zone
         .ttl(arguments.ttl)
@@ -141,7 +141,7 @@ fn zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
         .seed(arguments.seed))
 }
 
-fn faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
+fn build_faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
     if arguments.delay.saturating_add(arguments.jitter) > limits::DELAY {
         return Err(format!("--delay and --jitter: at most {} s together", limits::DELAY.as_secs()));
     }
@@ -153,7 +153,7 @@ fn faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
 }
 
 /// Loads a master file and tells what that took, beside what the published zones took.
-fn load(file: &Path) -> Result<Records, String> {
+fn load_zone_file(file: &Path) -> Result<Records, String> {
     let before = memory_mib();
     let begin = Instant::now();
     let records = Records::load(file).map_err(|error| format!("authority: {error}"))?;
@@ -167,7 +167,7 @@ fn load(file: &Path) -> Result<Records, String> {
     );
     // A small zone says nothing about a large one.
     if records.names() >= 1 << 16 {
-        let times = PAPERS_NAMES / records.names() as f64;
+        let times = PUBLISHED_ZONE_NAMES / records.names() as f64;
         eprintln!(
             "sixfold-bench: authority: 2^27 names would take {:.0} s and {:.1} GB at this pace; published for zones of that \
              size: 210 to 657 s to load, 23 to 38 GB (YADIFA, Knot, NSD)",
@@ -188,14 +188,14 @@ fn memory_mib() -> f64 {
 
 /// An address with or without a port.
 /// An address, with port 53 if it has none.
-pub(super) fn endpoint(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()
         .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53)))
         .map_err(|_| "write it like 192.0.2.1:5300, [2001:db8::1]:5300 or ::1".to_owned())
 }
 
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a number from 0 to 1 is needed".to_owned())
 }

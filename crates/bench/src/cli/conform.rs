@@ -1,7 +1,7 @@
 //! `sixfold-bench conform`: plays conformance cases to a DNS64 server, whoever made it, and scores it.
 
-use super::authority::endpoint;
-use super::load::{writable, write};
+use super::authority::parse_endpoint;
+use super::load::{check_writable, write_result};
 use super::report::print;
 use crate::conformance::{self, Scorecard};
 use crate::{device, signals};
@@ -45,16 +45,16 @@ pub struct ConformArguments {
     #[arg(long, value_name = "FILE", requires = "device")]
     program: Option<String>,
     /// Server to test, started for each case by this command line: words separated by spaces, one of them with {config}
-    #[arg(long, value_name = "COMMAND", value_parser = startable)]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_start_command)]
     start: Option<String>,
     /// Server to test that runs already; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", requires = "upstream_listen", value_parser = endpoint)]
+    #[arg(long, value_name = "ADDR", requires = "upstream_listen", value_parser = parse_endpoint)]
     server: Option<SocketAddr>,
     /// Where the scripted upstream listens, to which --server forwards everything; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", requires = "server", value_parser = endpoint)]
+    #[arg(long, value_name = "ADDR", requires = "server", value_parser = parse_endpoint)]
     upstream_listen: Option<SocketAddr>,
     /// Prefix of --server; only cases with this prefix alone apply to it
-    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = parse_prefix)]
     prefix: (Ipv6Addr, u8),
     /// Command line that empties the cache of --server, before each case [default: none; its cache is off]
     #[arg(long, value_name = "COMMAND", requires = "server")]
@@ -66,7 +66,7 @@ pub struct ConformArguments {
     #[arg(long, value_name = "NAME")]
     category: Vec<String>,
     /// Only cases of this level: MUST, SHOULD, MAY or local; may be repeated [default: all]
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     level: Vec<Level>,
     /// Only the case with this ID; may be repeated [default: all]
     #[arg(long, value_name = "ID")]
@@ -87,7 +87,7 @@ pub struct ConformArguments {
 
 /// Does it.
 pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
-    let cases = match chosen(arguments) {
+    let cases = match select_cases(arguments) {
         Ok(cases) => cases,
         Err(error) => {
             eprintln!("sixfold-bench: conform: {error}");
@@ -95,24 +95,24 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         }
     };
     if arguments.list {
-        print(&listed(&cases))?;
+        print(&list_cases(&cases))?;
         return Ok(ExitCode::SUCCESS);
     }
     for file in [&arguments.json, &arguments.html].into_iter().flatten() {
-        writable("conform", file)?;
+        check_writable("conform", file)?;
     }
-    let (subject, device, version) = subject(arguments)?;
-    let runner = match stage(arguments, subject, &cases) {
-        Stage::Here(runner) => runner,
-        Stage::Elsewhere(code) => return Ok(code),
+    let (subject, device, version) = select_subject(arguments)?;
+    let runner = match prepare_execution(arguments, subject, &cases) {
+        Execution::InProcess(runner) => runner,
+        Execution::InNamespace(code) => return Ok(code),
     };
-    let stop = signals::flag().map_err(|error| format!("conform: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("conform: signals: {error}"))?;
     let runner = runner.until(stop.clone());
     runner.try_out().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
-        format!("conform: {device} cannot be tested: {error}{}", conformance::hint(program))
+        format!("conform: {device} cannot be tested: {error}{}", conformance::confinement_hint(program))
     })?;
-    let results = play(&runner, &cases);
+    let results = play_cases(&runner, &cases);
     let suite = match &arguments.cases {
         Some(file) => file.display().to_string(),
         None => "built-in cases".to_owned(),
@@ -126,10 +126,10 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         print(&card.text())?;
     }
     if let Some(file) = &arguments.json {
-        write("conform", file, &card.json())?;
+        write_result("conform", file, &card.json())?;
     }
     if let Some(file) = &arguments.html {
-        write("conform", file, &card.page())?;
+        write_result("conform", file, &card.page())?;
     }
     if stop.load(Ordering::Relaxed) {
         return Err("conform: interrupted: some cases were not played".to_owned());
@@ -138,7 +138,7 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
 }
 
 /// The cases that are asked for. The error is wrong usage.
-fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
+fn select_cases(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
     let all = match &arguments.cases {
         Some(file) => {
             let text =
@@ -169,15 +169,15 @@ fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
     if cases.is_empty() { Err("no case is left; take a filter away".to_owned()) } else { Ok(cases) }
 }
 
-fn listed(cases: &[Case]) -> String {
+fn list_cases(cases: &[Case]) -> String {
     let line = |case: &Case| format!("{}\t{}\t{}\t{}\n", case.id, case.level, case.category, case.rfc);
     cases.iter().map(line).collect()
 }
 
 /// What is tested, what it is called, and its version.
-fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
+fn select_subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
     if let Some(name) = &arguments.device {
-        let (subject, version) = conformance::templated(name, arguments.program.as_deref())
+        let (subject, version) = conformance::find_template(name, arguments.program.as_deref())
             .map_err(|error| format!("conform: {error}, or say where it is with --program"))?;
         return Ok((subject, name.clone(), version));
     }
@@ -197,35 +197,35 @@ fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), St
 }
 
 /// Where the cases are played.
-enum Stage {
+enum Execution {
     /// By this runner.
-    Here(Runner),
+    InProcess(Runner),
     /// They have been, by this program once more inside of a namespace that has the clients' addresses.
-    Elsewhere(ExitCode),
+    InNamespace(ExitCode),
 }
 
-fn stage(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Stage {
+fn prepare_execution(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Execution {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let jobs = arguments.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(cores);
     let clients = run::foreign_clients(cases);
     if clients.is_empty() || matches!(subject, Subject::Running(_)) {
-        return Stage::Here(Runner::of(subject, jobs));
+        return Execution::InProcess(Runner::of(subject, jobs));
     }
     let own: Vec<String> = std::env::args().skip(1).collect();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     match namespace::enter(&clients, &own, &[]) {
-        Entry::Inside => Stage::Here(Runner::of(subject, jobs).inside_namespace()),
+        Entry::Inside => Execution::InProcess(Runner::of(subject, jobs).inside_namespace()),
         Entry::Done(status) => {
-            Stage::Elsewhere(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
+            Execution::InNamespace(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
         }
-        Entry::Unavailable(reason) => Stage::Here(
+        Entry::Unavailable(reason) => Execution::InProcess(
             Runner::of(subject, jobs).without_namespace(format!("clients at other addresses: {reason}")),
         ),
     }
 }
 
 /// Plays the cases; on a terminal it is told how far they are.
-fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
+fn play_cases(runner: &Runner, cases: &[Case]) -> Vec<Played> {
     let is_terminal = io::stderr().is_terminal();
     let (done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = runner.run(cases, |played| {
@@ -243,15 +243,15 @@ fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
     results
 }
 
-fn startable(text: &str) -> Result<String, String> {
+fn parse_start_command(text: &str) -> Result<String, String> {
     Program::from_template(text).map(|_| text.to_owned())
 }
 
-fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
+fn parse_prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
     wishes::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
 }
 
-fn level(text: &str) -> Result<Level, String> {
+fn parse_level(text: &str) -> Result<Level, String> {
     let levels = [Level::Must, Level::Should, Level::May, Level::Local];
     let found = levels.into_iter().find(|level| level.to_string().eq_ignore_ascii_case(text));
     found.ok_or_else(|| "there are MUST, SHOULD, MAY and local".to_owned())

@@ -35,7 +35,7 @@ Example: a minute of 50,000 queries a second at a DNS64 server with the well-kno
 #[command(after_help = HELP)]
 pub struct LoadArguments {
     /// Address of the server; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", value_parser = server)]
+    #[arg(long, value_name = "ADDR", value_parser = parse_server)]
     server: SocketAddr,
     /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is needed
     #[arg(long, value_name = "QPS", required_unless_present = "outstanding")]
@@ -62,7 +62,7 @@ pub struct LoadArguments {
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
     zone_name: String,
     /// DNS64 prefix of the server; may be repeated: then an address has one AAAA record for each
-    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = parse_prefix)]
     prefix: Vec<Prefix>,
     /// No synthesis is expected: names have the AAAA records that the authority gives them
     #[arg(long, visible_alias = "self-test", conflicts_with = "prefix")]
@@ -80,7 +80,7 @@ pub struct LoadArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Lowest and highest TTL, in seconds, of a valid record
-    #[arg(long, value_name = "LOW-HIGH", default_value = "0-2147483647", value_parser = bounds)]
+    #[arg(long, value_name = "LOW-HIGH", default_value = "0-2147483647", value_parser = parse_ttl_range)]
     ttl: (u32, u32),
     /// Share of queries, 0 to 1, that ask names which were answered at least two timeouts before
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
@@ -133,11 +133,11 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(2));
     }
     for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
-        writable("load", file)?;
+        check_writable("load", file)?;
     }
     let order = order(arguments);
-    let stop = signals::flag().map_err(|error| format!("load: signals: {error}"))?;
-    let display = Display::new(arguments.quiet);
+    let stop = signals::stop_flag().map_err(|error| format!("load: signals: {error}"))?;
+    let display = LoadDisplay::new(arguments.quiet);
     let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
         display.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -164,10 +164,10 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     }
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
-        write("load", file, &format!("{text}\n"))?;
+        write_result("load", file, &format!("{text}\n"))?;
     }
     if let Some(file) = &arguments.csv {
-        write("load", file, &csv(&outcome))?;
+        write_result("load", file, &csv_text(&outcome))?;
     }
     Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -212,33 +212,33 @@ fn order(arguments: &LoadArguments) -> Load {
 }
 
 /// Progress: a bar on a terminal, else a line a second.
-enum Display {
+enum LoadDisplay {
     None,
     Lines,
     Bar(ProgressBar),
 }
 
-impl Display {
-    fn new(quiet: bool) -> Display {
+impl LoadDisplay {
+    fn new(quiet: bool) -> LoadDisplay {
         if quiet {
-            return Display::None;
+            return LoadDisplay::None;
         }
         if !std::io::stderr().is_terminal() {
-            return Display::Lines;
+            return LoadDisplay::Lines;
         }
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);
         }
-        Display::Bar(bar)
+        LoadDisplay::Bar(bar)
     }
 
     fn show(&self, progress: &Progress) {
-        let text = line(progress);
+        let text = progress_line(progress);
         match self {
-            Display::None => {}
-            Display::Lines => eprintln!("{text}"),
-            Display::Bar(bar) => {
+            LoadDisplay::None => {}
+            LoadDisplay::Lines => eprintln!("{text}"),
+            LoadDisplay::Bar(bar) => {
                 bar.set_length(progress.whole.as_millis() as u64);
                 bar.set_position(progress.elapsed.as_millis() as u64);
                 bar.set_message(text);
@@ -247,14 +247,14 @@ impl Display {
     }
 
     fn end(&self) {
-        if let Display::Bar(bar) = self {
+        if let LoadDisplay::Bar(bar) = self {
             bar.finish_and_clear();
         }
     }
 }
 
 /// How far a load is, in a line.
-fn line(progress: &Progress) -> String {
+fn progress_line(progress: &Progress) -> String {
     let (elapsed, whole) = (progress.elapsed.as_secs_f64(), progress.whole.as_secs_f64());
     let mut text = format!("{elapsed:.0} of {whole:.0} s: ");
     if progress.warm_up {
@@ -271,7 +271,7 @@ fn line(progress: &Progress) -> String {
 }
 
 /// One line a second.
-fn csv(outcome: &Outcome) -> String {
+fn csv_text(outcome: &Outcome) -> String {
     let mut text = "second,sent,valid,invalid,late,lost\n".to_owned();
     for (number, second) in outcome.per_second.iter().enumerate() {
         let lost = second.sent.saturating_sub(second.valid + second.invalid + second.late);
@@ -285,7 +285,7 @@ fn csv(outcome: &Outcome) -> String {
 }
 
 /// Finds out before a command's work whether its result can be written afterwards. What the file has stays until then.
-pub(super) fn writable(command: &str, file: &Path) -> Result<(), String> {
+pub(super) fn check_writable(command: &str, file: &Path) -> Result<(), String> {
     if file == Path::new("-") {
         return Ok(());
     }
@@ -294,34 +294,34 @@ pub(super) fn writable(command: &str, file: &Path) -> Result<(), String> {
         .create(true)
         .open(file)
         .map(drop)
-        .map_err(|error| unwritable(command, file, &error))
+        .map_err(|error| write_error(command, file, &error))
 }
 
-fn unwritable(command: &str, file: &Path, error: &io::Error) -> String {
+fn write_error(command: &str, file: &Path, error: &io::Error) -> String {
     format!("{command}: {}: {error}; choose a place that can be written", file.display())
 }
 
 /// Writes a result of a command where it was asked for.
-pub(super) fn write(command: &str, file: &Path, text: &str) -> Result<(), String> {
+pub(super) fn write_result(command: &str, file: &Path, text: &str) -> Result<(), String> {
     if file == Path::new("-") {
         print!("{text}");
         return Ok(());
     }
-    fs::write(file, text).map_err(|error| unwritable(command, file, &error))
+    fs::write(file, text).map_err(|error| write_error(command, file, &error))
 }
 
-fn server(text: &str) -> Result<SocketAddr, String> {
+fn parse_server(text: &str) -> Result<SocketAddr, String> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     text.parse().or_else(|_| bare.parse().map(|address: IpAddr| SocketAddr::new(address, 53))).map_err(|_| {
         format!("\"{text}\" is no address; write one like 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353")
     })
 }
 
-fn prefix(text: &str) -> Result<Prefix, String> {
+fn parse_prefix(text: &str) -> Result<Prefix, String> {
     Prefix::try_from(text.to_owned())
 }
 
-fn bounds(text: &str) -> Result<(u32, u32), String> {
+fn parse_ttl_range(text: &str) -> Result<(u32, u32), String> {
     let refused =
         || format!("\"{text}\" are no bounds; write the lowest and the highest TTL in seconds, like 0-3600");
     let (low, high) = text.split_once('-').ok_or_else(refused)?;
@@ -406,17 +406,17 @@ mod tests {
             valid: 149_990,
             ..Progress::default()
         };
-        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
+        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
         progress.lost = 10;
-        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
+        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
         progress.warm_up = true;
-        assert_eq!(line(&progress), "3 of 60 s: warming up, 10 lost");
+        assert_eq!(progress_line(&progress), "3 of 60 s: warming up, 10 lost");
     }
 
     #[test]
     fn each_second_is_a_line() {
         let second = measure::outcome::Second { sent: 10, valid: 6, invalid: 1, late: 1 };
         let outcome = Outcome { per_second: vec![second], ..Outcome::default() };
-        assert_eq!(csv(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
+        assert_eq!(csv_text(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
     }
 }

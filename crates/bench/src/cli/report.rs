@@ -39,8 +39,12 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     } else if arguments.latex {
         print(&report::latex(&run))?;
     } else {
-        bundle::derive(&arguments.folder, &run)?;
-        print(&format!("{}\n{}\n", report::sentence(&run), arguments.folder.join(bundle::REPORT).display()))?;
+        bundle::write_derived(&arguments.folder, &run)?;
+        print(&format!(
+            "{}\n{}\n",
+            report::sentence(&run),
+            arguments.folder.join(bundle::REPORT_FILE).display()
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -124,7 +124,7 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
 impl RunArguments {
     /// Carries the command out.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let stop = signals::flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {
             run::resume(self.out()?, self.quiet, &stop)?
         } else {

@@ -12,7 +12,7 @@ type Prefix = (Ipv6Addr, u8);
 
 /// What a template is told for a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setup {
+pub(super) struct DialectSettings {
     /// The prefix.
     pub(super) prefix: Prefix,
     /// Further lines in the server's own syntax.
@@ -20,10 +20,10 @@ pub(super) struct Setup {
 }
 
 /// The words of a server, by the name of its template. None: it reads the configuration of the cases itself.
-pub(super) type Words = fn(&Wishes, u16) -> Result<Setup, String>;
+pub(super) type Dialect = fn(&Wishes, u16) -> Result<DialectSettings, String>;
 
 /// Finds them.
-pub(super) fn find(name: &str) -> Option<Words> {
+pub(super) fn find(name: &str) -> Option<Dialect> {
     match name {
         "unbound" => Some(unbound),
         "bind" => Some(bind),
@@ -35,10 +35,10 @@ pub(super) fn find(name: &str) -> Option<Words> {
     }
 }
 
-fn unbound(wishes: &Wishes, port: u16) -> Result<Setup, String> {
-    let prefix = one_prefix(wishes)?;
-    no_bind_options(wishes)?;
-    no_trust(wishes)?;
+fn unbound(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+    let prefix = single_prefix(demands)?;
+    refuse_bind_options(demands)?;
+    refuse_trust(demands)?;
     // Its zones for reserved names (RFC 6303, RFC 6761) stand before dns64.
     let mut options = vec![
         format!("interface: 127.0.0.1@{port}"),
@@ -48,75 +48,75 @@ fn unbound(wishes: &Wishes, port: u16) -> Result<Setup, String> {
         "insecure-lan-zones: yes".to_owned(),
         "local-zone: \"invalid.\" nodefault".to_owned(),
     ];
-    if all_or_default(wishes)? {
+    if excludes_all_aaaa(demands)? {
         options.push("dns64-synthall: yes".to_owned());
     }
-    if wishes.stale {
+    if demands.stale {
         options.push("serve-expired: yes".to_owned());
     }
-    Ok(Setup { prefix, options })
+    Ok(DialectSettings { prefix, options })
 }
 
-fn bind(wishes: &Wishes, port: u16) -> Result<Setup, String> {
-    no_trust(wishes)?;
+fn bind(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+    refuse_trust(demands)?;
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let mut common = String::new();
-    if let Some(clients) = &wishes.clients {
-        common += &format!("clients {{ {} }}; ", list(clients.iter().map(String::as_str)));
+    if let Some(clients) = &demands.clients {
+        common += &format!("clients {{ {} }}; ", bind_list(clients.iter().map(String::as_str)));
     }
-    if let Some(exclude) = &wishes.exclude {
-        common += &format!("exclude {{ {} }}; ", list(exclude.iter().map(String::as_str)));
+    if let Some(exclude) = &demands.exclude {
+        common += &format!("exclude {{ {} }}; ", bind_list(exclude.iter().map(String::as_str)));
     }
-    if let Some(suffix) = wishes.suffix {
+    if let Some(suffix) = demands.suffix {
         common += &format!("suffix {suffix}; ");
     }
-    common += &format!("recursive-only {}; ", yes_no(wishes.recursive_only));
-    common += &format!("break-dnssec {};", yes_no(wishes.break_dnssec));
+    common += &format!("recursive-only {}; ", yes_no(demands.recursive_only));
+    common += &format!("break-dnssec {};", yes_no(demands.break_dnssec));
     let mut options = vec![format!("listen-on port {port} {{ 127.0.0.1; }};")];
     let block = |(prefix, length): &Prefix, mapped: &str| {
         format!("dns64 {prefix}/{length} {{ mapped {{ {mapped} }}; {common} }};")
     };
     // Of the elements of a list the first that matches decides; so does the first of the rules.
     let mut earlier = Vec::new();
-    for rule in &wishes.mapped {
+    for rule in &demands.mapped {
         let own = rule.ipv4.iter().cloned();
         let mapped: Vec<String> = earlier.iter().cloned().chain(own).collect();
-        let mapped = list(mapped.iter().map(String::as_str));
+        let mapped = bind_list(mapped.iter().map(String::as_str));
         options.extend(rule.prefixes.iter().map(|prefix| block(prefix, &mapped)));
         earlier.extend(rule.ipv4.iter().map(|network| format!("!{network}")));
     }
     earlier.push("any".to_owned());
-    let mapped = list(earlier.iter().map(String::as_str));
-    options.extend(wishes.prefixes.iter().map(|prefix| block(prefix, &mapped)));
-    if !wishes.ipv4only {
+    let mapped = bind_list(earlier.iter().map(String::as_str));
+    options.extend(demands.prefixes.iter().map(|prefix| block(prefix, &mapped)));
+    if !demands.ipv4only {
         options.push("ipv4only-enable no;".to_owned());
     }
-    if wishes.stale {
+    if demands.stale {
         options.extend(["stale-cache-enable yes;", "stale-answer-enable yes;"].map(str::to_owned));
     }
-    Ok(Setup { prefix: wishes.prefixes[0], options })
+    Ok(DialectSettings { prefix: demands.prefixes[0], options })
 }
 
-fn powerdns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
-    let prefix = one_prefix_of_96(wishes)?;
-    no_bind_options(wishes)?;
-    no_exclusion(wishes)?;
-    no_trust(wishes)?;
+fn powerdns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+    let prefix = single_prefix_of_96(demands)?;
+    refuse_bind_options(demands)?;
+    refuse_exclusion(demands)?;
+    refuse_trust(demands)?;
     // Its default validates what a client asks to be validated; the cases have signatures that nobody made.
     let options = ["local-address=::1,127.0.0.1", "dnssec=process-no-validate", "max-mthreads=256"];
     let mut options = options.map(str::to_owned).to_vec();
-    if wishes.stale {
+    if demands.stale {
         options.push("serve-stale-extensions=1440".to_owned());
     }
-    Ok(Setup { prefix, options })
+    Ok(DialectSettings { prefix, options })
 }
 
-fn knot_resolver(wishes: &Wishes, port: u16) -> Result<Setup, String> {
-    let prefix = one_prefix_of_96(wishes)?;
-    no_bind_options(wishes)?;
-    no_trust(wishes)?;
+fn knot_resolver(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+    let prefix = single_prefix_of_96(demands)?;
+    refuse_bind_options(demands)?;
+    refuse_trust(demands)?;
     let mut options = vec![format!("net.listen('127.0.0.1', {port}, {{ kind = 'dns' }})")];
-    if let Some(exclude) = &wishes.exclude {
+    if let Some(exclude) = &demands.exclude {
         let quoted: Vec<String> = exclude.iter().map(|network| format!("'{network}'")).collect();
         options.push(format!(
             "dns64.config({{ prefix = '{}', exclude_subnets = {{ {} }} }})",
@@ -124,49 +124,49 @@ fn knot_resolver(wishes: &Wishes, port: u16) -> Result<Setup, String> {
             quoted.join(", ")
         ));
     }
-    if wishes.stale {
+    if demands.stale {
         options.push("modules.load('serve_stale < cache')".to_owned());
     }
-    Ok(Setup { prefix, options })
+    Ok(DialectSettings { prefix, options })
 }
 
-fn coredns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
-    let prefix = one_prefix(wishes)?;
-    no_bind_options(wishes)?;
+fn coredns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+    let prefix = single_prefix(demands)?;
+    refuse_bind_options(demands)?;
     let mut options = vec!["bind ::1 127.0.0.1".to_owned()];
-    if all_or_default(wishes)? {
+    if excludes_all_aaaa(demands)? {
         let (address, length) = prefix;
         options.push(format!(
             "dns64 {{\n    prefix {address}/{length}\n    allow_ipv4\n    translate_all\n  }}"
         ));
     }
-    if wishes.stale {
+    if demands.stale {
         options.push("cache {\n    serve_stale\n  }".to_owned());
     }
-    Ok(Setup { prefix, options })
+    Ok(DialectSettings { prefix, options })
 }
 
-fn dnsproxy(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
-    no_bind_options(wishes)?;
-    no_exclusion(wishes)?;
+fn dnsproxy(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+    refuse_bind_options(demands)?;
+    refuse_exclusion(demands)?;
     let mut options = vec!["--listen=127.0.0.1".to_owned()];
-    let further = wishes.prefixes.iter().skip(1);
+    let further = demands.prefixes.iter().skip(1);
     options.extend(further.map(|(prefix, length)| format!("--dns64-prefix={prefix}/{length}")));
-    if wishes.stale {
+    if demands.stale {
         options.push("--cache-optimistic".to_owned());
     }
-    Ok(Setup { prefix: wishes.prefixes[0], options })
+    Ok(DialectSettings { prefix: demands.prefixes[0], options })
 }
 
-fn one_prefix(wishes: &Wishes) -> Result<Prefix, String> {
-    match wishes.prefixes.as_slice() {
+fn single_prefix(demands: &Wishes) -> Result<Prefix, String> {
+    match demands.prefixes.as_slice() {
         [prefix] => Ok(*prefix),
         _ => Err("no option for several prefixes".to_owned()),
     }
 }
 
-fn one_prefix_of_96(wishes: &Wishes) -> Result<Prefix, String> {
-    let prefix = one_prefix(wishes)?;
+fn single_prefix_of_96(demands: &Wishes) -> Result<Prefix, String> {
+    let prefix = single_prefix(demands)?;
     if prefix.1 == 96 {
         Ok(prefix)
     } else {
@@ -175,38 +175,38 @@ fn one_prefix_of_96(wishes: &Wishes) -> Result<Prefix, String> {
 }
 
 /// Whether all AAAA records count as absent; an error if only some do.
-fn all_or_default(wishes: &Wishes) -> Result<bool, String> {
-    match wishes.exclude.as_deref() {
+fn excludes_all_aaaa(demands: &Wishes) -> Result<bool, String> {
+    match demands.exclude.as_deref() {
         None => Ok(false),
         Some([all]) if all == "::/0" => Ok(true),
-        Some(_) => no_exclusion(wishes).map(|()| false),
+        Some(_) => refuse_exclusion(demands).map(|()| false),
     }
 }
 
-fn no_exclusion(wishes: &Wishes) -> Result<(), String> {
-    refuse(wishes.exclude.is_some(), "AAAA records that count as absent")
+fn refuse_exclusion(demands: &Wishes) -> Result<(), String> {
+    refuse(demands.exclude.is_some(), "AAAA records that count as absent")
 }
 
 /// What only BIND has.
-fn no_bind_options(wishes: &Wishes) -> Result<(), String> {
-    refuse(!wishes.mapped.is_empty(), "prefixes by IPv4 network")?;
-    refuse(wishes.clients.is_some(), "clients with and without synthesis")?;
-    refuse(wishes.suffix.is_some(), "a suffix")?;
-    refuse(wishes.recursive_only, "queries without RD")?;
-    refuse(wishes.break_dnssec, "synthesis with DO and CD")
+fn refuse_bind_options(demands: &Wishes) -> Result<(), String> {
+    refuse(!demands.mapped.is_empty(), "prefixes by IPv4 network")?;
+    refuse(demands.clients.is_some(), "clients with and without synthesis")?;
+    refuse(demands.suffix.is_some(), "a suffix")?;
+    refuse(demands.recursive_only, "queries without RD")?;
+    refuse(demands.break_dnssec, "synthesis with DO and CD")
 }
 
 /// It validates itself, or nothing is validated.
-fn no_trust(wishes: &Wishes) -> Result<(), String> {
-    refuse(wishes.trust, "trust in the upstream's validation")
+fn refuse_trust(demands: &Wishes) -> Result<(), String> {
+    refuse(demands.trust, "trust in the upstream's validation")
 }
 
-fn refuse(is_wished: bool, what: &str) -> Result<(), String> {
-    if is_wished { Err(format!("no option for {what}")) } else { Ok(()) }
+fn refuse(is_demanded: bool, what: &str) -> Result<(), String> {
+    if is_demanded { Err(format!("no option for {what}")) } else { Ok(()) }
 }
 
 /// The elements of a list of BIND.
-fn list<'a>(elements: impl IntoIterator<Item = &'a str>) -> String {
+fn bind_list<'a>(elements: impl IntoIterator<Item = &'a str>) -> String {
     let elements: Vec<String> = elements.into_iter().map(|element| format!("{element};")).collect();
     if elements.is_empty() { "none;".to_owned() } else { elements.join(" ") }
 }
@@ -259,14 +259,14 @@ mod tests {
 
     #[test]
     fn all_aaaa_records_are_ignored_in_each_server_s_words() {
-        let wishes = wishes(r#"{"exclude-aaaa": ["::/0"]}"#);
+        let demands = wishes(r#"{"exclude-aaaa": ["::/0"]}"#);
         for (name, word) in [
             ("unbound", "dns64-synthall: yes"),
             ("bind", "exclude { ::/0; }"),
             ("knot-resolver", "exclude_subnets = { '::/0' }"),
             ("coredns", "translate_all"),
         ] {
-            let options = find(name).unwrap()(&wishes, 53).unwrap().options.join("\n");
+            let options = find(name).unwrap()(&demands, 53).unwrap().options.join("\n");
             assert!(options.contains(word), "{name}: {options}");
         }
     }

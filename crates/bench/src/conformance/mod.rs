@@ -10,30 +10,30 @@ use crate::device::program::is_confined_by_apparmor;
 use crate::device::{DeviceError, InstalledTemplate, Settings};
 use conform::configuration::Places;
 use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
-use dialects::Words;
+use dialects::Dialect;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 /// A server of a template.
 #[derive(Debug)]
-struct Templated {
+struct TemplateServer {
     known: InstalledTemplate,
-    words: Words,
+    dialect: Dialect,
 }
 
 /// What is tested when a template is named, and the version of its program.
-pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
+pub fn find_template(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
     let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
     let subject = match dialects::find(known.name()) {
-        Some(words) => Subject::Foreign(Box::new(Templated { known, words })),
+        Some(dialect) => Subject::Foreign(Box::new(TemplateServer { known, dialect })),
         None => Subject::Program(Program::sixfold(Path::new(known.program()))),
     };
     Ok((subject, version))
 }
 
 /// What may be the matter with a program that does not start.
-pub fn hint(program: &str) -> &'static str {
+pub fn confinement_hint(program: &str) -> &'static str {
     if is_confined_by_apparmor(program) {
         "; AppArmor confines it, so that it may not read its files in the temporary folder (aa-complain)"
     } else {
@@ -41,10 +41,10 @@ pub fn hint(program: &str) -> &'static str {
     }
 }
 
-impl Foreign for Templated {
+impl Foreign for TemplateServer {
     fn launch(&self, case: &Case, places: &Places) -> Result<Launch, String> {
-        let wishes = Wishes::of(case)?;
-        let setup = (self.words)(&wishes, places.port)?;
+        let demands = Wishes::of(case)?;
+        let setup = (self.dialect)(&demands, places.port)?;
         let settings = Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),
             upstream: places.upstream,

@@ -43,7 +43,7 @@ impl Scorecard {
         for (case, played) in self.cases.iter().zip(&self.results) {
             let Outcome::Failed { differences } = &played.outcome else { continue };
             let _ = writeln!(out, "FAILED {} [{}, {}]", case.id, case.level, case.rfc);
-            if let Some(question) = question(case) {
+            if let Some(question) = first_question(case) {
                 let _ = writeln!(out, "    asked: {question}");
             }
             for difference in differences {
@@ -58,16 +58,16 @@ impl Scorecard {
         let _ = writeln!(out, "{:<21}{:>18}{:>18}{:>18}{:>18}", "", "MUST", "SHOULD", "MAY", "local");
         let _ = writeln!(out, "{:<21}{}", "section", "   pass fail  n/a ".repeat(LEVELS.len()).trim_end());
         for (citation, levels) in &score.sections {
-            let _ = writeln!(out, "{citation:<21}{}", cells(levels));
+            let _ = writeln!(out, "{citation:<21}{}", row_cells(levels));
         }
-        let _ = writeln!(out, "{:<21}{}", "all", cells(&score.levels));
+        let _ = writeln!(out, "{:<21}{}", "all", row_cells(&score.levels));
         if !score.reasons.is_empty() {
             let _ = writeln!(out, "\nnot applicable:");
             for (reason, number) in &score.reasons {
                 let _ = writeln!(out, "{number:>5}  {reason}");
             }
         }
-        let _ = writeln!(out, "\n{}", verdict(&score));
+        let _ = writeln!(out, "\n{}", summary_sentence(&score));
         out
     }
 
@@ -80,7 +80,7 @@ impl Scorecard {
             .map(|(citation, levels)| json!({ "section": citation.to_string(), "levels": levels }))
             .collect();
         let cases: Vec<Value> =
-            self.cases.iter().zip(&self.results).map(|(case, it)| one(case, it)).collect();
+            self.cases.iter().zip(&self.results).map(|(case, it)| case_json(case, it)).collect();
         let whole = json!({
             "schema": SCHEMA, "tool": self.tool, "device": self.device, "version": self.version, "suite": self.suite,
             "holds": score.holds(), "all": score.all, "levels": score.levels, "sections": sections,
@@ -116,7 +116,7 @@ impl Scorecard {
                     level: case.level.to_string(),
                     citation: case.rfc.clone(),
                     source: case.source.clone(),
-                    question: question(case).unwrap_or_default(),
+                    question: first_question(case).unwrap_or_default(),
                     differences: differences.clone(),
                     notes: case.notes.clone(),
                 }),
@@ -127,7 +127,7 @@ impl Scorecard {
             facts: [("Version", &self.version), ("Cases", &self.suite), ("Made by", &self.tool)]
                 .map(|(name, value)| (name.to_owned(), value.clone()))
                 .to_vec(),
-            verdict: verdict(&score),
+            verdict: summary_sentence(&score),
             holds: score.holds(),
             score: table,
             reasons,
@@ -145,7 +145,7 @@ fn tally(levels: &Levels, level: Level) -> Tally {
     levels.get(&level).copied().unwrap_or_default()
 }
 
-fn cells(levels: &Levels) -> String {
+fn row_cells(levels: &Levels) -> String {
     let cell = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
     let line: String = LEVELS
         .iter()
@@ -158,7 +158,7 @@ fn cells(levels: &Levels) -> String {
 }
 
 /// The result in a sentence.
-fn verdict(score: &Score) -> String {
+fn summary_sentence(score: &Score) -> String {
     let level = |level: Level| {
         let tally = score.level(level);
         (tally.played() > 0).then(|| format!("{} of {} {level}", tally.passed, tally.played()))
@@ -169,7 +169,7 @@ fn verdict(score: &Score) -> String {
 }
 
 /// What a case asks first.
-fn question(case: &Case) -> Option<String> {
+fn first_question(case: &Case) -> Option<String> {
     let step = case.steps().first()?;
     let further = match case.steps().len() {
         1 => String::new(),
@@ -178,7 +178,7 @@ fn question(case: &Case) -> Option<String> {
     Some(format!("{} {}{further}", step.query.name.fmt_with_dot(), step.query.rtype))
 }
 
-fn one(case: &Case, played: &Played) -> Value {
+fn case_json(case: &Case, played: &Played) -> Value {
     let mut object = json!({
         "id": case.id, "category": case.category, "level": case.level, "rfc": case.rfc, "source": case.source,
         "elapsed_ms": played.elapsed_ms,

@@ -1,6 +1,6 @@
 //! The conformance cases before any timing, where they were asked for.
 
-use super::progress::Display;
+use super::progress::RunDisplay;
 use conform::{Outcome, Program, Runner};
 use measure::plan::Plan;
 use measure::run::{Correctness, Device};
@@ -9,13 +9,20 @@ use std::path::Path;
 
 /// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only that device can play
 /// them yet; for others that is said.
-pub fn play(plan: &Plan, device: &Device, found: &mut Correctness, display: &Display) -> Result<(), String> {
+pub fn play_cases(
+    plan: &Plan,
+    device: &Device,
+    found: &mut Correctness,
+    display: &RunDisplay,
+) -> Result<(), String> {
     let file = plan.correctness.conformance.as_str();
     if file.is_empty() {
         return Ok(());
     }
     if plan.device.template != "sixfold" || !plan.device.host.is_empty() {
-        display.say("conformance cases are left out: their configurations are those of Sixfold on this host");
+        display.print_line(
+            "conformance cases are left out: their configurations are those of Sixfold on this host",
+        );
         return Ok(());
     }
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
@@ -35,7 +42,7 @@ pub fn play(plan: &Plan, device: &Device, found: &mut Correctness, display: &Dis
             Outcome::Skipped { .. } => skipped += 1,
         }
     }
-    display.say(&format!("conformance cases: {passed} passed, {failed} failed, {skipped} skipped"));
+    display.print_line(&format!("conformance cases: {passed} passed, {failed} failed, {skipped} skipped"));
     found.conformance = Some((passed, failed, skipped));
     Ok(())
 }

@@ -10,10 +10,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The events, one JSON object a line.
-const EVENTS: &str = bundle::JOURNAL;
+const EVENTS_FILE: &str = bundle::JOURNAL_FILE;
 
 /// The plan, and when the run began.
-const PLAN: &str = "plan.json";
+const PLAN_FILE: &str = "plan.json";
 
 /// A journal that is being written.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub struct Journal {
     started: String,
 }
 
-/// What is known from the beginning.
+/// What is known from the header.
 #[derive(Debug, Serialize, Deserialize)]
-struct Beginning {
+struct Header {
     /// When the run began, UTC, RFC 3339.
     started: String,
     /// What it is to do.
@@ -36,31 +36,31 @@ impl Journal {
     /// Begins a journal in a folder, which is made if it is not there. A folder with a run that has a trial already is
     /// refused; one that failed before is begun anew.
     pub fn begin(folder: &Path, plan: &Plan, started: String) -> Result<Journal, String> {
-        fs::create_dir_all(folder).map_err(|error| tell(folder, &error))?;
-        let path = folder.join(EVENTS);
-        let file = open(&path)?;
-        let plan_path = folder.join(PLAN);
-        if plan_path.exists() && !is_without_trials(folder) {
+        fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
+        let path = folder.join(EVENTS_FILE);
+        let file = open_locked(&path)?;
+        let plan_path = folder.join(PLAN_FILE);
+        if plan_path.exists() && !has_no_trials(folder) {
             return Err(format!(
                 "{}: a run is there already; go on with it (--resume) or name another folder (--out)",
                 folder.display()
             ));
         }
-        file.set_len(0).map_err(|error| tell(&path, &error))?;
-        let beginning = Beginning { started, plan: plan.clone() };
-        let text = serde_json::to_string_pretty(&beginning).map_err(|error| format!("the plan: {error}"))?;
+        file.set_len(0).map_err(|error| file_error(&path, &error))?;
+        let header = Header { started, plan: plan.clone() };
+        let text = serde_json::to_string_pretty(&header).map_err(|error| format!("the plan: {error}"))?;
         // Whole or not at all: half a plan could neither be gone on with nor be begun anew.
-        bundle::replace(&plan_path, &(text + "\n"), true)?;
-        Ok(Journal { path, file, started: beginning.started })
+        bundle::write_atomically(&plan_path, &(text + "\n"), true)?;
+        Ok(Journal { path, file, started: header.started })
     }
 
     /// Takes up the journal of a folder and tells the procedure what happened so far.
     pub fn resume(folder: &Path) -> Result<(Journal, Procedure), String> {
         let (started, mut procedure) = read_plan(folder)?;
-        let path = folder.join(EVENTS);
-        let file = open(&path)?;
-        let whole = replay(&path, &mut procedure)?;
-        file.set_len(whole).map_err(|error| tell(&path, &error))?;
+        let path = folder.join(EVENTS_FILE);
+        let file = open_locked(&path)?;
+        let complete_octets = replay(&path, &mut procedure)?;
+        file.set_len(complete_octets).map_err(|error| file_error(&path, &error))?;
         Ok((Journal { path, file, started }, procedure))
     }
 
@@ -77,13 +77,14 @@ impl Journal {
     }
 }
 
-fn tell(path: &Path, error: &io::Error) -> String {
+fn file_error(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
 /// Opens the events for appending, for this process alone.
-fn open(path: &Path) -> Result<File, String> {
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| tell(path, &error))?;
+fn open_locked(path: &Path) -> Result<File, String> {
+    let file =
+        OpenOptions::new().create(true).append(true).open(path).map_err(|error| file_error(path, &error))?;
     match file.try_lock() {
         // Where a file system knows no locks, nothing is protected, and nothing else is lost.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
@@ -96,11 +97,11 @@ fn open(path: &Path) -> Result<File, String> {
 
 /// When a run began, and its procedure before anything happened.
 fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
-    let path = folder.join(PLAN);
+    let path = folder.join(PLAN_FILE);
     let text = fs::read_to_string(&path).map_err(|error| {
         format!("{}: {error}; there is no run to go on with: begin one without --resume", path.display())
     })?;
-    let Beginning { started, plan } = serde_json::from_str(&text).map_err(|error| {
+    let Header { started, plan } = serde_json::from_str(&text).map_err(|error| {
         format!(
             "{}: {error}; it is damaged, or another release wrote it: go on with that release, or begin anew in another folder",
             path.display()
@@ -113,8 +114,8 @@ fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
 /// Tells a procedure what the lines of a journal say, and returns how many octets that were. A last line without its end was
 /// being written when the run was killed: that trial is done again.
 fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
-    let text = fs::read(path).map_err(|error| tell(path, &error))?;
-    let mut whole = 0;
+    let text = fs::read(path).map_err(|error| file_error(path, &error))?;
+    let mut complete_octets = 0;
     for (number, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let refuse = |why: String| format!("{}: line {}: {why}", path.display(), number + 1);
@@ -126,15 +127,15 @@ fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
             ))
         })?;
         procedure.record(event).map_err(|error| refuse(error.to_string()))?;
-        whole += line.len() as u64 + 1;
+        complete_octets += line.len() as u64 + 1;
     }
-    Ok(whole)
+    Ok(complete_octets)
 }
 
 /// Whether the run in a folder ended before its first trial. What cannot be read is not thrown away.
-fn is_without_trials(folder: &Path) -> bool {
+fn has_no_trials(folder: &Path) -> bool {
     read_plan(folder).is_ok_and(|(_, mut procedure)| {
-        replay(&folder.join(EVENTS), &mut procedure).is_ok() && procedure.trials().is_empty()
+        replay(&folder.join(EVENTS_FILE), &mut procedure).is_ok() && procedure.trials().is_empty()
     })
 }
 
@@ -236,18 +237,18 @@ mod tests {
             procedure.record(event).unwrap();
         }
         drop(journal);
-        let events = fs::read(folder.0.join(EVENTS)).unwrap();
+        let events = fs::read(folder.0.join(EVENTS_FILE)).unwrap();
         for length in 0..=events.len() {
-            fs::write(folder.0.join(EVENTS), &events[..length]).unwrap();
-            let whole = events[..length].iter().filter(|octet| **octet == b'\n').count();
+            fs::write(folder.0.join(EVENTS_FILE), &events[..length]).unwrap();
+            let complete_lines = events[..length].iter().filter(|octet| **octet == b'\n').count();
             let (journal, resumed) = Journal::resume(&folder.0).unwrap();
-            assert_eq!(resumed.trials().len(), whole.saturating_sub(1), "{length}");
+            assert_eq!(resumed.trials().len(), complete_lines.saturating_sub(1), "{length}");
             drop(journal);
         }
         // Before the events there is only an empty file, or the plan alone.
-        fs::remove_file(folder.0.join(EVENTS)).unwrap();
+        fs::remove_file(folder.0.join(EVENTS_FILE)).unwrap();
         assert!(Journal::resume(&folder.0).unwrap().1.trials().is_empty());
-        fs::remove_file(folder.0.join(PLAN)).unwrap();
+        fs::remove_file(folder.0.join(PLAN_FILE)).unwrap();
         Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
     }
 
@@ -266,11 +267,11 @@ mod tests {
     fn a_plan_that_is_damaged_or_makes_no_sense_is_refused() {
         let folder = Folder::new("plan");
         Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let text = fs::read_to_string(folder.0.join(PLAN)).unwrap();
+        let text = fs::read_to_string(folder.0.join(PLAN_FILE)).unwrap();
         let mut empty: serde_json::Value = serde_json::from_str(&text).unwrap();
         empty["plan"]["cells"] = serde_json::json!([]);
         for (text, word) in [(&text[..text.len() / 2], "damaged"), (&empty.to_string(), "no cell")] {
-            fs::write(folder.0.join(PLAN), text).unwrap();
+            fs::write(folder.0.join(PLAN_FILE), text).unwrap();
             let error = Journal::resume(&folder.0).unwrap_err();
             assert!(error.contains(word), "{error}");
         }

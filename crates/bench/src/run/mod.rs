@@ -18,10 +18,10 @@ use measure::outcome::Verdict;
 use measure::plan::Plan;
 use measure::procedure::{Action, Event, Procedure};
 use measure::run::Run;
-use progress::Display;
+use progress::RunDisplay;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use testbed::{Laboratory, Note};
+use testbed::{LogEntry, Testbed};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,21 +37,21 @@ pub enum Ended {
 /// Begins a run.
 pub fn begin(plan: &Plan, out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
     let journal = Journal::begin(out, plan, clock::now_utc())?;
-    Session { journal, procedure: Procedure::new(plan.clone()), out, quiet, stop }.go_on()
+    Session { journal, procedure: Procedure::new(plan.clone()), out, quiet, stop }.run_to_end()
 }
 
 /// Goes on with a run that was interrupted or killed.
 pub fn resume(out: &Path, quiet: bool, stop: &AtomicBool) -> Result<Ended, String> {
     let (mut journal, mut procedure) = Journal::resume(out)?;
-    if !is_over(&procedure) {
+    if !is_finished(&procedure) {
         journal.write(&Event::Resumed)?;
         procedure.record(Event::Resumed).map_err(|error| error.to_string())?;
     }
-    Session { journal, procedure, out, quiet, stop }.go_on()
+    Session { journal, procedure, out, quiet, stop }.run_to_end()
 }
 
 /// Whether there is nothing more to do.
-fn is_over(procedure: &Procedure) -> bool {
+fn is_finished(procedure: &Procedure) -> bool {
     matches!(procedure.next(), Action::Done | Action::Stop(_))
 }
 
@@ -66,8 +66,8 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Goes on to the end, and writes the bundle however that is.
-    fn go_on(mut self) -> Result<Ended, String> {
-        let display = Display::new(self.quiet, self.procedure.trials().len() as u32, self.out)?;
+    fn run_to_end(mut self) -> Result<Ended, String> {
+        let display = RunDisplay::new(self.quiet, self.procedure.trials().len() as u32, self.out)?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let ended = match self.procedure.next() {
             // Killed between the last trial and the bundle: no host is needed for that.
@@ -75,7 +75,7 @@ impl Session<'_> {
             _ => self.measure(&display),
         };
         // What comes next is no status.
-        display.now("");
+        display.status("");
         let ended = match (ended, self.procedure.next()) {
             (Ok(()), Action::Done) => Ok(Ended::Complete(Box::default())),
             (Ok(()), Action::Stop(why)) => Ok(Ended::Stopped(match last_reason(&self.procedure) {
@@ -92,7 +92,7 @@ impl Session<'_> {
             )),
         };
         let complete = matches!(ended, Ok(Ended::Complete(_)));
-        let run = record::run(&self.procedure, self.journal.started(), complete);
+        let run = record::build(&self.procedure, self.journal.started(), complete);
         match &ended {
             Ok(Ended::Complete(_)) => display.log("complete"),
             Ok(Ended::Interrupted) => display.log("interrupted"),
@@ -106,50 +106,47 @@ impl Session<'_> {
     }
 
     /// Does what the procedure wants, until it is over or somebody interrupts.
-    fn measure(&mut self, display: &Display) -> Result<(), String> {
+    fn measure(&mut self, display: &RunDisplay) -> Result<(), String> {
         let plan = self.procedure.plan().clone();
         let profile = &plan.profile;
         match plan.departures().as_slice() {
-            [] => display.say(&format!("profile {profile}")),
-            because => display
-                .say(&format!("profile {profile}: NOT compliant with RFC 8219 ({})", because.join(", "))),
+            [] => display.print_line(&format!("profile {profile}")),
+            because => display.print_line(&format!(
+                "profile {profile}: NOT compliant with RFC 8219 ({})",
+                because.join(", ")
+            )),
         }
-        display.say(&format!(
+        display.print_line(&format!(
             "about {} trials, {}; ends earlier or later as the device decides; interrupt at any time, go on with --resume --out {}",
             self.procedure.trials_left(),
             amount::show(display.time_left(&self.procedure)),
             self.out.display()
         ));
         let known = self.procedure.surroundings().clone();
-        let mut laboratory = Laboratory::open(&plan, known, self.stop)?;
-        laboratory.look_around()?;
-        while !is_over(&self.procedure) {
-            let done = self.step(&plan, &mut laboratory, display);
-            tell(laboratory.notes(), display);
+        let mut testbed = Testbed::open(&plan, known, self.stop)?;
+        testbed.read_environments()?;
+        while !is_finished(&self.procedure) {
+            let done = self.step(&plan, &mut testbed, display);
+            show(testbed.notes(), display);
             // Also what a step that failed has found out.
-            if laboratory.surroundings() != self.procedure.surroundings() {
-                self.happened(Event::Surroundings(laboratory.surroundings().clone()))?;
+            if testbed.surroundings() != self.procedure.surroundings() {
+                self.record(Event::Surroundings(testbed.surroundings().clone()))?;
             }
             if !done? || self.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
-        tell(laboratory.close(), display);
+        show(testbed.close(), display);
         Ok(())
     }
 
     /// Does one thing; false when it was interrupted.
-    fn step(
-        &mut self,
-        plan: &Plan,
-        laboratory: &mut Laboratory<'_>,
-        display: &Display,
-    ) -> Result<bool, String> {
+    fn step(&mut self, plan: &Plan, testbed: &mut Testbed<'_>, display: &RunDisplay) -> Result<bool, String> {
         match self.procedure.next() {
             Action::Trial(task) => {
-                display.now(&format!("{} q/s ...", thousands(task.rate_qps)));
-                let trial = laboratory.trial(&task, |now| {
-                    display.now(&format!(
+                display.status(&format!("{} q/s ...", thousands(task.rate_qps)));
+                let trial = testbed.trial(&task, |now| {
+                    display.status(&format!(
                         "{} q/s: {:.0} s, {} sent, {} valid in the last second",
                         thousands(task.rate_qps),
                         now.elapsed_s,
@@ -158,20 +155,20 @@ impl Session<'_> {
                     ));
                 })?;
                 // What was noted came before the trial.
-                tell(laboratory.notes(), display);
+                show(testbed.notes(), display);
                 let Some(mut trial) = trial else { return Ok(false) };
                 trial.number = self.procedure.trials().len() as u32;
                 let outcome = trial.outcome.clone();
-                self.happened(Event::Trial(trial))?;
+                self.record(Event::Trial(trial))?;
                 display.trial(&self.procedure, &task, &outcome);
             }
             Action::Check(setup, first_name) => {
-                display.now("checking the answers ...");
-                let checked = laboratory.check(&setup, first_name)?;
+                display.status("checking the answers ...");
+                let checked = testbed.check(&setup, first_name)?;
                 let Some((mut found, names_used)) = checked else { return Ok(false) };
-                conformance::play(plan, &laboratory.surroundings().device, &mut found, display)?;
-                display.say(&format!("{} of {} answers are right", found.valid, found.names));
-                self.happened(Event::Check { found, names_used })?;
+                conformance::play_cases(plan, &testbed.surroundings().device, &mut found, display)?;
+                display.print_line(&format!("{} of {} answers are right", found.valid, found.names));
+                self.record(Event::Check { found, names_used })?;
             }
             Action::Done | Action::Stop(_) => {}
         }
@@ -179,18 +176,18 @@ impl Session<'_> {
     }
 
     /// Writes down what happened, and tells the procedure.
-    fn happened(&mut self, event: Event) -> Result<(), String> {
+    fn record(&mut self, event: Event) -> Result<(), String> {
         self.journal.write(&event)?;
         self.procedure.record(event).map_err(|error| error.to_string())
     }
 }
 
 /// Says and logs what was noted.
-fn tell(notes: Vec<Note>, display: &Display) {
+fn show(notes: Vec<LogEntry>, display: &RunDisplay) {
     for note in notes {
         match note {
-            Note::Aloud(text) => display.say(&text),
-            Note::Quiet(text) => display.log(&text),
+            LogEntry::Shown(text) => display.print_line(&text),
+            LogEntry::LogOnly(text) => display.log(&text),
         }
     }
 }

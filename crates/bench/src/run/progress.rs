@@ -12,29 +12,35 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The display.
-pub struct Display {
+pub struct RunDisplay {
     quiet: bool,
     terminal: bool,
     began: Instant,
-    /// Trials that were done before, by a run that this one goes on with.
-    before: u32,
+    /// Trials that were done earlier_trials, by a run that this one goes on with.
+    earlier_trials: u32,
     log: File,
 }
 
 /// The log in the folder of a run.
-const LOG: &str = "log.txt";
+const LOG_FILE: &str = "log.txt";
 
-impl Display {
+impl RunDisplay {
     /// A display on standard error, with a log in the folder of the run. `before`: trials that are not this program's.
-    pub fn new(quiet: bool, before: u32, folder: &Path) -> Result<Display, String> {
-        let path = folder.join(LOG);
+    pub fn new(quiet: bool, earlier_trials: u32, folder: &Path) -> Result<RunDisplay, String> {
+        let path = folder.join(LOG_FILE);
         let log = OpenOptions::new().create(true).append(true).open(&path);
         let log = log.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Display { quiet, terminal: std::io::stderr().is_terminal(), began: Instant::now(), before, log })
+        Ok(RunDisplay {
+            quiet,
+            terminal: std::io::stderr().is_terminal(),
+            began: Instant::now(),
+            earlier_trials,
+            log,
+        })
     }
 
     /// A line of its own.
-    pub fn say(&self, text: &str) {
+    pub fn print_line(&self, text: &str) {
         self.log(text);
         if !self.quiet {
             // A reader that has seen enough, or a terminal that was closed, is no reason to stop.
@@ -49,7 +55,7 @@ impl Display {
     }
 
     /// What is going on; overwritten by what comes next, and left out where that is not possible.
-    pub fn now(&self, text: &str) {
+    pub fn status(&self, text: &str) {
         if !self.quiet && self.terminal {
             let mut out = std::io::stderr().lock();
             // A status that cannot be shown is no reason to stop.
@@ -60,19 +66,19 @@ impl Display {
     /// A trial has ended.
     pub fn trial(&self, procedure: &Procedure, task: &Task, outcome: &Outcome) {
         let done = procedure.trials().len() as u32;
-        self.say(&format!(
+        self.print_line(&format!(
             "{done:>4} of about {}, {} left: {}",
             done + procedure.trials_left(),
             amount::show(self.time_left(procedure)),
-            line(task, outcome)
+            trial_line(task, outcome)
         ));
     }
 
     /// About how long the rest takes: by the plan, and as soon as some trials are done as much longer or shorter as they took.
     pub fn time_left(&self, procedure: &Procedure) -> Duration {
         let left = procedure.time_left();
-        let mine = procedure.time_planned(self.before as usize);
-        let is_known = procedure.trials().len() >= self.before as usize + 3 && !mine.is_zero();
+        let mine = procedure.time_planned(self.earlier_trials as usize);
+        let is_known = procedure.trials().len() >= self.earlier_trials as usize + 3 && !mine.is_zero();
         let pace = if is_known { self.began.elapsed().as_secs_f64() / mine.as_secs_f64() } else { 1.0 };
         Duration::from_secs((left.as_secs_f64() * pace) as u64)
     }
@@ -84,7 +90,7 @@ impl Display {
 }
 
 /// A trial in one line.
-fn line(task: &Task, outcome: &Outcome) -> String {
+fn trial_line(task: &Task, outcome: &Outcome) -> String {
     let what = match task.purpose {
         Purpose::SelfTest => "self-test".to_owned(),
         Purpose::Curve => "curve".to_owned(),
@@ -153,7 +159,7 @@ mod tests {
         };
         let outcome = Outcome { reason: "2 lost".into(), ..Outcome::default() };
         assert_eq!(
-            line(&task, &outcome),
+            trial_line(&task, &outcome),
             "search 2, again [4], AAAA 20 %, cached 0 %, 17,400 q/s: fail: 2 lost"
         );
     }

@@ -6,7 +6,7 @@ use measure::procedure::Procedure;
 use measure::run::{Run, SCHEMA, Settings};
 
 /// The record of a run that began at `started`.
-pub fn run(procedure: &Procedure, started: &str, complete: bool) -> Run {
+pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
     let plan = procedure.plan();
     let known = procedure.surroundings();
     let mut warnings = known.warnings.clone();

@@ -1,11 +1,11 @@
-//! The laboratory: hosts, authority and device, in the state that a task needs.
+//! The testbed: hosts, authority and device, in the state that a task needs.
 //!
 //! Tester and authority stay the same processes through the whole run, and the authority keeps its address when what it
 //! serves changes: a device that finds its upstream gone would not trust it again for minutes.
 
 mod device;
 
-use super::cores::{self, Cores, Hosts, Place};
+use super::cores::{self, AuthorityPlace, Cores, Hosts};
 use crate::agent::protocol::Progress;
 use crate::agent_client::{AgentClient, AgentError};
 use crate::clock;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Names of the check are asked at this rate, which every server bears.
-const CHECK_QPS: f64 = 200.0;
+const CHECK_RATE_QPS: f64 = 200.0;
 
 /// Counters of what the authority, which is the tester's other half, should have answered and did not.
 const AUTHORITY_DROPS: [(&str, &str); 4] = [
@@ -34,7 +34,7 @@ const AUTHORITY_DROPS: [(&str, &str); 4] = [
 const MESSAGES_A_DROP: u64 = 64;
 
 /// A failure that the authority may have caused says nothing of the device; a few drops do not explain many losses.
-fn judge_authority(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
+fn apply_authority_drops(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
     if outcome.verdict != Verdict::Fail {
         return;
     }
@@ -53,11 +53,11 @@ fn judge_authority(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
 }
 
 /// The warning that the device did not bear its trials.
-const ENDED: &str = "the device ended by itself, or answered nothing any more, and was started anew; the trials in which it did \
+const RESTARTED_WARNING: &str = "the device ended by itself, or answered nothing any more, and was started anew; the trials in which it did \
                      count as failed; the log says when";
 
 /// A device that runs.
-struct Running {
+struct RunningDevice {
     sweep: String,
     address: SocketAddr,
     /// Its number at its host; nothing when nobody watches it.
@@ -66,15 +66,15 @@ struct Running {
 
 /// Something that a reader of the log should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum LogEntry {
     /// To be said at once, too.
-    Aloud(String),
+    Shown(String),
     /// For the log alone.
-    Quiet(String),
+    LogOnly(String),
 }
 
 /// Everything that a run needs of the world.
-pub struct Laboratory<'a> {
+pub struct Testbed<'a> {
     plan: &'a Plan,
     cores: Cores,
     tester: AgentClient,
@@ -84,23 +84,23 @@ pub struct Laboratory<'a> {
     device_host: Option<AgentClient>,
     /// What the authority serves now, and where.
     serving: Option<(f64, SocketAddr)>,
-    running: Option<Running>,
+    running: Option<RunningDevice>,
     /// Who takes part, as far as is known.
-    known: Surroundings,
+    surroundings: Surroundings,
     /// Whether it was started since the last trial.
-    is_new: bool,
+    was_started: bool,
     /// Whether it answered nothing at all in the last trial.
-    is_doubtful: bool,
-    notes: Vec<Note>,
+    is_unresponsive: bool,
+    notes: Vec<LogEntry>,
     /// How often it was asked whether the device answers.
     probes: u64,
     stop: &'a AtomicBool,
 }
 
-impl<'a> Laboratory<'a> {
+impl<'a> Testbed<'a> {
     /// Connects to the hosts. `known`: what a run that this one goes on with knew. `stop` ends what is going on when it
     /// becomes true.
-    pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Laboratory<'a>, String> {
+    pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Testbed<'a>, String> {
         let connect = |role: &str, prefix: &Vec<String>| {
             let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
             AgentClient::connect(role, prefix).map_err(|error| error.to_string())
@@ -122,18 +122,18 @@ impl<'a> Laboratory<'a> {
         let machine = tester.greeting().machine.clone();
         let is_beside = |host: &AgentClient| !machine.is_empty() && host.greeting().machine == machine;
         let place = match &authority {
-            _ if plan.authority.external => Place::External,
-            Some(host) if is_beside(host) => Place::Beside,
-            Some(host) => Place::Apart(host.greeting().allowed.clone()),
-            None => Place::WithTester,
+            _ if plan.authority.external => AuthorityPlace::External,
+            Some(host) if is_beside(host) => AuthorityPlace::SameMachine,
+            Some(host) => AuthorityPlace::OtherMachine(host.greeting().allowed.clone()),
+            None => AuthorityPlace::InTester,
         };
         let is_reached_alike = plan.device.host == plan.tester.host;
         let device_with_tester = ours && (is_reached_alike || device_host.as_ref().is_some_and(is_beside));
         let tester_cores = tester.greeting().allowed.clone();
         let cores =
-            cores::divide(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
-        let known = Surroundings { device: device::described(plan, &cores, known.device), ..known };
-        Ok(Laboratory {
+            cores::assign(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
+        let known = Surroundings { device: device::initial_description(plan, &cores, known.device), ..known };
+        Ok(Testbed {
             plan,
             cores,
             tester,
@@ -141,9 +141,9 @@ impl<'a> Laboratory<'a> {
             device_host,
             serving: None,
             running: None,
-            known,
-            is_new: false,
-            is_doubtful: false,
+            surroundings: known,
+            was_started: false,
+            is_unresponsive: false,
             notes: Vec::new(),
             probes: 0,
             stop,
@@ -152,16 +152,16 @@ impl<'a> Laboratory<'a> {
 
     /// Who takes part, as far as is known.
     pub fn surroundings(&self) -> &Surroundings {
-        &self.known
+        &self.surroundings
     }
 
     /// What was noted since this was asked last.
-    pub fn notes(&mut self) -> Vec<Note> {
+    pub fn notes(&mut self) -> Vec<LogEntry> {
         std::mem::take(&mut self.notes)
     }
 
     /// Asks all hosts for their facts.
-    pub fn look_around(&mut self) -> Result<(), String> {
+    pub fn read_environments(&mut self) -> Result<(), String> {
         let addresses: Vec<_> = [self.plan.device.address, self.plan.authority.address]
             .iter()
             .flatten()
@@ -172,12 +172,12 @@ impl<'a> Laboratory<'a> {
         for (role, host) in [("tester", Some(&mut self.tester))].into_iter().chain(hosts) {
             if let Some(host) = host {
                 let facts = host.environment(&addresses).map_err(|error| error.to_string())?;
-                self.known.hosts.insert(role.to_owned(), facts);
+                self.surroundings.hosts.insert(role.to_owned(), facts);
             }
         }
         for warning in &self.cores.warnings {
-            if !self.known.warnings.contains(warning) {
-                self.known.warnings.push(warning.clone());
+            if !self.surroundings.warnings.contains(warning) {
+                self.surroundings.warnings.push(warning.clone());
             }
         }
         Ok(())
@@ -210,9 +210,9 @@ impl<'a> Laboratory<'a> {
         authority
             .iter_mut()
             .for_each(|(kind, count)| *count -= counted.get(kind).copied().unwrap_or(0).min(*count));
-        judge_authority(&mut outcome, &authority);
-        self.is_doubtful = task.setup.device.is_some() && outcome.sent > 0 && outcome.received == 0;
-        self.rest();
+        apply_authority_drops(&mut outcome, &authority);
+        self.is_unresponsive = task.setup.device.is_some() && outcome.sent > 0 && outcome.received == 0;
+        self.pause_after_trial();
         Ok(Some(Trial {
             number: 0,
             purpose: task.purpose,
@@ -225,7 +225,7 @@ impl<'a> Laboratory<'a> {
             outcome,
             authority,
             device: if task.setup.device.is_some() { device } else { None },
-            fresh: task.setup.device.is_some() && std::mem::take(&mut self.is_new),
+            fresh: task.setup.device.is_some() && std::mem::take(&mut self.was_started),
         }))
     }
 
@@ -241,10 +241,10 @@ impl<'a> Laboratory<'a> {
             setup: setup.clone(),
             cell,
             repetition: 0,
-            rate_qps: CHECK_QPS,
+            rate_qps: CHECK_RATE_QPS,
             first_name,
         };
-        let duration_ms = (names / CHECK_QPS * 1000.0).ceil() as u64;
+        let duration_ms = (names / CHECK_RATE_QPS * 1000.0).ceil() as u64;
         let load = Load { duration_ms, warm_up_ms: 0, ..self.load(&task)? };
         let Some(outcome) = self.run_load(&load, &mut |_| {})? else { return Ok(None) };
         let mut invalid = outcome.invalid.clone();
@@ -259,7 +259,7 @@ impl<'a> Laboratory<'a> {
     }
 
     /// Ends the device. Returns what was noted.
-    pub fn close(mut self) -> Vec<Note> {
+    pub fn close(mut self) -> Vec<LogEntry> {
         self.stop_device();
         self.notes
     }
@@ -270,13 +270,13 @@ impl<'a> Laboratory<'a> {
         let Some(sweep) = &setup.device else { return Ok(true) };
         let is_there = self.running.as_ref().is_some_and(|running| running.sweep == *sweep);
         if is_there && !setup.fresh {
-            let Some(why) = self.trouble()? else { return Ok(true) };
+            let Some(why) = self.check_device()? else { return Ok(true) };
             if !self.plan.device.is_started_by_us() {
                 return Err(format!("{why}; it is not ours to start: start it"));
             }
-            self.notes.push(Note::Aloud(format!("{why}; it is started anew")));
-            if !self.known.warnings.iter().any(|warning| warning == ENDED) {
-                self.known.warnings.push(ENDED.to_owned());
+            self.notes.push(LogEntry::Shown(format!("{why}; it is started anew")));
+            if !self.surroundings.warnings.iter().any(|warning| warning == RESTARTED_WARNING) {
+                self.surroundings.warnings.push(RESTARTED_WARNING.to_owned());
             }
         }
         self.start_device(sweep)
@@ -287,7 +287,7 @@ impl<'a> Laboratory<'a> {
         if self.plan.authority.external {
             let address = self.plan.authority.address.ok_or("authority.address is missing")?;
             self.serving = Some((aaaa_share, address));
-            self.known.authority = address.to_string();
+            self.surroundings.authority = address.to_string();
             return Ok(());
         }
         if self.serving.is_some_and(|(share, _)| share == aaaa_share) {
@@ -313,7 +313,7 @@ impl<'a> Laboratory<'a> {
         let addresses = host.authority(&order).map_err(|error| error.to_string())?;
         let address = *addresses.first().ok_or("the authority listens nowhere")?;
         self.serving = Some((aaaa_share, address));
-        self.known.authority = address.to_string();
+        self.surroundings.authority = address.to_string();
         Ok(())
     }
 
@@ -398,7 +398,7 @@ impl<'a> Laboratory<'a> {
     }
 
     /// Lets everybody come to rest.
-    fn rest(&self) {
+    fn pause_after_trial(&self) {
         let end = Instant::now() + self.plan.trial.pause.0;
         while !self.stop.load(Ordering::Relaxed) {
             let left = end.saturating_duration_since(Instant::now());
@@ -419,18 +419,18 @@ mod tests {
         let failed = Outcome { reason: "3 lost".into(), sent: 100, valid: 97, ..Outcome::default() };
         let quiet = BTreeMap::from([("queue_overflow".to_owned(), 0), ("asked_a".to_owned(), 9)]);
         let mut outcome = failed.clone();
-        judge_authority(&mut outcome, &quiet);
+        apply_authority_drops(&mut outcome, &quiet);
         assert_eq!(outcome, failed);
         for (name, _) in AUTHORITY_DROPS {
             let mut outcome = failed.clone();
-            judge_authority(&mut outcome, &BTreeMap::from([(name.to_owned(), 2)]));
+            apply_authority_drops(&mut outcome, &BTreeMap::from([(name.to_owned(), 2)]));
             assert_eq!(outcome.verdict, Verdict::TesterLimited);
             assert!(outcome.reason.contains("2 ") && outcome.reason.contains("3 lost"), "{}", outcome.reason);
             let mut many = Outcome { sent: 1000, valid: 871, ..failed.clone() };
-            judge_authority(&mut many, &BTreeMap::from([(name.to_owned(), 2)]));
+            apply_authority_drops(&mut many, &BTreeMap::from([(name.to_owned(), 2)]));
             assert_eq!(many.verdict, Verdict::Fail, "two drops do not explain 129 losses");
             let mut passed = Outcome { verdict: Verdict::Pass, ..Outcome::default() };
-            judge_authority(&mut passed, &BTreeMap::from([(name.to_owned(), 2)]));
+            apply_authority_drops(&mut passed, &BTreeMap::from([(name.to_owned(), 2)]));
             assert_eq!(passed.verdict, Verdict::Pass, "the device asked again, and every query was answered");
         }
     }

@@ -15,15 +15,25 @@ pub fn text(order: &Load, outcome: &Outcome) -> String {
 
 fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result {
     let asked = match order.pace {
-        Pace::Open { rate_qps, burst: 1 } => format!("{} queries/s asked for", rate(rate_qps)),
+        Pace::Open { rate_qps, burst: 1 } => format!("{} queries/s asked for", format_rate(rate_qps)),
         Pace::Open { rate_qps, burst } => {
-            format!("{} queries/s asked for, {burst} at a time", rate(rate_qps))
+            format!("{} queries/s asked for, {burst} at a time", format_rate(rate_qps))
         }
         Pace::Closed { outstanding } => format!("{} outstanding", grouped(outstanding.into())),
     };
     writeln!(out, "{}: {asked}, {:.1} s", order.server, outcome.seconds)?;
-    writeln!(out, "  sent        {:>14}   {} a second", grouped(outcome.sent), rate(outcome.rate_achieved))?;
-    writeln!(out, "  valid       {:>14}   {} a second", grouped(outcome.valid), rate(outcome.goodput_qps()))?;
+    writeln!(
+        out,
+        "  sent        {:>14}   {} a second",
+        grouped(outcome.sent),
+        format_rate(outcome.rate_achieved)
+    )?;
+    writeln!(
+        out,
+        "  valid       {:>14}   {} a second",
+        grouped(outcome.valid),
+        format_rate(outcome.goodput_qps())
+    )?;
     for (name, count) in &outcome.invalid {
         writeln!(out, "  invalid     {:>14}   {name}", grouped(*count))?;
     }
@@ -48,7 +58,7 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
         for (name, latency) in
             [("from due", &outcome.latency_us.intended), ("from sent", &outcome.latency_us.actual)]
         {
-            row(out, name, latency)?;
+            latency_row(out, name, latency)?;
         }
     }
     if outcome.rate_asked > 0.0 {
@@ -87,7 +97,7 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
     }
 }
 
-fn row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
+fn latency_row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     write!(out, "    {name:<10}")?;
     for value in [latency.min, latency.p50, latency.p90, latency.p99, latency.p999, latency.max] {
         let decimals = if value < 100.0 { 1 } else { 0 };
@@ -96,7 +106,7 @@ fn row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn rate(value: f64) -> String {
+fn format_rate(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }
 

@@ -1,6 +1,6 @@
-//! The device of a laboratory: started, awaited, watched and ended.
+//! The device of a testbed: started, awaited, watched and ended.
 
-use super::{Laboratory, Note, Running};
+use super::{LogEntry, RunningDevice, Testbed};
 use crate::agent::protocol::{Start, Started, Target};
 use crate::device::{Recipe, Settings};
 use crate::run::cores::Cores;
@@ -13,19 +13,19 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// How long a device may take until its first right answer: a resolver with large tables needs some seconds.
-const READY: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a device may answer wrongly until its first right answer: SERVFAIL until its upstream is known, say.
-const WRONG: Duration = Duration::from_secs(5);
+const WRONG_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(5);
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Names of one question for readiness.
 const PROBE_NAMES: u64 = 5;
 
 /// What is known of the device before it is started. Configurations that an earlier part of the run used are kept.
-pub(super) fn described(plan: &Plan, cores: &Cores, before: Device) -> Device {
+pub(super) fn initial_description(plan: &Plan, cores: &Cores, before: Device) -> Device {
     let name = if plan.device.template.is_empty() { "custom" } else { plan.device.template.as_str() };
     Device {
         name: name.to_owned(),
@@ -36,7 +36,7 @@ pub(super) fn described(plan: &Plan, cores: &Cores, before: Device) -> Device {
     }
 }
 
-impl Laboratory<'_> {
+impl Testbed<'_> {
     /// Starts the device with a value of the sweep, and waits until it answers; false when it was stopped.
     pub(super) fn start_device(&mut self, sweep: &str) -> Result<bool, String> {
         self.stop_device();
@@ -44,17 +44,18 @@ impl Laboratory<'_> {
         let (_, upstream) = self.serving.ok_or("the authority does not serve yet")?;
         let Some(host) = self.device_host.as_mut() else {
             let address = plan.device.address.ok_or("device.address is missing")?;
-            self.running = Some(Running { sweep: sweep.to_owned(), address, number: None });
-            return self.await_device();
+            self.running = Some(RunningDevice { sweep: sweep.to_owned(), address, number: None });
+            return self.wait_until_ready();
         };
         if let (Some(pid), Some(address)) = (plan.device.pid, plan.device.address)
             && plan.device.template.is_empty()
             && plan.device.command.is_empty()
         {
             let attached = host.attach(&Target::Pid { pid }).map_err(|error| error.to_string())?;
-            self.known.device.command = attached.command;
-            self.running = Some(Running { sweep: sweep.to_owned(), address, number: Some(attached.device) });
-            return self.await_device();
+            self.surroundings.device.command = attached.command;
+            self.running =
+                Some(RunningDevice { sweep: sweep.to_owned(), address, number: Some(attached.device) });
+            return self.wait_until_ready();
         }
         let swept = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
         let workers = match sweep.parse() {
@@ -82,14 +83,14 @@ impl Laboratory<'_> {
             environment: BTreeMap::new(),
         };
         let started: Started = host.start(&start).map_err(|error| error.to_string())?;
-        self.notes.push(Note::Quiet(format!(
+        self.notes.push(LogEntry::LogOnly(format!(
             "device started as process {}: {} ({})",
             started.pid,
             started.command.join(" "),
             if started.version.is_empty() { "version unknown" } else { &started.version }
         )));
-        self.is_new = true;
-        let device = &mut self.known.device;
+        self.was_started = true;
+        let device = &mut self.surroundings.device;
         device.version = started.version;
         device.command = started.command;
         device.cores = start.cores;
@@ -99,9 +100,12 @@ impl Laboratory<'_> {
             let name = if sweep.is_empty() { name } else { format!("{sweep}/{name}") };
             device.files.insert(name, text);
         }
-        self.running =
-            Some(Running { sweep: sweep.to_owned(), address: started.listen, number: Some(started.device) });
-        self.await_device()
+        self.running = Some(RunningDevice {
+            sweep: sweep.to_owned(),
+            address: started.listen,
+            number: Some(started.device),
+        });
+        self.wait_until_ready()
     }
 
     pub(super) fn stop_device(&mut self) {
@@ -109,19 +113,19 @@ impl Laboratory<'_> {
             && let Some(number) = running.number
         {
             // One that ended by itself is as good.
-            let log = host.stop(number, GRACE).unwrap_or_default();
+            let log = host.stop(number, STOP_GRACE).unwrap_or_default();
             let text = log.text.trim();
             if !text.is_empty() {
-                self.notes.push(Note::Quiet(format!("the device said last:\n{text}")));
+                self.notes.push(LogEntry::LogOnly(format!("the device said last:\n{text}")));
             }
         }
     }
 
     /// Asks until some right answers come; false when it was stopped.
-    fn await_device(&mut self) -> Result<bool, String> {
+    fn wait_until_ready(&mut self) -> Result<bool, String> {
         let began = Instant::now();
         loop {
-            let first_name = self.names_of_probe();
+            let first_name = self.next_probe_name();
             let task = Task {
                 purpose: Purpose::Search,
                 setup: Setup {
@@ -140,10 +144,10 @@ impl Laboratory<'_> {
             if outcome.sent > 0 && outcome.valid == outcome.sent {
                 return Ok(true);
             }
-            let ended = self.is_gone()?;
+            let ended = self.has_ended()?;
             // One that answers, and wrongly, is not starting any more.
-            let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG;
-            if ended || wrong || began.elapsed() > READY {
+            let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG_ANSWERS_TIMEOUT;
+            if ended || wrong || began.elapsed() > READY_TIMEOUT {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
                 return Err(format!(
@@ -156,7 +160,7 @@ impl Laboratory<'_> {
                     invalid.join(", "),
                     self.serving.map(|(_, address)| format!(" at {address}")).unwrap_or_default(),
                     self.plan.names.prefix,
-                    self.complaint()
+                    self.last_output()
                 ));
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -164,7 +168,7 @@ impl Laboratory<'_> {
     }
 
     /// Names to find out whether the device answers: from the end of the window, where no trial asks.
-    fn names_of_probe(&mut self) -> u64 {
+    fn next_probe_name(&mut self) -> u64 {
         let names = &self.plan.names;
         let places = (names.for_probes() / PROBE_NAMES).max(1);
         let place = self.probes % places;
@@ -174,19 +178,19 @@ impl Laboratory<'_> {
 
     /// Why the device is of no use any more, if it is not: then every further trial would fail, and say nothing. What it did
     /// before is a failure of the trial in which it did.
-    pub(super) fn trouble(&mut self) -> Result<Option<String>, String> {
-        if self.is_gone()? {
-            return Ok(Some(format!("the device has ended by itself: {}", self.complaint())));
+    pub(super) fn check_device(&mut self) -> Result<Option<String>, String> {
+        if self.has_ended()? {
+            return Ok(Some(format!("the device has ended by itself: {}", self.last_output())));
         }
-        if !std::mem::take(&mut self.is_doubtful) {
+        if !std::mem::take(&mut self.is_unresponsive) {
             return Ok(None);
         }
-        Ok(self.await_device().err())
+        Ok(self.wait_until_ready().err())
     }
 
     /// Whether the device has ended. Its first process may end while others go on, and the first thread of a process while others
     /// do; so neither is enough.
-    fn is_gone(&mut self) -> Result<bool, String> {
+    fn has_ended(&mut self) -> Result<bool, String> {
         if self.usage()?.is_none_or(|usage| !usage.processes.is_empty()) {
             return Ok(false);
         }
@@ -200,7 +204,7 @@ impl Laboratory<'_> {
     }
 
     /// What the device last said, to explain a failure.
-    fn complaint(&mut self) -> String {
+    fn last_output(&mut self) -> String {
         let number = self.running.as_ref().and_then(|running| running.number);
         let (Some(host), Some(number)) = (self.device_host.as_mut(), number) else {
             return "see with dig what it answers".to_owned();
