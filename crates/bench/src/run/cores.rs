@@ -34,23 +34,13 @@ impl Cores {
     }
 }
 
-/// Divides the cores of one host, or takes those of each role's own host.
+/// Assigns the cores of one host to the roles, or takes those of each role's own host.
 pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
     let mut warnings = Vec::new();
     let workers = usize::from(max_workers(plan));
     let all = if hosts.tester.is_empty() { vec![0] } else { hosts.tester.clone() };
-    let without = |cores: &[u16], others: &[u16]| -> Vec<u16> {
-        cores.iter().copied().filter(|core| !others.contains(core)).collect()
-    };
-    // A device on a host of its own, or that runs already, takes nothing from the tester.
     let named = core_list(&plan.device.cores).unwrap_or_default();
-    let is_ours_to_pin = hosts.device_with_tester && named.is_empty() && all.len() > 1;
-    let device_pool = if is_ours_to_pin {
-        let rest = without(&without(&all, &plan.tester.cores), &plan.authority.cores);
-        if rest.is_empty() { all.clone() } else { rest }
-    } else {
-        Vec::new()
-    };
+    let device_pool = device_pool(plan, hosts, &all, named.is_empty());
     if hosts.device_with_tester && named.is_empty() && workers >= all.len() {
         warnings.push(format!(
             "the device has {workers} workers, and this host {} cores: it shares them with the tester, so its results are lower \
@@ -62,32 +52,60 @@ pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
     let taken = if is_here && !named.is_empty() {
         named
     } else {
-        // One core at least stays free of it.
+        // At least one core stays free of the device.
         let most = if device_pool.len() == all.len() { all.len() - 1 } else { device_pool.len() };
         device_pool[..workers.min(most)].to_vec()
     };
     let left = without(&all, &taken);
     let left = if left.is_empty() { all } else { left };
-    let (tester, authority) = match (plan.tester.cores.as_slice(), plan.authority.cores.as_slice()) {
+    let (tester, authority) = split_tester_and_authority(plan, &hosts.authority, left);
+    let pairs = (tester.len() as u16 / 2).max(1);
+    let alone = tester.len() < 2;
+    let senders = if plan.tester.senders > 0 { plan.tester.senders } else { pairs };
+    let receivers = plan.tester.receivers.unwrap_or(if alone { 0 } else { pairs });
+    // The authority can share a thread with the tester only if the tester has one thread.
+    let is_shared = authority.is_empty() && hosts.authority == AuthorityPlace::InTester;
+    let authority = if is_shared && (senders, receivers) != (1, 0) { tester.clone() } else { authority };
+    Cores { device: plan.device.cores.clone(), device_pool, tester, authority, senders, receivers, warnings }
+}
+
+/// Returns `cores` without those in `others`.
+fn without(cores: &[u16], others: &[u16]) -> Vec<u16> {
+    cores.iter().copied().filter(|core| !others.contains(core)).collect()
+}
+
+/// The cores from which the device gets its own, if the plan names none. A device on a host of its own, or one that runs
+/// already, takes nothing from the tester.
+fn device_pool(plan: &Plan, hosts: &Hosts, all: &[u16], has_no_cores_named: bool) -> Vec<u16> {
+    if !(hosts.device_with_tester && has_no_cores_named && all.len() > 1) {
+        return Vec::new();
+    }
+    let rest = without(&without(all, &plan.tester.cores), &plan.authority.cores);
+    if rest.is_empty() { all.to_vec() } else { rest }
+}
+
+/// Divides the cores that the device leaves between tester and authority.
+fn split_tester_and_authority(plan: &Plan, place: &AuthorityPlace, left: Vec<u16>) -> (Vec<u16>, Vec<u16>) {
+    match (plan.tester.cores.as_slice(), plan.authority.cores.as_slice()) {
         (tester, authority) if !tester.is_empty() && !authority.is_empty() => {
             (tester.to_vec(), authority.to_vec())
         }
         (tester, authority)
-            if matches!(hosts.authority, AuthorityPlace::OtherMachine(_) | AuthorityPlace::External) =>
+            if matches!(place, AuthorityPlace::OtherMachine(_) | AuthorityPlace::External) =>
         {
             let tester = if tester.is_empty() { left } else { tester.to_vec() };
-            let own = match &hosts.authority {
+            let own = match place {
                 AuthorityPlace::OtherMachine(cores) if authority.is_empty() => cores.clone(),
                 _ => authority.to_vec(),
             };
             (tester, own)
         }
-        ([], []) if left.len() == 1 => match hosts.authority {
+        ([], []) if left.len() == 1 => match place {
             AuthorityPlace::InTester => (left, Vec::new()),
             _ => (left.clone(), left),
         },
         ([], []) => {
-            // The authority has up to two questions for each of the tester's.
+            // The authority gets up to two queries for each query of the tester.
             let (authority, tester) = left.split_at(left.len() / 2);
             (tester.to_vec(), authority.to_vec())
         }
@@ -95,20 +113,12 @@ pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
             let rest = without(&left, authority);
             (if rest.is_empty() { left } else { rest }, authority.to_vec())
         }
-        ([only], _) if hosts.authority == AuthorityPlace::InTester => (vec![*only], Vec::new()),
+        ([only], _) if *place == AuthorityPlace::InTester => (vec![*only], Vec::new()),
         (tester, _) => {
             let rest = without(&left, tester);
             (tester.to_vec(), if rest.is_empty() { tester.to_vec() } else { rest })
         }
-    };
-    let pairs = (tester.len() as u16 / 2).max(1);
-    let alone = tester.len() < 2;
-    let senders = if plan.tester.senders > 0 { plan.tester.senders } else { pairs };
-    let receivers = plan.tester.receivers.unwrap_or(if alone { 0 } else { pairs });
-    // A thread that the authority shares with the tester is the only one that the tester has.
-    let is_shared = authority.is_empty() && hosts.authority == AuthorityPlace::InTester;
-    let authority = if is_shared && (senders, receivers) != (1, 0) { tester.clone() } else { authority };
-    Cores { device: plan.device.cores.clone(), device_pool, tester, authority, senders, receivers, warnings }
+    }
 }
 
 /// What is known of the hosts.

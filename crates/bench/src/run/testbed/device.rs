@@ -36,8 +36,34 @@ pub(super) fn initial_description(plan: &Plan, cores: &Cores, before: Device) ->
     }
 }
 
+/// The order that starts the device of a plan with a value of the sweep.
+fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) -> Result<Start, String> {
+    let sweeps_workers = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
+    let workers = match sweep.parse() {
+        Ok(workers) if sweeps_workers => workers,
+        _ if sweeps_workers => return Err(format!("sweep: \"{sweep}\" is no number of workers")),
+        _ => plan.device.workers,
+    };
+    let recipe = if plan.device.template.is_empty() {
+        Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
+    } else {
+        let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
+        Recipe::Template { name: plan.device.template.clone(), program }
+    };
+    let settings = Settings {
+        listen: plan.device.address.unwrap_or(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
+        upstream,
+        prefix: (plan.names.prefix.address, plan.names.prefix.length),
+        zone: plan.names.zone.clone(),
+        workers,
+        value: sweep.to_owned(),
+        options: plan.device.options.clone(),
+    };
+    Ok(Start { recipe, settings, cores: cores.device(workers), environment: BTreeMap::new() })
+}
+
 impl Testbed<'_> {
-    /// Starts the device with a value of the sweep, and waits until it answers; false when it was stopped.
+    /// Starts the device with a value of the sweep, and waits until it answers. Returns false if the run was stopped.
     pub(super) fn start_device(&mut self, sweep: &str) -> Result<bool, String> {
         self.stop_device();
         let plan = self.plan;
@@ -57,32 +83,14 @@ impl Testbed<'_> {
                 Some(RunningDevice { sweep: sweep.to_owned(), address, number: Some(attached.device) });
             return self.wait_until_ready();
         }
-        let swept = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
-        let workers = match sweep.parse() {
-            Ok(workers) if swept => workers,
-            _ if swept => return Err(format!("sweep: \"{sweep}\" is no number of workers")),
-            _ => plan.device.workers,
-        };
-        let start = Start {
-            recipe: if plan.device.template.is_empty() {
-                Recipe::Custom { command: plan.device.command.clone(), files: BTreeMap::new() }
-            } else {
-                let program = Some(plan.device.program.clone()).filter(|program| !program.is_empty());
-                Recipe::Template { name: plan.device.template.clone(), program }
-            },
-            settings: Settings {
-                listen: plan.device.address.unwrap_or(SocketAddr::from((Ipv6Addr::LOCALHOST, 0))),
-                upstream,
-                prefix: (plan.names.prefix.address, plan.names.prefix.length),
-                zone: plan.names.zone.clone(),
-                workers,
-                value: sweep.to_owned(),
-                options: plan.device.options.clone(),
-            },
-            cores: self.cores.device(workers),
-            environment: BTreeMap::new(),
-        };
+        let start = start_order(plan, &self.cores, upstream, sweep)?;
         let started: Started = host.start(&start).map_err(|error| error.to_string())?;
+        self.note_started(sweep, start.cores, started);
+        self.wait_until_ready()
+    }
+
+    /// Notes a device that was started, for the log, the record of the run and later orders.
+    fn note_started(&mut self, sweep: &str, cores: String, started: Started) {
         self.notes.push(LogEntry::LogOnly(format!(
             "device started as process {}: {} ({})",
             started.pid,
@@ -93,10 +101,10 @@ impl Testbed<'_> {
         let device = &mut self.surroundings.device;
         device.version = started.version;
         device.command = started.command;
-        device.cores = start.cores;
+        device.cores = cores;
         device.address = started.listen.to_string();
         for (name, text) in started.files {
-            // Each value of a sweep has its configuration.
+            // Each value of a sweep has its own configuration.
             let name = if sweep.is_empty() { name } else { format!("{sweep}/{name}") };
             device.files.insert(name, text);
         }
@@ -105,7 +113,6 @@ impl Testbed<'_> {
             address: started.listen,
             number: Some(started.device),
         });
-        self.wait_until_ready()
     }
 
     pub(super) fn stop_device(&mut self) {
