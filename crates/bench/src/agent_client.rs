@@ -1,7 +1,8 @@
-//! A host as `run` sees it: an agent behind a pipe, which may be on this machine or at the far end of a command prefix
-//! (`ssh HOST sixfold-bench`, `ip netns exec NAME sixfold-bench`). Calls block, each for a bounded time.
+//! Client of an agent, with which `run` controls a host. The agent is at the other end of a pipe: a child of this
+//! process, or a process that a command prefix leads to (`ssh HOST sixfold-bench`, `ip netns exec NAME sixfold-bench`).
+//! Calls block, each for a bounded time.
 //!
-//! When the connection is dropped, so is everything that the agent started: it sees the end of its input.
+//! When the connection closes, the agent reads the end of its input and ends everything that it started.
 
 use crate::agent::limits;
 use crate::agent::protocol::{
@@ -27,10 +28,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An agent, and with it the host that it runs on.
+/// Connection to an agent, and so to the host that the agent runs on.
 #[derive(Debug)]
 pub struct AgentClient {
-    /// Role and place, for messages: `the tester (ssh host sixfold-bench)`.
+    /// Role and place, for error messages: `the tester (ssh host sixfold-bench)`.
     name: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -40,8 +41,8 @@ pub struct AgentClient {
 }
 
 impl AgentClient {
-    /// Starts an agent and greets it. Without a prefix it is a child of this process and the same program; with one,
-    /// the prefix is a command line that leads to `sixfold-bench` there.
+    /// Starts an agent and greets it. Without a prefix the agent is a child of this process and the same program. With
+    /// a prefix, the prefix is the command line that leads to `sixfold-bench` on the other host.
     pub fn connect(role: &str, prefix: Option<&[String]>) -> Result<AgentClient, AgentError> {
         let name = match prefix {
             Some(prefix) => format!("the {role} ({})", prefix.join(" ")),
@@ -59,8 +60,8 @@ impl AgentClient {
         let mut command = Command::new(&program);
         command.args(arguments).arg("agent");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // An interrupt from the keyboard is for us: we end agents, and they end what they started. But ssh must stay in
-        // the terminal's group, or it could not ask for a passphrase.
+        // An interrupt from the keyboard is meant for this process: it ends the agents, and they end what they started.
+        // But ssh must stay in the process group of the terminal, so that it can ask for a passphrase.
         if program.file_name() != Some(OsStr::new("ssh")) {
             command.process_group(0);
         }
@@ -86,17 +87,17 @@ impl AgentClient {
         }
     }
 
-    /// What it said of itself when it was greeted.
+    /// The agent's reply to the greeting.
     pub fn greeting(&self) -> &Greeting {
         &self.greeting
     }
 
-    /// Role and place, for messages.
+    /// Role and place, for error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The facts of the host; interfaces that lead to `addresses` are described.
+    /// Reads the facts of the host. Describes the interfaces that lead to `addresses`.
     pub fn environment(&mut self, addresses: &[IpAddr]) -> Result<Environment, AgentError> {
         match self
             .request(&Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT_TIMEOUT)?
@@ -106,7 +107,7 @@ impl AgentClient {
         }
     }
 
-    /// Serves a zone, in the place of the one that was served before. Returns the addresses with the ports chosen.
+    /// Starts the authority, which replaces an earlier one. Returns the addresses with the chosen ports.
     pub fn authority(&mut self, order: &Authority) -> Result<Vec<SocketAddr>, AgentError> {
         match self.request(&Order::Authority(order.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Serving { addresses } => Ok(addresses),
@@ -114,12 +115,12 @@ impl AgentClient {
         }
     }
 
-    /// Serves no zone any longer.
+    /// Stops the authority.
     pub fn stop_authority(&mut self) -> Result<(), AgentError> {
         self.expect_done(&Order::StopAuthority)
     }
 
-    /// What the authority has answered so far, by kind.
+    /// Reads the authority's counters: answers so far, by kind.
     pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, AgentError> {
         match self.request(&Order::Counters, limits::ORDER_TIMEOUT)? {
             Reply::Counters { counts } => Ok(counts),
@@ -127,8 +128,8 @@ impl AgentClient {
         }
     }
 
-    /// Loads a server. `progress` is told about once a second how it goes; when it returns false, the load is ended
-    /// and the result is [`AgentError::Aborted`].
+    /// Runs a load on a server. Calls `progress` about once a second; when it returns false, the load is aborted and
+    /// the result is [`AgentError::Aborted`].
     pub fn load(
         &mut self,
         order: &Load,
@@ -149,7 +150,7 @@ impl AgentClient {
                     }
                 }
                 Reply::Progress(_) => {}
-                // It may have ended by itself before it was told to.
+                // The load may have ended by itself before the abort arrived.
                 Reply::Aborted | Reply::Outcome(_) if !is_wanted => {
                     return Err(AgentError::Aborted { agent: self.name.clone() });
                 }
@@ -167,7 +168,7 @@ impl AgentClient {
         }
     }
 
-    /// Watches a device that runs already. It is only read, never ended.
+    /// Attaches to a device that runs already. The agent only reads its usage and never ends it.
     pub fn attach(&mut self, target: &Target) -> Result<Attached, AgentError> {
         match self.request(&Order::Attach(target.clone()), limits::ORDER_TIMEOUT)? {
             Reply::Attached(attached) => Ok(attached),
@@ -175,7 +176,7 @@ impl AgentClient {
         }
     }
 
-    /// What a device has used so far; see [`Usage::since`].
+    /// Reads the resources that a device has used so far; see [`Usage::since`].
     pub fn usage(&mut self, device: u32) -> Result<Usage, AgentError> {
         match self.request(&Order::Usage { device }, limits::ORDER_TIMEOUT)? {
             Reply::Usage(usage) => Ok(usage),
@@ -183,7 +184,7 @@ impl AgentClient {
         }
     }
 
-    /// The last that a device said, and whether it still runs.
+    /// Reads the last output of a device, and whether it still runs.
     pub fn log(&mut self, device: u32) -> Result<DeviceLog, AgentError> {
         match self.request(&Order::Log { device }, limits::ORDER_TIMEOUT)? {
             Reply::Log(log) => Ok(log),
@@ -191,7 +192,7 @@ impl AgentClient {
         }
     }
 
-    /// Ends a device: SIGTERM, and SIGKILL for what is left after `grace`. Its number is then free.
+    /// Ends a device: SIGTERM, then SIGKILL for the processes that are left after `grace`. Its number is then free.
     pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, AgentError> {
         let order = Order::Stop { device, grace_ms: grace.as_millis() as u64 };
         match self.request(&order, grace + limits::ORDER_TIMEOUT)? {
@@ -200,7 +201,7 @@ impl AgentClient {
         }
     }
 
-    /// Ends everything that was started there, and the agent. Dropping does the same without saying how it went.
+    /// Ends the agent and everything that it started. Dropping the client does so too, but reports no result.
     pub fn quit(mut self) -> Result<(), AgentError> {
         self.expect_done(&Order::Quit)
     }
@@ -234,7 +235,7 @@ impl AgentClient {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Err(self.disconnected()),
             Err(RecvTimeoutError::Timeout) => {
-                // Whatever it says later would be taken for the reply to another order.
+                // A later reply would be taken for the reply to another order, so close the connection.
                 self.end(Duration::ZERO);
                 return Err(AgentError::TimedOut {
                     agent: self.name.clone(),
@@ -254,9 +255,9 @@ impl AgentClient {
         }
     }
 
-    /// The error for an agent that has ended.
+    /// Returns the error for an agent that has ended.
     fn disconnected(&mut self) -> AgentError {
-        // What it wrote to standard error may come a moment after the end of its standard output.
+        // Its last output on standard error may arrive a moment after the end of its standard output.
         self.end(limits::STDERR_WAIT);
         thread::sleep(Duration::from_millis(20));
         let mut stderr_tail = lock(&self.stderr_tail).trim().to_owned();
@@ -266,14 +267,14 @@ impl AgentClient {
         AgentError::Disconnected { agent: self.name.clone(), stderr_tail }
     }
 
-    /// The error for a reply that does not fit the order.
+    /// Returns the error for a reply that does not fit the order.
     fn unexpected(&mut self, reply: &Reply) -> AgentError {
         self.end(Duration::ZERO);
         let reply = format!("{reply:?}").chars().take(limits::QUOTED_CHARACTERS).collect();
         AgentError::UnexpectedReply { agent: self.name.clone(), reply }
     }
 
-    /// Closes the pipe, waits for the agent to end, and ends it if it does not.
+    /// Closes the pipe, waits for the agent to end, and kills it if it does not.
     fn end(&mut self, wait: Duration) {
         drop(self.input.take());
         let end = Instant::now() + wait;
@@ -298,7 +299,7 @@ fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
     text.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands on what comes in, line by line, from a thread that ends with the pipe.
+/// Passes on the lines that arrive, from a thread that ends with the pipe.
 fn read_lines(pipe: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = mpsc::sync_channel(limits::QUEUED_REPLIES);
     thread::spawn(move || {
@@ -316,7 +317,7 @@ fn read_lines(pipe: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// Keeps the end of what an agent writes to standard error.
+/// Keeps the last part of the agent's standard error.
 fn read_stderr_tail(mut pipe: ChildStderr, kept: Arc<Mutex<String>>) {
     thread::spawn(move || {
         let mut octets = [0; 4096];
@@ -331,7 +332,7 @@ fn read_stderr_tail(mut pipe: ChildStderr, kept: Arc<Mutex<String>>) {
 }
 
 impl Started {
-    /// The device as the record of a run describes it.
+    /// Describes the device as the record of a run does.
     pub fn describe(&self, order: &Start, sweep: Option<(String, Vec<String>)>) -> run::Device {
         run::Device {
             name: match &order.recipe {
@@ -348,7 +349,7 @@ impl Started {
     }
 }
 
-/// Why a host did not do what it was told.
+/// Reasons why an agent did not carry out an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentError {
     /// The agent could not be started.
@@ -362,33 +363,33 @@ pub enum AgentError {
     Disconnected {
         /// Role and place.
         agent: String,
-        /// What was on its standard error.
+        /// The last of its standard error.
         stderr_tail: String,
     },
-    /// No reply came in time.
+    /// No reply arrived in time.
     TimedOut {
         /// Role and place.
         agent: String,
         /// The order.
         order: &'static str,
-        /// The time.
+        /// The time that was allowed.
         timeout: Duration,
     },
-    /// The order could not be carried out. The connection stands.
+    /// The agent could not carry out the order. The connection stays open.
     Refused {
         /// Role and place.
         agent: String,
-        /// What, why, and the remedy.
+        /// Problem, cause and remedy.
         why: String,
     },
-    /// What came back was no reply to the order.
+    /// The reply does not fit the order.
     UnexpectedReply {
         /// Role and place.
         agent: String,
-        /// What it was.
+        /// The reply, shortened.
         reply: String,
     },
-    /// The load was ended before its time, as `progress` wished. The connection stands.
+    /// The load was aborted because `progress` returned false. The connection stays open.
     Aborted {
         /// Role and place.
         agent: String,

@@ -1,6 +1,7 @@
-//! A run on disk: a folder with `run.json`, which holds everything, and what is made of it for people and other programs.
+//! Bundle of a run: a folder with `run.json`, which holds everything, and the files that are derived from it for people
+//! and other programs.
 //!
-//! | file | what |
+//! | file | content |
 //! | --- | --- |
 //! | `run.json` | the record of the run |
 //! | `report.html` | the page |
@@ -9,7 +10,8 @@
 //! | `environment.json` | settings, device and hosts alone |
 //! | `configs/` | the device's configuration files |
 //!
-//! Every file is written beside its place and then renamed, so whoever reads sees the old one or the new one, whole.
+//! Every file is written under a temporary name and then renamed, so that a reader sees the old file or the new one,
+//! never a part.
 
 use measure::run::{Device, Environment, Run, SCHEMA, Settings};
 use serde::{Deserialize, Serialize};
@@ -18,18 +20,18 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The record of a run in its folder.
+/// File of the record of a run.
 pub const RECORD_FILE: &str = "run.json";
 
-/// The journal of a run in its folder: every event as it happened.
+/// File of the journal of a run: every event as it happened.
 pub(crate) const JOURNAL_FILE: &str = "events.jsonl";
 
-/// The page in the folder.
+/// File of the report page.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Reads the record of a run from its folder. The error says which file, where in it, why and what to do.
+/// Reads the record of a run from its folder. The error names the file, the place in it, the cause and the remedy.
 pub fn read(folder: &Path) -> Result<Run, String> {
-    /// What every version of the record has.
+    /// The fields that every version of the record has.
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
@@ -53,7 +55,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
         format!("{}: {error}{remedy}", path.display())
     })?;
     let malformed = |error: serde_json::Error| {
-        // The error names line and column itself.
+        // The JSON error names line and column itself.
         let remedy = if folder.join(JOURNAL_FILE).exists() {
             let folder = folder.display();
             format!("; `sixfold-bench run --resume --out {folder}` writes it anew")
@@ -74,7 +76,7 @@ pub fn read(folder: &Path) -> Result<Run, String> {
     serde_json::from_str(&text).map_err(malformed)
 }
 
-/// Writes the whole folder, which is made if it is not there.
+/// Writes the whole bundle. Creates the folder if it does not exist.
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let path = folder.join(RECORD_FILE);
@@ -83,10 +85,10 @@ pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     write_derived(folder, run)
 }
 
-/// The record as JSON with a line for each trial, result and rule. Each number of a histogram on a line of its own would make
-/// the file six times as large.
+/// The record as JSON with one line for each trial, result and rule. With one line for each number of a histogram the
+/// file would be six times as large.
 fn record_json(run: &Run) -> serde_json::Result<String> {
-    // Taken apart, so that a field that is added to the record cannot be forgotten here.
+    // A full pattern, so that the compiler refuses a new field of the record that is missing here.
     let Run {
         schema,
         tool,
@@ -129,13 +131,13 @@ fn record_json(run: &Run) -> serde_json::Result<String> {
     Ok(out)
 }
 
-/// A list as JSON with a line for each element.
+/// A list as JSON with one line for each element.
 fn json_lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
     let lines: Vec<String> = list.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     Ok(if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) })
 }
 
-/// Writes what can be made of the record again: everything but `run.json`.
+/// Writes the files that are derived from the record: all but `run.json`.
 pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
     write_histograms(&folder.join("hist"), run)?;
@@ -148,7 +150,7 @@ pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
     write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
-/// What `environment.json` holds.
+/// Content of `environment.json`.
 #[derive(Serialize)]
 struct EnvironmentFile<'a> {
     settings: &'a Settings,
@@ -156,7 +158,7 @@ struct EnvironmentFile<'a> {
     hosts: &'a BTreeMap<String, Environment>,
 }
 
-/// One file for each trial that has latencies; those of an earlier record with the same numbers are replaced.
+/// Writes one file for each trial that has latencies. Replaces files of an earlier record with the same numbers.
 fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
     let measured =
         || run.trials.iter().filter(|trial| !trial.outcome.latency_us.intended.histogram.is_empty());
@@ -187,11 +189,12 @@ fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
-/// A name without folders and without characters that some file system or shell takes for something else. A record may come
+/// A name without folders, and without characters that some file system or shell treats specially. A record may come
 /// from elsewhere, and must not choose where files are written.
 fn safe_file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    // File systems hold names of 255 octets; the rest is for distinguishing and for the temporary name.
+    // File systems hold names of 255 octets. The rest is for the suffixes that make names distinct and for the
+    // temporary name.
     let name: String = name.chars().take(200).map(plain).collect();
     match name.trim_start_matches(['.', '-']) {
         "" => "unnamed".to_owned(),
@@ -199,7 +202,8 @@ fn safe_file_name(name: &str) -> String {
     }
 }
 
-/// Writes a file beside its place and renames it. With `durable` it is on the disk before that.
+/// Writes a file under a temporary name in the same folder and renames it. With `durable` the text is on the disk
+/// before the rename.
 pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result<(), String> {
     let file_error = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -218,7 +222,7 @@ pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result
         }
     });
     renamed.map_err(|error| {
-        // What was begun is of no use; that it may not be there is no second error.
+        // The temporary file is of no use. If it does not exist, that is no second error.
         let _ = fs::remove_file(&temporary);
         file_error(error)
     })

@@ -1,6 +1,7 @@
-//! The facts of a host that decide what a measurement on it is worth, and warnings where they make it doubtful.
+//! Facts of a host that influence measurements, and warnings where they make the results doubtful.
 //!
-//! Read from `/proc` and `/sys` and a few commands, as whoever runs us: nothing is changed, nothing needs root.
+//! The facts come from `/proc` and `/sys` and a few commands, read with the rights of the calling user: nothing is
+//! changed, and nothing needs root.
 
 use crate::clock;
 use crate::device::program::command_output;
@@ -13,20 +14,21 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// A command that says a fact gets so long.
+/// Time limit of a command that reports a fact.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Fewer cores than this: device, tester and authority cannot each have one.
+/// With fewer cores than this, device, tester and authority cannot each have one.
 const MIN_CORES: usize = 3;
 
-/// Load of others above this part of the cores makes results doubtful.
+/// Highest load average, as a share of the cores, at which the host counts as idle. Other programs disturb the results
+/// above it.
 const MAX_IDLE_LOAD: f64 = 0.1;
 
-/// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of kernel
-/// memory each), 27 ms at 100,000 a second.
+/// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of
+/// kernel memory each), 27 ms at 100,000 a second.
 const MIN_RECEIVE_BUFFER: u64 = 2 << 20;
 
-/// Kernel settings that bound what sockets hold.
+/// Kernel settings that bound the memory of sockets.
 const SYSCTLS: [&str; 6] = [
     "net/core/rmem_max",
     "net/core/wmem_max",
@@ -36,7 +38,7 @@ const SYSCTLS: [&str; 6] = [
     "net/ipv4/ip_local_port_range",
 ];
 
-/// Words of the kernel's command line that concern measurements. The rest is nobody's business.
+/// Parameters of the kernel's command line that concern measurements. The others may be private and are not recorded.
 const BOOT_PARAMETERS: [&str; 8] = [
     "isolcpus",
     "nohz_full",
@@ -48,7 +50,7 @@ const BOOT_PARAMETERS: [&str; 8] = [
     "preempt",
 ];
 
-/// The facts of this host. Interfaces that lead to `addresses` are described.
+/// Reads the facts of this host. Describes the interfaces that lead to `addresses`.
 pub fn read(addresses: &[IpAddr]) -> Environment {
     let mut facts = FactCollector { root: PathBuf::from("/"), environment: Environment::default() };
     facts.collect_host();
@@ -61,23 +63,23 @@ pub fn read(addresses: &[IpAddr]) -> Environment {
     facts.environment
 }
 
-/// This host's name.
+/// The name of this host.
 pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// How many processors this process may use.
+/// Number of processors that this process may use.
 pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What every process of this machine sees, in whatever namespace: the ID of its boot; empty if the kernel does not say.
+/// The ID of this machine's boot, which every process sees in every namespace. Empty if the kernel does not report it.
 pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// The numbers of these processors: in a container or under `taskset` they need not begin at 0. With a share of the processors'
-/// time (a quota) it is the first of them, as many as the share is worth.
+/// The numbers of the processors that this process may use: in a container or under `taskset` they need not begin at 0.
+/// With a CPU quota these are the first ones, as many as the quota is worth.
 pub fn allowed_cores() -> Vec<u16> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -87,7 +89,7 @@ pub fn allowed_cores() -> Vec<u16> {
 }
 
 struct FactCollector {
-    /// Where `/proc` and `/sys` are: elsewhere in tests.
+    /// Root of `/proc` and `/sys`; another folder in tests.
     root: PathBuf,
     environment: Environment,
 }
@@ -110,14 +112,14 @@ impl FactCollector {
         }
     }
 
-    /// Sets a fact to what a file says, if it is there.
+    /// Sets a fact to the content of a file, if the file exists.
     fn copy(&mut self, name: &str, path: &str) {
         if let Some(text) = self.text(path) {
             self.set(name, text.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
         }
     }
 
-    /// Who it is, what runs on it.
+    /// Collects the host's name, system, memory and load.
     fn collect_host(&mut self) {
         self.set("tool", concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")"));
         self.set("time", clock::now_utc());
@@ -145,14 +147,14 @@ impl FactCollector {
         }
     }
 
-    /// The processors.
+    /// Collects the facts of the processors.
     fn collect_processor(&mut self) {
         let about = self.text("proc/cpuinfo").unwrap_or_default();
         let field = |names: &[&str]| {
             let lines = about.lines().filter_map(|line| line.split_once(':'));
             lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| names.contains(key))
         };
-        // What x86, and what others call it.
+        // The first key is that of x86, the others are those of other architectures.
         if let Some((_, model)) = field(&["model name", "Model", "cpu", "uarch", "CPU part"]) {
             self.set("processor", model);
         }
@@ -194,7 +196,7 @@ impl FactCollector {
             "" => "none found",
             kind => kind,
         };
-        // A container on a virtual machine is called by the container's name.
+        // For a container on a virtual machine, the command reports the container alone.
         let kind = match (kind, is_guest) {
             ("docker" | "podman" | "lxc" | "lxc-libvirt" | "systemd-nspawn" | "container-other", true) => {
                 format!("{kind} in a virtual machine")
@@ -228,7 +230,7 @@ impl FactCollector {
         self.set("mitigations", format!("active: {}; vulnerable: {}", list(mitigated), list(open)));
     }
 
-    /// Clock speed and what changes it.
+    /// Collects the clock speed and the settings that change it.
     fn collect_power(&mut self) {
         let cpus = fs::read_dir(self.root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
         let governors: BTreeSet<String> = cpus
@@ -269,7 +271,7 @@ impl FactCollector {
         }
     }
 
-    /// The kernel's settings.
+    /// Collects the settings of the kernel.
     fn collect_kernel(&mut self) {
         for path in SYSCTLS {
             self.copy(&path.replace('/', "."), &format!("proc/sys/{path}"));
@@ -288,12 +290,12 @@ impl FactCollector {
         if !boot.is_empty() {
             self.set("boot parameters", boot.join(" "));
         }
-        // The file is there whenever it is in the kernel; without rules that need it, it tracks nothing.
+        // The file exists whenever the module is in the kernel. Without rules that need it, the module tracks nothing.
         let tracked = self.text("proc/sys/net/netfilter/nf_conntrack_count");
         match tracked.as_deref() {
             None => self.set("connection tracking", "not loaded"),
             Some("0") => self.set("connection tracking", "loaded, nothing tracked"),
-            // How many there are is another number each time, and would be a difference between any two runs.
+            // The number of tracked connections varies, and would appear as a difference between any two runs.
             Some(_) => {
                 self.set("connection tracking", "active");
                 self.warn(
@@ -304,7 +306,7 @@ impl FactCollector {
         }
     }
 
-    /// The interface that leads to an address.
+    /// Collects the facts of the interface that leads to an address.
     fn collect_interface(&mut self, address: IpAddr) {
         let route = command_output(
             Command::new("ip").args(["-o", "route", "get", &address.to_string()]),
@@ -348,7 +350,7 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    /// A host of files that a test lays down.
+    /// Root of a host whose files a test writes.
     struct Tree(PathBuf);
 
     impl Tree {

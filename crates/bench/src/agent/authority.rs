@@ -1,6 +1,6 @@
-//! The authority and the load of an agent. When the authority is to have no thread of its own, it is served by the thread
-//! of the load while one goes on, and by a thread that waits in between: an upstream that is silent between trials would
-//! be taken for dead by the device.
+//! Authority and load of an agent. An authority without a thread of its own is polled by the thread of the load while a
+//! load runs, and by an idle thread between loads: if the upstream were silent between trials, the device would take it
+//! for dead.
 
 use super::protocol::Progress;
 use crate::process;
@@ -25,22 +25,22 @@ pub(super) struct AgentAuthority {
 }
 
 struct RunningAuthority {
-    /// Where it was asked to listen, and where it does.
+    /// The requested addresses, and those with the chosen ports.
     requested: Vec<SocketAddr>,
     addresses: Vec<SocketAddr>,
     driver: Driver,
 }
 
-/// Who serves.
+/// Threads that serve the authority.
 enum Driver {
-    /// Threads of its own.
+    /// The authority has threads of its own.
     Threads(Server),
-    /// Between loads a thread that waits, during a load that of the load.
+    /// The authority is polled: by an idle thread between loads, by the load's thread during a load.
     Polled(IdleThread),
 }
 
 impl AgentAuthority {
-    /// Serves a zone in the place of the one before, at the same addresses if the same are asked for.
+    /// Serves a zone. It replaces the zone before, and keeps its addresses if the same ones are requested.
     pub(super) fn serve(&mut self, order: Authority) -> Result<Vec<SocketAddr>, AuthorityError> {
         let depth =
             u8::try_from(order.cname_depth).map_err(|_| AuthorityError::CnameDepth(order.cname_depth))?;
@@ -64,7 +64,7 @@ impl AgentAuthority {
         Ok(addresses)
     }
 
-    /// Its answers so far, by kind.
+    /// The number of answers so far, by kind.
     pub(super) fn counters(&mut self) -> Result<BTreeMap<String, u64>, AuthorityError> {
         let running = self.running.as_mut().ok_or(AuthorityError::NoAuthority)?;
         let owned = |totals: &mut dyn Iterator<Item = (&'static str, u64)>| {
@@ -76,7 +76,7 @@ impl AgentAuthority {
         })
     }
 
-    /// Loads a server. Ends early when `progress` returns false.
+    /// Runs a load on a server. Ends early when `progress` returns false.
     pub(super) fn load(
         &mut self,
         order: &Load,
@@ -106,7 +106,7 @@ impl AgentAuthority {
     }
 }
 
-/// An authority that a waiting thread serves.
+/// A polled authority that an idle thread serves.
 struct IdleThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Turns>>,
@@ -120,7 +120,7 @@ impl IdleThread {
         idle
     }
 
-    /// Takes the authority from its thread, for as long as `use_it` takes.
+    /// Takes the authority from its thread for the duration of `use_it`.
     fn lend<T>(&mut self, use_it: impl FnOnce(&mut Turns) -> T) -> T {
         let mut turns = self.pause();
         let result = use_it(&mut turns);
@@ -130,7 +130,7 @@ impl IdleThread {
 
     fn pause(&mut self) -> Turns {
         self.stop.store(true, Ordering::Relaxed);
-        // There is a thread but for the time of a loan, and a loan borrows all of this.
+        // The thread is missing only during `lend`, which borrows all of `self`.
         let thread = self.thread.take().expect("the authority is with its thread");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -153,13 +153,13 @@ impl Drop for IdleThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its ports are free when it has ended.
+            // The ports are free once the thread has ended.
             let _ = thread.join();
         }
     }
 }
 
-/// An authority in the loop of a load.
+/// An authority that the loop of a load polls.
 struct PolledCompanion<'a>(&'a mut Turns);
 
 impl Companion for PolledCompanion<'_> {
@@ -178,18 +178,18 @@ impl Companion for PolledCompanion<'_> {
     }
 }
 
-/// Why nothing is served or loaded.
+/// Reasons why the authority or the load cannot start.
 #[derive(Debug)]
 pub(super) enum AuthorityError {
-    /// The zone's name.
+    /// The name of the zone is wrong.
     Zone(ZoneError),
-    /// More CNAME records than can be.
+    /// More CNAME records than an authority can have.
     CnameDepth(u16),
-    /// An address cannot be listened on.
+    /// An address cannot be bound.
     Listen(io::Error),
-    /// There is none.
+    /// The agent has no authority.
     NoAuthority,
-    /// The load is refused, or failed.
+    /// The load was refused, or failed.
     Load(LoadError),
 }
 

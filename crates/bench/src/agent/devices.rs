@@ -1,4 +1,4 @@
-//! The devices of an agent, by number: those that it started and those that it watches.
+//! Devices of an agent, by number: those that it started and those that it attached to.
 
 use super::limits;
 use super::protocol::{Attached, Start, Started, Target};
@@ -13,20 +13,20 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
-/// Tries to find a port that is free for UDP and TCP.
+/// Attempts to find a port that is free for both UDP and TCP.
 const PORT_ATTEMPTS: usize = 16;
 
-/// All devices of an agent. Those that were started end with this value.
+/// All devices of an agent. Dropping it ends those that the agent started.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: BTreeMap<u32, Device>,
-    /// The number of the next.
+    /// Number of the next device.
     next: u32,
 }
 
 #[derive(Debug)]
 enum Device {
-    /// We started it; its program.
+    /// The agent started it: process and program.
     Started(Box<Process>, String),
     /// It ran already: its first processes.
     Attached(Vec<u32>),
@@ -57,7 +57,7 @@ impl Devices {
         Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files: plan.files })
     }
 
-    /// Watches a device that runs.
+    /// Attaches to a device that runs already.
     pub(super) fn attach(&mut self, target: &Target) -> Result<Attached, DevicesError> {
         self.check_limit()?;
         let (pids, what) = match target {
@@ -72,7 +72,7 @@ impl Devices {
         Ok(Attached { device, pids, command })
     }
 
-    /// What a device has used.
+    /// Reads the resources that a device has used.
     pub(super) fn usage(&mut self, number: u32) -> Result<Usage, DevicesError> {
         let pids = match self.find(number)? {
             Device::Started(process, _) => process.members(),
@@ -81,7 +81,7 @@ impl Devices {
         Ok(Usage::read(&pids))
     }
 
-    /// What a device said last.
+    /// Reads the last output of a device.
     pub(super) fn log(&mut self, number: u32) -> Result<DeviceLog, DevicesError> {
         match self.find(number)? {
             Device::Started(process, program) => {
@@ -101,7 +101,7 @@ impl Devices {
         }
     }
 
-    /// Ends a device, or watches it no longer.
+    /// Ends a device that was started, or detaches from one that ran already.
     pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<DeviceLog, DevicesError> {
         match self.devices.remove(&number) {
             Some(Device::Started(process, _)) => Ok(process.stop(grace)?),
@@ -126,7 +126,7 @@ impl Devices {
     }
 }
 
-/// An address with a port that was free a moment ago for both UDP and TCP; one that has a port stays as it is.
+/// Chooses a port that is free now for both UDP and TCP. An address that has a port stays as it is.
 fn choose_port(address: SocketAddr) -> Result<SocketAddr, DevicesError> {
     if address.port() != 0 {
         return Ok(address);
@@ -148,20 +148,20 @@ fn choose_port(address: SocketAddr) -> Result<SocketAddr, DevicesError> {
     }
 }
 
-/// Why an order about a device could not be carried out.
+/// Reasons why an order about a device could not be carried out.
 #[derive(Debug)]
 pub(super) enum DevicesError {
-    /// It has no such device.
+    /// The agent has no device of this number.
     UnknownNumber(u32),
-    /// It has as many as it may have.
+    /// The agent has as many devices as it may have.
     TooMany,
     /// There is no such process.
     NoProcess(String),
-    /// The address is not this host's.
+    /// The address does not belong to this host.
     Address(IpAddr, io::Error),
-    /// It cannot be described.
+    /// The files or the command line of the device cannot be made.
     Device(DeviceError),
-    /// It cannot be started, or asked.
+    /// The device's process cannot be started, or does not respond.
     Process(ProcessError),
 }
 

@@ -1,7 +1,9 @@
-//! The far end of the protocol: `sixfold-bench agent` carries out the orders of a `run`, on this host or another.
+//! The agent: `sixfold-bench agent` carries out the orders of a `run`, on this host or another. It knows no plan and no
+//! procedure, only the [`protocol`].
 //!
-//! The main thread carries out one order after the other. A thread reads them, so that the end of a load can be ordered
-//! while it goes on, and the end of the input is seen whatever the main thread does.
+//! The main thread carries out the orders one after the other. Another thread reads them, so that a load can be aborted
+//! while it runs, and the end of the input is seen in every state of the main thread. First file to read:
+//! `protocol.rs`.
 
 mod authority;
 mod devices;
@@ -21,19 +23,20 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// An agent. What it started ends with it.
+/// State of an agent. Dropping it ends everything that it started.
 pub struct Agent {
     devices: Devices,
     authority: AgentAuthority,
-    /// Ends the load that is going on.
+    /// Aborts the load that runs.
     abort: Arc<AtomicBool>,
     is_greeted: bool,
 }
 
 impl Agent {
-    /// Carries out the orders on standard input until it ends.
+    /// Carries out the orders on standard input until the input ends.
     pub fn run() -> ExitCode {
-        // Loads have many ports, and devices inherit the limit: over ssh it is 1,024. Whoever needs more says so.
+        // Loads open many ports, and devices inherit the limit, which is 1,024 over ssh. A failure is ignored here: a
+        // load that needs more files reports it.
         let _ = datapath::identity::raise_file_limit();
         let abort = Arc::new(AtomicBool::new(false));
         let orders = read_orders(Arc::clone(&abort));
@@ -84,7 +87,7 @@ impl Agent {
                 self.abort.store(false, Ordering::Relaxed);
                 let abort = &self.abort;
                 let progress = |progress| {
-                    // Whoever does not listen any longer wants no result either.
+                    // A client that reads no progress wants no result either.
                     send_reply(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
                 };
                 match self.authority.load(&load, progress) {
@@ -109,7 +112,7 @@ impl Agent {
                 let grace = Duration::from_millis(grace_ms);
                 self.devices.stop(device, grace).map_or_else(|error| refused(&error), Reply::Log)
             }
-            // Both are dealt with before: an end of a load by the thread that reads, the end of all by the loop.
+            // Both are handled earlier: the reading thread handles Abort, the loop handles Quit.
             Order::Abort | Order::Quit => Reply::Done,
         }
     }
@@ -131,8 +134,8 @@ impl Agent {
     }
 }
 
-/// Reads orders in a thread of their own. At the end of the input it waits for the agent to tidy up, and ends it when it
-/// takes too long; the keepers of its devices then do the rest.
+/// Reads orders in a thread of its own. At the end of the input the thread waits for the agent to end, and ends the
+/// process if that takes too long; the supervisors of the devices then end the devices.
 fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || {
@@ -161,7 +164,7 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
     receiver
 }
 
-/// Says it on standard output.
+/// Writes a reply to standard output.
 fn send_reply(reply: &Reply) -> io::Result<()> {
     let line = serde_json::to_string(reply)?;
     let mut output = io::stdout().lock();

@@ -1,9 +1,10 @@
-//! What `run` and the agents say to each other: one JSON object a line, orders on the agent's standard input, replies on
-//! its standard output. So an agent can be a child on this host, or anything that a command prefix leads to: `ssh HOST`,
+//! Protocol between `run` and the agents: one JSON object a line, orders on the agent's standard input, replies on its
+//! standard output. So an agent can be a child on this host, or a process that a command prefix leads to: `ssh HOST`,
 //! `ip netns exec NAME`.
 //!
-//! One order at a time; each has one final reply. Only a load also has replies before it ([`Reply::Progress`]), and only
-//! [`Order::Abort`] may be given while another order (a load) is being carried out; it has no reply of its own.
+//! One order is carried out at a time, and each has one final reply. Only a load has replies before that
+//! ([`Reply::Progress`]). Only [`Order::Abort`] may be sent while another order (a load) is being carried out; it has
+//! no reply of its own.
 
 use crate::device::{Recipe, Settings};
 use crate::process::DeviceLog;
@@ -15,60 +16,60 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// The version of the protocol. Both sides must have the same: an agent of another release is refused in the greeting.
+/// Version of the protocol. Both sides must have the same version: the greeting refuses an agent of another release.
 pub const VERSION: u32 = 1;
 
-/// What an agent is told to do.
+/// Order to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum Order {
-    /// Must be the first.
+    /// Greeting, which must be the first order.
     Hello {
-        /// [`VERSION`] of the one who asks.
+        /// [`VERSION`] of the client.
         protocol: u32,
     },
-    /// The facts of the host.
+    /// Report the facts of the host.
     Environment {
-        /// Addresses that the measurement uses; the interfaces that they lead to are described.
+        /// Addresses that the measurement uses. The agent describes the interfaces that lead to them.
         addresses: Vec<IpAddr>,
     },
-    /// Serve this zone; takes the place of the one that was served before.
+    /// Start the authority with this zone, which replaces an earlier one.
     Authority(Authority),
-    /// Stop serving.
+    /// Stop the authority.
     StopAuthority,
-    /// What the authority has answered so far, by kind.
+    /// Report the number of the authority's answers so far, by kind.
     Counters,
-    /// Load a server.
+    /// Run a load on a server.
     Load(Load),
-    /// End the load that is going on.
+    /// Abort the load that runs.
     Abort,
     /// Start a device.
     Start(Start),
-    /// Watch a device that runs already.
+    /// Attach to a device that runs already.
     Attach(Target),
-    /// What a device has used so far.
+    /// Report the resources that a device has used so far.
     Usage {
-        /// Its number.
+        /// Number of the device.
         device: u32,
     },
-    /// The last that a device said, and whether it still runs.
+    /// Report the last output of a device, and whether it still runs.
     Log {
-        /// Its number.
+        /// Number of the device.
         device: u32,
     },
     /// End a device: SIGTERM, then SIGKILL.
     Stop {
-        /// Its number.
+        /// Number of the device.
         device: u32,
         /// Time between the two signals, in milliseconds.
         grace_ms: u64,
     },
-    /// End everything that was started, and the agent.
+    /// End the agent and everything that it started.
     Quit,
 }
 
 impl Order {
-    /// As messages call it.
+    /// Name of the order in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Order::Hello { .. } => "hello",
@@ -88,7 +89,7 @@ impl Order {
     }
 }
 
-/// What an agent says.
+/// Reply of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
@@ -98,7 +99,7 @@ pub enum Reply {
     Environment(Environment),
     /// To [`Order::Authority`].
     Serving {
-        /// The addresses with the ports that were chosen, in the order of [`Authority::listen`].
+        /// The addresses with the chosen ports, in the order of [`Authority::listen`].
         addresses: Vec<SocketAddr>,
     },
     /// To [`Order::Counters`].
@@ -106,7 +107,7 @@ pub enum Reply {
         /// Answers by kind.
         counts: BTreeMap<String, u64>,
     },
-    /// About once a second while a load goes on.
+    /// Sent about once a second while a load runs.
     Progress(Progress),
     /// To [`Order::Load`].
     Outcome(Box<Outcome>),
@@ -122,14 +123,14 @@ pub enum Reply {
     Log(DeviceLog),
     /// To [`Order::StopAuthority`] and [`Order::Quit`].
     Done,
-    /// To any order that could not be carried out.
+    /// To any order that the agent could not carry out.
     Refused {
-        /// What, why, and the remedy.
+        /// Problem, cause and remedy.
         why: String,
     },
 }
 
-/// Who the agent is.
+/// Identity of the agent and its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     /// Its [`VERSION`].
@@ -140,35 +141,35 @@ pub struct Greeting {
     pub commit: String,
     /// The host's name.
     pub host: String,
-    /// How many processors the agent may use.
+    /// Number of processors that the agent may use.
     pub cores: u32,
-    /// Their numbers.
+    /// Numbers of these processors.
     #[serde(default)]
     pub allowed: Vec<u16>,
-    /// What two agents on one machine have in common, whatever they are called: the ID of its boot.
+    /// ID of the machine's boot. It is equal for two agents on one machine, even if their host names differ.
     #[serde(default)]
     pub machine: String,
 }
 
-/// How far a load has come.
+/// Progress of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Time since the load began, warm-up included, in seconds.
     pub elapsed_s: f64,
-    /// What was counted since the last progress.
+    /// Counts since the last progress.
     pub counted: Second,
 }
 
 /// A device that is to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// What it is.
+    /// Template or command line.
     pub recipe: Recipe,
-    /// What it is told.
+    /// Settings that its configuration is made from.
     pub settings: Settings,
-    /// Its cores, as `taskset -c` takes them; empty: all.
+    /// Its cores, in the syntax of `taskset -c`; empty: all.
     pub cores: String,
-    /// Environment variables, beside the agent's own.
+    /// Environment variables, in addition to the agent's own.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -177,35 +178,35 @@ pub struct Start {
 pub struct Started {
     /// Its number, for later orders.
     pub device: u32,
-    /// Its first process.
+    /// Process ID of its first process.
     pub pid: u32,
-    /// Where it listens, or will in a moment.
+    /// The address on which it listens, or will listen in a moment.
     pub listen: SocketAddr,
-    /// What it says of its version; empty for a command line of the user's.
+    /// Version that the program reports; empty for a user's own command line.
     pub version: String,
-    /// The command line, placeholders filled.
+    /// The command line, with placeholders filled.
     pub command: Vec<String>,
-    /// Its files, placeholders filled: name and text.
+    /// Its files, with placeholders filled: name and text.
     pub files: BTreeMap<String, String>,
 }
 
-/// How a device that runs already is found.
+/// Key by which a running device is found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub enum Target {
-    /// By the number of its first process.
+    /// The ID of its first process.
     Pid {
-        /// The number.
+        /// Process ID.
         pid: u32,
     },
-    /// By the name of its processes, as `ps -e` shows it.
+    /// The name of its processes, as `ps -e` shows it.
     Name {
-        /// The name.
+        /// Process name.
         name: String,
     },
 }
 
-/// A device that ran already.
+/// A running device that the agent has attached to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// Its number, for later orders.
@@ -216,7 +217,7 @@ pub struct Attached {
     pub command: Vec<String>,
 }
 
-/// The text for an agent of another release.
+/// Error text for an agent of another release.
 pub(crate) fn version_mismatch(protocol: u32, version: &str) -> String {
     format!(
         "it speaks version {protocol} of the agents' protocol (sixfold-bench {version}), this program version {VERSION} \

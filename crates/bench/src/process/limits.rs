@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Octets kept of what a device writes to standard output and error.
+/// Octets kept of a device's standard output and standard error.
 pub const LOG_OCTETS: usize = 64 << 10;
 
-/// Time for an agent to end: its devices get [`KILL_GRACE`].
+/// Time for an agent to end; its devices get [`KILL_GRACE`] of it.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time that devices get between SIGTERM and SIGKILL when an agent ends in order.
+/// Time between SIGTERM and SIGKILL for devices whose agent ends in order.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// Time between two looks at whether processes are gone.
+/// Interval at which ended processes are polled for.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(10);

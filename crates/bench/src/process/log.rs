@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a device said, and how it is.
+/// Last output of a device, and how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLog {
-    /// How it ended, in words; nothing while it runs.
+    /// Exit status as text; `None` while the device runs.
     pub ended: Option<String>,
-    /// The last of its standard output and error.
+    /// The last part of its standard output and standard error.
     pub text: String,
 }

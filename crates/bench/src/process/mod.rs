@@ -1,9 +1,11 @@
-//! A device as processes: started, watched and ended so that nothing of it is left, whatever happens to us.
+//! A device as a tree of processes: started, watched, and ended completely, even if the agent is killed. This module
+//! knows command lines and files, not what a device serves.
 //!
-//! Between agent and device stands a keeper ([`supervisor`]), a process of its own that owns the working folder. It outlives an
-//! agent that is killed, sees the end of its input then, ends all processes of the device ([`tree`]) and removes the
-//! folder. Should the keeper be killed, the kernel kills the device's first process (PR_SET_PDEATHSIG), and the agent the
-//! others; should both be killed at once, the others are left.
+//! Between agent and device stands a supervisor ([`supervisor`]), a process of its own that owns the working folder. It
+//! outlives an agent that is killed: it then reads the end of its input, ends all processes of the device ([`tree`])
+//! and removes the folder. If the supervisor is killed, the kernel kills the device's first process (PR_SET_PDEATHSIG),
+//! and the agent kills the others. If both are killed at once, the other processes are left. First file to read:
+//! `supervisor.rs`.
 
 pub mod limits;
 mod log;
@@ -23,15 +25,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use supervisor::{LaunchRequest, SupervisorOrder, SupervisorReply};
 
-/// A new, empty folder for a device's files. It goes with this value.
+/// A new, empty folder for a device's files. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct WorkingFolder(PathBuf);
 
 impl WorkingFolder {
-    /// Makes one that only this user may look into.
+    /// Creates a folder that only this user can read.
     pub fn new() -> Result<WorkingFolder, ProcessError> {
         let base = std::env::temp_dir();
-        // Command lines, configurations and the keeper's orders are text.
+        // Command lines, configurations and orders to the supervisor are text.
         if base.to_str().is_none() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
             return Err(ProcessError::Folder(base, error));
@@ -47,7 +49,7 @@ impl WorkingFolder {
         }
     }
 
-    /// Its path.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -59,13 +61,14 @@ impl Drop for WorkingFolder {
     }
 }
 
-/// The program that this process is. A run takes hours: when its file was replaced meanwhile, the kernel still has it.
+/// The program of this process. A run takes hours: if its file was replaced meanwhile, the kernel still has the old
+/// one.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
 }
 
-/// A device that we started. It ends with this value.
+/// A device that the agent started. Dropping it ends the device.
 #[derive(Debug)]
 pub struct Process {
     supervisor: Child,
@@ -76,11 +79,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts what a request says, in `folder`, which becomes the device's.
+    /// Starts the device of a request. `folder` becomes the device's own.
     pub fn start(request: LaunchRequest, folder: WorkingFolder) -> Result<Process, ProcessError> {
         let mut command = Command::new(own_program().map_err(ProcessError::Supervisor)?);
         command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
-        // An interrupt from the keyboard must not end it before it has tidied up.
+        // An interrupt from the keyboard must not end the supervisor before it has cleaned up.
         command.process_group(0);
         let mut supervisor = command.spawn().map_err(ProcessError::Supervisor)?;
         let (input, output) = (supervisor.stdin.take(), supervisor.stdout.take());
@@ -96,22 +99,22 @@ impl Process {
         }
     }
 
-    /// The device's first process.
+    /// Process ID of the device's first process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// All its processes that run.
+    /// All processes of the device that run.
     pub fn members(&self) -> Vec<u32> {
         tree::members(&[self.pid], Some(self.folder.path()))
     }
 
-    /// The last that it said, and how it ended if it did.
+    /// Reads its last output, and how it ended if it did.
     pub fn log(&mut self) -> Result<DeviceLog, ProcessError> {
         self.request_log(&SupervisorOrder::Log)
     }
 
-    /// Ends it: SIGTERM, then SIGKILL for what is left after `grace`.
+    /// Ends the device: SIGTERM, then SIGKILL for the processes that are left after `grace`.
     pub fn stop(mut self, grace: Duration) -> Result<DeviceLog, ProcessError> {
         self.request_log(&SupervisorOrder::Stop { grace_ms: grace.as_millis() as u64 })
     }
@@ -145,23 +148,23 @@ impl Drop for Process {
         while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < end {
             thread::sleep(limits::POLL_INTERVAL);
         }
-        // Only if it hangs. The kernel kills the device's first process then.
+        // Kills the supervisor only if it hangs. The kernel then kills the device's first process.
         let _ = self.supervisor.kill();
         let _ = self.supervisor.wait();
-        // Nothing is left unless somebody else killed the keeper. The folder alone says whose a process is: numbers may have
-        // been given to others meanwhile.
+        // Processes are left only if something else killed the supervisor. They are found by their folder alone: their
+        // IDs may belong to other processes by now.
         tree::terminate(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
     }
 }
 
-/// Why a device cannot be started, or asked.
+/// Reasons why a device cannot be started, or does not respond.
 #[derive(Debug)]
 pub enum ProcessError {
-    /// Its folder cannot be made.
+    /// Its folder cannot be created.
     Folder(PathBuf, io::Error),
-    /// Its keeper cannot be started, or has ended.
+    /// Its supervisor cannot be started, or has ended.
     Supervisor(io::Error),
-    /// The keeper could not do it.
+    /// The supervisor could not carry out the order.
     Failed(String),
 }
 

@@ -1,5 +1,5 @@
-//! The process that stands between an agent and a device: `sixfold-bench keep`. It is told what to do in JSON lines on
-//! its standard input; when that ends, in order or because the agent was killed, so does the device.
+//! The supervisor of a device, `sixfold-bench keep`: a process between an agent and the device. It reads orders as JSON
+//! lines on its standard input. When the input ends, in order or because the agent was killed, it ends the device.
 
 use super::limits;
 use super::log::DeviceLog;
@@ -16,55 +16,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What is to be started.
+/// Request to start a device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaunchRequest {
-    /// The working folder, which is there and is removed at the end.
+    /// The working folder, which exists. The supervisor removes it at the end.
     pub folder: PathBuf,
-    /// Files for it: name and text.
+    /// Files for the folder: name and text.
     pub files: BTreeMap<String, String>,
     /// The command line.
     pub command: Vec<String>,
-    /// Environment variables, beside our own.
+    /// Environment variables, in addition to the supervisor's own.
     pub environment: BTreeMap<String, String>,
-    /// Cores, as `taskset -c` takes them; empty: all.
+    /// Cores, in the syntax of `taskset -c`; empty: all.
     pub cores: String,
 }
 
-/// What a keeper is told.
+/// Order to a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorOrder {
-    /// Start the device: first, and once.
+    /// Start the device. This is the first order, and is sent once.
     Start(LaunchRequest),
-    /// Say what it said last.
+    /// Report the last output of the device.
     Log,
-    /// End it.
+    /// End the device.
     Stop {
         /// Time between SIGTERM and SIGKILL, in milliseconds.
         grace_ms: u64,
     },
 }
 
-/// What a keeper says: one line for each that it is told.
+/// Reply of a supervisor: one line for each order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SupervisorReply {
     /// The device was started.
     Started {
-        /// Its first process.
+        /// Process ID of its first process.
         pid: u32,
     },
-    /// What the device said.
+    /// Last output of the device.
     Log(DeviceLog),
-    /// It could not be started.
+    /// The order could not be carried out.
     Failed {
-        /// Why, and the remedy.
+        /// Cause and remedy.
         why: String,
     },
 }
 
-/// Keeps a device until the end of the input.
+/// Supervises a device until the end of the input.
 pub fn run() -> ExitCode {
     let mut orders = io::stdin().lines();
     let Some(Ok(first)) = orders.next() else { return ExitCode::SUCCESS };
@@ -75,7 +75,7 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // From here on the folder goes, however this ends.
+    // From here on the folder is removed on every path.
     let mut device = match SupervisedDevice::start(&request) {
         Ok(device) => device,
         Err(why) => {
@@ -85,7 +85,7 @@ pub fn run() -> ExitCode {
         }
     };
     send_reply(&SupervisorReply::Started { pid: device.child.id() });
-    // Who asked may be gone: the grace that everybody gets then.
+    // If no order says otherwise, the agent may be gone: use the default grace time.
     let mut grace = limits::KILL_GRACE;
     let mut is_stopped = false;
     for line in orders {
@@ -107,7 +107,7 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A device as its keeper sees it.
+/// A device and its last output.
 struct SupervisedDevice {
     child: Child,
     folder: PathBuf,
@@ -115,9 +115,9 @@ struct SupervisedDevice {
 }
 
 impl SupervisedDevice {
-    /// Starts it. The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends: this is the keeper's
-    /// main thread, which lives as long as the keeper. `setpriv` and `taskset` of util-linux replace themselves by what
-    /// they start, so the child's number is the device's.
+    /// Starts the device. The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends: this is the
+    /// supervisor's main thread, which lives as long as the supervisor. `setpriv` and `taskset` of util-linux replace
+    /// themselves by the program that they start, so the child's process ID is the device's.
     fn start(request: &LaunchRequest) -> Result<SupervisedDevice, String> {
         for (name, text) in &request.files {
             let path = request.folder.join(name);
@@ -148,7 +148,7 @@ impl SupervisedDevice {
         let child = command
             .spawn()
             .map_err(|error| format!("setpriv: {error}; install it with `apt-get install util-linux`"))?;
-        // The command holds our ends of the pipe, which would keep it open.
+        // The command holds our ends of the pipe, which would keep the pipe open.
         drop(command);
         let output = Arc::default();
         collect_output(reader, Arc::clone(&output));
@@ -158,7 +158,7 @@ impl SupervisedDevice {
     fn log(&mut self) -> DeviceLog {
         let ended = self.child.try_wait().ok().flatten().map(|status| status.to_string());
         if ended.is_some() {
-            // Its last words may still be on their way.
+            // The last output may still be in the pipe.
             thread::sleep(Duration::from_millis(20));
         }
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +169,8 @@ impl SupervisedDevice {
         let root = [self.child.id()];
         tree::terminate(grace, || {
             let mut left = tree::members(&root, Some(&self.folder));
-            // Its first thread may be a zombie while others still run: it has ended when it can be waited for.
+            // The first thread may be a zombie while other threads still run: the process has ended when it can be
+            // waited for.
             if matches!(self.child.try_wait(), Ok(None)) && !left.contains(&root[0]) {
                 left.extend(root);
             }
@@ -178,7 +179,7 @@ impl SupervisedDevice {
     }
 }
 
-/// Keeps the end of what a device says, for as long as it says something.
+/// Keeps the last part of the device's output until the pipe closes.
 fn collect_output(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) {
     thread::spawn(move || {
         let mut octets = [0; 4096];
@@ -191,7 +192,7 @@ fn collect_output(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>
     });
 }
 
-/// Says it. Whoever does not listen any longer has closed our input too.
+/// Writes a reply. An agent that no longer reads has also closed our input, so a failure is ignored.
 fn send_reply(reply: &SupervisorReply) {
     if let Ok(line) = serde_json::to_string(reply) {
         let _ = writeln!(io::stdout(), "{line}");

@@ -1,7 +1,8 @@
-//! Which processes a device consists of, and signals to them.
+//! Processes of a device: how they are found, and signals to them.
 //!
-//! A device may fork, change its group, even let its first process end. What we start carries the path of its folder in
-//! its environment, so its processes are known by any of three signs: group, parents, environment.
+//! A device may fork, change its group, and even let its first process end. Each process that the agent starts has the
+//! path of its folder in its environment. So processes of a device are found by any of three marks: group, parent,
+//! environment.
 
 use super::limits;
 use crate::usage::Stat;
@@ -14,10 +15,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable by which the processes of a device are known; its value is the device's folder.
+/// The environment variable that marks the processes of a device. Its value is the device's folder.
 pub const DEVICE_VARIABLE: &str = "SIXFOLD_DEVICE";
 
-/// The processes that run: those of `roots`, of their groups, all that carry the folder, and what these started.
+/// Returns the processes that run: `roots`, their groups, all that have the folder in their environment, and the
+/// descendants of these.
 pub fn members(roots: &[u32], folder: Option<&Path>) -> Vec<u32> {
     let marker = folder
         .map(|folder| [DEVICE_VARIABLE.as_bytes(), b"=", folder.as_os_str().as_bytes(), b"\0"].concat());
@@ -42,7 +44,7 @@ pub fn members(roots: &[u32], folder: Option<&Path>) -> Vec<u32> {
     }
 }
 
-/// The processes with this name: as the kernel keeps it (15 octets), or the name of their program file.
+/// Returns the processes with this name: the name that the kernel stores (15 octets), or the name of the program file.
 pub fn find_by_name(name: &str) -> Vec<u32> {
     let is_named = |pid: &u32, stat: &Stat| {
         let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
@@ -59,8 +61,8 @@ pub fn command_line(pid: u32) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Ends processes: SIGTERM, then SIGKILL for what is left after `grace`. `find` says which there are, and is asked again
-/// until there are none. What cannot be killed is given up after a while.
+/// Ends processes: SIGTERM, then SIGKILL for those that are left after `grace`. `find` returns the processes that
+/// exist, and is called until it returns none. Gives up after a while on processes that cannot be killed.
 pub fn terminate(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
     let started = Instant::now();
     if !grace.is_zero() {
@@ -80,7 +82,7 @@ pub fn terminate(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
     }
 }
 
-/// Sends a signal. The system call is unsafe to Rust, and the shell has it built in.
+/// Sends a signal by the shell's built-in command, because the system call is unsafe in Rust.
 fn signal(name: &str, pids: &[u32]) {
     if pids.is_empty() {
         return;
