@@ -221,7 +221,7 @@ impl AgentClient {
     fn send(&mut self, order: &Order) -> Result<(), AgentError> {
         let text = serde_json::to_string(order).map_err(|error| AgentError::Start {
             agent: self.name.clone(),
-            why: format!("an order cannot be written: {error}"),
+            why: format!("the order cannot be serialized: {error}"),
         })?;
         let written = self
             .input
@@ -262,7 +262,7 @@ impl AgentClient {
         thread::sleep(Duration::from_millis(20));
         let mut stderr_tail = lock(&self.stderr_tail).trim().to_owned();
         if stderr_tail.is_empty() && self.greeting.protocol == VERSION {
-            stderr_tail.push_str("the connection was lost, or somebody killed sixfold-bench there");
+            stderr_tail.push_str("the connection was lost, or sixfold-bench was killed on that host");
         }
         AgentError::Disconnected { agent: self.name.clone(), stderr_tail }
     }
@@ -401,22 +401,25 @@ impl fmt::Display for AgentError {
         match self {
             AgentError::Start { agent, why } => write!(f, "{agent} could not be started: {why}"),
             AgentError::Disconnected { agent, stderr_tail } if stderr_tail.is_empty() => {
-                write!(f, "{agent} ended without a word; does the command lead to sixfold-bench there?")
+                write!(
+                    f,
+                    "{agent} ended without a message; check that the command starts sixfold-bench on that host"
+                )
             }
             AgentError::Disconnected { agent, stderr_tail } => write!(f, "{agent} ended: {stderr_tail}"),
             AgentError::TimedOut { agent, order, timeout } => write!(
                 f,
-                "{agent} did not answer \"{order}\" within {}; is it overloaded, or the connection broken?",
+                "{agent} did not reply to \"{order}\" within {}; the host may be overloaded, or the connection broken",
                 measure::amount::show(*timeout)
             ),
             AgentError::Refused { agent, why } => write!(f, "{agent}: {why}"),
             AgentError::UnexpectedReply { agent, reply } => write!(
                 f,
-                "{agent} said what is no reply: {reply:?}; nothing but sixfold-bench may write to the standard output of \
-                 the command (look at the shell's start files there)"
+                "{agent} sent something other than the expected reply: {reply:?}; only sixfold-bench may write to the standard output of \
+                 the command (check the shell's start files on that host)"
             ),
             AgentError::Aborted { agent } => {
-                write!(f, "{agent}: the load was ended before its time, as asked")
+                write!(f, "{agent}: the load was aborted, as requested")
             }
         }
     }

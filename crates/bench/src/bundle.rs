@@ -44,11 +44,11 @@ pub fn read(folder: &Path) -> Result<Run, String> {
             io::ErrorKind::NotFound if folder.join(JOURNAL_FILE).exists() => {
                 let folder = folder.display();
                 format!(
-                    "; the run there was killed: `sixfold-bench run --resume --out {folder}` goes on with it"
+                    "; the run in this folder was killed: `sixfold-bench run --resume --out {folder}` resumes it"
                 )
             }
             io::ErrorKind::NotFound => {
-                "; name a folder that `sixfold-bench run --out` has written".to_owned()
+                "; give a folder that `sixfold-bench run --out` has written".to_owned()
             }
             _ => String::new(),
         };
@@ -58,17 +58,17 @@ pub fn read(folder: &Path) -> Result<Run, String> {
         // The JSON error names line and column itself.
         let remedy = if folder.join(JOURNAL_FILE).exists() {
             let folder = folder.display();
-            format!("; `sixfold-bench run --resume --out {folder}` writes it anew")
+            format!("; `sixfold-bench run --resume --out {folder}` writes it again")
         } else {
             String::new()
         };
-        format!("{}: {error}; this is no record of a run, or it is damaged{remedy}", path.display())
+        format!("{}: {error}; this is not the record of a run, or it is damaged{remedy}", path.display())
     };
     let head: Head = serde_json::from_str(&text).map_err(malformed)?;
     if head.schema > SCHEMA {
         let tool = if head.tool.is_empty() { "a newer program" } else { &head.tool };
         return Err(format!(
-            "{}: its schema is {}, this program knows up to {SCHEMA}; use the program that wrote it ({tool}), or a newer one",
+            "{}: its schema is {}, and this program supports up to {SCHEMA}; use the program that wrote it ({tool}), or a newer one",
             path.display(),
             head.schema
         ));
@@ -286,7 +286,7 @@ mod tests {
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
         fs::write(folder.0.join(JOURNAL_FILE), "").unwrap();
-        assert!(read(&folder.0).unwrap_err().contains("writes it anew"));
+        assert!(read(&folder.0).unwrap_err().contains("writes it again"));
         fs::remove_file(folder.0.join(RECORD_FILE)).unwrap();
         assert!(read(&folder.0).unwrap_err().contains("killed"));
         let error = read(&folder.0.join("absent")).unwrap_err();

@@ -141,7 +141,7 @@ impl FactCollector {
             self.set("load average", loads.join(" "));
             if minute > MAX_IDLE_LOAD * core_count() as f64 {
                 self.warn(format!(
-                    "the host was not idle (load average {minute} over the last minute): stop what else runs on it"
+                    "the host was not idle (load average {minute} over the last minute): stop the other programs on it"
                 ));
             }
         }
@@ -167,7 +167,7 @@ impl FactCollector {
         self.set("cores", format!("{} usable, online {online}", core_count()));
         if core_count() < MIN_CORES {
             self.warn(format!(
-                "{} cores: device, tester and authority cannot have one each, and disturb each other; take a larger \
+                "{} cores: device, tester and authority cannot have one each, and disturb each other; use a larger \
                  host, or several",
                 core_count()
             ));
@@ -205,8 +205,8 @@ impl FactCollector {
         };
         if is_guest {
             self.warn(format!(
-                "a virtual machine ({kind}): its cores are taken away at times, so single losses may not be the \
-                 device's; RFC 8219 wants hardware of its own"
+                "a virtual machine ({kind}): the hypervisor takes its cores away at times, so single losses may not be the \
+                 device's; RFC 8219 requires dedicated hardware"
             ));
         }
         self.set("virtualization", kind);
@@ -255,8 +255,8 @@ impl FactCollector {
             Some(true) => {
                 self.set("turbo", "on");
                 self.warn(
-                    "turbo is on: the clock speed depends on heat and on what the other cores do; switch it off for \
-                     results that repeat",
+                    "turbo is on: the clock speed depends on heat and on the load of the other cores; switch it off for \
+                     repeatable results",
                 );
             }
             Some(false) => self.set("turbo", "off"),
@@ -265,9 +265,7 @@ impl FactCollector {
         self.copy("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
         let source = self.environment.facts.get("clock source").cloned();
         if let Some(source) = source.filter(|source| source == "hpet" || source == "acpi_pm") {
-            self.warn(format!(
-                "the clock is read by a slow device ({source}): every time stamp costs microseconds"
-            ));
+            self.warn(format!("the clock source is slow ({source}): every time stamp costs microseconds"));
         }
     }
 
@@ -279,7 +277,7 @@ impl FactCollector {
         let most = self.text("proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
         if let Some(most) = most.filter(|most| *most < MIN_RECEIVE_BUFFER && !datapath::identity::is_root()) {
             self.warn(format!(
-                "receive buffers are bounded at {most} octets: replies may be lost here, not at the device; run as \
+                "receive buffers are limited to {most} octets: replies may be lost here, not at the device; run as \
                  root, or `sysctl net.core.rmem_max={}`",
                 8 << 20
             ));
@@ -317,10 +315,10 @@ impl FactCollector {
         if address.is_loopback() || name.as_deref() == Some("lo") {
             self.set(
                 &format!("interface to {address}"),
-                "loopback: no network card, no driver, no wire; the kernel hands datagrams over in the sender's time",
+                "loopback: no network card, no driver, no wire; the kernel delivers datagrams in the sender's CPU time",
             );
             self.warn(
-                "the traffic stays on one host (loopback): RFC 8219 wants tester and device on hosts of their own",
+                "the traffic stays on one host (loopback): RFC 8219 requires tester and device on separate hosts",
             );
             return;
         }

@@ -122,7 +122,7 @@ fn an_agent_of_another_version_is_refused_by_who_connects() {
 #[test]
 fn the_greeting_comes_first() {
     let why = Raw::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("\"hello\" comes first, not \"counters\""), "{why}");
+    assert!(why.contains("the first order must be \"hello\", not \"counters\""), "{why}");
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn what_is_no_order_is_refused_and_the_agent_goes_on() {
     ] {
         let reply = agent.ask(line);
         assert_eq!(reply["reply"], "refused", "{line}");
-        assert!(reply["why"].as_str().unwrap().contains("no order"), "{line}: {reply}");
+        assert!(reply["why"].as_str().unwrap().contains("not an order"), "{line}: {reply}");
     }
-    assert_eq!(agent.ask(r#"{"order":"usage","device":5}"#)["why"], "there is no device number 5 here");
+    assert_eq!(agent.ask(r#"{"order":"usage","device":5}"#)["why"], "this agent has no device number 5");
     agent.greet();
 }
 
@@ -213,7 +213,7 @@ fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() 
     assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());
     until("the device has ended", || !runs(pid));
     let reply = agent.ask(r#"{"order":"log","device":0}"#);
-    assert!(reply["why"].as_str().unwrap().contains("keeps the device"), "{reply}");
+    assert!(reply["why"].as_str().unwrap().contains("the supervisor of the device"), "{reply}");
     assert_eq!(agent.ask(r#"{"order":"quit"}"#)["reply"], "done");
     assert!(gone(&folder));
     assert!(!runs(child), "its second process, which the kernel does not know as its");

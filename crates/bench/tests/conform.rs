@@ -105,7 +105,10 @@ fn the_cases_are_listed() {
 fn a_program_that_is_not_there_is_named_with_the_way_to_get_it() {
     let (status, _, errors) = said(&conform(&["--device", "bind", "--program", "/nowhere/at-all"]));
     assert_eq!(status, 1);
-    assert!(errors.contains("/nowhere/at-all is not on this host") && errors.contains("bind9"), "{errors}");
+    assert!(
+        errors.contains("/nowhere/at-all is not installed on this host") && errors.contains("bind9"),
+        "{errors}"
+    );
 }
 
 #[test]

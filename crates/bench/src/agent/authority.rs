@@ -201,7 +201,7 @@ impl fmt::Display for AuthorityError {
                 write!(f, "{depth} CNAME records before the addresses are too many; use at most {}", u8::MAX)
             }
             AuthorityError::Listen(error) => error.fmt(f),
-            AuthorityError::NoAuthority => write!(f, "there is no authority here; order one first"),
+            AuthorityError::NoAuthority => write!(f, "this agent has no authority; order one first"),
             AuthorityError::Load(error) => error.fmt(f),
         }
     }

@@ -88,7 +88,7 @@ impl Devices {
                 let mut log = process.log()?;
                 if log.ended.is_some() && is_confined_by_apparmor(program) {
                     log.text.push_str(&format!(
-                        "\nAppArmor confines {program}, which then may not read its files in the temporary folder: \
+                        "\nAppArmor confines {program}, so it may not read its files in the temporary folder: \
                          `aa-complain {program}`"
                     ));
                 }
@@ -168,18 +168,18 @@ pub(super) enum DevicesError {
 impl fmt::Display for DevicesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DevicesError::UnknownNumber(number) => write!(f, "there is no device number {number} here"),
+            DevicesError::UnknownNumber(number) => write!(f, "this agent has no device number {number}"),
             DevicesError::TooMany => {
-                write!(f, "there are {} devices here already; stop one", limits::DEVICES)
+                write!(f, "this agent has {} devices already; stop one", limits::DEVICES)
             }
             DevicesError::NoProcess(what) => {
                 write!(
                     f,
-                    "no process with the {what} runs here; look at `ps -e`, and at the host that was asked"
+                    "no process with the {what} runs on this host; check `ps -e`, and the host in the command"
                 )
             }
             DevicesError::Address(address, error) => {
-                write!(f, "no port of {address} can be had: {error}; name an address of this host")
+                write!(f, "no port of {address} can be bound: {error}; give an address of this host")
             }
             DevicesError::Device(error) => error.fmt(f),
             DevicesError::Process(error) => error.fmt(f),

@@ -65,7 +65,9 @@ impl Agent {
 
     fn execute(&mut self, order: Order) -> Reply {
         if !self.is_greeted && !matches!(order, Order::Hello { .. }) {
-            return Reply::Refused { why: format!("\"hello\" comes first, not \"{}\"", order.name()) };
+            return Reply::Refused {
+                why: format!("the first order must be \"hello\", not \"{}\"", order.name()),
+            };
         }
         let refused = |error: &dyn std::fmt::Display| Reply::Refused { why: error.to_string() };
         match order {
@@ -119,7 +121,7 @@ impl Agent {
 
     fn greet(&mut self, protocol: u32) -> Reply {
         if protocol != VERSION {
-            return Reply::Refused { why: version_mismatch(protocol, "of the host that asks") };
+            return Reply::Refused { why: version_mismatch(protocol, "of the client") };
         }
         self.is_greeted = true;
         Reply::Hello(Greeting {
@@ -146,7 +148,7 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
             if read.is_err() || line.last() != Some(&b'\n') {
                 break;
             }
-            let order = serde_json::from_slice(&line).map_err(|error| format!("this is no order: {error}"));
+            let order = serde_json::from_slice(&line).map_err(|error| format!("not an order: {error}"));
             match order {
                 Ok(Order::Abort) => abort.store(true, Ordering::Relaxed),
                 order => {

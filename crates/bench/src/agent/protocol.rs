@@ -220,7 +220,7 @@ pub struct Attached {
 /// Error text for an agent of another release.
 pub(crate) fn version_mismatch(protocol: u32, version: &str) -> String {
     format!(
-        "it speaks version {protocol} of the agents' protocol (sixfold-bench {version}), this program version {VERSION} \
+        "its agent protocol has version {protocol} (sixfold-bench {version}), that of this program version {VERSION} \
          (sixfold-bench {}); install the same release on both hosts",
         env!("CARGO_PKG_VERSION")
     )

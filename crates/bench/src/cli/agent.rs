@@ -1,5 +1,5 @@
-//! `sixfold-bench agent` and `sixfold-bench keep`: the programs behind the roles of a run. `run` starts them; they are in
-//! no list of commands.
+//! `sixfold-bench agent` and `sixfold-bench keep`: processes of a run. `run` and the agents start them; `--help` does
+//! not list them.
 
 use crate::agent::Agent;
 use crate::process::supervisor;
@@ -10,7 +10,7 @@ pub fn agent() -> ExitCode {
     Agent::run()
 }
 
-/// Keeps a device for an agent.
+/// Supervises a device for an agent.
 pub fn supervise() -> ExitCode {
     supervisor::run()
 }

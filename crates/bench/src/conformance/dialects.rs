@@ -1,8 +1,9 @@
-//! What a case asks of a configuration, in the words of each server: the settings of its template and further lines. What
-//! a server has no word for is the reason why a case does not apply to it.
+//! Translation of the configuration that a case needs into the syntax of each server: the settings of its template and
+//! further lines. If a server has no option for it, the case does not apply to that server, and the missing option is
+//! the reason.
 //!
-//! Each keeps its defaults, but for what would stand between the cases and DNS64: built-in zones for reserved names, and
-//! resource bounds made for measurements. All listen on both loopback addresses.
+//! Each server keeps its defaults, except those that would interfere with DNS64 cases: built-in zones for reserved
+//! names, and resource limits made for measurements. All servers listen on both loopback addresses.
 
 use conform::Wishes;
 use std::net::Ipv6Addr;
@@ -10,19 +11,19 @@ use std::net::Ipv6Addr;
 /// A prefix and its length.
 type Prefix = (Ipv6Addr, u8);
 
-/// What a template is told for a case.
+/// Settings of a template for a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DialectSettings {
-    /// The prefix.
+    /// The DNS64 prefix.
     pub(super) prefix: Prefix,
     /// Further lines in the server's own syntax.
     pub(super) options: Vec<String>,
 }
 
-/// The words of a server, by the name of its template. None: it reads the configuration of the cases itself.
+/// Translation for the server of a template; the second argument is the port to listen on.
 pub(super) type Dialect = fn(&Wishes, u16) -> Result<DialectSettings, String>;
 
-/// Finds them.
+/// Finds the translation for a template. `None` if its server reads the configuration of the cases itself.
 pub(super) fn find(name: &str) -> Option<Dialect> {
     match name {
         "unbound" => Some(unbound),
@@ -39,7 +40,7 @@ fn unbound(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
     let prefix = single_prefix(demands)?;
     refuse_bind_options(demands)?;
     refuse_trust(demands)?;
-    // Its zones for reserved names (RFC 6303, RFC 6761) stand before dns64.
+    // Its built-in zones for reserved names (RFC 6303, RFC 6761) would answer before dns64.
     let mut options = vec![
         format!("interface: 127.0.0.1@{port}"),
         "outgoing-range: 512".to_owned(),
@@ -76,7 +77,7 @@ fn bind(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
     let block = |(prefix, length): &Prefix, mapped: &str| {
         format!("dns64 {prefix}/{length} {{ mapped {{ {mapped} }}; {common} }};")
     };
-    // Of the elements of a list the first that matches decides; so does the first of the rules.
+    // The first matching element of a list decides, as does the first matching rule.
     let mut earlier = Vec::new();
     for rule in &demands.mapped {
         let own = rule.ipv4.iter().cloned();
@@ -102,7 +103,7 @@ fn powerdns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
     refuse_bind_options(demands)?;
     refuse_exclusion(demands)?;
     refuse_trust(demands)?;
-    // Its default validates what a client asks to be validated; the cases have signatures that nobody made.
+    // By default it validates if a client asks for validation; the signatures in the cases are invented.
     let options = ["local-address=::1,127.0.0.1", "dnssec=process-no-validate", "max-mthreads=256"];
     let mut options = options.map(str::to_owned).to_vec();
     if demands.stale {
@@ -174,7 +175,7 @@ fn single_prefix_of_96(demands: &Wishes) -> Result<Prefix, String> {
     }
 }
 
-/// Whether all AAAA records count as absent; an error if only some do.
+/// Returns true if all AAAA records count as absent. Returns an error if only some do.
 fn excludes_all_aaaa(demands: &Wishes) -> Result<bool, String> {
     match demands.exclude.as_deref() {
         None => Ok(false),
@@ -187,7 +188,7 @@ fn refuse_exclusion(demands: &Wishes) -> Result<(), String> {
     refuse(demands.exclude.is_some(), "AAAA records that count as absent")
 }
 
-/// What only BIND has.
+/// Refuses the options that only BIND has.
 fn refuse_bind_options(demands: &Wishes) -> Result<(), String> {
     refuse(!demands.mapped.is_empty(), "prefixes by IPv4 network")?;
     refuse(demands.clients.is_some(), "clients with and without synthesis")?;
@@ -196,7 +197,7 @@ fn refuse_bind_options(demands: &Wishes) -> Result<(), String> {
     refuse(demands.break_dnssec, "synthesis with DO and CD")
 }
 
-/// It validates itself, or nothing is validated.
+/// Refuses trust in the upstream: the server validates by itself, or nothing is validated.
 fn refuse_trust(demands: &Wishes) -> Result<(), String> {
     refuse(demands.trust, "trust in the upstream's validation")
 }
@@ -205,7 +206,7 @@ fn refuse(is_demanded: bool, what: &str) -> Result<(), String> {
     if is_demanded { Err(format!("no option for {what}")) } else { Ok(()) }
 }
 
-/// The elements of a list of BIND.
+/// Formats the elements of a list in BIND's syntax.
 fn bind_list<'a>(elements: impl IntoIterator<Item = &'a str>) -> String {
     let elements: Vec<String> = elements.into_iter().map(|element| format!("{element};")).collect();
     if elements.is_empty() { "none;".to_owned() } else { elements.join(" ") }

@@ -1,5 +1,6 @@
-//! Conformance cases against servers that have a configuration of their own: the templates of [`crate::device`], told in
-//! their own words what a case asks for; and the scorecard of what came of it, as text, JSON and a page.
+//! Conformance cases against servers that have a configuration of their own. `dialects` translates a case for the
+//! templates of [`crate::device`]; the scorecard shows the results as text, JSON and a page. The cases themselves, and
+//! the player, are in `conform`.
 
 mod dialects;
 mod scorecard;
@@ -14,14 +15,14 @@ use dialects::Dialect;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// A server of a template.
+/// Server of a template, and the translation for it.
 #[derive(Debug)]
 struct TemplateServer {
     known: InstalledTemplate,
     dialect: Dialect,
 }
 
-/// What is tested when a template is named, and the version of its program.
+/// Finds the server of a template, as the subject of the cases, and the version of its program.
 pub fn find_template(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
     let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
@@ -32,10 +33,10 @@ pub fn find_template(name: &str, program: Option<&str>) -> Result<(Subject, Stri
     Ok((subject, version))
 }
 
-/// What may be the matter with a program that does not start.
+/// Possible cause of a failed start, appended to the error.
 pub fn confinement_hint(program: &str) -> &'static str {
     if is_confined_by_apparmor(program) {
-        "; AppArmor confines it, so that it may not read its files in the temporary folder (aa-complain)"
+        "; AppArmor confines it, so it may not read its files in the temporary folder (use aa-complain)"
     } else {
         ""
     }
@@ -55,7 +56,7 @@ impl Foreign for TemplateServer {
             options: setup.options,
         };
         let plan = self.known.plan(&settings, places.directory);
-        // The server must not outlive us, however we end.
+        // The kernel kills the server if this process ends in any way.
         let keep = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         let command = keep.into_iter().chain(plan.command).collect();
         Ok(Launch { command, files: plan.files, environment: plan.environment })

@@ -1,5 +1,5 @@
-//! What came of the cases: a table by RFC section and level, the cases that failed, why others did not apply. As text for
-//! a terminal, as JSON, and as what a page is made of.
+//! Scorecard of conformance cases: a table by RFC section and level, the cases that failed, and the reasons why others
+//! did not apply. As text for a terminal, as JSON, and as the content of a page.
 
 use conform::score::{Levels, Tally};
 use conform::{Case, Level, Outcome, Played, Score};
@@ -8,20 +8,20 @@ use report::table::Table;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The version of the JSON.
+/// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// The levels in the order of a table.
+/// Levels in the order of the table.
 const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local];
 
 /// The result of one server.
 #[derive(Clone, Debug)]
 pub struct Scorecard {
-    /// What was tested: the name of a template, a command line or an address.
+    /// Subject of the test: the name of a template, a command line or an address.
     pub device: String,
-    /// What it says of its version; may be empty.
+    /// Version that it reports; may be empty.
     pub version: String,
-    /// Where the cases are from.
+    /// Source of the cases.
     pub suite: String,
     /// The program that played them.
     pub tool: String,
@@ -37,7 +37,7 @@ impl Scorecard {
         Score::of(&self.cases, &self.results)
     }
 
-    /// For a terminal: what failed, then the table, then why cases did not apply.
+    /// Text for a terminal: failed cases, the table, then the reasons why cases did not apply.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (case, played) in self.cases.iter().zip(&self.results) {
@@ -71,7 +71,7 @@ impl Scorecard {
         out
     }
 
-    /// As JSON.
+    /// The scorecard as JSON.
     pub fn json(&self) -> String {
         let score = self.score();
         let sections: Vec<Value> = score
@@ -89,7 +89,7 @@ impl Scorecard {
         format!("{whole:#}\n")
     }
 
-    /// As a page.
+    /// The scorecard as a page.
     pub fn page(&self) -> String {
         let score = self.score();
         let mut head = vec!["section".to_owned()];
@@ -168,7 +168,7 @@ fn summary_sentence(score: &Score) -> String {
     format!("{} cases; passed: {passed}; {} not applicable", score.all.total(), score.all.not_applicable)
 }
 
-/// What a case asks first.
+/// The first question of a case.
 fn first_question(case: &Case) -> Option<String> {
     let step = case.steps().first()?;
     let further = match case.steps().len() {

@@ -17,7 +17,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let (prefix, length) = settings.prefix;
     let (listen, upstream) = (settings.listen, settings.upstream);
     let (family, other) = if listen.is_ipv6() { ("-v6", "") } else { ("", "-v6") };
-    // Its empty zones (RFC 6303) would stand before the forwarder.
+    // BIND's built-in empty zones (RFC 6303) would answer before the forwarder is asked.
     let ours = vec![
         format!("directory \"{folder}\";"),
         "pid-file none;".to_owned(),
@@ -37,7 +37,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
     ];
     let lines = merge_options(ours, &settings.options);
-    // Warnings and worse are kept: they say why it does not start.
+    // The log keeps warnings and errors: they explain a failed start.
     let text = format!(
         "options {{\n  {}\n}};\ncontrols {{ }};\n\
          logging {{\n  channel errors {{ stderr; severity warning; }};\n  category default {{ errors; }};\n\
@@ -48,7 +48,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         command: vec![
             input.program.to_owned(),
             "-f".to_owned(),
-            // Until it has read its configuration it would talk to the system's log.
+            // Until named has read its configuration, it would log to the system's log.
             "-L".to_owned(),
             "/dev/stderr".to_owned(),
             "-n".to_owned(),

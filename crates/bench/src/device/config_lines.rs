@@ -1,7 +1,7 @@
-//! Lines of a configuration, where a user's line takes the place of ours for the same key: for servers that refuse a
-//! key given twice.
+//! Lines of a configuration in which a user's line replaces the template's line for the same key: for servers that
+//! refuse a key given twice.
 
-/// Our lines, with those of the user laid over them. The key of a line is its first word.
+/// Merges the user's lines into the template's. The key of a line is its first word.
 pub(super) fn merge_options(ours: Vec<String>, theirs: &[String]) -> Vec<String> {
     let mut lines = ours;
     for line in theirs {

@@ -15,8 +15,8 @@ pub(super) const TEMPLATE: Template = Template {
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // It has a cache only when told so, and synthesizes for clients over IPv4 only when told so. GOMAXPROCS bounds the
-    // threads that run Go code.
+    // CoreDNS caches only if configured, and synthesizes for clients over IPv4 only if configured. GOMAXPROCS bounds
+    // the threads that run Go code.
     let ours = vec![
         format!("bind {}", settings.listen.ip()),
         format!("dns64 {{\n    prefix {prefix}/{length}\n    allow_ipv4\n  }}"),

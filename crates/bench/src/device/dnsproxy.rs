@@ -14,8 +14,8 @@ pub(super) const TEMPLATE: Template = Template {
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let settings = input.settings;
     let (prefix, length) = settings.prefix;
-    // It has a cache only when told so, and wants upstreams for the reverse names of the prefix. GOMAXPROCS bounds the
-    // threads that run Go code. Further options are arguments.
+    // dnsproxy caches only if configured, and needs upstreams for the reverse names of the prefix. GOMAXPROCS bounds
+    // the threads that run Go code. The user's options are arguments.
     let mut command = vec![
         input.program.to_owned(),
         format!("--listen={}", settings.listen.ip()),

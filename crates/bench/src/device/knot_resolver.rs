@@ -14,9 +14,10 @@ pub(super) const TEMPLATE: Template = Template {
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // A rule for all names stands before its built-in ones, which deny `test.` (RFC 6761). Without trust anchors nothing
-    // is validated. It knows prefixes of 96 bits alone; a longer text than the address is the user's to see refused.
-    // What it would ask the authority by itself (the root's servers, the time in signatures) is switched off.
+    // A rule for all names comes before the built-in rules, which deny `test.` (RFC 6761). Without trust anchors Knot
+    // Resolver validates nothing. It supports prefixes of 96 bits alone; for another length the configuration has the
+    // length too, which kresd refuses with a message. Queries that it would send to the authority on its own account
+    // (root servers, time in signatures) are switched off.
     let prefix = if length == 96 { prefix.to_string() } else { format!("{prefix}/{length}") };
     let mut text = format!(
         "net.listen('{}', {}, {{ kind = 'dns' }})\n\
@@ -36,7 +37,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         text.push_str(option);
         text.push('\n');
     }
-    // It has one thread; more workers are more processes, which share the port and the cache.
+    // kresd has one thread. Further workers are further processes, which share the port and the cache.
     let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", input.program);
     let command = if settings.workers <= 1 {
         let config = format!("{folder}/kresd.conf");

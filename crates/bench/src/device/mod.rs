@@ -1,10 +1,11 @@
-//! Devices under test that we know how to configure, each from what a package or its own build tool installs: all are
-//! told the same task. DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of
-//! queries, room for many outstanding queries; caches as each has them by default; in the foreground, without control
-//! sockets, as the user who starts them.
+//! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task:
+//! DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of queries, room for many
+//! outstanding queries; each server's default cache; in the foreground, without control sockets, as the user who starts
+//! them.
 //!
-//! A template (`Template`) is pure text: settings in, files and a command line out. Looking for programs and asking for
-//! their version is in [`program`]; starting is the agent's part.
+//! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
+//! programs and asks for their version; the agent starts them. First file to read: `settings.rs`, then one template,
+//! such as `unbound.rs`.
 
 mod bind;
 mod config_lines;
@@ -28,40 +29,40 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// The names of the templates.
+/// Names of the templates.
 pub const NAMES: [&str; 7] =
     ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns", "dnsproxy"];
 
-/// A device that can be configured.
+/// Template of a device: how to find and configure a server.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// Its name, one of [`NAMES`].
     pub(crate) name: &'static str,
-    /// The name of its program.
+    /// File name of its program.
     pub(crate) program: &'static str,
-    /// How to get it.
+    /// How to install it.
     pub(crate) remedy: &'static str,
     /// Arguments that make it print its version and end.
     pub(crate) version: &'static [&'static str],
-    /// How its version begins.
+    /// Text with which its version begins.
     pub(crate) version_prefix: &'static str,
-    /// Files and command line.
+    /// Makes files and command line.
     pub(crate) plan: fn(&TemplateInput) -> LaunchPlan,
 }
 
-/// What a template is given.
+/// Input of a template.
 pub(crate) struct TemplateInput<'a> {
-    /// The settings, placeholders filled.
+    /// The settings, with placeholders filled.
     pub(crate) settings: &'a Settings,
-    /// The path of the program.
+    /// Path of the program.
     pub(crate) program: &'a str,
-    /// What the program says of its version.
+    /// Version that the program reports.
     pub(crate) version: &'a str,
     /// The working folder, which will exist.
     pub(crate) folder: &'a Path,
 }
 
-/// What is needed to start a device.
+/// Command line, files and environment that start a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchPlan {
     /// The command line.
@@ -70,7 +71,7 @@ pub struct LaunchPlan {
     pub files: BTreeMap<String, String>,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// What the program says of its version; empty for a command line of the user's.
+    /// Version that the program reports; empty for a user's own command line.
     pub version: String,
 }
 
@@ -94,7 +95,7 @@ pub struct InstalledTemplate {
 }
 
 impl InstalledTemplate {
-    /// Finds the program of the template `name`: the one that is given, or wherever such programs are.
+    /// Finds the program of the template `name`: the given one, or one in the usual folders.
     pub fn find(name: &str, program: Option<&str>) -> Result<InstalledTemplate, DeviceError> {
         let template = TEMPLATES.into_iter().find(|template| template.name == name);
         let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
@@ -103,22 +104,22 @@ impl InstalledTemplate {
         Ok(InstalledTemplate { template, program: program.display().to_string(), version })
     }
 
-    /// The name of the template.
+    /// Name of the template.
     pub fn name(&self) -> &'static str {
         self.template.name
     }
 
-    /// The path of the program.
+    /// Path of the program.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// What the program says of its version.
+    /// Version that the program reports.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Files and command line for settings whose placeholders are filled.
+    /// Makes files and command line from settings whose placeholders are filled.
     pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
         let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
         LaunchPlan { version: self.version.clone(), ..(self.template.plan)(&input) }
@@ -143,16 +144,16 @@ pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Launc
     }
 }
 
-/// Why a device cannot be started.
+/// Reasons why a device cannot be started.
 #[derive(Debug)]
 pub enum DeviceError {
     /// No template has this name.
     Unknown(String),
     /// The command line is empty.
     NoCommand,
-    /// The program is not there.
+    /// The program does not exist.
     Program(ProgramError),
-    /// A placeholder is wrong.
+    /// A word in braces is no placeholder.
     Placeholder(PlaceholderError),
 }
 
@@ -161,7 +162,7 @@ impl fmt::Display for DeviceError {
         match self {
             DeviceError::Unknown(name) => write!(
                 f,
-                "no device is called \"{name}\"; known are {}, and any other can be given as a command line",
+                "no device template is called \"{name}\"; the templates are {}; start any other server by a command line",
                 NAMES.join(", ")
             ),
             DeviceError::NoCommand => write!(f, "the device's command line is empty"),

@@ -14,8 +14,9 @@ pub(super) const TEMPLATE: Template = Template {
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // It does not ask private and loopback addresses by itself (`dont-query`). Its threads take queries from sockets of
-    // their own, as its performance guide advises. A thread holds `max-mthreads` outstanding queries.
+    // By default the recursor sends no queries to private and loopback addresses (`dont-query`). Its threads read
+    // queries from sockets of their own, as its performance guide advises. A thread holds `max-mthreads` outstanding
+    // queries.
     let mut text = format!(
         "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
          local-address={}\nlocal-port={}\nallow-from=0.0.0.0/0,::/0\n\
@@ -28,7 +29,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         settings.upstream,
         settings.workers,
     );
-    // Of a key given twice the last counts, so these take the place of ours.
+    // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
         text.push_str(option);
         text.push('\n');
@@ -40,7 +41,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     LaunchPlan { command, files: [("recursor.conf".to_owned(), text)].into(), ..LaunchPlan::default() }
 }
 
-/// Whether this version reads YAML unless it is told otherwise: since 5.2.
+/// Returns true if this version reads YAML by default: since 5.2.
 fn reads_yaml_by_default(version: &str) -> bool {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let number = version.split_once("Recursor ").map_or("", |(_, rest)| rest);

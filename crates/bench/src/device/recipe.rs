@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a device is.
+/// Kind of a device: a template, or a command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recipe {
-    /// One that we know how to configure; see [`crate::device::NAMES`].
+    /// A template of this program; see [`crate::device::NAMES`].
     Template {
         /// Its name.
         name: String,
-        /// Its program; without: looked up.
+        /// Path of its program; if absent, the agent searches for it.
         program: Option<String>,
     },
-    /// Any other. Placeholders in braces ([`crate::device::PLACEHOLDERS`]) are filled in both.
+    /// Any other server. Placeholders in braces ([`crate::device::PLACEHOLDERS`]) are filled in both fields.
     Custom {
         /// The command line.
         command: Vec<String>,

@@ -3,27 +3,27 @@
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv6Addr, SocketAddr};
 
-/// What a device is told.
+/// Settings that the configuration of a device is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Where it is to listen, UDP and TCP; port 0: one that is free on its host.
+    /// Address to listen on, UDP and TCP; port 0: a free port of its host.
     pub listen: SocketAddr,
-    /// The authority, to which it forwards everything.
+    /// Address of the authority, to which it forwards everything.
     pub upstream: SocketAddr,
     /// The DNS64 prefix and its length.
     pub prefix: (Ipv6Addr, u8),
-    /// The zone that the names are in.
+    /// Zone of the names.
     pub zone: String,
-    /// Threads, or processes where it has no threads.
+    /// Number of threads, or of processes if the server has no threads.
     pub workers: u16,
-    /// The value of the parameter that is swept; empty: none is.
+    /// Value of the parameter that is swept; empty without a sweep.
     pub value: String,
-    /// Further lines of its configuration, in its own syntax; placeholders are filled.
+    /// The user's lines for its configuration, in its own syntax; placeholders are filled.
     pub options: Vec<String>,
 }
 
 impl Settings {
-    /// Settings for tests and examples.
+    /// Returns settings for tests and examples.
     pub fn example() -> Settings {
         Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 5301)),

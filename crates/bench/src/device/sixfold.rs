@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
     program: "sixfold",
-    remedy: "build it with `cargo build --release -p sixfold`, or say where it is with --device-program",
+    remedy: "build it with `cargo build --release -p sixfold`, or give its path with --device-program",
     version: &["--version"],
     version_prefix: "sixfold",
     plan,
@@ -15,8 +15,8 @@ pub(super) const TEMPLATE: Template = Template {
 fn plan(input: &TemplateInput) -> LaunchPlan {
     let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // The tester is one client network, so the bound for one must not be lower than that for all: no other server here
-    // has such a bound.
+    // The tester is one client network, so the limit for one network must be as high as that for all. No other server
+    // here has such a limit.
     let defaults = [
         ("server.listen", format!("[\"{}\"]", settings.listen)),
         ("server.workers", settings.workers.to_string()),
@@ -28,12 +28,12 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     ];
     let mut values: BTreeMap<String, String> =
         defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    // Options are `section.key = value`. One without `=` is left as it is, for the server to complain about.
+    // Options are `section.key = value`. An option without `=` is left as it is, so that the server reports it.
     for option in &settings.options {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         values.insert(key.trim().to_owned(), value.trim().to_owned());
     }
-    // Dotted keys need no table headers: TOML lets them be given in any order, each once.
+    // Dotted keys need no table headers: TOML allows them in any order, each once.
     let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     LaunchPlan {
         command: vec![

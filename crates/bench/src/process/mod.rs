@@ -172,9 +172,9 @@ impl fmt::Display for ProcessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProcessError::Folder(path, error) => {
-                write!(f, "{}: {error}; set TMPDIR to a folder that can be written", path.display())
+                write!(f, "{}: {error}; set TMPDIR to a writable folder", path.display())
             }
-            ProcessError::Supervisor(error) => write!(f, "the process that keeps the device: {error}"),
+            ProcessError::Supervisor(error) => write!(f, "the supervisor of the device: {error}"),
             ProcessError::Failed(why) => f.write_str(why),
         }
     }

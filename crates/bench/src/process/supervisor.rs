@@ -71,7 +71,9 @@ pub fn run() -> ExitCode {
     let request: LaunchRequest = match serde_json::from_str(&first) {
         Ok(SupervisorOrder::Start(request)) => request,
         _ => {
-            send_reply(&SupervisorReply::Failed { why: "the first order was not to start".to_owned() });
+            send_reply(&SupervisorReply::Failed {
+                why: "the first order must be to start the device".to_owned(),
+            });
             return ExitCode::FAILURE;
         }
     };
@@ -123,7 +125,7 @@ impl SupervisedDevice {
             let path = request.folder.join(name);
             if Path::new(name).file_name() != Some(OsStr::new(name)) {
                 return Err(format!(
-                    "\"{name}\" is no plain file name; files lie in the device's own folder"
+                    "\"{name}\" is not a plain file name; files must be in the device's own folder"
                 ));
             }
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -134,8 +136,9 @@ impl SupervisedDevice {
             command.args(["taskset", "-c", &request.cores]);
         }
         let (reader, writer) =
-            io::pipe().map_err(|error| format!("a pipe for the device's words: {error}"))?;
-        let errors = writer.try_clone().map_err(|error| format!("a pipe for the device's words: {error}"))?;
+            io::pipe().map_err(|error| format!("a pipe for the device's output: {error}"))?;
+        let errors =
+            writer.try_clone().map_err(|error| format!("a pipe for the device's output: {error}"))?;
         command
             .args(&request.command)
             .envs(&request.environment)

@@ -1,4 +1,4 @@
-//! The conformance cases before any timing, where they were asked for.
+//! Conformance cases of a plan, played before the measurement.
 
 use super::progress::RunDisplay;
 use conform::{Outcome, Program, Runner};
@@ -7,8 +7,8 @@ use measure::run::{Correctness, Device};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only that device can play
-/// them yet; for others that is said.
+/// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only Sixfold on
+/// this host can play them yet; for other devices a line says that they are left out.
 pub fn play_cases(
     plan: &Plan,
     device: &Device,
@@ -20,9 +20,8 @@ pub fn play_cases(
         return Ok(());
     }
     if plan.device.template != "sixfold" || !plan.device.host.is_empty() {
-        display.print_line(
-            "conformance cases are left out: their configurations are those of Sixfold on this host",
-        );
+        display
+            .print_line("conformance cases are left out: their configurations are for Sixfold on this host");
         return Ok(());
     }
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;

@@ -1,30 +1,30 @@
-//! Who gets which cores. The device comes first; tester and authority share what is left, on one thread when that is a
-//! single core: two that spin beside each other would wait for the scheduler instead of for the network. What the plan says
-//! is taken as it is, and the others keep off it.
+//! Assignment of cores to the roles. The device comes first. Tester and authority share the rest: on one thread if the
+//! rest is a single core, because two spinning threads on one core would wait for the scheduler instead of for the
+//! network. Cores that the plan names are taken as they are, and the other roles avoid them.
 
 use measure::plan::{Plan, core_list};
 
 /// Cores by role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// The device's, when the plan names them, as `taskset -c` takes them.
+    /// The device's cores if the plan names them, in the syntax of `taskset -c`.
     device: String,
-    /// The cores that a device without cores of its own may have, the first ones first; empty: all of its host.
+    /// Cores that a device without named cores may have, taken from the front; empty: all of its host.
     device_pool: Vec<u16>,
-    /// The tester's.
+    /// Cores of the tester.
     pub tester: Vec<u16>,
-    /// The authority's; empty: it is served by the tester's thread.
+    /// Cores of the authority; empty: the tester's thread serves it.
     pub authority: Vec<u16>,
-    /// Sending threads.
+    /// Number of sending threads.
     pub senders: u16,
-    /// Receiving threads; 0: the sending threads receive.
+    /// Number of receiving threads; 0: the sending threads receive.
     pub receivers: u16,
-    /// What a reader of the results should know.
+    /// Warnings for readers of the results.
     pub warnings: Vec<String>,
 }
 
 impl Cores {
-    /// The cores of a device with so many workers, as `taskset -c` takes them; empty: all.
+    /// The cores of a device with this many workers, in the syntax of `taskset -c`; empty: all.
     pub fn device(&self, workers: u16) -> String {
         if !self.device.is_empty() {
             return self.device.clone();
@@ -44,7 +44,7 @@ pub fn assign(plan: &Plan, hosts: &Hosts) -> Cores {
     if hosts.device_with_tester && named.is_empty() && workers >= all.len() {
         warnings.push(format!(
             "the device has {workers} workers, and this host {} cores: it shares them with the tester, so its results are lower \
-             than on hosts of its own",
+             than on a host of its own",
             all.len()
         ));
     }
@@ -121,27 +121,27 @@ fn split_tester_and_authority(plan: &Plan, place: &AuthorityPlace, left: Vec<u16
     }
 }
 
-/// What is known of the hosts.
+/// Facts of the hosts that decide the assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// The cores that the tester's host has for us.
+    /// Cores that the tester's host allows this program to use.
     pub tester: Vec<u16>,
-    /// Where the authority is.
+    /// Place of the authority.
     pub authority: AuthorityPlace,
-    /// Whether we start the device on the tester's machine.
+    /// True if the run starts the device on the tester's machine.
     pub device_with_tester: bool,
 }
 
-/// Where an authority is.
+/// Place of an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorityPlace {
     /// In the tester's process.
     InTester,
-    /// In a process of its own on the tester's machine, in another network namespace, say.
+    /// In a process of its own on the tester's machine, for example in another network namespace.
     SameMachine,
-    /// On a machine of its own, which has these cores.
+    /// On another machine, which has these cores.
     OtherMachine(Vec<u16>),
-    /// It runs already.
+    /// It runs already and is not started by the run.
     External,
 }
 
@@ -155,7 +155,7 @@ fn max_workers(plan: &Plan) -> u16 {
     }
 }
 
-/// Cores as `taskset -c` takes them: ranges where they follow each other.
+/// Formats cores in the syntax of `taskset -c`, with ranges for consecutive cores.
 fn format_core_list(cores: &[u16]) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for &core in cores {
@@ -234,7 +234,7 @@ mod tests {
         let text = "[device]\ntemplate = \"unbound\"\ncores = \"2-3\"\n";
         let cores = assign(&Draft::parse(text).unwrap().finish().unwrap(), &one(4));
         assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("2-3", vec![1], vec![0]));
-        // Also off those of a device that runs already, when they are named.
+        // The others also avoid the named cores of a device that runs already.
         let text =
             "[device]\naddress = \"[::1]:53\"\ncores = \"0,3\"\n[authority]\naddress = \"[::1]:5300\"\n";
         let there = Hosts { device_with_tester: false, ..one(4) };

@@ -1,5 +1,5 @@
-//! The journal of a run: its plan, and every event as it happened, on disk before the next begins. Of these two a run that
-//! was killed goes on. One process at a time writes it: the file is locked.
+//! Journal of a run: its plan, and every event, on disk before the next step begins. A run that was killed resumes from
+//! these two files. One process at a time writes the journal: the file is locked.
 
 use crate::bundle;
 use measure::plan::Plan;
@@ -9,10 +9,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The events, one JSON object a line.
+/// File of the events, one JSON object a line.
 const EVENTS_FILE: &str = bundle::JOURNAL_FILE;
 
-/// The plan, and when the run began.
+/// File of the plan and the start time of the run.
 const PLAN_FILE: &str = "plan.json";
 
 /// A journal that is being written.
@@ -23,18 +23,18 @@ pub struct Journal {
     started: String,
 }
 
-/// What is known from the header.
+/// Content of the plan's file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    /// When the run began, UTC, RFC 3339.
+    /// Start time of the run, UTC, RFC 3339.
     started: String,
-    /// What it is to do.
+    /// Plan of the run.
     plan: Plan,
 }
 
 impl Journal {
-    /// Begins a journal in a folder, which is made if it is not there. A folder with a run that has a trial already is
-    /// refused; one that failed before is begun anew.
+    /// Begins a journal in a folder. Creates the folder if it does not exist. Refuses a folder whose run has a trial
+    /// already; a run that failed before its first trial is started again.
     pub fn begin(folder: &Path, plan: &Plan, started: String) -> Result<Journal, String> {
         fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
         let path = folder.join(EVENTS_FILE);
@@ -42,19 +42,19 @@ impl Journal {
         let plan_path = folder.join(PLAN_FILE);
         if plan_path.exists() && !has_no_trials(folder) {
             return Err(format!(
-                "{}: a run is there already; go on with it (--resume) or name another folder (--out)",
+                "{}: this folder has a run already; resume it (--resume) or choose another folder (--out)",
                 folder.display()
             ));
         }
         file.set_len(0).map_err(|error| file_error(&path, &error))?;
         let header = Header { started, plan: plan.clone() };
         let text = serde_json::to_string_pretty(&header).map_err(|error| format!("the plan: {error}"))?;
-        // Whole or not at all: half a plan could neither be gone on with nor be begun anew.
+        // Written atomically: with half a plan the run could neither resume nor start again.
         bundle::write_atomically(&plan_path, &(text + "\n"), true)?;
         Ok(Journal { path, file, started: header.started })
     }
 
-    /// Takes up the journal of a folder and tells the procedure what happened so far.
+    /// Opens the journal of a folder and replays its events into a procedure.
     pub fn resume(folder: &Path) -> Result<(Journal, Procedure), String> {
         let (started, mut procedure) = read_plan(folder)?;
         let path = folder.join(EVENTS_FILE);
@@ -64,16 +64,16 @@ impl Journal {
         Ok((Journal { path, file, started }, procedure))
     }
 
-    /// When the run began.
+    /// Start time of the run.
     pub fn started(&self) -> &str {
         &self.started
     }
 
-    /// Writes an event down. When this returns it is on the disk.
+    /// Writes an event. It is on the disk when this returns.
     pub fn write(&mut self, event: &Event) -> Result<(), String> {
         let line = serde_json::to_string(event).map_err(|error| format!("an event: {error}"))? + "\n";
         let done = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        done.map_err(|error| format!("{}: {error}; free some space, then --resume", self.path.display()))
+        done.map_err(|error| format!("{}: {error}; free some space, then use --resume", self.path.display()))
     }
 }
 
@@ -81,29 +81,29 @@ fn file_error(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// Opens the events for appending, for this process alone.
+/// Opens the events for appending, with a lock for this process.
 fn open_locked(path: &Path) -> Result<File, String> {
     let file =
         OpenOptions::new().create(true).append(true).open(path).map_err(|error| file_error(path, &error))?;
     match file.try_lock() {
-        // Where a file system knows no locks, nothing is protected, and nothing else is lost.
+        // A file system without locks gives no protection; everything else works.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "{}: another sixfold-bench is at work on this run; wait for it, or end it",
+            "{}: another sixfold-bench is working on this run; wait for it, or end it",
             path.display()
         )),
     }
 }
 
-/// When a run began, and its procedure before anything happened.
+/// Reads the start time of a run, and its procedure before the first event.
 fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
     let path = folder.join(PLAN_FILE);
     let text = fs::read_to_string(&path).map_err(|error| {
-        format!("{}: {error}; there is no run to go on with: begin one without --resume", path.display())
+        format!("{}: {error}; there is no run to resume: begin one without --resume", path.display())
     })?;
     let Header { started, plan } = serde_json::from_str(&text).map_err(|error| {
         format!(
-            "{}: {error}; it is damaged, or another release wrote it: go on with that release, or begin anew in another folder",
+            "{}: {error}; it is damaged, or another release wrote it: resume with that release, or begin a new run in another folder",
             path.display()
         )
     })?;
@@ -111,8 +111,8 @@ fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
     Ok((started, Procedure::new(plan)))
 }
 
-/// Tells a procedure what the lines of a journal say, and returns how many octets that were. A last line without its end was
-/// being written when the run was killed: that trial is done again.
+/// Records the events of a journal in a procedure, and returns the number of octets read. A last line without a line
+/// end was being written when the run was killed: its trial is repeated.
 fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
     let text = fs::read(path).map_err(|error| file_error(path, &error))?;
     let mut complete_octets = 0;
@@ -121,8 +121,8 @@ fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
         let refuse = |why: String| format!("{}: line {}: {why}", path.display(), number + 1);
         let event: Event = serde_json::from_slice(line).map_err(|error| {
             refuse(format!(
-                "{error}; the file is damaged: without this line and those after it (`sed -i \'{},$d\'`) --resume goes on with what \
-                 was before",
+                "{error}; the file is damaged: without this line and those after it (`sed -i \'{},$d\'`) --resume continues from the lines \
+                 before it",
                 number + 1
             ))
         })?;
@@ -132,7 +132,8 @@ fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
     Ok(complete_octets)
 }
 
-/// Whether the run in a folder ended before its first trial. What cannot be read is not thrown away.
+/// Returns true if the run in a folder ended before its first trial. A journal that cannot be read counts as a run with
+/// trials, so that it is never overwritten.
 fn has_no_trials(folder: &Path) -> bool {
     read_plan(folder).is_ok_and(|(_, mut procedure)| {
         replay(&folder.join(EVENTS_FILE), &mut procedure).is_ok() && procedure.trials().is_empty()
@@ -164,7 +165,7 @@ mod tests {
         Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n").unwrap().finish().unwrap()
     }
 
-    /// What comes next, done.
+    /// The event that completes the next action.
     fn done(procedure: &Procedure) -> Event {
         let Action::Trial(task) = procedure.next() else {
             let found = Correctness { names: 9, valid: 9, ..Correctness::default() };
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(resumed.trials(), procedure.trials());
         assert_eq!(journal.started(), "2030-01-01T00:00:00Z");
         assert_eq!(resumed.next(), procedure.next());
-        // And once more after going on.
+        // And once more after the run has resumed.
         let event = done(&resumed);
         journal.write(&event).unwrap();
         drop(journal);
@@ -281,7 +282,7 @@ mod tests {
     fn a_folder_with_a_run_is_not_overwritten_and_one_without_cannot_go_on() {
         let folder = Folder::new("twice");
         assert!(Journal::resume(&folder.0).unwrap_err().contains("without --resume"));
-        // What failed before the first trial may be tried again.
+        // A run that failed before the first trial may be started again.
         for _ in 0..2 {
             let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
             journal.write(&done(&Procedure::new(plan()))).unwrap();

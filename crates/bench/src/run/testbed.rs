@@ -1,7 +1,8 @@
-//! The testbed: hosts, authority and device, in the state that a task needs.
+//! Testbed of a run: brings hosts, authority and device into the state that a task needs, and runs loads. It does not
+//! decide which task comes next.
 //!
-//! Tester and authority stay the same processes through the whole run, and the authority keeps its address when what it
-//! serves changes: a device that finds its upstream gone would not trust it again for minutes.
+//! Tester and authority stay the same processes through the whole run, and the authority keeps its address when its
+//! zone changes: a device that finds its upstream unreachable would avoid it for minutes.
 
 mod device;
 
@@ -19,10 +20,10 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Names of the check are asked at this rate, which every server bears.
+/// Rate of the check of answers, which every server can handle.
 const CHECK_RATE_QPS: f64 = 200.0;
 
-/// Counters of what the authority, which is the tester's other half, should have answered and did not.
+/// Counters of queries that the authority, which belongs to the test equipment, should have answered and dropped.
 const AUTHORITY_DROPS: [(&str, &str); 4] = [
     ("queue_overflow", "queries found its queue full"),
     ("send_full", "answers found no room in the kernel"),
@@ -30,10 +31,11 @@ const AUTHORITY_DROPS: [(&str, &str); 4] = [
     ("delay_overflow", "answers found no room to wait for their delay"),
 ];
 
-/// Messages that one drop may stand for: what the kernel merges into one packet (UDP GRO).
+/// Messages that one drop may stand for: the kernel merges up to this number into one packet (UDP GRO).
 const MESSAGES_A_DROP: u64 = 64;
 
-/// A failure that the authority may have caused says nothing of the device; a few drops do not explain many losses.
+/// Changes the verdict to "tester limited" if drops of the authority may have caused the failure. A few drops do not
+/// explain many losses.
 fn apply_authority_drops(outcome: &mut Outcome, counted: &BTreeMap<String, u64>) {
     if outcome.verdict != Verdict::Fail {
         return;
@@ -52,54 +54,54 @@ fn apply_authority_drops(outcome: &mut Outcome, counted: &BTreeMap<String, u64>)
     }
 }
 
-/// The warning that the device did not bear its trials.
-const RESTARTED_WARNING: &str = "the device ended by itself, or answered nothing any more, and was started anew; the trials in which it did \
+/// Warning in the record that the device did not survive its trials.
+const RESTARTED_WARNING: &str = "the device ended by itself, or stopped answering, and was restarted; the trials in which it did \
                      count as failed; the log says when";
 
 /// A device that runs.
 struct RunningDevice {
     sweep: String,
     address: SocketAddr,
-    /// Its number at its host; nothing when nobody watches it.
+    /// Its number at its agent; `None` if no agent watches it.
     number: Option<u32>,
 }
 
-/// Something that a reader of the log should know.
+/// Entry for the log of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEntry {
-    /// To be said at once, too.
+    /// Shown on standard error, too.
     Shown(String),
     /// For the log alone.
     LogOnly(String),
 }
 
-/// Everything that a run needs of the world.
+/// Hosts, authority and device of a run.
 pub struct Testbed<'a> {
     plan: &'a Plan,
     cores: Cores,
     tester: AgentClient,
-    /// Nothing: the tester's.
+    /// `None`: the tester's agent serves the authority.
     authority: Option<AgentClient>,
-    /// Nothing: the device is not ours to start or to watch.
+    /// `None`: the run neither starts nor watches the device.
     device_host: Option<AgentClient>,
-    /// What the authority serves now, and where.
+    /// Share of names with AAAA records that the authority serves now, and its address.
     serving: Option<(f64, SocketAddr)>,
     running: Option<RunningDevice>,
-    /// Who takes part, as far as is known.
+    /// Hosts, device and authority as far as they are known.
     surroundings: Surroundings,
-    /// Whether it was started since the last trial.
+    /// True if the device was started since the last trial.
     was_started: bool,
-    /// Whether it answered nothing at all in the last trial.
+    /// True if the device answered nothing at all in the last trial.
     is_unresponsive: bool,
     notes: Vec<LogEntry>,
-    /// How often it was asked whether the device answers.
+    /// Number of probes for readiness so far.
     probes: u64,
     stop: &'a AtomicBool,
 }
 
 impl<'a> Testbed<'a> {
-    /// Connects to the hosts. `known`: what a run that this one goes on with knew. `stop` ends what is going on when it
-    /// becomes true.
+    /// Connects to the hosts. `known`: what the earlier part of a resumed run knew. When `stop` becomes true, the
+    /// current action ends.
     pub fn open(plan: &'a Plan, known: Surroundings, stop: &'a AtomicBool) -> Result<Testbed<'a>, String> {
         let connect = |role: &str, prefix: &Vec<String>| {
             let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
@@ -118,7 +120,8 @@ impl<'a> Testbed<'a> {
         } else {
             None
         };
-        // Hosts that are reached by different commands may be one machine: in network namespaces, or over ssh to itself.
+        // Hosts that are reached by different commands may be one machine: with network namespaces, or with ssh to the
+        // same host.
         let machine = tester.greeting().machine.clone();
         let is_beside = |host: &AgentClient| !machine.is_empty() && host.greeting().machine == machine;
         let place = match &authority {
@@ -150,17 +153,17 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// Who takes part, as far as is known.
+    /// Hosts, device and authority as far as they are known.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
 
-    /// What was noted since this was asked last.
+    /// Takes the log entries since the last call.
     pub fn notes(&mut self) -> Vec<LogEntry> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Asks all hosts for their facts.
+    /// Reads the facts of all hosts.
     pub fn read_environments(&mut self) -> Result<(), String> {
         let addresses: Vec<_> = [self.plan.device.address, self.plan.authority.address]
             .iter()
@@ -183,7 +186,7 @@ impl<'a> Testbed<'a> {
         Ok(())
     }
 
-    /// Runs the load of a task; nothing when it was stopped.
+    /// Runs the load of a task. Returns `None` if the run was stopped.
     pub fn trial(
         &mut self,
         task: &Task,
@@ -199,7 +202,7 @@ impl<'a> Testbed<'a> {
         let Some(mut outcome) = self.run_load(&load, &mut progress)? else { return Ok(None) };
         let device = match (self.usage()?, used) {
             (Some(after), Some(before)) => {
-                // What was answered before the measured time cost the device as much.
+                // Queries before the measured time cost the device CPU time as well.
                 let fresh = outcome.sent.saturating_sub(outcome.asked_again);
                 let before_window = outcome.names_used.saturating_sub(fresh);
                 Some(after.since(&before, outcome.valid + before_window))
@@ -229,7 +232,8 @@ impl<'a> Testbed<'a> {
         }))
     }
 
-    /// Asks some names at a gentle pace; nothing when it was stopped. The number is that of the names used.
+    /// Checks the answers for some names at a low rate. Returns the result and the number of names used, or `None` if
+    /// the run was stopped.
     pub fn check(&mut self, setup: &Setup, first_name: u64) -> Result<Option<(Correctness, u64)>, String> {
         if !self.prepare(setup)? {
             return Ok(None);
@@ -258,13 +262,13 @@ impl<'a> Testbed<'a> {
         Ok(Some((found, outcome.names_used)))
     }
 
-    /// Ends the device. Returns what was noted.
+    /// Ends the device. Returns the last log entries.
     pub fn close(mut self) -> Vec<LogEntry> {
         self.stop_device();
         self.notes
     }
 
-    /// Brings authority and device into the state that is needed; false when it was stopped.
+    /// Brings authority and device into the required state. Returns false if the run was stopped.
     fn prepare(&mut self, setup: &Setup) -> Result<bool, String> {
         self.serve(setup.aaaa_share)?;
         let Some(sweep) = &setup.device else { return Ok(true) };
@@ -272,9 +276,11 @@ impl<'a> Testbed<'a> {
         if is_there && !setup.fresh {
             let Some(why) = self.check_device()? else { return Ok(true) };
             if !self.plan.device.is_started_by_us() {
-                return Err(format!("{why}; it is not ours to start: start it"));
+                return Err(format!(
+                    "{why}; the run did not start it and cannot restart it: start it yourself"
+                ));
             }
-            self.notes.push(LogEntry::Shown(format!("{why}; it is started anew")));
+            self.notes.push(LogEntry::Shown(format!("{why}; it is restarted")));
             if !self.surroundings.warnings.iter().any(|warning| warning == RESTARTED_WARNING) {
                 self.surroundings.warnings.push(RESTARTED_WARNING.to_owned());
             }
@@ -282,7 +288,7 @@ impl<'a> Testbed<'a> {
         self.start_device(sweep)
     }
 
-    /// Has the authority serve this share of names with AAAA records.
+    /// Makes the authority serve this share of names with AAAA records.
     fn serve(&mut self, aaaa_share: f64) -> Result<(), String> {
         if self.plan.authority.external {
             let address = self.plan.authority.address.ok_or("authority.address is missing")?;
@@ -397,7 +403,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// Lets everybody come to rest.
+    /// Pauses, so that all roles are idle before the next trial.
     fn pause_after_trial(&self) {
         let end = Instant::now() + self.plan.trial.pause.0;
         while !self.stop.load(Ordering::Relaxed) {

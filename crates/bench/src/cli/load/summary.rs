@@ -1,4 +1,4 @@
-//! What a load came to, for people.
+//! Summary of a load as text.
 
 use load::grouped;
 use measure::order::{Load, Pace};
@@ -46,7 +46,7 @@ fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::
         ("late", outcome.late, "after the timeout"),
         ("lost", outcome.lost, "no reply"),
         ("duplicates", outcome.duplicates, "further replies"),
-        ("unsolicited", outcome.unsolicited, "replies to nothing that is out"),
+        ("unsolicited", outcome.unsolicited, "replies to no outstanding query"),
         ("source", outcome.wrong_source, "replies from another address"),
         ("asked again", outcome.asked_again, "names that were answered before"),
     ] {
@@ -95,7 +95,7 @@ fn write_tester(out: &mut String, tester: &Tester) -> std::fmt::Result {
     for (count, what) in [
         (tester.socket_drops, "replies dropped by full sockets"),
         (tester.interface_drops, "packets dropped by network interfaces"),
-        (tester.send_errors, "queries that the kernel did not take"),
+        (tester.send_errors, "queries that the kernel did not accept"),
     ] {
         if count > 0 {
             writeln!(out, "  tester      {} {what}", grouped(count))?;

@@ -1,4 +1,4 @@
-//! The device of a testbed: started, awaited, watched and ended.
+//! Device of a testbed: start, wait for readiness, checks and end.
 
 use super::{LogEntry, RunningDevice, Testbed};
 use crate::agent::protocol::{Start, Started, Target};
@@ -12,19 +12,20 @@ use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// How long a device may take until its first right answer: a resolver with large tables needs some seconds.
+/// Time limit until the first valid answer: a resolver with large tables needs some seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a device may answer wrongly until its first right answer: SERVFAIL until its upstream is known, say.
+/// Time limit during which a device may give invalid answers before the first valid one: for example SERVFAIL until it
+/// knows its upstream.
 const WRONG_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between SIGTERM and SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Names of one question for readiness.
+/// Number of names in one probe for readiness.
 const PROBE_NAMES: u64 = 5;
 
-/// What is known of the device before it is started. Configurations that an earlier part of the run used are kept.
+/// Description of the device before it is started. Keeps the configurations that an earlier part of the run used.
 pub(super) fn initial_description(plan: &Plan, cores: &Cores, before: Device) -> Device {
     let name = if plan.device.template.is_empty() { "custom" } else { plan.device.template.as_str() };
     Device {
@@ -41,7 +42,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
     let sweeps_workers = plan.sweep.as_ref().is_some_and(|sweep| sweep.parameter == "workers");
     let workers = match sweep.parse() {
         Ok(workers) if sweeps_workers => workers,
-        _ if sweeps_workers => return Err(format!("sweep: \"{sweep}\" is no number of workers")),
+        _ if sweeps_workers => return Err(format!("sweep: \"{sweep}\" is not a number of workers")),
         _ => plan.device.workers,
     };
     let recipe = if plan.device.template.is_empty() {
@@ -119,16 +120,16 @@ impl Testbed<'_> {
         if let (Some(running), Some(host)) = (self.running.take(), self.device_host.as_mut())
             && let Some(number) = running.number
         {
-            // One that ended by itself is as good.
+            // A device that ended by itself is fine too.
             let log = host.stop(number, STOP_GRACE).unwrap_or_default();
             let text = log.text.trim();
             if !text.is_empty() {
-                self.notes.push(LogEntry::LogOnly(format!("the device said last:\n{text}")));
+                self.notes.push(LogEntry::LogOnly(format!("the last output of the device:\n{text}")));
             }
         }
     }
 
-    /// Asks until some right answers come; false when it was stopped.
+    /// Sends probes until all answers of one are valid. Returns false if the run was stopped.
     fn wait_until_ready(&mut self) -> Result<bool, String> {
         let began = Instant::now();
         loop {
@@ -152,13 +153,13 @@ impl Testbed<'_> {
                 return Ok(true);
             }
             let ended = self.has_ended()?;
-            // One that answers, and wrongly, is not starting any more.
+            // A device that still gives invalid answers after this time has finished starting.
             let wrong = outcome.invalid_total() > 0 && began.elapsed() > WRONG_ANSWERS_TIMEOUT;
             if ended || wrong || began.elapsed() > READY_TIMEOUT {
                 let invalid: Vec<String> =
                     outcome.invalid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
                 return Err(format!(
-                    "the device gave no right answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
+                    "the device gave no valid answers within {} s ({} valid, {} lost{}{}); its upstream must be the authority{}, \
                      and its prefix {}; {}",
                     began.elapsed().as_secs(),
                     outcome.valid,
@@ -174,7 +175,7 @@ impl Testbed<'_> {
         }
     }
 
-    /// Names to find out whether the device answers: from the end of the window, where no trial asks.
+    /// First name of the next probe. Probes use the end of the range of names, which no trial uses.
     fn next_probe_name(&mut self) -> u64 {
         let names = &self.plan.names;
         let places = (names.for_probes() / PROBE_NAMES).max(1);
@@ -183,8 +184,8 @@ impl Testbed<'_> {
         names.window.names().saturating_sub((place + 1) * PROBE_NAMES)
     }
 
-    /// Why the device is of no use any more, if it is not: then every further trial would fail, and say nothing. What it did
-    /// before is a failure of the trial in which it did.
+    /// Returns the reason why the device is of no further use, if there is one: every further trial would fail and say
+    /// nothing. A failure in an earlier trial stays a failure of that trial.
     pub(super) fn check_device(&mut self) -> Result<Option<String>, String> {
         if self.has_ended()? {
             return Ok(Some(format!("the device has ended by itself: {}", self.last_output())));
@@ -195,8 +196,8 @@ impl Testbed<'_> {
         Ok(self.wait_until_ready().err())
     }
 
-    /// Whether the device has ended. Its first process may end while others go on, and the first thread of a process while others
-    /// do; so neither is enough.
+    /// Returns true if the device has ended. Its first process may end while others run, and the first thread of a
+    /// process may end while others run, so both the list of processes and the exit status are checked.
     fn has_ended(&mut self) -> Result<bool, String> {
         if self.usage()?.is_none_or(|usage| !usage.processes.is_empty()) {
             return Ok(false);
@@ -210,17 +211,17 @@ impl Testbed<'_> {
         }
     }
 
-    /// What the device last said, to explain a failure.
+    /// The last output of the device, to explain a failure.
     fn last_output(&mut self) -> String {
         let number = self.running.as_ref().and_then(|running| running.number);
         let (Some(host), Some(number)) = (self.device_host.as_mut(), number) else {
-            return "see with dig what it answers".to_owned();
+            return "check its answers with dig".to_owned();
         };
         let log = host.log(number).unwrap_or_default();
         match (log.ended, log.text.trim()) {
             (Some(ended), text) => format!("it ended ({ended}): {text}"),
-            (None, "") => "it said nothing".to_owned(),
-            (None, text) => format!("it said: {text}"),
+            (None, "") => "it printed nothing".to_owned(),
+            (None, text) => format!("its output: {text}"),
         }
     }
 }
