@@ -5,10 +5,10 @@
 use crate::client::Client;
 use crate::device::{free_address, in_path};
 use crate::limits;
-use crate::loads::Timing;
 use crate::names::{self, QUERY};
 use crate::process::{Folder, Process, resident_kib, used};
 use crate::report::{Bound, Goal, Section, Table, cell};
+use crate::series::Timing;
 use crate::statistics::Summary;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

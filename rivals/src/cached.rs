@@ -5,11 +5,11 @@
 
 use crate::device::{Device, Kind, Setup};
 use crate::limits;
-use crate::load::{Load, Names, Pace, Tester};
-use crate::loads::{self, Series, Timing};
 use crate::popularity::Popularity;
 use crate::report::{Bound, Goal, Section, Table};
+use crate::series::{self, Series, Timing};
 use crate::statistics::Summary;
+use crate::tester::{Load, Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
@@ -32,7 +32,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
             eprintln!("cached: round {round} of {}, {}", timing.rounds, device.kind.name());
-            let running = loads::start(tester, device, Setup::default())?;
+            let running = series::start(tester, device, Setup::default())?;
             // All names once or more, or the first window would have the device ask for some.
             let fill = Load {
                 warm_up: timing.warm_up,
@@ -48,7 +48,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
                     _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
                 };
                 let asked = Load { group, ..timing.load(pace, Names::Again(&popularity)) };
-                loads::run(tester, &running, (load, &asked), series)?;
+                series::run(tester, &running, (load, &asked), series)?;
             }
         }
     }
@@ -76,7 +76,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         measured: legs.reduce(f64::max).and_then(|most| Summary::of(&[most])),
     });
     let mut tables: Vec<Table> =
-        LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect();
+        LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect();
     tables.push(floor(&ratio));
     Ok(Section {
         key: "cached",

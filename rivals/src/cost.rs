@@ -7,10 +7,10 @@
 
 use crate::device::{Device, Kind, Setup};
 use crate::limits;
-use crate::load::{Names, Pace, Tester};
-use crate::loads::{self, Series, Timing};
 use crate::report::{Bound, Goal, Section};
+use crate::series::{self, Series, Timing};
 use crate::statistics::Summary;
+use crate::tester::{Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
@@ -28,7 +28,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
             eprintln!("cost: round {round} of {}, {}", timing.rounds, device.kind.name());
-            let running = loads::start(tester, device, Setup::default())?;
+            let running = series::start(tester, device, Setup::default())?;
             for load in 0..LOADS.len() {
                 let pace = match load {
                     0 => Pace::Closed(limits::WINDOW),
@@ -36,7 +36,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
                     _ => Pace::Open(limits::COMMON_RATE),
                 };
                 let asked = timing.load(pace, Names::Fresh(running.check));
-                loads::run(tester, &running, (load, &asked), series)?;
+                series::run(tester, &running, (load, &asked), series)?;
             }
         }
     }
@@ -76,7 +76,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
              peak is higher than its answers/s."
                 .to_owned(),
         ],
-        tables: LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect(),
+        tables: LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect(),
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })

@@ -2,10 +2,10 @@
 //! one thread on core 0 (Sixfold also two, on that core or on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
 //! no log, room for as many questions as the tester has outstanding.
 
-use crate::load::Check;
 use crate::names;
 use crate::process::{Folder, Process};
 use crate::quota::Quota;
+use crate::tester::Check;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -3,12 +3,12 @@
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
-use crate::loads::Timing;
+use crate::mixed_load::{Ask, Pace, Phase, Report, Storm};
 use crate::namespace;
 use crate::quota::Quota;
 use crate::report::{Bound, Goal, Table, cell};
+use crate::series::Timing;
 use crate::statistics::Summary;
-use crate::storm::{Ask, Pace, Phase, Report, Storm};
 use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
@@ -240,7 +240,7 @@ fn goals(name: &str, rounds: &[Round]) -> Vec<Goal> {
 }
 
 fn json(round: &Round) -> Value {
-    let side = |tally: &crate::storm::Tally| json!({"sent": tally.sent, "useful": tally.useful, "came": tally.came, "late": tally.late, "wrong": tally.wrong, "p99_ms": tally.p99_ms()});
+    let side = |tally: &crate::mixed_load::Tally| json!({"sent": tally.sent, "useful": tally.useful, "came": tally.came, "late": tally.late, "wrong": tally.wrong, "p99_ms": tally.p99_ms()});
     let report = |report: &Report| json!({"seconds": report.seconds, "cpu_seconds": report.cpu, "crowd": side(&report.crowd), "others": side(&report.others)});
     let floods: Value = limits::FLOODS
         .iter()

@@ -13,7 +13,7 @@ use crate::names;
 use crate::process::{Folder, Process};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
-use crate::{limits, loads::Timing};
+use crate::{limits, series::Timing};
 use datapath::tester_thread::Usage;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -7,11 +7,11 @@
 
 use crate::device::{Device, Setup};
 use crate::limits;
-use crate::load::{Load, Names, Pace, Tally, Tester};
-use crate::loads::{self, Timing};
 use crate::popularity::Popularity;
 use crate::process;
 use crate::report::{Section, Table, cell};
+use crate::series::{self, Timing};
+use crate::tester::{Load, Names, Pace, Tally, Tester};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io;
@@ -56,7 +56,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
         for ((name, workers, popularity), turns) in kinds.iter().zip(&mut all) {
             eprintln!("hot: round {round} of {}, {workers} workers, {name}", timing.rounds);
             let setup = Setup { workers: *workers, ..Setup::default() };
-            let running = loads::start(tester, device, setup)?;
+            let running = series::start(tester, device, setup)?;
             let names = Names::Again(popularity);
             let fill =
                 Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
@@ -138,7 +138,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             .zip(&all)
             .map(|((name, workers, _), turns)| {
                 let turn = |turn: &Turn| {
-                    json!({"tally": loads::tally_json(&turn.tally), "workers_cpu_seconds": turn.workers})
+                    json!({"tally": series::tally_json(&turn.tally), "workers_cpu_seconds": turn.workers})
                 };
                 (format!("{name}, {workers} workers"), turns.iter().map(turn).collect::<Value>())
             })

@@ -12,9 +12,8 @@ mod flood;
 mod generators;
 mod hot;
 mod limits;
-mod load;
-mod loads;
 mod memory;
+mod mixed_load;
 mod names;
 mod namespace;
 mod overload;
@@ -24,22 +23,23 @@ mod quota;
 mod reflect;
 mod report;
 mod resolve;
+mod series;
 mod statistics;
-mod storm;
+mod tester;
 mod upstream;
 mod workers;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use device::{Device, Kind};
-use load::Tester;
-use loads::Timing;
 use report::Section;
 use resolve::What;
 use serde_json::{Value, json};
+use series::Timing;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tester::Tester;
 
 /// Measures Sixfold beside a bare reflector, Unbound, BIND and PowerDNS.
 ///

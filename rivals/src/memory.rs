@@ -4,11 +4,11 @@
 
 use crate::device::{Device, Setup};
 use crate::limits;
+use crate::mixed_load::{Ask, Pace, Phase, Storm};
 use crate::namespace;
 use crate::process;
 use crate::report::{Bound, Goal, Section, Table};
 use crate::statistics::Summary;
-use crate::storm::{Ask, Pace, Phase, Storm};
 use serde_json::json;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;

@@ -4,12 +4,12 @@
 use crate::device::{Device, Kind, Setup};
 use crate::flood;
 use crate::limits;
-use crate::load::{Load, Names, Pace, Tally, Tester};
-use crate::loads::{self, Timing};
 use crate::namespace;
 use crate::quota::Quota;
 use crate::report::{Bound, Goal, Section, Table, cell};
+use crate::series::{self, Timing};
 use crate::statistics::Summary;
+use crate::tester::{Load, Names, Pace, Tally, Tester};
 use serde_json::{Value, json};
 use std::io;
 
@@ -96,7 +96,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
 
 fn one(tester: &mut Tester, device: &Device, timing: Timing, series: &mut Series) -> io::Result<()> {
     let setup = Setup { quota: Some(Quota::new(1)?), ..Setup::default() };
-    let running = loads::start(tester, device, setup)?;
+    let running = series::start(tester, device, setup)?;
     let mut run = |pace, part: u32| {
         let load = Load { window: timing.window / part, ..timing.load(pace, Names::Fresh(running.check)) };
         tester.run(running.address, &load, || running.process.used())
@@ -128,7 +128,7 @@ impl Series {
     fn json(&self) -> Value {
         json!({
             "peak_answers_per_second": self.peaks,
-            "overload": self.overloads.iter().map(loads::tally_json).collect::<Value>(),
+            "overload": self.overloads.iter().map(series::tally_json).collect::<Value>(),
         })
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::device::{Device, Setup};
 use crate::limits;
-use crate::load::{Load, Names, Pace, Tester};
-use crate::loads::{self, Series, Timing};
 use crate::report::{Bound, Goal, Section};
+use crate::series::{self, Series, Timing};
 use crate::statistics::Summary;
+use crate::tester::{Load, Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
@@ -32,7 +32,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                 timing.rounds
             );
             let cores = if workers > 1 { "0,1" } else { "0" };
-            let running = loads::start(tester, device, Setup { workers, cores, ..Setup::default() })?;
+            let running = series::start(tester, device, Setup { workers, cores, ..Setup::default() })?;
             for load in 0..LOADS.len() {
                 let part = limits::PART_OF_PEAK * peak.unwrap_or_default();
                 let pace = match load {
@@ -42,7 +42,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                     _ => Pace::Open(limits::COMMON_RATE),
                 };
                 let asked = Load { ports, ..timing.load(pace, Names::Fresh(running.check)) };
-                loads::run(tester, &running, (load, &asked), series)?;
+                series::run(tester, &running, (load, &asked), series)?;
                 peak.get_or_insert(series.latest_rate(0));
             }
         }
@@ -69,7 +69,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
              per resolution, not answers/s. The peak is that of one worker with many source ports."
                 .to_owned(),
         ],
-        tables: LOADS.iter().enumerate().map(|(load, title)| loads::table(load, title, &named)).collect(),
+        tables: LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect(),
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })

@@ -2,9 +2,9 @@
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
-use crate::load::{Load, Names, Pace, Tally, Tester};
 use crate::names::Fault;
 use crate::report::{Table, cell};
+use crate::tester::{Load, Names, Pace, Tally, Tester};
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! to, and others, each a network of its own, that ask now and then. An answer counts for the phase in which it came; what
 //! became of a question, for the phase in which it was asked.
 //!
-//! The loop is that of [`Tester`](crate::load::Tester): client and authoritative server in one thread. A question is
+//! The loop is that of [`Tester`](crate::tester::Tester): client and authoritative server in one thread. A question is
 //! found again by its source port and its ID, so the last million questions can be told apart, whatever they ask for.
 
 use crate::client::Client;
