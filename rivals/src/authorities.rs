@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::device::{free_address, in_path};
 use crate::limits;
 use crate::names::{self, QUERY};
-use crate::process::{Folder, Process, resident_kib, used};
+use crate::process::{Folder, Process, resident_kib, usage};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::series::Timing;
 use crate::statistics::Summary;
@@ -252,7 +252,7 @@ impl Server {
     fn ready(&self) -> io::Result<usize> {
         let mut client = Client::new(self.address, 1)?;
         let start = Instant::now();
-        while start.elapsed() < limits::READY {
+        while start.elapsed() < limits::READY_TIMEOUT {
             client.send(7..8);
             std::thread::sleep(Duration::from_millis(50));
             let mut octets = 0;
@@ -271,7 +271,7 @@ impl Server {
 
     /// Processor time of the server and of the processes that it started (NSD answers in one of them).
     fn cpu(&self) -> Duration {
-        self.processes().into_iter().map(|pid| used(pid).cpu).sum()
+        self.processes().into_iter().map(|pid| usage(pid).cpu).sum()
     }
 
     /// Resident memory of the largest of its processes: they share most of it.
@@ -321,7 +321,7 @@ impl Server {
         }
     }
 
-    /// A closed loop of bursts. What is lost is given up when nothing has come for [`limits::STALL`].
+    /// A closed loop of bursts. What is lost is given up when nothing has come for [`limits::STALL_TIMEOUT`].
     fn under_bursts(&self, length: Duration) -> io::Result<Window> {
         let mut client = Client::new(self.address, limits::PORTS)?;
         let (mut next, mut outstanding, mut answers) = (0u64, 0u64, 0u64);
@@ -344,7 +344,7 @@ impl Server {
             if received > 0 {
                 outstanding = outstanding.saturating_sub(received as u64);
                 latest = now;
-            } else if now - latest > limits::STALL {
+            } else if now - latest > limits::STALL_TIMEOUT {
                 (outstanding, latest) = (0, now);
             }
         }
@@ -359,7 +359,7 @@ impl Drop for Server {
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let begin = Instant::now();
-        while self.processes().len() > 1 && begin.elapsed() < limits::END {
+        while self.processes().len() > 1 && begin.elapsed() < limits::STOP_TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
         }
     }

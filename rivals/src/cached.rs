@@ -37,9 +37,9 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
             let fill = Load {
                 warm_up: timing.warm_up,
                 window: limits::CACHED_FILL,
-                ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Again(&popularity))
+                ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Repeated(&popularity))
             };
-            tester.run(running.address, &fill, || running.process.used())?;
+            tester.run(running.address, &fill, || running.process.usage())?;
             for load in 0..LOADS.len() {
                 let (pace, group) = match load {
                     0 => (Pace::Closed(limits::WINDOW), limits::SEGMENTS as u64),
@@ -47,7 +47,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
                     2 => (Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)), limits::SEGMENTS as u64),
                     _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
                 };
-                let asked = Load { group, ..timing.load(pace, Names::Again(&popularity)) };
+                let asked = Load { group, ..timing.load(pace, Names::Repeated(&popularity)) };
                 series::run(tester, &running, (load, &asked), series)?;
             }
         }
@@ -77,7 +77,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     });
     let mut tables: Vec<Table> =
         LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect();
-    tables.push(floor(&ratio));
+    tables.push(echo_share_table(&ratio));
     Ok(Section {
         key: "cached",
         title: "CPU time per answer out of the cache",
@@ -113,7 +113,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
 }
 
 /// What the echo costs as a part of the others' costs, load by load.
-fn floor(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
+fn echo_share_table(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
     let row = |(load, name): (usize, &&str)| {
         let cells = [RIVALS[0], RIVALS[1], RIVALS[2], Kind::Sixfold]
             .map(|other| ratio(Kind::Echo, other, load).map_or("-".to_owned(), |part| format!("{part:.2}")));

@@ -3,7 +3,7 @@
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
-use crate::mixed_load::{Ask, Pace, Phase, Report, Storm};
+use crate::mixed_load::{Ask, MixedTester, Pace, Phase, Report};
 use crate::namespace;
 use crate::quota::Quota;
 use crate::report::{Bound, Goal, Table, cell};
@@ -64,9 +64,9 @@ pub fn note() -> String {
         limits::PORTS,
         limits::OTHERS,
         limits::OTHERS_PART,
-        limits::USEFUL.as_millis(),
+        limits::USEFUL_WITHIN.as_millis(),
         limits::WINDOW,
-        limits::AT_EASE,
+        limits::NORMAL_LOAD_PART,
         limits::RECOVERY.as_secs(),
     )
 }
@@ -74,12 +74,12 @@ pub fn note() -> String {
 /// Floods Sixfold, round after round, started anew for each kind of question.
 pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
     let (crowd, others) = (namespace::crowd(), namespace::others(limits::OTHERS));
-    let mut storm = Storm::new()?;
+    let mut tester = MixedTester::new()?;
     let mut all: Vec<Vec<Round>> = ASKS.iter().map(|_| Vec::new()).collect();
     for number in 1..=timing.rounds {
         for ((ask, name), rounds) in ASKS.iter().zip(&mut all) {
             eprintln!("overload: round {number} of {}, one network floods, {name}", timing.rounds);
-            rounds.push(round(&mut storm, device, *ask, timing, (&crowd, &others))?);
+            rounds.push(round(&mut tester, device, *ask, timing, (&crowd, &others))?);
         }
     }
     let named = || ASKS.iter().map(|(_, name)| *name).zip(&all);
@@ -91,23 +91,23 @@ pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
 }
 
 fn round(
-    storm: &mut Storm,
+    tester: &mut MixedTester,
     device: &Device,
     ask: Ask,
     timing: Timing,
     (crowd, others): (&[IpAddr], &[IpAddr]),
 ) -> io::Result<Round> {
     let setup = Setup { quota: Some(Quota::new(1)?), limits: "", ..Setup::default() };
-    let running = device.start(storm.upstream(), setup)?;
-    let mut play = |phases: &[Phase]| storm.run(&running, crowd, others, phases);
-    fill(&mut play, &running)?;
+    let running = device.start(tester.upstream(), setup)?;
+    let mut run_phases = |phases: &[Phase]| tester.run(&running, crowd, others, phases);
+    fill(&mut run_phases, &running)?;
     let of =
         |crowd, length, peak: f64| Phase { length, crowd, ask, group: 1, others: limits::OTHERS_PART * peak };
     let short = timing.window / 2;
-    let closed = play(&[of(Pace::Closed(limits::WINDOW), short, 0.0)])?[0].goodput();
+    let closed = run_phases(&[of(Pace::Closed(limits::WINDOW), short, 0.0)])?[0].goodput();
     let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
-    let peak = play(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
-    let at_ease = |length| of(Pace::Open(limits::AT_EASE * peak), length, peak);
+    let peak = run_phases(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
+    let at_ease = |length| of(Pace::Open(limits::NORMAL_LOAD_PART * peak), length, peak);
     // So many leave the tester only in bulk.
     let group = limits::SEGMENTS as u64;
     let flood = |times: f64| Phase {
@@ -120,7 +120,7 @@ fn round(
     }
     let most = limits::FLOODS.into_iter().fold(0.0, f64::max);
     phases.push(Phase { ask: Ask::Silent, ..flood(most) });
-    let mut reports = play(&phases)?.into_iter().skip(1);
+    let mut reports = run_phases(&phases)?.into_iter().skip(1);
     let mut next = || reports.next().unwrap_or_default();
     let before = next();
     let floods = limits::FLOODS.map(|_| {
@@ -131,7 +131,10 @@ fn round(
 }
 
 /// Asks for what is in the cache then until it is answered.
-fn fill(play: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>, running: &Running) -> io::Result<()> {
+fn fill(
+    run_phases: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>,
+    running: &Running,
+) -> io::Result<()> {
     let gentle = Phase {
         length: limits::CACHED_FILL,
         crowd: Pace::Open(limits::COMMON_RATE),
@@ -142,15 +145,15 @@ fn fill(play: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>, running: &Ru
     let start = Instant::now();
     loop {
         // The device may still be starting.
-        let tried = play(&[Phase { length: Duration::from_millis(100), ..gentle }])?;
+        let tried = run_phases(&[Phase { length: Duration::from_millis(100), ..gentle }])?;
         if tried[0].crowd.useful > 0 {
             break;
         }
-        if start.elapsed() > limits::READY {
+        if start.elapsed() > limits::READY_TIMEOUT {
             return Err(io::Error::other(format!("no right answer from {}", running.address)));
         }
     }
-    play(&[gentle]).map(|_| ())
+    run_phases(&[gentle]).map(|_| ())
 }
 
 fn each(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Vec<f64> {
@@ -166,7 +169,10 @@ fn table(name: &str, rounds: &[Round]) -> Table {
             cell(&each(rounds, |round| report(round).others.kept() * 100.0), 2),
             cell(&each(rounds, |round| report(round).others.p99_ms()), 1),
             cell(&each(rounds, |round| report(round).crowd.p99_ms()), 1),
-            after.map_or_else(|| "-".to_owned(), |at| cell(&each(rounds, |round| slower(round, at)), 2)),
+            after.map_or_else(
+                || "-".to_owned(),
+                |at| cell(&each(rounds, |round| latency_ratio(round, at)), 2),
+            ),
             cell(&each(rounds, |round| report(round).cost_us()), 1),
             rounds
                 .iter()
@@ -199,7 +205,7 @@ fn table(name: &str, rounds: &[Round]) -> Table {
 }
 
 /// The latency after a flood as a multiple of that before, of all clients.
-fn slower(round: &Round, at: usize) -> f64 {
+fn latency_ratio(round: &Round, at: usize) -> f64 {
     let p99 = |report: &Report| {
         let mut whole = report.crowd.clone();
         whole.delays_us.extend_from_slice(&report.others.delays_us);
@@ -223,7 +229,7 @@ fn goals(name: &str, rounds: &[Round]) -> Vec<Goal> {
         goals.push(Goal {
             ratio: format!("{name}, {times} x the peak: p99 one second after / before"),
             bound: Bound::AtMost(LATENCY),
-            measured: measured(&|round| slower(round, at)),
+            measured: measured(&|round| latency_ratio(round, at)),
         });
         goals.push(Goal {
             ratio: format!("{name}, {times} x the peak: well-behaved clients keep"),

@@ -77,7 +77,7 @@ fn start_knot(programs: &Programs) -> io::Result<(Process, SocketAddr)> {
         [&programs.knot.display().to_string(), "-c", &path.display().to_string()].map(str::to_owned);
     let mut server = Process::start(&command, "0", None, folder)?;
     if !answers(address)? {
-        return Err(io::Error::other(format!("knotd gives no answer: {}", server.complaint())));
+        return Err(io::Error::other(format!("knotd gives no answer: {}", server.output())));
     }
     Ok((server, address))
 }
@@ -90,7 +90,7 @@ fn start_authority(programs: &Programs, core: &str, aaaa_share: &str) -> io::Res
     let mut server = Process::start(&command, core, None, Folder::new("authority")?)?;
     // With a share of 0 the answer is an SOA record, and any will do to see that it is there.
     if aaaa_share == "1" && !answers(address)? {
-        return Err(io::Error::other(format!("the authority gives no answer: {}", server.complaint())));
+        return Err(io::Error::other(format!("the authority gives no answer: {}", server.output())));
     }
     Ok((server, address))
 }
@@ -385,7 +385,7 @@ fn answers(address: SocketAddr) -> io::Result<bool> {
     query.extend(name(limits::GENERATORS_NAMES - 1).0.as_bytes());
     query.extend(b"\x09dns64perf\x04test\0\0\x1c\0\x01");
     let start = Instant::now();
-    while start.elapsed() < limits::READY {
+    while start.elapsed() < limits::READY_TIMEOUT {
         let mut reply = [0; 512];
         // Nobody listens yet: an error that comes at once.
         if socket.send(&query).is_err() || socket.recv(&mut reply).is_err() {

@@ -57,20 +57,20 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             eprintln!("hot: round {round} of {}, {workers} workers, {name}", timing.rounds);
             let setup = Setup { workers: *workers, ..Setup::default() };
             let running = series::start(tester, device, setup)?;
-            let names = Names::Again(popularity);
+            let names = Names::Repeated(popularity);
             let fill =
                 Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
-            tester.run(running.address, &fill, || running.process.used())?;
+            tester.run(running.address, &fill, || running.process.usage())?;
             // Many questions in one datagram would all go where the first of them belongs.
             let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
             // What the workers had taken when the window began, and what they have taken since.
-            let moments = Cell::new([[0.0; WORKERS]; 2]);
+            let readings = Cell::new([[0.0; WORKERS]; 2]);
             let tally = tester.run(running.address, &load, || {
-                let [_, begin] = moments.get();
-                moments.set([begin, taken(running.process.id())]);
-                running.process.used()
+                let [_, begin] = readings.get();
+                readings.set([begin, worker_cpu_seconds(running.process.id())]);
+                running.process.usage()
             })?;
-            let [begin, end] = moments.get();
+            let [begin, end] = readings.get();
             turns.push(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) });
         }
     }
@@ -81,7 +81,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
         let of = |figure: fn(&Turn) -> f64, decimals| {
             cell(&turns.iter().map(figure).collect::<Vec<_>>(), decimals)
         };
-        let beside: Vec<f64> =
+        let relative: Vec<f64> =
             capacities[at].iter().zip(&capacities[0]).map(|(own, even)| own / even).collect();
         vec![
             kinds[at].0.to_owned(),
@@ -91,7 +91,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             of(|turn| turn.busiest() * 100.0, 0),
             of(|turn| turn.tally.goodput(), 0),
             of(Turn::capacity, 0),
-            cell(&beside, 2),
+            cell(&relative, 2),
             of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
             of(Turn::legs, 2),
             turns
@@ -153,7 +153,7 @@ impl Turn {
 }
 
 /// CPU time that each worker has taken so far, in seconds. Their threads are called `sixfold-0`, `sixfold-1`.
-fn taken(pid: u32) -> [f64; WORKERS] {
+fn worker_cpu_seconds(pid: u32) -> [f64; WORKERS] {
     let threads = process::threads(pid);
     std::array::from_fn(|worker| {
         let name = format!("sixfold-{worker}");

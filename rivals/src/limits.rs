@@ -22,7 +22,7 @@ pub const BURST: u64 = 64;
 pub const DRAIN: usize = 256;
 
 /// How long the loop sleeps when nothing is due and nothing has come.
-pub const NAP: Duration = Duration::from_micros(20);
+pub const IDLE_SLEEP: Duration = Duration::from_micros(20);
 
 /// Receive and send buffers of the tester's sockets, in octets; the kernel's bound is 4 MiB by default here.
 pub const SOCKET_BUFFER: usize = 4 << 20;
@@ -32,13 +32,13 @@ pub const SOCKET_BUFFER: usize = 4 << 20;
 pub const WINDOW: u64 = 256;
 
 /// How long nothing may come until a closed loop gives up what is outstanding: far longer than an answer takes.
-pub const STALL: Duration = Duration::from_millis(50);
+pub const STALL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How long a server may take to end its processes.
-pub const END: Duration = Duration::from_secs(5);
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a device may take to give its first right answer.
-pub const READY: Duration = Duration::from_secs(60);
+pub const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A rate that every device carries, even in a slow phase of a shared machine, in questions per second.
 pub const COMMON_RATE: f64 = 3_000.0;
@@ -50,13 +50,13 @@ pub const PART_OF_PEAK: f64 = 0.6;
 pub const OVERLOAD: f64 = 5.0;
 
 /// An answer under overload is useful when it comes within this time.
-pub const USEFUL: Duration = Duration::from_millis(500);
+pub const USEFUL_WITHIN: Duration = Duration::from_millis(500);
 
 /// Multiples of the peak that are offered when a network floods.
 pub const FLOODS: [f64; 3] = [2.0, 5.0, 10.0];
 
 /// The part of the peak that is offered before and after a flood.
-pub const AT_EASE: f64 = 0.5;
+pub const NORMAL_LOAD_PART: f64 = 0.5;
 
 /// How long after a flood the latency is looked at again.
 pub const RECOVERY: Duration = Duration::from_secs(1);

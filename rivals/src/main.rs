@@ -32,7 +32,7 @@ mod workers;
 use clap::{Parser, Subcommand, ValueEnum};
 use device::{Device, Kind};
 use report::Section;
-use resolve::What;
+use resolve::Workload;
 use serde_json::{Value, json};
 use series::Timing;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ struct Arguments {
     seconds: f64,
     /// Only these experiments and devices (default: all)
     #[arg(long, value_delimiter = ',')]
-    only: Vec<Only>,
+    only: Vec<Selection>,
     /// One round with windows of one second: shows that everything runs, and nothing else
     #[arg(long)]
     quick: bool,
@@ -66,16 +66,16 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     sixfold: Option<PathBuf>,
     #[command(subcommand)]
-    part: Option<Part>,
+    subprocess: Option<Subprocess>,
 }
 
-/// What the benchmark runs as a process of its own.
+/// Workload the benchmark runs as a process of its own.
 #[derive(Subcommand)]
 #[command(disable_help_subcommand = true)]
-enum Part {
+enum Subprocess {
     /// Resolutions in memory, to be counted by valgrind
     #[command(hide = true)]
-    Resolve { what: What, count: u64 },
+    Resolve { workload: Workload, count: u64 },
     /// Two system calls a question, to be measured from outside
     #[command(hide = true)]
     Echo { listen: SocketAddr },
@@ -85,7 +85,7 @@ enum Part {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Only {
+enum Selection {
     Cost,
     Cached,
     Hot,
@@ -105,7 +105,7 @@ enum Only {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let done = match &arguments.part {
+    let done = match &arguments.subprocess {
         // Where clients of many networks are wanted; without them some figures are left out.
         None if wants_networks(&arguments)
             && let Some(code) = namespace::enter() =>
@@ -113,12 +113,12 @@ fn main() -> ExitCode {
             return code;
         }
         None => benchmark(&arguments),
-        Some(Part::Resolve { what, count }) => {
-            println!("{}", resolve::run(*what, *count, false));
+        Some(Subprocess::Resolve { workload, count }) => {
+            println!("{}", resolve::run(*workload, *count, false));
             Ok(())
         }
-        Some(Part::Echo { listen }) => echo::serve(*listen),
-        Some(Part::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
+        Some(Subprocess::Echo { listen }) => echo::serve(*listen),
+        Some(Subprocess::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -132,30 +132,39 @@ fn main() -> ExitCode {
 /// Whether an experiment is wanted that needs addresses of many networks.
 fn wants_networks(arguments: &Arguments) -> bool {
     let named = |part| arguments.only.contains(&part);
-    let devices = [Only::Sixfold, Only::Reflector, Only::Unbound, Only::Bind, Only::Powerdns];
-    named(Only::Overload) || named(Only::Memory) || arguments.only.iter().all(|part| devices.contains(part))
+    let devices =
+        [Selection::Sixfold, Selection::Reflector, Selection::Unbound, Selection::Bind, Selection::Powerdns];
+    named(Selection::Overload)
+        || named(Selection::Memory)
+        || arguments.only.iter().all(|part| devices.contains(part))
 }
 
 fn benchmark(arguments: &Arguments) -> Result<(), String> {
-    let timing = timing(arguments)?;
-    let wants = |part: Only, group: &[Only]| {
+    let timing = build_timing(arguments)?;
+    let wants = |part: Selection, group: &[Selection]| {
         arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
     };
-    const EXPERIMENTS: &[Only] = &[
-        Only::Cost,
-        Only::Cached,
-        Only::Hot,
-        Only::Memory,
-        Only::Workers,
-        Only::Overload,
-        Only::Engine,
-        Only::Authority,
-        Only::Generator,
+    const EXPERIMENTS: &[Selection] = &[
+        Selection::Cost,
+        Selection::Cached,
+        Selection::Hot,
+        Selection::Memory,
+        Selection::Workers,
+        Selection::Overload,
+        Selection::Engine,
+        Selection::Authority,
+        Selection::Generator,
     ];
     let experiment = |part| wants(part, EXPERIMENTS);
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
-    const DEVICES: [Only; 6] =
-        [Only::Sixfold, Only::Reflector, Only::Echo, Only::Unbound, Only::Bind, Only::Powerdns];
+    const DEVICES: [Selection; 6] = [
+        Selection::Sixfold,
+        Selection::Reflector,
+        Selection::Echo,
+        Selection::Unbound,
+        Selection::Bind,
+        Selection::Powerdns,
+    ];
     for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
         if wants(part, &DEVICES) {
             match Device::find(kind, arguments.sixfold.as_deref()) {
@@ -167,11 +176,11 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
 
     if namespace::is_inside() {
         let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS);
-        namespace::furnish(networks).map_err(|error| format!("addresses of the namespace: {error}"))?;
+        namespace::add_addresses(networks).map_err(|error| format!("addresses of the namespace: {error}"))?;
     }
 
     let mut programs = None;
-    if experiment(Only::Generator) {
+    if experiment(Selection::Generator) {
         match generators::Programs::find() {
             Ok(found) => programs = Some(found),
             Err(reason) => left_out.push(reason),
@@ -179,7 +188,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
 
     // Before the tester pins itself, which leaves it one core to see.
-    let machine = machine();
+    let machine = describe_machine();
     println!("# Sixfold and its rivals\n\n{machine}\n");
     for reason in &left_out {
         println!("Left out: {reason}\n");
@@ -191,38 +200,38 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     };
     process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
     let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
-    if experiment(Only::Cost) {
+    if experiment(Selection::Cost) {
         print(cost::measure(&mut tester, &devices, timing).map_err(|error| format!("cost: {error}"))?);
     }
-    if experiment(Only::Cached) {
+    if experiment(Selection::Cached) {
         print(cached::measure(&mut tester, &devices, timing).map_err(|error| format!("cached: {error}"))?);
     }
     let sixfold = devices.iter().find(|device| device.kind == Kind::Sixfold);
-    if experiment(Only::Hot)
+    if experiment(Selection::Hot)
         && let Some(device) = sixfold
     {
         print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
     }
-    if experiment(Only::Memory)
+    if experiment(Selection::Memory)
         && let Some(device) = sixfold
     {
         let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
         print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
     }
-    if experiment(Only::Workers)
+    if experiment(Selection::Workers)
         && let Some(device) = sixfold
     {
         print(workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?);
     }
-    if experiment(Only::Overload) {
+    if experiment(Selection::Overload) {
         print(
             overload::measure(&mut tester, &devices, timing).map_err(|error| format!("overload: {error}"))?,
         );
     }
-    if experiment(Only::Engine) {
+    if experiment(Selection::Engine) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
     }
-    if experiment(Only::Authority) {
+    if experiment(Selection::Authority) {
         let section = authorities::measure(arguments.sixfold.as_deref(), timing);
         print(section.map_err(|error| format!("authority: {error}"))?);
     }
@@ -236,7 +245,7 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn timing(arguments: &Arguments) -> Result<Timing, String> {
+fn build_timing(arguments: &Arguments) -> Result<Timing, String> {
     let seconds = if arguments.quick { 1.0 } else { arguments.seconds };
     if !(0.1..=600.0).contains(&seconds) {
         return Err(format!("--seconds {seconds}: 0.1 to 600 are allowed"));
@@ -246,8 +255,8 @@ fn timing(arguments: &Arguments) -> Result<Timing, String> {
     Ok(Timing { rounds, warm_up: window / 3, window })
 }
 
-/// What it ran on.
-fn machine() -> String {
+/// Workload it ran on.
+fn describe_machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let processor = read("/proc/cpuinfo");
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -4,7 +4,7 @@
 
 use crate::device::{Device, Setup};
 use crate::limits;
-use crate::mixed_load::{Ask, Pace, Phase, Storm};
+use crate::mixed_load::{Ask, MixedTester, Pace, Phase};
 use crate::namespace;
 use crate::process;
 use crate::report::{Bound, Goal, Section, Table};
@@ -30,16 +30,16 @@ struct Stage {
 
 /// Asks Sixfold for so many names, none twice, opens connections, floods it, and looks at its resident memory.
 pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
-    let mut storm = Storm::new()?;
+    let mut tester = MixedTester::new()?;
     let setup =
         Setup { cache_mib: Some(limits::MEMORY_CACHE_MIB), limits: "tcp-idle = \"1h\"", ..Setup::default() };
-    let running = device.start(storm.upstream(), setup)?;
+    let running = device.start(tester.upstream(), setup)?;
     let pid = running.process.id();
     let cache = f64::from(limits::MEMORY_CACHE_MIB);
     let stage = |what: String, configured| Stage {
         what,
         after_mib: process::resident_kib(pid) / 1024.0,
-        most_mib: process::most_resident_kib(pid) / 1024.0,
+        most_mib: process::peak_resident_kib(pid) / 1024.0,
         allowed_mib: allowed_mib(configured),
     };
     let (crowd, networks) = sources()?;
@@ -50,7 +50,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     let mut stages = vec![];
     while valid < names {
         let load = phase(Pace::Closed(limits::WINDOW), Ask::Misses, limits::MEMORY_WINDOW);
-        let report = storm.run(&running, &crowd, &[], &[load])?.remove(0).crowd;
+        let report = tester.run(&running, &crowd, &[], &[load])?.remove(0).crowd;
         if stages.is_empty() {
             stages.push(stage(format!("the first {} names", report.useful), cache));
         }
@@ -69,7 +69,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     stages.push(stage(format!("{} idle connections", open.len()), cache));
     if !networks.is_empty() {
         let flood = phase(Pace::Open(limits::MEMORY_FLOOD), Ask::Silent, limits::MEMORY_WINDOW);
-        storm.run(&running, &networks, &[], &[flood])?;
+        tester.run(&running, &networks, &[], &[flood])?;
         let pending = limits::MEMORY_PENDING / f64::from(1 << 20);
         let what = format!("{} networks ask for names that nobody answers", networks.len());
         stages.push(stage(what, cache + pending));

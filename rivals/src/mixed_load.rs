@@ -61,7 +61,7 @@ pub enum Pace {
     Closed(u64),
 }
 
-/// A part of a storm.
+/// A part of a tester.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
     /// How long it lasts.
@@ -220,7 +220,7 @@ impl Side {
                 return tally(&mut reports[phase]).wrong += 1;
             };
             let delay = now.saturating_sub(sent);
-            if delay > limits::USEFUL.as_nanos() as u64 {
+            if delay > limits::USEFUL_WITHIN.as_nanos() as u64 {
                 return tally(&mut reports[phase]).late += 1;
             }
             tally(&mut reports[phase]).came += 1;
@@ -249,17 +249,17 @@ fn recognize(open: &mut [Open], message: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Clients and authoritative server.
-pub struct Storm {
+pub struct MixedTester {
     upstream: Upstream,
     origin: Instant,
     /// Questions of the crowd and of the others so far: a name that is asked for once never comes again.
     asked: (u64, u64),
 }
 
-impl Storm {
+impl MixedTester {
     /// A storm whose authoritative server listens on a free port of the loopback interface.
-    pub fn new() -> io::Result<Storm> {
-        Ok(Storm { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0) })
+    pub fn new() -> io::Result<MixedTester> {
+        Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0) })
     }
 
     /// Where the authoritative server listens.
@@ -280,12 +280,12 @@ impl Storm {
         let mut others = Side::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
         let mut reports = vec![Report::default(); phases.len()];
         for (number, phase) in phases.iter().enumerate() {
-            let before = running.process.used().cpu;
+            let before = running.process.usage().cpu;
             self.play(number, phase, &mut crowd, &mut others, &mut reports);
-            reports[number].cpu = running.process.used().cpu.saturating_sub(before).as_secs_f64();
+            reports[number].cpu = running.process.usage().cpu.saturating_sub(before).as_secs_f64();
         }
         // What is still on its way belongs to the question's phase, if it comes in time.
-        let (last, end) = (phases.len() - 1, Instant::now() + limits::USEFUL);
+        let (last, end) = (phases.len() - 1, Instant::now() + limits::USEFUL_WITHIN);
         let goodput = (reports[last].crowd.came, reports[last].others.came);
         while Instant::now() < end {
             self.turn(last, &mut crowd, &mut others, &mut reports);
@@ -319,7 +319,7 @@ impl Storm {
                 Pace::Closed(window) => {
                     if crowd.received != latest {
                         (latest, progress) = (crowd.received, Instant::now());
-                    } else if progress.elapsed() > limits::STALL {
+                    } else if progress.elapsed() > limits::STALL_TIMEOUT {
                         (given_up, progress) =
                             (crowd.issued - crowd.received.min(crowd.issued), Instant::now());
                     }
@@ -336,7 +336,7 @@ impl Storm {
             by_crowd += due;
             by_others += due_of_others;
             if !self.turn(number, crowd, others, reports) && due + due_of_others == 0 {
-                std::thread::sleep(limits::NAP);
+                std::thread::sleep(limits::IDLE_SLEEP);
             }
         }
     }

@@ -40,7 +40,7 @@ pub fn is_inside() -> bool {
 }
 
 /// Gives the loopback interface of the own namespace the addresses of [`crowd`] and of so many [`others`].
-pub fn furnish(networks: u16) -> io::Result<()> {
+pub fn add_addresses(networks: u16) -> io::Result<()> {
     let mut ip = Command::new("ip").args(["-6", "-batch", "-"]).stdin(Stdio::piped()).spawn()?;
     let mut orders = ip.stdin.take().ok_or_else(|| io::Error::other("ip takes no orders"))?;
     writeln!(orders, "link set lo up")?;

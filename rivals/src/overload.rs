@@ -37,7 +37,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
             eprintln!("overload: round {round} of {}, {}", timing.rounds, device.kind.name());
-            one(tester, device, timing, series)?;
+            measure_device(tester, device, timing, series)?;
         }
     }
     let own = devices.iter().find(|device| device.kind == Kind::Sixfold);
@@ -94,12 +94,17 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     })
 }
 
-fn one(tester: &mut Tester, device: &Device, timing: Timing, series: &mut Series) -> io::Result<()> {
+fn measure_device(
+    tester: &mut Tester,
+    device: &Device,
+    timing: Timing,
+    series: &mut Series,
+) -> io::Result<()> {
     let setup = Setup { quota: Some(Quota::new(1)?), ..Setup::default() };
     let running = series::start(tester, device, setup)?;
     let mut run = |pace, part: u32| {
         let load = Load { window: timing.window / part, ..timing.load(pace, Names::Fresh(running.check)) };
-        tester.run(running.address, &load, || running.process.used())
+        tester.run(running.address, &load, || running.process.usage())
     };
     let closed = run(Pace::Closed(limits::WINDOW), 2)?.goodput();
     let mut peak = closed;

@@ -34,7 +34,7 @@ impl Drop for Folder {
 
 /// Scheduler's account of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
+pub struct Usage {
     /// CPU time in user and system mode.
     pub cpu: Duration,
     /// Time that threads were ready to run and did not.
@@ -82,8 +82,8 @@ impl Process {
     }
 
     /// What all its threads have taken so far.
-    pub fn used(&self) -> Used {
-        used(self.child.id())
+    pub fn usage(&self) -> Usage {
+        usage(self.child.id())
     }
 
     /// Its number.
@@ -92,7 +92,7 @@ impl Process {
     }
 
     /// What it wrote to standard output and error so far: the reason when it does not answer.
-    pub fn complaint(&mut self) -> String {
+    pub fn output(&mut self) -> String {
         let mut text = String::new();
         let _ = self.errors.seek(SeekFrom::Start(0));
         let _ = self.errors.read_to_string(&mut text);
@@ -120,8 +120,8 @@ pub fn pin_self(core: &str) -> io::Result<()> {
 }
 
 /// What all threads of a process have taken. `schedstat` counts nanoseconds; where the kernel lacks it, `stat` counts ticks of 10 ms.
-pub fn used(pid: u32) -> Used {
-    let mut used = Used::default();
+pub fn usage(pid: u32) -> Usage {
+    let mut used = Usage::default();
     for (_, thread) in threads(pid) {
         used.cpu += thread.cpu;
         used.waited += thread.waited;
@@ -137,14 +137,14 @@ pub fn used(pid: u32) -> Used {
 }
 
 /// What each thread of a process has taken, by its name.
-pub fn threads(pid: u32) -> Vec<(String, Used)> {
+pub fn threads(pid: u32) -> Vec<(String, Usage)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of = |folder: PathBuf| {
         let name = fs::read_to_string(folder.join("comm")).ok()?;
         let line = fs::read_to_string(folder.join("schedstat")).ok()?;
         let mut figures = line.split_ascii_whitespace().map(|figure| figure.parse().unwrap_or(0));
         let mut next = || Duration::from_nanos(figures.next().unwrap_or(0));
-        Some((name.trim_end().to_owned(), Used { cpu: next(), waited: next() }))
+        Some((name.trim_end().to_owned(), Usage { cpu: next(), waited: next() }))
     };
     tasks.filter_map(|task| of(task.path())).collect()
 }
@@ -155,7 +155,7 @@ pub fn resident_kib(pid: u32) -> f64 {
 }
 
 /// The most that it was so far.
-pub fn most_resident_kib(pid: u32) -> f64 {
+pub fn peak_resident_kib(pid: u32) -> f64 {
     status_kib(pid, "VmHWM:")
 }
 
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn cpu_time_grows_with_work() {
-        let before = used(std::process::id()).cpu;
+        let before = usage(std::process::id()).cpu;
         let mut value = 1u64;
         for step in 0..200_000_000u64 {
             value = std::hint::black_box(value.wrapping_mul(step | 1));
         }
-        assert!(used(std::process::id()).cpu > before);
+        assert!(usage(std::process::id()).cpu > before);
     }
 
     #[test]
@@ -196,6 +196,6 @@ mod tests {
         let command = ["ls".into(), "/nothing-of-that-name".into()];
         let mut process = Process::start(&command, "0", None, folder).unwrap();
         process.child.wait().unwrap();
-        assert!(process.complaint().contains("nothing-of-that-name"));
+        assert!(process.output().contains("nothing-of-that-name"));
     }
 }

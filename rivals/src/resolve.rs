@@ -34,9 +34,9 @@ const GOAL_CACHED_NS: f64 = 150.0;
 /// Octets of the cache.
 const CACHE: usize = 64 << 20;
 
-/// What runs in memory.
+/// Workload runs in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum What {
+pub enum Workload {
     /// Engine and upstream.
     Whole,
     /// The same with many rules.
@@ -98,17 +98,17 @@ impl Outbox for Memory {
 }
 
 /// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
-pub fn run(what: What, count: u64, check: bool) -> u64 {
+pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
     let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
-    let cache = if matches!(what, What::Keeping | What::Cached) { CACHE } else { 0 };
-    let mut engine = Engine::new(settings(what), Capacity { pending: 65_536, cache }, [7; 32]);
+    let cache = if matches!(workload, Workload::Keeping | Workload::Cached) { CACHE } else { 0 };
+    let mut engine = Engine::new(settings(workload), Capacity { pending: 65_536, cache }, [7; 32]);
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
     let mut query = [0; QUERY];
     for first in (0..count).step_by(BATCH) {
-        if what != What::Upstream || first == 0 {
+        if workload != Workload::Upstream || first == 0 {
             for sequence in first..first + BATCH as u64 {
-                let name = if what == What::Cached { sequence % HOT } else { sequence };
+                let name = if workload == Workload::Cached { sequence % HOT } else { sequence };
                 names::write_query(name, &mut query);
                 engine.query(now, &client, &query, &mut asked);
             }
@@ -117,18 +117,18 @@ pub fn run(what: What, count: u64, check: bool) -> u64 {
         for _ in 0..2 {
             for Asked { via, message } in &mut asked.asked[..asked.count] {
                 let length = reply(message);
-                match what {
-                    What::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
+                match workload {
+                    Workload::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
                     _ => engine.reply(now, *via, &message[..length], &mut answered),
                 }
             }
-            if what != What::Upstream {
+            if workload != Workload::Upstream {
                 asked.count = 0;
                 std::mem::swap(&mut asked, &mut answered);
             }
         }
         now += STEP;
-        if what != What::Upstream {
+        if workload != Workload::Upstream {
             engine.expire(now, &mut asked);
         }
     }
@@ -180,7 +180,7 @@ fn rules(prefix: Pref64) -> Rules {
     Rules::build(list.chain([last]).collect()).expect("these rules do not lie in one another")
 }
 
-fn settings(what: What) -> Settings {
+fn settings(workload: Workload) -> Settings {
     let prefix = Pref64::new(names::PREFIX, 96).expect("the prefix is a constant of 96 bits");
     Settings {
         allow: Networks(vec![Network::new(Ipv6Addr::LOCALHOST, 128)]),
@@ -208,7 +208,7 @@ fn settings(what: What) -> Settings {
             recursive_only: false,
             max_records: 64,
             arpa: Arpa::default(),
-            rules: if what == What::Rules { rules(prefix).into() } else { Default::default() },
+            rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
         },
         udp_size: 1232,
         client_subnet: Default::default(),
@@ -222,8 +222,8 @@ fn settings(what: What) -> Settings {
 /// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
 pub fn measure(rounds: usize) -> Result<Section, String> {
     let checked = 64 * BATCH as u64;
-    for what in [What::Whole, What::Rules, What::Keeping, What::Cached] {
-        let right = run(what, checked, true);
+    for workload in [Workload::Whole, Workload::Rules, Workload::Keeping, Workload::Cached] {
+        let right = run(workload, checked, true);
         if right != checked {
             return Err(format!("{right} of {checked} answers of the engine are right"));
         }
@@ -233,17 +233,17 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
     for round in 1..=rounds {
         eprintln!("engine: round {round} of {rounds}");
         // CPU time, so that it does not count when others have the core.
-        let time = |what| {
-            let before = process::used(std::process::id()).cpu;
-            std::hint::black_box(run(what, TIMED, false));
-            (process::used(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
+        let time = |workload| {
+            let before = process::usage(std::process::id()).cpu;
+            std::hint::black_box(run(workload, TIMED, false));
+            (process::usage(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
         };
-        let upstream = time(What::Upstream);
-        nanoseconds.push(time(What::Whole) - upstream);
-        with_rules.push(time(What::Rules) - upstream);
-        keeping.push(time(What::Keeping) - upstream);
+        let upstream = time(Workload::Upstream);
+        nanoseconds.push(time(Workload::Whole) - upstream);
+        with_rules.push(time(Workload::Rules) - upstream);
+        keeping.push(time(Workload::Keeping) - upstream);
         // No upstream has a part in it.
-        cached.push(time(What::Cached));
+        cached.push(time(Workload::Cached));
     }
     let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
@@ -251,7 +251,8 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
          upstream's part, measured alone, is subtracted. Includes writing the client's question."
     )];
     eprintln!("engine: instructions under valgrind");
-    let counted = [What::Whole, What::Rules, What::Upstream, What::Keeping, What::Cached].map(instructions);
+    let counted = [Workload::Whole, Workload::Rules, Workload::Upstream, Workload::Keeping, Workload::Cached]
+        .map(instructions);
     let mut less_upstream =
         |counted: &Result<f64, String>, upstream: &Result<f64, String>| match (counted, upstream) {
             (Ok(counted), Ok(upstream)) => vec![counted - upstream],
@@ -313,20 +314,20 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
 }
 
 /// Instructions per resolution: the difference of a long and a short run, which leaves out what happens once.
-fn instructions(what: What) -> Result<f64, String> {
-    let name = match what {
-        What::Whole => "whole",
-        What::Rules => "rules",
-        What::Keeping => "keeping",
-        What::Cached => "cached",
-        What::Upstream => "upstream",
+fn instructions(workload: Workload) -> Result<f64, String> {
+    let name = match workload {
+        Workload::Whole => "whole",
+        Workload::Rules => "rules",
+        Workload::Keeping => "keeping",
+        Workload::Cached => "cached",
+        Workload::Upstream => "upstream",
     };
-    let [short, long] = if what == What::Cached { COUNTED_CACHED } else { COUNTED };
+    let [short, long] = if workload == Workload::Cached { COUNTED_CACHED } else { COUNTED };
     let difference = callgrind(name, long)? - callgrind(name, short)?;
     Ok(difference / (long - short) as f64)
 }
 
-fn callgrind(what: &str, count: u64) -> Result<f64, String> {
+fn callgrind(workload: &str, count: u64) -> Result<f64, String> {
     let folder = Folder::new("callgrind").map_err(|error| format!("temporary folder: {error}"))?;
     let file = folder.path().join("out");
     let program = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
@@ -334,7 +335,7 @@ fn callgrind(what: &str, count: u64) -> Result<f64, String> {
         .args(["--quiet", "--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(program)
-        .args(["resolve", what, &count.to_string()])
+        .args(["resolve", workload, &count.to_string()])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
@@ -354,9 +355,9 @@ mod tests {
 
     #[test]
     fn every_resolution_in_memory_ends_with_the_right_address() {
-        assert_eq!(run(What::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
+        assert_eq!(run(Workload::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
         // Thrice round: asked, found as legs, found as it stands.
-        assert_eq!(run(What::Cached, 3 * HOT, true), 3 * HOT);
+        assert_eq!(run(Workload::Cached, 3 * HOT, true), 3 * HOT);
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub fn start(tester: &mut Tester, device: &Device, setup: Setup) -> io::Result<R
     if tester.wait_until_ready(running.address, running.check)? {
         return Ok(running);
     }
-    let complaint = running.process.complaint();
-    Err(io::Error::other(format!("{} gives no right answer: {complaint}", device.kind.name())))
+    let output = running.process.output();
+    Err(io::Error::other(format!("{} gives no right answer: {output}", device.kind.name())))
 }
 
 /// Runs one load on a running device and adds what it measured to the series.
@@ -72,7 +72,7 @@ pub fn run(
     (number, load): (usize, &Load<'_>),
     series: &mut Series,
 ) -> io::Result<()> {
-    let tally = tester.run(running.address, load, || running.process.used())?;
+    let tally = tester.run(running.address, load, || running.process.usage())?;
     series.0.resize_with(series.0.len().max(number + 1), Vec::new);
     series.0[number].push(tally);
     Ok(())

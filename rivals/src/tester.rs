@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::limits;
 use crate::names::{self, Fault};
 use crate::popularity::Popularity;
-use crate::process::Used;
+use crate::process::Usage;
 use crate::upstream::Upstream;
 use std::io;
 use std::net::SocketAddr;
@@ -33,14 +33,14 @@ pub enum Names<'a> {
     /// Each name once.
     Fresh(Check),
     /// A few again and again, with synthesized answers.
-    Again(&'a Popularity),
+    Repeated(&'a Popularity),
 }
 
 impl Names<'_> {
     fn write(self, sequence: u64, question: &mut [u8]) {
         match self {
             Names::Fresh(_) => names::write_query(sequence, question),
-            Names::Again(popularity) => popularity.write(sequence, question),
+            Names::Repeated(popularity) => popularity.write(sequence, question),
         }
     }
 
@@ -48,7 +48,7 @@ impl Names<'_> {
     fn check(self, message: &[u8], next: u64) -> Result<u64, Fault> {
         match self {
             Names::Fresh(check) => check(message),
-            Names::Again(popularity) => popularity.check(message, next),
+            Names::Repeated(popularity) => popularity.check(message, next),
         }
     }
 }
@@ -162,11 +162,11 @@ impl Tester {
         self.upstream.address()
     }
 
-    /// Asks until the first right answer comes, at most [`limits::READY`] long. False: it did not.
+    /// Asks until the first right answer comes, at most [`limits::READY_TIMEOUT`] long. False: it did not.
     pub fn wait_until_ready(&mut self, server: SocketAddr, check: Check) -> io::Result<bool> {
         let mut client = Client::new(server, 1)?;
         let start = Instant::now();
-        while start.elapsed() < limits::READY {
+        while start.elapsed() < limits::READY_TIMEOUT {
             client.send(self.next..self.next + 1);
             self.next += 1;
             let asked = Instant::now();
@@ -177,14 +177,19 @@ impl Tester {
                 if ready {
                     return Ok(true);
                 }
-                std::thread::sleep(limits::NAP);
+                std::thread::sleep(limits::IDLE_SLEEP);
             }
         }
         Ok(false)
     }
 
     /// Runs a load. `used` tells what the device has taken so far.
-    pub fn run(&mut self, server: SocketAddr, load: &Load<'_>, used: impl Fn() -> Used) -> io::Result<Tally> {
+    pub fn run(
+        &mut self,
+        server: SocketAddr,
+        load: &Load<'_>,
+        used: impl Fn() -> Usage,
+    ) -> io::Result<Tally> {
         let mut client = Client::new(server, load.ports)?;
         let mut count = Count::default();
         // Numbers below `settled` are answered or given up; the window of a closed loop counts from there.
@@ -215,20 +220,20 @@ impl Tester {
             self.send(&mut client, load, due, now, &mut count);
             let served = self.upstream.serve();
             let received = self.receive(&mut client, load.names, &mut count);
-            self.settle(&mut settled, &mut count);
+            self.expire(&mut settled, &mut count);
             if due == 0 && served == 0 && received == 0 {
-                std::thread::sleep(limits::NAP);
+                std::thread::sleep(limits::IDLE_SLEEP);
             }
         }
-        let (opened, before, legs_before, used_before) = open.unwrap_or((start, count, 0, Used::default()));
+        let (opened, before, legs_before, used_before) = open.unwrap_or((start, count, 0, Usage::default()));
         let (closed, at_close, legs, used) = (self.origin.elapsed(), count, self.upstream.answered(), used());
         // What is still on its way counts as answered if it comes in time, but not as goodput of the window.
         while settled < self.next && self.origin.elapsed() < closed + 2 * limits::TIMEOUT {
             let served = self.upstream.serve();
             let received = self.receive(&mut client, load.names, &mut count);
-            self.settle(&mut settled, &mut count);
+            self.expire(&mut settled, &mut count);
             if served == 0 && received == 0 {
-                std::thread::sleep(limits::NAP);
+                std::thread::sleep(limits::IDLE_SLEEP);
             }
         }
         let mut invalid = at_close.invalid;
@@ -287,7 +292,7 @@ impl Tester {
     }
 
     /// Passes over the questions that are answered, and gives up those that are not within the time limit.
-    fn settle(&mut self, settled: &mut u64, count: &mut Count) {
+    fn expire(&mut self, settled: &mut u64, count: &mut Count) {
         let now = self.origin.elapsed().as_nanos() as u64;
         while *settled < self.next {
             let sent = &mut self.sent_at[slot(*settled)];
@@ -336,7 +341,7 @@ mod tests {
                     }
                 }
             });
-            let tally = Tester::new().unwrap().run(server, load, Used::default);
+            let tally = Tester::new().unwrap().run(server, load, Usage::default);
             stop.store(true, Ordering::Relaxed);
             tally.unwrap()
         })
