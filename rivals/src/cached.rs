@@ -32,24 +32,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     for round in 1..=timing.rounds {
         for (device, series) in devices.iter().zip(&mut all) {
             eprintln!("cached: round {round} of {}, {}", timing.rounds, device.kind.name());
-            let running = series::start(tester, device, Setup::default())?;
-            // All names once or more, or the first window would have the device ask for some.
-            let fill = Load {
-                warm_up: timing.warm_up,
-                window: limits::CACHED_FILL,
-                ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Repeated(&popularity))
-            };
-            tester.run(running.address, &fill, || running.process.usage())?;
-            for load in 0..LOADS.len() {
-                let (pace, group) = match load {
-                    0 => (Pace::Closed(limits::WINDOW), limits::SEGMENTS as u64),
-                    1 => (Pace::Closed(limits::WINDOW), 1),
-                    2 => (Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)), limits::SEGMENTS as u64),
-                    _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
-                };
-                let asked = Load { group, ..timing.load(pace, Names::Repeated(&popularity)) };
-                series::run(tester, &running, (load, &asked), series)?;
-            }
+            measure_device(tester, device, timing, &popularity, series)?;
         }
     }
     let mut goals = Vec::new();
@@ -81,7 +64,45 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     Ok(Section {
         key: "cached",
         title: "CPU time per answer out of the cache",
-        notes: vec![
+        notes: notes(timing, &popularity),
+        tables,
+        goals,
+        data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
+    })
+}
+
+/// Measures one device in one round: fills its cache, then runs all loads.
+fn measure_device(
+    tester: &mut Tester,
+    device: &Device,
+    timing: Timing,
+    popularity: &Popularity,
+    series: &mut Series,
+) -> io::Result<()> {
+    let running = series::start(tester, device, Setup::default())?;
+    // All names once or more, or the first window would have the device ask for some.
+    let fill = Load {
+        warm_up: timing.warm_up,
+        window: limits::CACHED_FILL,
+        ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Repeated(popularity))
+    };
+    tester.run(running.address, &fill, || running.process.usage())?;
+    for load in 0..LOADS.len() {
+        let (pace, group) = match load {
+            0 => (Pace::Closed(limits::WINDOW), limits::SEGMENTS as u64),
+            1 => (Pace::Closed(limits::WINDOW), 1),
+            2 => (Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)), limits::SEGMENTS as u64),
+            _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
+        };
+        let asked = Load { group, ..timing.load(pace, Names::Repeated(popularity)) };
+        series::run(tester, &running, (load, &asked), series)?;
+    }
+    Ok(())
+}
+
+/// The notes of the report.
+fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
+    vec![
             format!(
                 "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source ports. \
                  {} names with IPv4 addresses only are asked for at random, all as often as the others; their TTL is an hour, \
@@ -105,11 +126,7 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
              device that takes clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
              higher than its answers/s."
                 .to_owned(),
-        ],
-        tables,
-        goals,
-        data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
-    })
+        ]
 }
 
 /// What the echo costs as a part of the others' costs, load by load.

@@ -209,19 +209,21 @@ fn configuration(
                  logging {{ category default {{ null; }}; category unmatched {{ null; }}; }};\n"
             ),
         ),
-        // It does not ask loopback addresses by itself (`dont-query`).
-        Kind::Powerdns => (
-            "recursor.conf",
-            format!(
-                "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
+        Kind::Powerdns => ("recursor.conf", powerdns_configuration(port, to, folder)),
+    }
+}
+
+/// Text of the recursor's configuration file. By default it sends no queries to loopback addresses (`dont-query`).
+fn powerdns_configuration(port: u16, to: u16, folder: std::path::Display<'_>) -> String {
+    let prefix = names::PREFIX;
+    format!(
+        "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
                  local-address=::1\nlocal-port={port}\nallow-from=::1/128\n\
                  forward-zones-recurse=.=[::1]:{to}\ndont-query=\ndns64-prefix={prefix}/96\ndnssec=off\n\
                  threads=1\npdns-distributes-queries=no\nmax-mthreads=8192\n\
                  export-etc-hosts=no\nwebserver=no\nsecurity-poll-suffix=\n\
                  quiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n"
-            ),
-        ),
-    }
+    )
 }
 
 /// Sixfold's section about its cache, if it needs one.

@@ -225,19 +225,7 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
     Section {
         key: "generators",
         title: "Load generator beside dnsperf",
-        notes: vec![
-            format!(
-                "Servers on core 0 with one thread; Knot DNS has {} AAAA records; {} queries outstanding from core 1 over ::1. CPU time \
-                 is that of the generator's whole process, user and system. sixfold-bench checks every reply in full; dnsperf \
-                 counts response codes. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
-                limits::GENERATORS_NAMES,
-                limits::GENERATORS_OUTSTANDING,
-                timing.rounds
-            ),
-            "`lost`: all that was not answered validly in time, over all rounds; of dnsperf what it calls lost. Knot DNS \
-             answers faster than dnsperf asks. Unbound is the limit of both."
-                .to_owned(),
-        ],
+        notes: notes(timing),
         tables,
         goals: vec![
             Goal {
@@ -260,6 +248,23 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
             "pacing_awake": pace_data(&paces[1]),
         }),
     }
+}
+
+/// The notes of the report.
+fn notes(timing: Timing) -> Vec<String> {
+    vec![
+            format!(
+                "Servers on core 0 with one thread; Knot DNS has {} AAAA records; {} queries outstanding from core 1 over ::1. CPU time \
+                 is that of the generator's whole process, user and system. sixfold-bench checks every reply in full; dnsperf \
+                 counts response codes. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
+                limits::GENERATORS_NAMES,
+                limits::GENERATORS_OUTSTANDING,
+                timing.rounds
+            ),
+            "`lost`: all that was not answered validly in time, over all rounds; of dnsperf what it calls lost. Knot DNS \
+             answers faster than dnsperf asks. Unbound is the limit of both."
+                .to_owned(),
+        ]
 }
 
 fn per_cpu(turns: &[Turn]) -> Vec<f64> {

@@ -55,66 +55,13 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
     for round in 1..=timing.rounds {
         for ((name, workers, popularity), turns) in kinds.iter().zip(&mut all) {
             eprintln!("hot: round {round} of {}, {workers} workers, {name}", timing.rounds);
-            let setup = Setup { workers: *workers, ..Setup::default() };
-            let running = series::start(tester, device, setup)?;
-            let names = Names::Repeated(popularity);
-            let fill =
-                Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
-            tester.run(running.address, &fill, || running.process.usage())?;
-            // Many questions in one datagram would all go where the first of them belongs.
-            let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
-            // What the workers had taken when the window began, and what they have taken since.
-            let readings = Cell::new([[0.0; WORKERS]; 2]);
-            let tally = tester.run(running.address, &load, || {
-                let [_, begin] = readings.get();
-                readings.set([begin, worker_cpu_seconds(running.process.id())]);
-                running.process.usage()
-            })?;
-            let [begin, end] = readings.get();
-            turns.push(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) });
+            turns.push(measure_turn(tester, device, timing, *workers, popularity)?);
         }
     }
-    let capacities: Vec<Vec<f64>> =
-        all.iter().map(|turns| turns.iter().map(Turn::capacity).collect()).collect();
-    let row = |at: usize| {
-        let turns = &all[at];
-        let of = |figure: fn(&Turn) -> f64, decimals| {
-            cell(&turns.iter().map(figure).collect::<Vec<_>>(), decimals)
-        };
-        let relative: Vec<f64> =
-            capacities[at].iter().zip(&capacities[0]).map(|(own, even)| own / even).collect();
-        vec![
-            kinds[at].0.to_owned(),
-            kinds[at].1.to_string(),
-            format!("{:.1}", kinds[at].2.largest_part() * 100.0),
-            of(|turn| turn.tally.cost_us(), 2),
-            of(|turn| turn.busiest() * 100.0, 0),
-            of(|turn| turn.tally.goodput(), 0),
-            of(Turn::capacity, 0),
-            cell(&relative, 2),
-            of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
-            of(Turn::legs, 2),
-            turns
-                .iter()
-                .map(|turn| turn.tally.lost + turn.tally.invalid.iter().sum::<u64>())
-                .sum::<u64>()
-                .to_string(),
-        ]
-    };
     Ok(Section {
         key: "hot",
         title: "Popular names",
-        notes: vec![
-            format!(
-                "Sixfold with two workers and with one, each name the matter of one of them; {} names out of the cache, each question \
-                 sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is what they did \
-                 there; `with a core each` is computed: the right answers over the CPU time of the worker that took more.",
-                limits::CACHED_NAMES
-            ),
-            "A name with a part p of all questions bounds what any number of workers does to 1 / p of what one does. Figures \
-             are median [lowest-highest]; `beside even` is taken within a round."
-                .to_owned(),
-        ],
+        notes: notes(),
         tables: vec![Table {
             title: "closed loop".to_owned(),
             columns: vec![
@@ -130,7 +77,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                 "legs",
                 "lost or wrong",
             ],
-            rows: (0..kinds.len()).map(row).collect(),
+            rows: kinds.iter().zip(&all).map(|(kind, turns)| row(kind, turns, &all[0])).collect(),
         }],
         goals: Vec::new(),
         data: kinds
@@ -144,6 +91,76 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
             })
             .collect::<Value>(),
     })
+}
+
+/// Measures Sixfold once with one kind of names.
+fn measure_turn(
+    tester: &mut Tester,
+    device: &Device,
+    timing: Timing,
+    workers: usize,
+    popularity: &Popularity,
+) -> io::Result<Turn> {
+    let setup = Setup { workers, ..Setup::default() };
+    let running = series::start(tester, device, setup)?;
+    let names = Names::Repeated(popularity);
+    let fill = Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
+    tester.run(running.address, &fill, || running.process.usage())?;
+    // Many questions in one datagram would all go where the first of them belongs.
+    let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
+    // What the workers had taken when the window began, and what they have taken since.
+    let readings = Cell::new([[0.0; WORKERS]; 2]);
+    let tally = tester.run(running.address, &load, || {
+        let [_, begin] = readings.get();
+        readings.set([begin, worker_cpu_seconds(running.process.id())]);
+        running.process.usage()
+    })?;
+    let [begin, end] = readings.get();
+    Ok(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) })
+}
+
+/// The table row of one kind of names; `even` are the turns of the kind in which all names are equally popular.
+fn row(
+    (name, workers, popularity): &(&str, usize, Popularity),
+    turns: &[Turn],
+    even: &[Turn],
+) -> Vec<String> {
+    let of =
+        |figure: fn(&Turn) -> f64, decimals| cell(&turns.iter().map(figure).collect::<Vec<_>>(), decimals);
+    let relative: Vec<f64> =
+        turns.iter().zip(even).map(|(own, even)| own.capacity() / even.capacity()).collect();
+    vec![
+        (*name).to_owned(),
+        workers.to_string(),
+        format!("{:.1}", popularity.largest_part() * 100.0),
+        of(|turn| turn.tally.cost_us(), 2),
+        of(|turn| turn.busiest() * 100.0, 0),
+        of(|turn| turn.tally.goodput(), 0),
+        of(Turn::capacity, 0),
+        cell(&relative, 2),
+        of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
+        of(Turn::legs, 2),
+        turns
+            .iter()
+            .map(|turn| turn.tally.lost + turn.tally.invalid.iter().sum::<u64>())
+            .sum::<u64>()
+            .to_string(),
+    ]
+}
+
+/// The notes of the report.
+fn notes() -> Vec<String> {
+    vec![
+            format!(
+                "Sixfold with two workers and with one, each name the matter of one of them; {} names out of the cache, each question \
+                 sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is what they did \
+                 there; `with a core each` is computed: the right answers over the CPU time of the worker that took more.",
+                limits::CACHED_NAMES
+            ),
+            "A name with a part p of all questions bounds what any number of workers does to 1 / p of what one does. Figures \
+             are median [lowest-highest]; `beside even` is taken within a round."
+                .to_owned(),
+        ]
 }
 
 impl Turn {

@@ -139,40 +139,52 @@ fn wants_networks(arguments: &Arguments) -> bool {
         || arguments.only.iter().all(|part| devices.contains(part))
 }
 
-fn benchmark(arguments: &Arguments) -> Result<(), String> {
-    let timing = build_timing(arguments)?;
-    let wants = |part: Selection, group: &[Selection]| {
-        arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
-    };
-    const EXPERIMENTS: &[Selection] = &[
-        Selection::Cost,
-        Selection::Cached,
-        Selection::Hot,
-        Selection::Memory,
-        Selection::Workers,
-        Selection::Overload,
-        Selection::Engine,
-        Selection::Authority,
-        Selection::Generator,
-    ];
-    let experiment = |part| wants(part, EXPERIMENTS);
-    let (mut devices, mut left_out) = (Vec::new(), Vec::new());
-    const DEVICES: [Selection; 6] = [
-        Selection::Sixfold,
-        Selection::Reflector,
-        Selection::Echo,
-        Selection::Unbound,
-        Selection::Bind,
-        Selection::Powerdns,
-    ];
+const EXPERIMENTS: [Selection; 9] = [
+    Selection::Cost,
+    Selection::Cached,
+    Selection::Hot,
+    Selection::Memory,
+    Selection::Workers,
+    Selection::Overload,
+    Selection::Engine,
+    Selection::Authority,
+    Selection::Generator,
+];
+
+/// The devices, in the order of [`Kind::ALL`].
+const DEVICES: [Selection; 6] = [
+    Selection::Sixfold,
+    Selection::Reflector,
+    Selection::Echo,
+    Selection::Unbound,
+    Selection::Bind,
+    Selection::Powerdns,
+];
+
+/// Returns true if a part was selected, or no part of its group was.
+fn is_selected(arguments: &Arguments, part: Selection, group: &[Selection]) -> bool {
+    arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
+}
+
+/// Finds the selected devices. Adds the reasons why others are missing to `left_out`.
+fn find_devices(arguments: &Arguments, left_out: &mut Vec<String>) -> Vec<Device> {
+    let mut devices = Vec::new();
     for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
-        if wants(part, &DEVICES) {
+        if is_selected(arguments, part, &DEVICES) {
             match Device::find(kind, arguments.sixfold.as_deref()) {
                 Ok(device) => devices.push(device),
                 Err(reason) => left_out.push(reason),
             }
         }
     }
+    devices
+}
+
+/// Runs the selected experiments and prints their sections.
+fn benchmark(arguments: &Arguments) -> Result<(), String> {
+    let timing = build_timing(arguments)?;
+    let mut left_out = Vec::new();
+    let devices = find_devices(arguments, &mut left_out);
 
     if namespace::is_inside() {
         let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS);
@@ -180,14 +192,14 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     }
 
     let mut programs = None;
-    if experiment(Selection::Generator) {
+    if is_selected(arguments, Selection::Generator, &EXPERIMENTS) {
         match generators::Programs::find() {
             Ok(found) => programs = Some(found),
             Err(reason) => left_out.push(reason),
         }
     }
 
-    // Before the tester pins itself, which leaves it one core to see.
+    // Before the tester pins itself to one core, after which it sees only that core.
     let machine = describe_machine();
     println!("# Sixfold and its rivals\n\n{machine}\n");
     for reason in &left_out {
@@ -199,39 +211,11 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
         sections.insert(section.key.to_owned(), section.json());
     };
     process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
-    let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
-    if experiment(Selection::Cost) {
-        print(cost::measure(&mut tester, &devices, timing).map_err(|error| format!("cost: {error}"))?);
-    }
-    if experiment(Selection::Cached) {
-        print(cached::measure(&mut tester, &devices, timing).map_err(|error| format!("cached: {error}"))?);
-    }
-    let sixfold = devices.iter().find(|device| device.kind == Kind::Sixfold);
-    if experiment(Selection::Hot)
-        && let Some(device) = sixfold
-    {
-        print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
-    }
-    if experiment(Selection::Memory)
-        && let Some(device) = sixfold
-    {
-        let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
-        print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
-    }
-    if experiment(Selection::Workers)
-        && let Some(device) = sixfold
-    {
-        print(workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?);
-    }
-    if experiment(Selection::Overload) {
-        print(
-            overload::measure(&mut tester, &devices, timing).map_err(|error| format!("overload: {error}"))?,
-        );
-    }
-    if experiment(Selection::Engine) {
+    measure_devices(arguments, &devices, timing, &mut print)?;
+    if is_selected(arguments, Selection::Engine, &EXPERIMENTS) {
         print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
     }
-    if experiment(Selection::Authority) {
+    if is_selected(arguments, Selection::Authority, &EXPERIMENTS) {
         let section = authorities::measure(arguments.sixfold.as_deref(), timing);
         print(section.map_err(|error| format!("authority: {error}"))?);
     }
@@ -241,6 +225,41 @@ fn benchmark(arguments: &Arguments) -> Result<(), String> {
     if let Some(path) = &arguments.json {
         let all = json!({"machine": machine, "left_out": left_out, "sections": Value::Object(sections)});
         std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Runs the selected experiments on devices.
+fn measure_devices(
+    arguments: &Arguments,
+    devices: &[Device],
+    timing: Timing,
+    print: &mut impl FnMut(Section),
+) -> Result<(), String> {
+    let experiment = |part| is_selected(arguments, part, &EXPERIMENTS);
+    let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
+    if experiment(Selection::Cost) {
+        print(cost::measure(&mut tester, devices, timing).map_err(|error| format!("cost: {error}"))?);
+    }
+    if experiment(Selection::Cached) {
+        print(cached::measure(&mut tester, devices, timing).map_err(|error| format!("cached: {error}"))?);
+    }
+    if let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold) {
+        if experiment(Selection::Hot) {
+            print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
+        }
+        if experiment(Selection::Memory) {
+            let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
+            print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
+        }
+        if experiment(Selection::Workers) {
+            print(
+                workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?,
+            );
+        }
+    }
+    if experiment(Selection::Overload) {
+        print(overload::measure(&mut tester, devices, timing).map_err(|error| format!("overload: {error}"))?);
     }
     Ok(())
 }

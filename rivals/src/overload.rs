@@ -57,41 +57,47 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         ),
     }
     let sixfold = devices.iter().position(|device| device.kind == Kind::Sixfold);
-    let share = limits::QUOTA_US as f64 / limits::PERIOD_US as f64;
     Ok(Section {
         key: "overload",
         title: "Goodput under overload",
-        notes: vec![
-            format!(
-                "The device may use {share:.2} of core 0 (a control group with a CPU quota of {} us in each {} us), so that \
-                 the tester on core 1 can offer several times what the device can answer. The peak is the highest rate of \
-                 right answers within 1 s in a closed loop of {} and in open loops at {STEPS:?} of its rate; then {} \
-                 times the peak is offered. Compare the parts, not the rates: a fifth of a core gives less than a fifth \
-                 of a core's peak.",
-                limits::QUOTA_US,
-                limits::PERIOD_US,
-                limits::WINDOW,
-                limits::OVERLOAD
-            ),
-            "Where the offered multiple is below 5, the tester was the limit.".to_owned(),
-        ]
-        .into_iter()
-        .chain(notes)
-        .collect(),
+        notes: own_notes().into_iter().chain(notes).collect(),
         tables: [vec![table(&devices, &all)], tables].concat(),
-        goals: [vec![Goal {
-            ratio: "sixfold: goodput offered 5 x peak / peak".to_owned(),
-            bound: Bound::AtLeast(GOAL),
-            measured: sixfold
-                .and_then(|at| all[at].kept())
-                .filter(|_| sixfold.is_some_and(|at| all[at].offered_enough())),
-        }], goals].concat(),
+        goals: [
+            vec![Goal {
+                ratio: "sixfold: goodput offered 5 x peak / peak".to_owned(),
+                bound: Bound::AtLeast(GOAL),
+                measured: sixfold
+                    .and_then(|at| all[at].kept())
+                    .filter(|_| sixfold.is_some_and(|at| all[at].offered_enough())),
+            }],
+            goals,
+        ]
+        .concat(),
         data: json!({"floods": details, "five times": devices
             .iter()
             .zip(&all)
             .map(|(device, series)| (device.kind.name(), series.json()))
             .collect::<Value>()}),
     })
+}
+
+/// The notes about the overload of all clients.
+fn own_notes() -> Vec<String> {
+    let share = limits::QUOTA_US as f64 / limits::PERIOD_US as f64;
+    vec![
+        format!(
+            "The device may use {share:.2} of core 0 (a control group with a CPU quota of {} us in each {} us), so that \
+                 the tester on core 1 can offer several times what the device can answer. The peak is the highest rate of \
+                 right answers within 1 s in a closed loop of {} and in open loops at {STEPS:?} of its rate; then {} \
+                 times the peak is offered. Compare the parts, not the rates: a fifth of a core gives less than a fifth \
+                 of a core's peak.",
+            limits::QUOTA_US,
+            limits::PERIOD_US,
+            limits::WINDOW,
+            limits::OVERLOAD
+        ),
+        "Where the offered multiple is below 5, the tester was the limit.".to_owned(),
+    ]
 }
 
 fn measure_device(

@@ -221,30 +221,8 @@ fn settings(workload: Workload) -> Settings {
 
 /// Measures the engine in nanoseconds and, where valgrind is installed, in instructions.
 pub fn measure(rounds: usize) -> Result<Section, String> {
-    let checked = 64 * BATCH as u64;
-    for workload in [Workload::Whole, Workload::Rules, Workload::Keeping, Workload::Cached] {
-        let right = run(workload, checked, true);
-        if right != checked {
-            return Err(format!("{right} of {checked} answers of the engine are right"));
-        }
-    }
-    let (mut nanoseconds, mut with_rules) = (Vec::new(), Vec::new());
-    let (mut keeping, mut cached) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        eprintln!("engine: round {round} of {rounds}");
-        // CPU time, so that it does not count when others have the core.
-        let time = |workload| {
-            let before = process::usage(std::process::id()).cpu;
-            std::hint::black_box(run(workload, TIMED, false));
-            (process::usage(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
-        };
-        let upstream = time(Workload::Upstream);
-        nanoseconds.push(time(Workload::Whole) - upstream);
-        with_rules.push(time(Workload::Rules) - upstream);
-        keeping.push(time(Workload::Keeping) - upstream);
-        // No upstream has a part in it.
-        cached.push(time(Workload::Cached));
-    }
+    check_answers()?;
+    let [nanoseconds, with_rules, keeping, cached] = time_workloads(rounds);
     let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
         "Six messages in memory, CPU time, {BATCH} questions pending at a time, {TIMED} resolutions per round; the time of the \
@@ -283,23 +261,7 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
                 vec!["out of the cache".to_owned(), cell(&cached, 0), cell(&cached_instructions, 0)],
             ],
         }],
-        goals: vec![
-            Goal {
-                ratio: "nanoseconds of the engine for one resolution".to_owned(),
-                bound: Bound::AtMost(GOAL_NS),
-                measured: Summary::of(&nanoseconds),
-            },
-            Goal {
-                ratio: format!("nanoseconds that {RULES} rules add"),
-                bound: Bound::AtMost(GOAL_RULES_NS),
-                measured: Summary::of(&added),
-            },
-            Goal {
-                ratio: "nanoseconds of the engine for an answer out of the cache".to_owned(),
-                bound: Bound::AtMost(GOAL_CACHED_NS),
-                measured: Summary::of(&cached),
-            },
-        ],
+        goals: goals(&nanoseconds, &added, &cached),
         data: json!({
             "nanoseconds": nanoseconds,
             "instructions": engine_instructions.first(),
@@ -311,6 +273,61 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
             "cached_instructions": cached_instructions.first(),
         }),
     })
+}
+
+/// Nanoseconds of each round, without the upstream's part: plain, with rules, with a cache of new names, from the cache.
+fn time_workloads(rounds: usize) -> [Vec<f64>; 4] {
+    let (mut nanoseconds, mut with_rules) = (Vec::new(), Vec::new());
+    let (mut keeping, mut cached) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        eprintln!("engine: round {round} of {rounds}");
+        // CPU time, so that the time of other programs on the core does not count.
+        let time = |workload| {
+            let before = process::usage(std::process::id()).cpu;
+            std::hint::black_box(run(workload, TIMED, false));
+            (process::usage(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
+        };
+        let upstream = time(Workload::Upstream);
+        nanoseconds.push(time(Workload::Whole) - upstream);
+        with_rules.push(time(Workload::Rules) - upstream);
+        keeping.push(time(Workload::Keeping) - upstream);
+        // Answers from the cache need no upstream.
+        cached.push(time(Workload::Cached));
+    }
+    [nanoseconds, with_rules, keeping, cached]
+}
+
+/// Checks that the engine answers correctly before it is timed.
+fn check_answers() -> Result<(), String> {
+    let checked = 64 * BATCH as u64;
+    for workload in [Workload::Whole, Workload::Rules, Workload::Keeping, Workload::Cached] {
+        let right = run(workload, checked, true);
+        if right != checked {
+            return Err(format!("{right} of {checked} answers of the engine are right"));
+        }
+    }
+    Ok(())
+}
+
+/// The goals, beside the measured nanoseconds.
+fn goals(nanoseconds: &[f64], added: &[f64], cached: &[f64]) -> Vec<Goal> {
+    vec![
+        Goal {
+            ratio: "nanoseconds of the engine for one resolution".to_owned(),
+            bound: Bound::AtMost(GOAL_NS),
+            measured: Summary::of(nanoseconds),
+        },
+        Goal {
+            ratio: format!("nanoseconds that {RULES} rules add"),
+            bound: Bound::AtMost(GOAL_RULES_NS),
+            measured: Summary::of(added),
+        },
+        Goal {
+            ratio: "nanoseconds of the engine for an answer out of the cache".to_owned(),
+            bound: Bound::AtMost(GOAL_CACHED_NS),
+            measured: Summary::of(cached),
+        },
+    ]
 }
 
 /// Instructions per resolution: the difference of a long and a short run, which leaves out what happens once.

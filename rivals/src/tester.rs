@@ -206,16 +206,7 @@ impl Tester {
             if now >= close {
                 break;
             }
-            let due = match load.pace {
-                Pace::Open(rate) => {
-                    let issued = self.next - first;
-                    let due = ((now - start).as_secs_f64() * rate) as u64;
-                    let due = due.saturating_sub(issued);
-                    behind = behind.max(due as f64 / rate);
-                    due
-                }
-                Pace::Closed(window) => (count.valid + count.lost + window).saturating_sub(count.sent),
-            };
+            let due = due_now(load.pace, now - start, self.next - first, &count, &mut behind);
             let due = due.min(limits::BURST);
             self.send(&mut client, load, due, now, &mut count);
             let served = self.upstream.serve();
@@ -227,15 +218,7 @@ impl Tester {
         }
         let (opened, before, legs_before, used_before) = open.unwrap_or((start, count, 0, Usage::default()));
         let (closed, at_close, legs, used) = (self.origin.elapsed(), count, self.upstream.answered(), used());
-        // What is still on its way counts as answered if it comes in time, but not as goodput of the window.
-        while settled < self.next && self.origin.elapsed() < closed + 2 * limits::TIMEOUT {
-            let served = self.upstream.serve();
-            let received = self.receive(&mut client, load.names, &mut count);
-            self.expire(&mut settled, &mut count);
-            if served == 0 && received == 0 {
-                std::thread::sleep(limits::IDLE_SLEEP);
-            }
-        }
+        self.drain(&mut client, load.names, &mut settled, &mut count, closed);
         let mut invalid = at_close.invalid;
         for (after, before) in invalid.iter_mut().zip(before.invalid) {
             *after -= before;
@@ -255,6 +238,25 @@ impl Tester {
             waited: used.waited.saturating_sub(used_before.waited).as_secs_f64(),
             behind,
         })
+    }
+
+    /// Waits for the outstanding answers of a load. One in time counts as valid, but not as goodput of the window.
+    fn drain(
+        &mut self,
+        client: &mut Client,
+        names: Names<'_>,
+        settled: &mut u64,
+        count: &mut Count,
+        closed: Duration,
+    ) {
+        while *settled < self.next && self.origin.elapsed() < closed + 2 * limits::TIMEOUT {
+            let served = self.upstream.serve();
+            let received = self.receive(client, names, count);
+            self.expire(settled, count);
+            if served == 0 && received == 0 {
+                std::thread::sleep(limits::IDLE_SLEEP);
+            }
+        }
     }
 
     fn send(&mut self, client: &mut Client, load: &Load<'_>, due: u64, now: Duration, count: &mut Count) {
@@ -307,6 +309,19 @@ impl Tester {
             }
             *settled += 1;
         }
+    }
+}
+
+/// Number of queries that are due. An open loop also notes how far the sender is behind its schedule, in seconds.
+fn due_now(pace: Pace, elapsed: Duration, issued: u64, count: &Count, behind: &mut f64) -> u64 {
+    match pace {
+        Pace::Open(rate) => {
+            let due = (elapsed.as_secs_f64() * rate) as u64;
+            let due = due.saturating_sub(issued);
+            *behind = behind.max(due as f64 / rate);
+            due
+        }
+        Pace::Closed(window) => (count.valid + count.lost + window).saturating_sub(count.sent),
     }
 }
 
