@@ -1,6 +1,7 @@
-//! CPU time per answer of authoritative servers: ours, Knot and NSD, with one thread on core 0, the same zone and the same
-//! answers. Three loads from core 1: dnsperf as fast as it goes, dnsperf at a rate that all carry, and this program's
-//! own sender, whose questions leave sixteen at a time (UDP GSO), as those of a tester on the same machine do.
+//! CPU time per answer of authoritative servers: ours, Knot and NSD, with one thread on core 0, the same zone and the
+//! same answers. Three loads from core 1: dnsperf at its highest rate, dnsperf at a rate that all servers can handle,
+//! and this program's own sender, whose queries leave sixteen at a time (UDP GSO), as those of a tester on the same
+//! machine do.
 
 use crate::client::Client;
 use crate::device::{free_address, in_path};
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Our cost, at most, as a part of each other server's.
+/// Highest cost of our server, as a share of each other server's.
 const GOAL: f64 = 0.5;
 
 /// Names in the zone: 1.0.0.0 to 1.0.255.255, each with an A and an AAAA record.
@@ -28,15 +29,15 @@ const NAMES: u64 = 1 << 16;
 /// Names of the loads.
 const LOADS: [&str; 3] = ["dnsperf -c 16 -q 200", "dnsperf at 30,000 q/s", "bursts of 16 (GSO)"];
 
-/// The rate of the second load, in questions per second.
+/// Rate of the second load, in queries per second.
 const COMMON_RATE: u32 = 30_000;
 
-/// What can be measured.
+/// Servers that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// `sixfold-bench authority`, computing.
+    /// `sixfold-bench authority` with computed names.
     Computed,
-    /// The same with the zone from the file that the others read.
+    /// `sixfold-bench authority` with the zone file that the other servers read.
     File,
     Knot,
     Nsd,
@@ -54,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Its program. The error says how to get it.
+    /// Finds its program. The error says how to install it.
     fn find(self, own: Option<&Path>) -> Result<PathBuf, String> {
         let (program, remedy) = match self {
             Kind::Computed | Kind::File => {
@@ -71,7 +72,7 @@ impl Kind {
     }
 }
 
-/// One window: answers, the CPU time of the server, the length.
+/// One window: number of answers, CPU time of the server, duration.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     answers: u64,
@@ -93,7 +94,7 @@ struct Series {
     octets: usize,
 }
 
-/// Measures the servers in turn, round after round, each started anew.
+/// Measures the servers in turn, in rounds. Each server is restarted for each round.
 pub fn measure(sixfold: Option<&Path>, timing: Timing) -> io::Result<Section> {
     let dnsperf =
         in_path("dnsperf").ok_or_else(|| io::Error::other("dnsperf is missing: apt-get install dnsperf"))?;
@@ -213,7 +214,7 @@ fn data(series: &Series) -> Value {
     json!({"loads": loads, "resident_kib": series.resident_kib, "answer_octets": series.octets})
 }
 
-/// A server that runs.
+/// A running server.
 struct Server {
     process: Process,
     address: SocketAddr,
@@ -248,7 +249,7 @@ impl Server {
         Ok(Server { process: Process::start(&command, "0", None, folder)?, address })
     }
 
-    /// Waits until it gives an answer, and returns its length.
+    /// Waits until it answers, and returns the length of the answer.
     fn ready(&self) -> io::Result<usize> {
         let mut client = Client::new(self.address, 1)?;
         let start = Instant::now();
@@ -269,12 +270,12 @@ impl Server {
         Err(io::Error::other("an authority gives no right answer"))
     }
 
-    /// Processor time of the server and of the processes that it started (NSD answers in one of them).
+    /// CPU time of the server and of the processes that it started (NSD answers in one of them).
     fn cpu(&self) -> Duration {
         self.processes().into_iter().map(|pid| usage(pid).cpu).sum()
     }
 
-    /// Resident memory of the largest of its processes: they share most of it.
+    /// Resident memory of the largest of its processes, which share most of their memory.
     fn resident_kib(&self) -> f64 {
         self.processes().into_iter().map(resident_kib).fold(0.0, f64::max)
     }
@@ -321,7 +322,7 @@ impl Server {
         }
     }
 
-    /// A closed loop of bursts. What is lost is given up when nothing has come for [`limits::STALL_TIMEOUT`].
+    /// A closed loop of bursts. Gives up outstanding queries when nothing has arrived for [`limits::STALL_TIMEOUT`].
     fn under_bursts(&self, length: Duration) -> io::Result<Window> {
         let mut client = Client::new(self.address, limits::PORTS)?;
         let (mut next, mut outstanding, mut answers) = (0u64, 0u64, 0u64);
@@ -355,7 +356,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // NSD's processes end with the first of them, if that is asked to and not killed.
+        // NSD's other processes end with the first one if it is terminated, but not if it is killed.
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let begin = Instant::now();
@@ -384,7 +385,7 @@ fn nsd(folder: &Path, listen: SocketAddr) -> String {
     )
 }
 
-/// The zone that all serve; the authority's computed one has the same names.
+/// The zone that all servers serve. The computed zone of the authority has the same names.
 fn zone_file() -> String {
     let mut text = String::from(
         "$ORIGIN dns64perf.test.\n$TTL 3600\n@ IN SOA 127-0-0-1 hostmaster 1 7200 3600 1209600 3600\n@ IN NS 127-0-0-1\n\
@@ -404,7 +405,7 @@ fn zone_file() -> String {
     text
 }
 
-/// Questions as dnsperf reads them.
+/// Queries in the format of dnsperf.
 fn question_file() -> String {
     let mut text = String::with_capacity(NAMES as usize * QUERY);
     for number in 0..NAMES {

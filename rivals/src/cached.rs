@@ -1,7 +1,7 @@
-//! Experiment 6: CPU time per answer out of the cache, device beside device. A thousand names without IPv6 addresses are
-//! asked for again and again, so each answer is a synthesized one that the device has or makes without asking anybody. That
-//! nobody was asked in the windows is shown (`legs`), and a goal. Beside the devices runs the bare echo ([`crate::echo`]):
-//! its part of another device's cost is what no server that receives and sends one datagram a question can be below.
+//! Experiment 6: CPU time per answer from the cache, device beside device. Queries repeat a thousand names without IPv6
+//! addresses, so each answer is a synthesized one that the device has or makes without an upstream query. The column
+//! `legs` shows that there were no upstream queries in the windows, and a goal checks it. A bare echo ([`crate::echo`])
+//! runs beside the devices: no server that receives and sends one datagram per query can cost less.
 
 use crate::device::{Device, Kind, Setup};
 use crate::limits;
@@ -13,18 +13,19 @@ use crate::tester::{Load, Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
-/// Sixfold's cost, at most, as a part of another device's.
+/// Highest cost of Sixfold, as a share of another device's.
 const GOAL: f64 = 0.5;
 
 /// The devices that it is compared with: those that have a cache.
 const RIVALS: [Kind; 3] = [Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
-/// Names of the loads, in the order in which a device meets them. The second is close to each question coming from a host of
-/// its own: a device gets no bulk, and can send one only where a batch has several questions of one port.
+/// Names of the loads, in the order in which a device gets them. The second load resembles queries that each come from
+/// a host of their own: the device receives no merged datagrams, and can send merged answers only if a batch has
+/// several queries of one port.
 const LOADS: [&str; 4] =
     ["closed loop", "closed loop, each question sent alone", "60 % of own peak", "3,000 q/s"];
 
-/// Measures the devices in turn, round after round, each started anew.
+/// Measures the devices in turn, in rounds. Each device is restarted for each round.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Reflector).collect();
     let popularity = Popularity::even(limits::CACHED_NAMES);
@@ -80,7 +81,7 @@ fn measure_device(
     series: &mut Series,
 ) -> io::Result<()> {
     let running = series::start(tester, device, Setup::default())?;
-    // All names once or more, or the first window would have the device ask for some.
+    // Asks for all names at least once, so that the first window has no cache misses.
     let fill = Load {
         warm_up: timing.warm_up,
         window: limits::CACHED_FILL,
@@ -129,7 +130,7 @@ fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
         ]
 }
 
-/// What the echo costs as a part of the others' costs, load by load.
+/// Cost of the echo as a share of the devices' costs, load by load.
 fn echo_share_table(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
     let row = |(load, name): (usize, &&str)| {
         let cells = [RIVALS[0], RIVALS[1], RIVALS[2], Kind::Sixfold]

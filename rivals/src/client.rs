@@ -1,5 +1,5 @@
-//! The client's sockets. Questions leave many at a time: one send call, which the kernel cuts into datagrams of equal
-//! size (UDP segmentation offload), because the tester must offer several times what a device can answer.
+//! Sockets of the client. Many queries leave in one send call, which the kernel cuts into datagrams of equal size (UDP
+//! segmentation offload), because the tester must offer several times the rate that a device can answer.
 
 use crate::limits;
 use crate::names::{self, QUERY};
@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
 
-/// Room for the one control message: header 16, segment size 2, padding to 24.
+/// Size of the one control message: header 16, segment size 2, padding to 24.
 const CONTROL: usize = 24;
 
 /// Sockets with a random port each, connected to the device.
@@ -20,23 +20,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with so many source ports.
+    /// Returns a client with this number of source ports.
     pub fn new(server: SocketAddr, ports: usize) -> io::Result<Client> {
         Client::bound(server, &vec![IpAddr::from(Ipv6Addr::LOCALHOST); ports.max(1)])
     }
 
-    /// A client with a port of each of these addresses.
+    /// Returns a client with a port on each of these addresses.
     pub fn bound(server: SocketAddr, sources: &[IpAddr]) -> io::Result<Client> {
         let sockets = sources.iter().map(|&source| socket(source, server)).collect::<io::Result<_>>()?;
         Ok(Client { sockets, turn: 0, control: segment_size(QUERY as u16), questions: [0; _] })
     }
 
-    /// Sends at most [`limits::SEGMENTS`] questions from the next port, for names that nobody has asked for.
+    /// Sends at most [`limits::SEGMENTS`] queries from the next port, for new names.
     pub fn send(&mut self, sequences: Range<u64>) {
         self.send_written(sequences, names::write_query);
     }
 
-    /// Sends at most [`limits::SEGMENTS`] questions from the next port, as `write` writes them: [`QUERY`] octets each.
+    /// Sends at most [`limits::SEGMENTS`] queries from the next port. `write` writes each of them, of [`QUERY`] octets.
     pub fn send_written(&mut self, sequences: Range<u64>, write: impl Fn(u64, &mut [u8])) {
         let mut length = 0;
         for (sequence, question) in sequences.zip(self.questions.chunks_exact_mut(QUERY)) {
@@ -47,7 +47,7 @@ impl Client {
         let buffers = [IoSlice::new(&self.questions[..length])];
         let message = MsgHdr::new().with_buffers(&buffers).with_control(&self.control);
         let socket = SockRef::from(&self.sockets[self.turn]);
-        // The first failure may be an ICMP error of an earlier datagram (the device is not up yet).
+        // The first failure may be an ICMP error for an earlier datagram (the device is not up yet).
         let _ = socket.sendmsg(&message, 0).or_else(|_| socket.sendmsg(&message, 0));
     }
 
@@ -56,12 +56,12 @@ impl Client {
         (self.turn + 1) % self.sockets.len()
     }
 
-    /// Hands over what has come, and returns how many messages that were.
+    /// Passes on the messages that have arrived, and returns their number.
     pub fn receive(&mut self, mut take: impl FnMut(&[u8])) -> usize {
         self.receive_from(|_, message| take(message))
     }
 
-    /// As [`Client::receive`], with the port that each message came to.
+    /// Passes on the messages that have arrived, with the port of each, and returns their number.
     pub fn receive_from(&mut self, mut take: impl FnMut(usize, &[u8])) -> usize {
         let mut buffer = [0; 2048];
         let mut received = 0;

@@ -2,8 +2,8 @@
 //! each resolution takes six UDP messages (RFC 8219 section 9.1).
 //!
 //! There are three loads, because batching changes the cost: a closed loop, which keeps the device busy and shows its
-//! peak; a part of that peak; and a low rate that every device carries, where each packet comes alone and waking up costs
-//! more than the work.
+//! peak; a share of that peak; and a low rate that every device can handle, at which each packet arrives alone and
+//! waking up costs more than the work.
 
 use crate::device::{Device, Kind, Setup};
 use crate::limits;
@@ -14,15 +14,15 @@ use crate::tester::{Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
-/// Sixfold's cost, at most, as a part of another device's.
+/// Highest cost of Sixfold, as a share of another device's.
 const GOALS: [(Kind, f64); 3] = [(Kind::Unbound, 1.0 / 5.0), (Kind::Bind, 1.0 / 8.0), (Kind::Reflector, 1.3)];
 
-/// Names of the loads, in the order in which a device meets them.
+/// Names of the loads, in the order in which a device gets them.
 const LOADS: [&str; 3] = ["closed loop", "60 % of own peak", "3,000 q/s"];
 
-/// Measures the devices in turn, round after round, each started anew.
+/// Measures the devices in turn, in rounds. Each device is restarted for each round.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
-    // The echo asks no upstream.
+    // The echo sends no upstream queries.
     let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Echo).collect();
     let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
     for round in 1..=timing.rounds {

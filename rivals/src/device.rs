@@ -1,6 +1,6 @@
-//! The devices under test: Sixfold, the bare reflector, the bare echo, and what Debian packages of the others. Each is told the same:
-//! one thread on core 0 (Sixfold also two, on that core or on both), DNS64 with one prefix, everything forwarded to the tester, no validation,
-//! no log, room for as many questions as the tester has outstanding.
+//! Devices under test: Sixfold, the bare reflector, the bare echo, and the Debian packages of the other servers. All
+//! get the same configuration: one thread on core 0 (Sixfold also two, on that core or on both), DNS64 with one prefix,
+//! everything forwarded to the tester, no validation, no log, room for all outstanding queries of the tester.
 
 use crate::names;
 use crate::process::{Folder, Process};
@@ -11,14 +11,14 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
-/// What can be measured.
+/// Devices that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `sixfold serve`.
     Sixfold,
-    /// The datapath of Sixfold, driven by a machine that passes messages on and understands no DNS.
+    /// The datapath of Sixfold, driven by a machine that passes messages on without parsing DNS.
     Reflector,
-    /// Two system calls a question and nothing else.
+    /// A program with two system calls per query and nothing else.
     Echo,
     /// Unbound.
     Unbound,
@@ -29,11 +29,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All, in the order in which they take turns.
+    /// All kinds, in the order of their turns.
     pub const ALL: [Kind; 6] =
         [Kind::Sixfold, Kind::Reflector, Kind::Echo, Kind::Unbound, Kind::Bind, Kind::Powerdns];
 
-    /// As tables call it.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Sixfold => "sixfold",
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// What a right answer of it is.
+    /// Check of its answers.
     pub fn check(self) -> Check {
         match self {
             Kind::Reflector => names::check_reflected,
@@ -54,21 +54,21 @@ impl Kind {
     }
 }
 
-/// Limits for a tester that is one client address: the bound per client must not be lower than that of all clients, as the others
-/// have none.
+/// Limit for a tester that is one client address: the limit per client must be as high as that of all clients, because
+/// the other servers have no limit per client.
 const ONE_CLIENT: &str = "pending-per-client = 65536";
 
-/// What else a device is told.
+/// Further settings of a device.
 pub struct Setup {
-    /// Workers. Only Sixfold and the reflector have more than one here.
+    /// Number of workers. Only Sixfold and the reflector have more than one here.
     pub workers: usize,
-    /// The cores that it may use, a list as taskset takes it.
+    /// Cores that it may use, in the syntax of taskset.
     pub cores: &'static str,
-    /// How much of them.
+    /// CPU quota on these cores.
     pub quota: Option<Quota>,
     /// Lines of Sixfold's section `[limits]`.
     pub limits: &'static str,
-    /// Sixfold's cache in MiB, where it is not as large as Sixfold has it by itself.
+    /// Size of Sixfold's cache in MiB; `None`: Sixfold's default.
     pub cache_mib: Option<u32>,
 }
 
@@ -78,16 +78,16 @@ impl Default for Setup {
     }
 }
 
-/// A device that can be started on this machine.
+/// An installed device.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// Which one.
+    /// Kind of the device.
     pub kind: Kind,
     program: PathBuf,
 }
 
 impl Device {
-    /// Looks for the program of a device. The error says how to get it.
+    /// Finds the program of a device. The error says how to install it.
     pub fn find(kind: Kind, sixfold: Option<&Path>) -> Result<Device, String> {
         let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
         let program = match kind {
@@ -109,7 +109,7 @@ impl Device {
         Ok(Device { kind, program })
     }
 
-    /// Starts it.
+    /// Starts the device.
     pub fn start(&self, upstream: SocketAddr, setup: Setup) -> io::Result<Running> {
         let folder = Folder::new(self.kind.name())?;
         let address = free_address()?;
@@ -136,22 +136,22 @@ impl Device {
     }
 }
 
-/// A device that has been started; it ends with this value.
+/// A running device. Dropping it ends the device.
 pub struct Running {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
-    /// What a right answer is.
+    /// Check of its answers.
     pub check: Check,
     /// Its process.
     pub process: Process,
 }
 
-/// A port of the loopback interface that was free a moment ago.
+/// A port of the loopback interface that is free now.
 pub fn free_address() -> io::Result<SocketAddr> {
     UdpSocket::bind("[::1]:0")?.local_addr()
 }
 
-/// A program that is installed.
+/// Finds an installed program.
 pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
@@ -226,7 +226,7 @@ fn powerdns_configuration(port: u16, to: u16, folder: std::path::Display<'_>) ->
     )
 }
 
-/// Sixfold's section about its cache, if it needs one.
+/// Sixfold's section `[cache]`, if the size is set.
 fn cache(setup: &Setup) -> String {
     setup.cache_mib.map_or_else(String::new, |size| format!("[cache]\nsize = \"{size}MiB\"\n"))
 }

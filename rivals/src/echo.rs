@@ -1,6 +1,7 @@
-//! The least that an answer can cost where each question is received and answered alone: one blocking receive, one send, and
-//! some octets written in between. What any server takes beyond that is its own; what is below it, no server that asks
-//! the kernel twice a question can reach. It knows the tester's questions only, and no DNS.
+//! The bare echo: the least possible cost of an answer if each query is received and answered alone. It makes one
+//! blocking receive call and one send call, and writes some octets in between. The cost of a server beyond that is its
+//! own; no server with two system calls per query can cost less. The echo handles only the tester's queries, and parses
+//! no DNS.
 
 use crate::names;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,7 +16,7 @@ pub fn serve(listen: SocketAddr) -> Result<(), String> {
     loop {
         let Ok((length, from)) = socket.recv_from(&mut message) else { continue };
         if let Some(length) = names::write_answer(&mut message, length) {
-            // A client that is gone needs no answer.
+            // A client that has gone needs no answer.
             let _ = socket.send_to(&message[..length], from);
         }
     }

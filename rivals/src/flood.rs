@@ -1,5 +1,5 @@
-//! Experiment 3, second part: one network asks several times what Sixfold can answer. How much is answered then, what others notice,
-//! and how soon it is over.
+//! Experiment 3, second part: one network sends several times the rate that Sixfold can answer. The experiment shows
+//! how much is answered during the flood, the effect on other clients, and the time to recover.
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
@@ -14,45 +14,45 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Right answers in time under overload, at least, as a part of those at the peak.
+/// Lowest rate of right answers in time under overload, as a share of that at the peak.
 const GOODPUT: f64 = 0.95;
 
-/// The 99th percentile of the latency a second after a flood, at most, as a multiple of that before.
+/// Highest 99th percentile of the latency a second after a flood, as a multiple of that before.
 const LATENCY: f64 = 1.2;
 
-/// The part of the well-behaved clients' questions that is answered rightly and in time, at least.
+/// Lowest share of the well-behaved clients' queries that get a right answer in time.
 const KEPT: f64 = 0.999;
 
-/// A rate counts as offered when the sender reached this part of it.
+/// A rate counts as offered if the sender reached this share of it.
 const OFFERED: f64 = 0.95;
 
-/// Parts of the closed-loop rate at which the peak is looked for.
+/// Shares of the closed-loop rate at which the peak is searched for.
 const STEPS: [f64; 3] = [0.9, 1.0, 1.1];
 
-/// What is asked for, and what the tables call it.
+/// Kinds of queries, and their names in the tables.
 const ASKS: [(Ask, &str); 2] = [(Ask::Cached, "cached"), (Ask::HalfMisses, "50 % misses")];
 
-/// One round with one kind of question.
+/// One round with one kind of queries.
 struct Round {
     peak: f64,
     before: Report,
-    /// For each of [`limits::FLOODS`]: the flood, and the time from [`limits::RECOVERY`] after it on.
+    /// For each of [`limits::FLOODS`]: the flood, and the time that starts [`limits::RECOVERY`] after it.
     floods: Vec<(Report, Report)>,
-    /// A flood of names that nobody answers, as large as the largest.
+    /// A flood of names for which the upstream sends no reply, at the highest rate.
     silent: Report,
 }
 
-/// What was measured: tables, goals, everything.
+/// Results: tables, goals, all data.
 pub struct Measured {
-    /// One table for each kind of question.
+    /// One table for each kind of queries.
     pub tables: Vec<Table>,
-    /// Asked beside measured.
+    /// Goals and their measured values.
     pub goals: Vec<Goal>,
     /// Every measurement.
     pub data: Value,
 }
 
-/// How it was measured, in words.
+/// Description of the measurement.
 pub fn note() -> String {
     format!(
         "One network (a /64, {} addresses, a port each) asks so many times the peak; {} others, each a /64 of its own, ask {} of \
@@ -71,7 +71,7 @@ pub fn note() -> String {
     )
 }
 
-/// Floods Sixfold, round after round, started anew for each kind of question.
+/// Floods Sixfold in rounds. Sixfold is restarted for each kind of queries.
 pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
     let (crowd, others) = (namespace::crowd(), namespace::others(limits::OTHERS));
     let mut tester = MixedTester::new()?;
@@ -108,7 +108,7 @@ fn round(
     let steps = STEPS.map(|step| of(Pace::Open(step * closed), short, 0.0));
     let peak = run_phases(&steps)?.iter().map(Report::goodput).fold(closed, f64::max);
     let at_ease = |length| of(Pace::Open(limits::NORMAL_LOAD_PART * peak), length, peak);
-    // So many leave the tester only in bulk.
+    // The tester reaches this rate only with merged datagrams.
     let group = limits::SEGMENTS as u64;
     let flood = |times: f64| Phase {
         group,
@@ -130,7 +130,7 @@ fn round(
     Ok(Round { peak, before, floods: floods.into(), silent: next() })
 }
 
-/// Asks for what is in the cache then until it is answered.
+/// Asks for the cached names until all are answered.
 fn fill(
     run_phases: &mut impl FnMut(&[Phase]) -> io::Result<Vec<Report>>,
     running: &Running,
@@ -204,7 +204,7 @@ fn table(name: &str, rounds: &[Round]) -> Table {
     }
 }
 
-/// The latency after a flood as a multiple of that before, of all clients.
+/// Latency of all clients after a flood as a multiple of that before.
 fn latency_ratio(round: &Round, at: usize) -> f64 {
     let p99 = |report: &Report| {
         let mut whole = report.crowd.clone();
@@ -218,7 +218,7 @@ fn goals(name: &str, rounds: &[Round]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (at, times) in limits::FLOODS.iter().enumerate() {
         let offered = Summary::of(&each(rounds, |round| round.floods[at].0.offered() / round.peak));
-        // Less than that, and the tester was the limit.
+        // Below this share, the tester was the limit.
         let enough = offered.is_some_and(|offered| offered.median >= OFFERED * times);
         let measured = |figure: &dyn Fn(&Round) -> f64| Summary::of(&each(rounds, figure)).filter(|_| enough);
         goals.push(Goal {

@@ -1,10 +1,10 @@
 //! Experiment 5: the load generator of `sixfold-bench` beside dnsperf, in turns, on the same servers with one thread on
-//! core 0; the generators run on core 1 and keep as many queries outstanding. Sixfold's checks every reply in full,
-//! dnsperf counts response codes.
+//! core 0. The generators run on core 1 with the same number of outstanding queries. Sixfold's generator checks every
+//! reply in full; dnsperf counts response codes.
 //!
-//! Two servers, because two things are asked. Knot DNS with a million AAAA records answers faster than dnsperf asks, so
-//! there the generators show what they can do. Unbound doing DNS64 for names that it does not know is the limit of either:
-//! there both must find the same rate. Its upstream is our authority on core 1.
+//! There are two servers for two purposes. Knot DNS with a million AAAA records answers faster than dnsperf sends, so
+//! the generators show their own highest rate there. Unbound with DNS64 for names that are not in its cache is slower
+//! than either generator, so both must find the same rate there. Its upstream is our authority on core 1.
 //!
 //! Pacing is measured against our own authority, which is not the limit at this rate.
 
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The programs that take part.
+/// Programs that take part.
 pub struct Programs {
     load: PathBuf,
     dnsperf: PathBuf,
@@ -34,7 +34,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Looks for them. The error says how to get what is missing.
+    /// Finds them. The error says how to install a missing one.
     pub fn find() -> Result<Programs, String> {
         let own = std::env::current_exe().map_err(|error| format!("own path: {error}"))?;
         let load = own.with_file_name("sixfold-bench");
@@ -49,7 +49,7 @@ impl Programs {
     }
 }
 
-/// What one generator did in one turn.
+/// Result of one generator in one turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     queries: f64,
@@ -58,7 +58,7 @@ struct Turn {
     cpu: f64,
 }
 
-/// Pacing of one turn on a schedule: the largest deviation in 10 ms and the part of intervals beyond 1 %.
+/// Pacing of one turn on a schedule: the largest deviation in 10 ms and the share of intervals beyond 1 %.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     worst: f64,
@@ -88,21 +88,21 @@ fn start_authority(programs: &Programs, core: &str, aaaa_share: &str) -> io::Res
     let (program, listen) = (programs.load.display().to_string(), address.to_string());
     let command = [&program, "authority", "--listen", &listen, "--aaaa-share", aaaa_share].map(str::to_owned);
     let mut server = Process::start(&command, core, None, Folder::new("authority")?)?;
-    // With a share of 0 the answer is an SOA record, and any will do to see that it is there.
+    // With a share of 0 the answer is an SOA record; any answer shows that the authority runs.
     if aaaa_share == "1" && !answers(address)? {
         return Err(io::Error::other(format!("the authority gives no answer: {}", server.output())));
     }
     Ok((server, address))
 }
 
-/// What both generators did on one server.
+/// Results of both generators on one server.
 #[derive(Default)]
 struct Pair {
     own: Vec<Turn>,
     other: Vec<Turn>,
 }
 
-/// Measures both generators in turn on each server, round after round, then the pacing.
+/// Measures both generators in turn on each server, in rounds, then the pacing.
 pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     let files = Folder::new("queries")?;
     let knot = start_knot(programs)?;
@@ -116,7 +116,7 @@ pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     if !answers(unbound.address)? {
         return Err(io::Error::other("Unbound gives no answer"));
     }
-    // No name twice, or the second generator would be answered from the cache.
+    // No name is used twice, or the second generator would get answers from the cache.
     let slow = take_turns(programs, timing, unbound.address, files.path(), |turn| {
         let first = turn * limits::GENERATORS_FRESH;
         let own = [
@@ -134,7 +134,8 @@ pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
     Ok(section(timing, &[fast, slow], &paces))
 }
 
-/// Both generators in turn. `names` tells for each turn the arguments of ours, and the numbers of dnsperf's names.
+/// Runs both generators in turn. `names` returns for each turn the arguments of ours, and the numbers of dnsperf's
+/// names.
 fn take_turns(
     programs: &Programs,
     timing: Timing,
@@ -166,7 +167,7 @@ fn take_turns(
     Ok(pair)
 }
 
-/// The pacing of a schedule, asleep between its steps and awake.
+/// Measures the pacing of a schedule, with sleep between its steps and with a busy loop.
 fn pacing(programs: &Programs, timing: Timing, files: &Path) -> io::Result<[Vec<Pace>; 2]> {
     let (_server, address) = start_authority(programs, "0", "1")?;
     let mut paces = [Vec::new(), Vec::new()];
@@ -295,7 +296,7 @@ fn pace_data(paces: &[Pace]) -> Value {
     paces.iter().map(|p| json!({"worst": p.worst, "beyond_1_percent": p.beyond, "lost": p.lost})).collect()
 }
 
-/// A load of `sixfold-bench`: its outcome and the CPU time of its process.
+/// Runs a load of `sixfold-bench`. Returns its outcome and the CPU time of its process.
 fn load(
     programs: &Programs,
     address: SocketAddr,
@@ -309,7 +310,7 @@ fn load(
     command.args(["--quiet", "--json"]);
     command.arg(&file).args(pace).stdout(Stdio::null());
     let before = Usage::of_children();
-    // A load that fails its verdict is a result, too.
+    // A load with a failed verdict is a result, too.
     command.status()?;
     let used = Usage::of_children().since(before);
     let text = fs::read_to_string(&file)?;
@@ -317,12 +318,12 @@ fn load(
     Ok((serde_json::from_str(&text)?, (used.user + used.system).as_secs_f64()))
 }
 
-/// A load of dnsperf.
+/// Runs a load of dnsperf.
 fn dnsperf(programs: &Programs, address: SocketAddr, seconds: f64, queries: &Path) -> io::Result<Turn> {
     let mut command = on_core_1(&programs.dnsperf);
     command.args(["-s", &address.ip().to_string(), "-p", &address.port().to_string()]);
     command.args(["-q", &limits::GENERATORS_OUTSTANDING.to_string()]);
-    // It knows whole seconds only.
+    // dnsperf accepts whole seconds only.
     command.args(["-t", "1", "-l", &format!("{:.0}", seconds.max(1.0)), "-d"]).arg(queries);
     let before = Usage::of_children();
     let output = command.stderr(Stdio::null()).output()?;
@@ -381,7 +382,7 @@ fn write_queries(path: &Path, numbers: Range<u32>) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Whether the server answers the last name within the time that a server has to start.
+/// Returns true if the server answers for the last name within its start time.
 fn answers(address: SocketAddr) -> io::Result<bool> {
     let socket = UdpSocket::bind("[::1]:0")?;
     socket.connect(address)?;
@@ -392,7 +393,7 @@ fn answers(address: SocketAddr) -> io::Result<bool> {
     let start = Instant::now();
     while start.elapsed() < limits::READY_TIMEOUT {
         let mut reply = [0; 512];
-        // Nobody listens yet: an error that comes at once.
+        // No server listens yet: the error comes at once.
         if socket.send(&query).is_err() || socket.recv(&mut reply).is_err() {
             std::thread::sleep(Duration::from_millis(50));
         } else if reply[3] & 0x0f == 0 && reply[7] == 1 {

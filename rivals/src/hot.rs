@@ -1,9 +1,9 @@
-//! Experiment 7: what a name costs that everybody asks for. A name belongs to one worker, so one name can have one worker's
-//! answers at most, whatever the machine has. Two workers, with names that are all asked for as often, names as popular as
-//! they are in practice (the k-th in proportion to 1 / k), and a single one.
+//! Experiment 7: cost of a popular name. Each name belongs to one worker, so a single name gets at most one worker's
+//! answers, however many cores the machine has. Two workers get queries for equally popular names, for names with the
+//! popularity that is usual in practice (the k-th in proportion to 1 / k), and for a single name.
 //!
-//! The tester needs a core, and there may be only two: both workers share core 0, and their CPU time says how many answers
-//! they would give with a core each, when the one that has more to do is busy all the time.
+//! The tester needs a core, and there may be only two, so both workers share core 0. Their CPU times give the number of
+//! answers with a core for each worker, under the condition that the worker with more load is busy all the time.
 
 use crate::device::{Device, Setup};
 use crate::limits;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io;
 
-/// Workers of the device at most.
+/// Highest number of workers of the device.
 const WORKERS: usize = 2;
 
 /// One measurement.
@@ -28,12 +28,12 @@ struct Turn {
 }
 
 impl Turn {
-    /// Part of the workers' CPU time that the one with more to do took.
+    /// Share of the workers' CPU time that the worker with more load used.
     fn busiest(&self) -> f64 {
         self.most() / self.workers.iter().sum::<f64>()
     }
 
-    /// Answers a second if each worker had a core and the busiest were busy all the time.
+    /// Answers a second if each worker had a core and the busiest worker were busy all the time.
     fn capacity(&self) -> f64 {
         self.tally.valid as f64 / self.most()
     }
@@ -43,7 +43,7 @@ impl Turn {
     }
 }
 
-/// Measures Sixfold with each kind of names in turn, round after round.
+/// Measures Sixfold with each kind of names in turn, in rounds.
 pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
     let kinds = [
         ("all as often", WORKERS, Popularity::even(limits::CACHED_NAMES)),
@@ -106,9 +106,9 @@ fn measure_turn(
     let names = Names::Repeated(popularity);
     let fill = Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
     tester.run(running.address, &fill, || running.process.usage())?;
-    // Many questions in one datagram would all go where the first of them belongs.
+    // One query per datagram: all queries of a merged datagram would go to the worker of the first one.
     let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
-    // What the workers had taken when the window began, and what they have taken since.
+    // CPU time of the workers before the window, and at its end.
     let readings = Cell::new([[0.0; WORKERS]; 2]);
     let tally = tester.run(running.address, &load, || {
         let [_, begin] = readings.get();
@@ -169,7 +169,7 @@ impl Turn {
     }
 }
 
-/// CPU time that each worker has taken so far, in seconds. Their threads are called `sixfold-0`, `sixfold-1`.
+/// CPU time of each worker so far, in seconds. Their threads are called `sixfold-0`, `sixfold-1`.
 fn worker_cpu_seconds(pid: u32) -> [f64; WORKERS] {
     let threads = process::threads(pid);
     std::array::from_fn(|worker| {

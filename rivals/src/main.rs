@@ -1,5 +1,8 @@
 //! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, on one machine, in
-//! one run, in turns. It prints medians, ranges and ratios, and the project's goals beside them.
+//! one run, in turns. It prints medians, ranges and ratios, with the project's goals. It has no part in the laboratory
+//! (`sixfold-bench`), whose parts it compares with other programs.
+//!
+//! Each experiment is a file with a `measure` function. First file to read: `cost.rs`, then `tester.rs`.
 #![forbid(unsafe_code)]
 
 mod authorities;
@@ -53,33 +56,33 @@ struct Arguments {
     /// Length of each measured window, in seconds, after a third of that as warm-up
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Only these experiments and devices (default: all)
+    /// Run only these experiments and devices (default: all)
     #[arg(long, value_delimiter = ',')]
     only: Vec<Selection>,
-    /// One round with windows of one second: shows that everything runs, and nothing else
+    /// Run one round with windows of one second, only to show that everything runs
     #[arg(long)]
     quick: bool,
     /// Also write every measurement to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The sixfold binary (default: beside this program)
+    /// Path of the sixfold binary (default: beside this program)
     #[arg(long, value_name = "FILE")]
     sixfold: Option<PathBuf>,
     #[command(subcommand)]
     subprocess: Option<Subprocess>,
 }
 
-/// Workload the benchmark runs as a process of its own.
+/// Parts of the benchmark that run as processes of their own.
 #[derive(Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Subprocess {
-    /// Resolutions in memory, to be counted by valgrind
+    /// Resolutions in memory, counted by valgrind
     #[command(hide = true)]
     Resolve { workload: Workload, count: u64 },
-    /// Two system calls a question, to be measured from outside
+    /// The bare echo, measured from outside
     #[command(hide = true)]
     Echo { listen: SocketAddr },
-    /// The bare reflector, to be measured from outside
+    /// The bare reflector, measured from outside
     #[command(hide = true)]
     Reflect { listen: SocketAddr, upstream: SocketAddr },
 }
@@ -106,7 +109,7 @@ enum Selection {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.subprocess {
-        // Where clients of many networks are wanted; without them some figures are left out.
+        // A namespace with clients of many networks; without it some figures are left out.
         None if wants_networks(&arguments)
             && let Some(code) = namespace::enter() =>
         {
@@ -129,7 +132,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether an experiment is wanted that needs addresses of many networks.
+/// Returns true if a selected experiment needs addresses of many networks.
 fn wants_networks(arguments: &Arguments) -> bool {
     let named = |part| arguments.only.contains(&part);
     let devices =
@@ -274,7 +277,7 @@ fn build_timing(arguments: &Arguments) -> Result<Timing, String> {
     Ok(Timing { rounds, warm_up: window / 3, window })
 }
 
-/// Workload it ran on.
+/// Describes the machine of the run.
 fn describe_machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let processor = read("/proc/cpuinfo");

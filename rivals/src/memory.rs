@@ -1,6 +1,6 @@
-//! Experiment 8: memory. Names that are all different fill the cache many times over, then as many connections are open and idle
-//! as may be, then a flood fills the table of pending questions: at each stage the process must stay within what it was
-//! told, and a margin for everything else.
+//! Experiment 8: memory. Different names fill the cache many times over, then the highest number of connections is open
+//! and idle, then a flood fills the table of pending queries. At each stage the memory of the process must stay within
+//! its configuration plus a margin for everything else.
 
 use crate::device::{Device, Setup};
 use crate::limits;
@@ -15,12 +15,12 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// What is allowed beside what was configured: 5 % of it and 32 MiB.
+/// Memory allowed beyond the configuration: 5 % of it and 32 MiB.
 fn allowed_mib(configured_mib: f64) -> f64 {
     configured_mib * 1.05 + 32.0
 }
 
-/// One stage: what was done, the most memory that was resident until its end, and the most that is allowed.
+/// One stage: its name, the peak of resident memory until its end, and the allowed memory.
 struct Stage {
     what: String,
     after_mib: f64,
@@ -28,7 +28,7 @@ struct Stage {
     allowed_mib: f64,
 }
 
-/// Asks Sixfold for so many names, none twice, opens connections, floods it, and looks at its resident memory.
+/// Sends queries for this number of different names, opens connections, floods Sixfold, and reads its resident memory.
 pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     let mut tester = MixedTester::new()?;
     let setup =
@@ -78,7 +78,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     Ok(section(&stages, (valid, failed, seconds)))
 }
 
-/// Addresses of one network, and of many: none where there is no namespace for them.
+/// Addresses of one network, and of many; empty without a namespace for them.
 fn sources() -> io::Result<(Vec<IpAddr>, Vec<IpAddr>)> {
     if !namespace::is_inside() {
         return Ok((vec![Ipv6Addr::LOCALHOST.into(); limits::PORTS], vec![]));
@@ -86,7 +86,7 @@ fn sources() -> io::Result<(Vec<IpAddr>, Vec<IpAddr>)> {
     Ok((namespace::crowd(), namespace::others(limits::MEMORY_NETWORKS)))
 }
 
-/// Opens as many connections as there may be, an equal number from each network.
+/// Opens the highest number of connections, an equal number from each network.
 fn connect(server: SocketAddr, networks: &[IpAddr]) -> io::Result<Vec<Socket>> {
     let mut open = vec![];
     if networks.is_empty() {

@@ -1,9 +1,10 @@
-//! A load of two kinds of clients at once, in phases without a gap: the crowd, one network that asks as fast as it is told
-//! to, and others, each a network of its own, that ask now and then. An answer counts for the phase in which it came; what
-//! became of a question, for the phase in which it was asked.
+//! A load of two kinds of clients at once, in phases without a gap: the crowd, one network that sends at its configured
+//! rate, and others, each a network of its own, that send a query now and then. An answer counts for the phase in which
+//! it arrived; the fate of a query counts for the phase in which it was sent.
 //!
-//! The loop is that of [`Tester`](crate::tester::Tester): client and authoritative server in one thread. A question is
-//! found again by its source port and its ID, so the last million questions can be told apart, whatever they ask for.
+//! The loop is that of [`Tester`](crate::tester::Tester): client and authoritative server in one thread. A query is
+//! identified by its source port and its ID, so the last million queries can be distinguished, whatever their names
+//! are.
 
 use crate::client::Client;
 use crate::device::Running;
@@ -14,31 +15,31 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// IDs of one port.
+/// Number of IDs of one port.
 const IDS: usize = 1 << 16;
 
-/// The first of the names that are asked for again and again, in the order of addresses: 102.0.0.0.
+/// First of the repeated names, in the order of addresses: 102.0.0.0.
 const POPULAR: u64 = 101 << 24;
 
-/// The first of the names that are asked for once, by the crowd and by others.
+/// First of the names that are used once, by the crowd and by others.
 const FRESH: u64 = 60 << 24;
 const FRESH_OTHERS: u64 = 80 << 24;
 
-/// What is asked for.
+/// Kinds of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// A few names again and again: the answers come out of the cache.
+    /// A few names, repeated: the answers come from the cache.
     Cached,
-    /// Every second question is for a name that nobody has asked for.
+    /// Every second query is for a new name.
     HalfMisses,
-    /// Names that nobody has asked for.
+    /// New names.
     Misses,
-    /// The same, and nobody answers them.
+    /// New names for which the upstream sends no reply.
     Silent,
 }
 
 impl Ask {
-    /// The name of a question.
+    /// The name of a query.
     fn name(self, number: u64, fresh: u64) -> u64 {
         match self {
             Ask::Silent => SILENT + number % (1 << 24),
@@ -52,50 +53,50 @@ impl Ask {
     }
 }
 
-/// How fast the crowd asks.
+/// Rate of the crowd.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// So many questions a second, whatever comes back.
+    /// This number of queries a second, independent of the answers.
     Open(f64),
-    /// So many outstanding.
+    /// This number of outstanding queries.
     Closed(u64),
 }
 
-/// A part of a tester.
+/// A phase of the load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// How long it lasts.
+    /// Duration.
     pub length: Duration,
-    /// How fast the crowd asks.
+    /// Rate of the crowd.
     pub crowd: Pace,
-    /// What the crowd asks for.
+    /// Kind of the crowd's queries.
     pub ask: Ask,
-    /// Questions of the crowd that leave one port together, at most [`limits::SEGMENTS`].
+    /// Queries of the crowd that leave one port together, at most [`limits::SEGMENTS`].
     pub group: u64,
-    /// Questions a second of all others together; every second one is for a name that nobody has asked for, unless the
-    /// crowd asks for what is in the cache only.
+    /// Queries a second of all others together. Every second one is for a new name, unless the crowd asks only for
+    /// cached names.
     pub others: f64,
 }
 
-/// What happened to one kind of client in one phase.
+/// Counts of one kind of client in one phase.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Questions of the phase.
+    /// Queries sent in the phase.
     pub sent: u64,
-    /// How many of them were answered rightly and in time.
+    /// Number of them that got a right answer in time.
     pub useful: u64,
-    /// Right answers in time that came in the phase.
+    /// Right answers in time that arrived in the phase.
     pub came: u64,
-    /// Right answers that came too late.
+    /// Right answers that arrived too late.
     pub late: u64,
     /// Other answers: REFUSED, SERVFAIL and the like.
     pub wrong: u64,
-    /// How long the useful answers to questions of the phase took, in microseconds.
+    /// Delays of the useful answers to queries of the phase, in microseconds.
     pub delays_us: Vec<u32>,
 }
 
 impl Tally {
-    /// The part of the questions that was answered rightly and in time.
+    /// Share of the queries that got a right answer in time.
     pub fn kept(&self) -> f64 {
         self.useful as f64 / self.sent as f64
     }
@@ -109,12 +110,12 @@ impl Tally {
     }
 }
 
-/// One phase as it was.
+/// Result of one phase.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Its length.
+    /// Duration, in seconds.
     pub seconds: f64,
-    /// CPU time that the device took, in seconds.
+    /// CPU time of the device, in seconds.
     pub cpu: f64,
     /// The one network.
     pub crowd: Tally,
@@ -123,7 +124,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Right answers in time, a second.
+    /// Right answers in time per second.
     pub fn goodput(&self) -> f64 {
         (self.crowd.came + self.others.came) as f64 / self.seconds
     }
@@ -133,7 +134,7 @@ impl Report {
         self.cpu * 1e6 / (self.crowd.came + self.others.came) as f64
     }
 
-    /// Questions a second.
+    /// Queries per second.
     pub fn offered(&self) -> f64 {
         (self.crowd.sent + self.others.sent) as f64 / self.seconds
     }
@@ -147,10 +148,10 @@ impl Report {
     }
 }
 
-/// A question on its way.
+/// An outstanding query.
 #[derive(Clone, Copy, Default)]
 struct Open {
-    /// When it was sent, in nanoseconds; 0: answered, or there is none.
+    /// Time at which it was sent, in nanoseconds; 0 if it is answered or there is none.
     sent: u64,
     name: u32,
     phase: u32,
@@ -160,13 +161,13 @@ struct Open {
 struct Side {
     client: Client,
     tally: fn(&mut Report) -> &mut Tally,
-    /// Questions that each port has sent, and the latest of them by their IDs.
+    /// Number of queries that each port has sent, and the latest of them by their IDs.
     counts: Vec<u64>,
     open: Vec<Open>,
-    /// Where its names that are asked for once begin.
+    /// First of its names that are used once.
     fresh: u64,
     issued: u64,
-    /// Messages that came. As many questions of earlier runs are over.
+    /// Messages that have arrived. The same number of queries of earlier runs is over.
     received: u64,
 }
 
@@ -188,7 +189,7 @@ impl Side {
         })
     }
 
-    /// Sends so many questions, `group` at a time from one port.
+    /// Sends this number of queries, `group` at a time from one port.
     fn send(&mut self, due: u64, group: u64, ask: Ask, (now, phase): (u64, usize), reports: &mut [Report]) {
         let Side { client, counts, open, fresh, issued, .. } = self;
         let end = *issued + due;
@@ -212,7 +213,7 @@ impl Side {
         (self.tally)(&mut reports[phase]).sent += due;
     }
 
-    /// Takes what has come, and returns how many messages that were.
+    /// Reads the messages that have arrived, and returns their number.
     fn receive(&mut self, now: u64, phase: usize, reports: &mut [Report]) -> usize {
         let Side { client, tally, open, .. } = self;
         let received = client.receive_from(|port, message| {
@@ -233,7 +234,7 @@ impl Side {
     }
 }
 
-/// When the question of a right answer was sent, and in which phase. An answer counts once.
+/// Send time and phase of the query that a right answer belongs to. An answer counts once.
 fn recognize(open: &mut [Open], message: &[u8]) -> Option<(u64, usize)> {
     let id = u16::from_be_bytes([*message.first()?, *message.get(1)?]);
     let entry = &mut open[usize::from(id)];
@@ -252,22 +253,23 @@ fn recognize(open: &mut [Open], message: &[u8]) -> Option<(u64, usize)> {
 pub struct MixedTester {
     upstream: Upstream,
     origin: Instant,
-    /// Questions of the crowd and of the others so far: a name that is asked for once never comes again.
+    /// Queries of the crowd and of the others so far: a name that is used once never repeats.
     asked: (u64, u64),
 }
 
 impl MixedTester {
-    /// A storm whose authoritative server listens on a free port of the loopback interface.
+    /// Returns a tester whose authoritative server listens on a free port of the loopback interface.
     pub fn new() -> io::Result<MixedTester> {
         Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0) })
     }
 
-    /// Where the authoritative server listens.
+    /// Address of the authoritative server.
     pub fn upstream(&self) -> SocketAddr {
         self.upstream.address()
     }
 
-    /// Plays the phases, one after the other. The crowd asks from a port of each of its addresses, and so do the others.
+    /// Runs the phases, one after the other. The crowd sends from a port of each of its addresses, and so do the
+    /// others.
     pub fn run(
         &mut self,
         running: &Running,
@@ -284,7 +286,7 @@ impl MixedTester {
             self.play(number, phase, &mut crowd, &mut others, &mut reports);
             reports[number].cpu = running.process.usage().cpu.saturating_sub(before).as_secs_f64();
         }
-        // What is still on its way belongs to the question's phase, if it comes in time.
+        // Outstanding queries count for their phase if their answers arrive in time.
         let (last, end) = (phases.len() - 1, Instant::now() + limits::USEFUL_WITHIN);
         let goodput = (reports[last].crowd.came, reports[last].others.came);
         while Instant::now() < end {
@@ -305,7 +307,7 @@ impl MixedTester {
     ) {
         let start = Instant::now();
         let (mut by_crowd, mut by_others) = (0u64, 0u64);
-        // Of a closed loop: what came by when, and the questions that are given up.
+        // For a closed loop: the answers so far with their time, and the queries that are given up.
         let (mut latest, mut progress, mut given_up) =
             (crowd.received, start, crowd.issued - crowd.received.min(crowd.issued));
         loop {
@@ -341,14 +343,14 @@ impl MixedTester {
         }
     }
 
-    /// Answers what the device asks, and takes its answers. Whether there was anything.
+    /// Answers the device's upstream queries, and reads its answers. Returns true if there was anything.
     fn turn(&mut self, phase: usize, crowd: &mut Side, others: &mut Side, reports: &mut [Report]) -> bool {
         let served = self.upstream.serve();
         let received = crowd.receive(self.now(), phase, reports) + others.receive(self.now(), phase, reports);
         served + received > 0
     }
 
-    /// Nanoseconds since this storm was made, never 0.
+    /// Nanoseconds since this tester was created, never 0.
     fn now(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64 + 1
     }

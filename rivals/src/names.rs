@@ -1,48 +1,48 @@
-//! The names that are asked, and what a right answer to each looks like. `AAA-BBB-CCC-DDD.dns64perf.test` stands for
-//! one IPv4 address; sequence numbers count addresses upwards from 1.0.0.0, so a run never asks a name twice. Every
-//! question has the same size, which lets the kernel cut one large send into many datagrams.
+//! Names of the queries, and the check of the answers. `AAA-BBB-CCC-DDD.dns64perf.test` stands for one IPv4 address;
+//! sequence numbers count addresses upwards from 1.0.0.0, so a run never uses a name twice. Every query has the same
+//! size, which lets the kernel cut one large send into many datagrams.
 //!
-//! The check is written apart from the parsers of the server that it judges.
+//! The check does not use the parsers of the server that it judges.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The /96 that every device under test is configured with.
+/// The /96 in the configuration of every device under test.
 pub const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
 
-/// Octets of a question: header 12, labels 16 + 10 + 5, root 1, type and class 4.
+/// Octets of a query: header 12, labels 16 + 10 + 5, root 1, type and class 4.
 pub const QUERY: usize = 48;
 
 /// 1.0.0.0 to 126.255.255.255: no loopback, multicast or reserved addresses, which DNS64 servers may leave out.
 pub const NAMES: u64 = 126 << 24;
 
 const FIRST: u32 = 0x0100_0000;
-/// Where the three digits of each octet of the address stand.
+/// Positions of the three digits of each octet of the address.
 const DIGITS: [usize; 4] = [13, 17, 21, 25];
 const TEMPLATE: &[u8; QUERY] =
     b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x0f000-000-000-000\x09dns64perf\x04test\0\0\x1c\0\x01";
 
-/// What is wrong with a reply.
+/// Faults of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Too short, or not a response to a standard query.
     Header,
-    /// Not a question that was asked here.
+    /// Another question than that of a query of this program.
     Question,
-    /// An ID other than that of the question.
+    /// Another ID than that of the query.
     Id,
     /// Truncated.
     Truncated,
-    /// The response code, other than NOERROR.
+    /// A response code other than NOERROR.
     Rcode(u8),
     /// Not exactly one AAAA record of that name.
     Records,
-    /// Another address than prefix plus embedded address.
+    /// Another address than the prefix with the embedded address.
     Address,
 }
 
 impl Fault {
-    /// Position in a table of counters.
+    /// Index in a table of counters.
     pub fn index(self) -> usize {
         match self {
             Fault::Header => 0,
@@ -67,19 +67,19 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The address that a sequence number stands for.
+/// The address of a sequence number.
 pub fn address(sequence: u64) -> Ipv4Addr {
     Ipv4Addr::from(FIRST + (sequence % NAMES) as u32)
 }
 
-/// The message ID of a sequence number: a permutation of 16 bits (odd multiplier), so the last 65,536 questions
-/// all differ, and neighbours are far apart.
+/// The message ID of a sequence number: a permutation of 16 bits (odd multiplier), so the last 65,536 queries all
+/// differ, and neighbours are far apart.
 pub fn id(sequence: u64) -> u16 {
     (sequence as u16).wrapping_mul(0x9e37).wrapping_add(0x3c6f)
 }
 
-/// What undoes the multiplication in [`id`]: each step of Newton's iteration doubles the right bits, of which an odd
-/// number times itself has three.
+/// Inverse of the multiplication in [`id`]. Each step of Newton's iteration doubles the number of right bits, of which
+/// an odd number times itself has three.
 const INVERSE: u16 = {
     let mut inverse = 0x9e37u16;
     let mut step = 0;
@@ -90,12 +90,12 @@ const INVERSE: u16 = {
     inverse
 };
 
-/// The low 16 bits of the sequence number that has a message ID.
+/// The low 16 bits of the sequence number with this message ID.
 pub fn low_bits(id: u16) -> u16 {
     id.wrapping_sub(0x3c6f).wrapping_mul(INVERSE)
 }
 
-/// Writes the AAAA question of a sequence number.
+/// Writes the AAAA query of a sequence number.
 pub fn write_query(sequence: u64, query: &mut [u8]) {
     query[..QUERY].copy_from_slice(TEMPLATE);
     query[..2].copy_from_slice(&id(sequence).to_be_bytes());
@@ -106,8 +106,8 @@ pub fn write_query(sequence: u64, query: &mut [u8]) {
     }
 }
 
-/// Writes the synthesized answer behind a question of [`write_query`], without a look at more than its digits. Returns the
-/// answer's length, or nothing if the message is no such question or there is no room.
+/// Writes the synthesized answer after a query of [`write_query`], of which it reads only the digits. Returns the
+/// answer's length, or `None` if the message is no such query or there is no room.
 pub fn write_answer(message: &mut [u8], length: usize) -> Option<usize> {
     const RECORD: [u8; 12] = [0xc0, 12, 0, 28, 0, 1, 0, 0, 0x0e, 0x10, 0, 16];
     let end = QUERY + RECORD.len() + 16;
@@ -126,7 +126,7 @@ pub fn write_answer(message: &mut [u8], length: usize) -> Option<usize> {
     Some(end)
 }
 
-/// The sequence number whose question `message` carries, if header and question are those of [`write_query`].
+/// The sequence number of a message, if header and question are those of [`write_query`].
 fn sequence(message: &[u8]) -> Result<u64, Fault> {
     if message.len() < QUERY || message[2] & 0xf8 != 0x80 || message[4..6] != [0, 1] {
         return Err(Fault::Header);
@@ -156,14 +156,14 @@ fn sequence(message: &[u8]) -> Result<u64, Fault> {
     Ok(sequence)
 }
 
-/// Checks a reply that should be a synthesized answer and returns the sequence number (below [`NAMES`]) of its question.
+/// Checks a reply that should be a synthesized answer and returns the sequence number (below [`NAMES`]) of its query.
 pub fn check_synthesized(message: &[u8]) -> Result<u64, Fault> {
     let sequence = sequence(message)?;
     check_answer(message, sequence)?;
     Ok(sequence)
 }
 
-/// Checks what follows header and question: one synthesized record for the address of a number.
+/// Checks the part after header and question: one synthesized record for the address of a number.
 pub fn check_answer(message: &[u8], number: u64) -> Result<(), Fault> {
     if message[2] & 0x02 != 0 {
         return Err(Fault::Truncated);
@@ -188,7 +188,7 @@ pub fn check_answer(message: &[u8], number: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks a reply of the reflector, which understands no DNS: only that it belongs to a question.
+/// Checks a reply of the reflector, which parses no DNS: only that it belongs to a query.
 pub fn check_reflected(message: &[u8]) -> Result<u64, Fault> {
     sequence(message)
 }

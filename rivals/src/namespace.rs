@@ -1,20 +1,21 @@
-//! A network namespace for the whole program, with addresses of many networks on its loopback interface: a server that tells
-//! clients apart by their networks is to see many. Nothing of the machine's own network is touched.
+//! A network namespace for the whole program, with addresses of many networks on its loopback interface, so that a
+//! server that distinguishes clients by their networks sees many. The machine's own network stays unchanged.
 
 use crate::limits;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv6Addr};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Set for the program inside.
+/// Environment variable that is set inside the namespace.
 const INSIDE: &str = "SIXFOLD_RIVALS_NAMESPACE";
 
-/// The second 16 bits of the network of the crowd, and of the first other one. All are in fd00::/8, which servers serve by default.
+/// The second 16 bits of the crowd's network, and of the first other network. All are in fd00::/8, which servers serve
+/// by default.
 const CROWD: u16 = 1;
 const FIRST_OTHER: u16 = 0x100;
 
-/// Runs this program once more, with the same arguments, in a namespace of its own. Nothing: it is inside already, or that
-/// cannot be had here.
+/// Runs this program again, with the same arguments, in a namespace of its own. Returns `None` if it is inside already,
+/// or if no namespace can be created here.
 pub fn enter() -> Option<ExitCode> {
     if is_inside() {
         return None;
@@ -34,12 +35,12 @@ pub fn enter() -> Option<ExitCode> {
     Some(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether this program has a namespace of its own.
+/// Returns true if this program has a namespace of its own.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Gives the loopback interface of the own namespace the addresses of [`crowd`] and of so many [`others`].
+/// Adds the addresses of [`crowd`] and of this number of [`others`] to the loopback interface of the namespace.
 pub fn add_addresses(networks: u16) -> io::Result<()> {
     let mut ip = Command::new("ip").args(["-6", "-batch", "-"]).stdin(Stdio::piped()).spawn()?;
     let mut orders = ip.stdin.take().ok_or_else(|| io::Error::other("ip takes no orders"))?;
@@ -57,7 +58,7 @@ pub fn crowd() -> Vec<IpAddr> {
     (1..=limits::PORTS as u16).map(|host| address(CROWD, host)).collect()
 }
 
-/// An address of each of so many other /64.
+/// One address in each of this number of other /64 networks.
 pub fn others(networks: u16) -> Vec<IpAddr> {
     (0..networks).map(|network| address(FIRST_OTHER + network, 1)).collect()
 }

@@ -1,5 +1,5 @@
-//! Experiment 3: what is left of the peak when five times as much is offered. A server that works on questions whose
-//! clients have gone, or forgets the oldest for the newest, answers nobody in time.
+//! Experiment 3: goodput when five times the peak is offered. A server that works on queries whose clients have given
+//! up, or drops the oldest queries for the newest ones, answers no client in time.
 
 use crate::device::{Device, Kind, Setup};
 use crate::flood;
@@ -13,23 +13,23 @@ use crate::tester::{Load, Names, Pace, Tally, Tester};
 use serde_json::{Value, json};
 use std::io;
 
-/// Right answers in time under overload, at least, as a part of those at the peak.
+/// Lowest rate of right answers in time under overload, as a share of that at the peak.
 const GOAL: f64 = 0.9;
 
-/// Parts of the closed-loop rate at which the peak is looked for.
+/// Shares of the closed-loop rate at which the peak is searched for.
 const STEPS: [f64; 3] = [0.9, 1.0, 1.1];
 
-/// A rate counts as offered when the sender reached this part of it.
+/// A rate counts as offered if the sender reached this share of it.
 const OFFERED: f64 = 0.95;
 
-/// One device's measurements, one per round.
+/// Measurements of one device, one per round.
 #[derive(Default)]
 struct Series {
     peaks: Vec<f64>,
     overloads: Vec<Tally>,
 }
 
-/// Measures the devices in turn, round after round, each started anew under the quota.
+/// Measures the devices in turn, in rounds. Each device is restarted under the quota for each round.
 pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
     let real = |device: &&Device| !matches!(device.kind, Kind::Reflector | Kind::Echo);
     let devices: Vec<&Device> = devices.iter().filter(real).collect();

@@ -1,20 +1,20 @@
-//! Names that are asked for again and again, each with its popularity, so that answers come out of caches. Such names do
-//! not tell one question from another as fresh ones do, so here the message ID does: each of the 65,536 IDs stands for
-//! one name, drawn by lot before the load begins. An answer is right for the name of its ID only.
+//! Repeated names, each with its popularity, so that answers come from caches. Repeated names do not identify a query
+//! as new names do, so the message ID does: each of the 65,536 IDs stands for one name, drawn at random before the load
+//! begins. An answer is right only for the name of its ID.
 //!
-//! Questions with the same ID are 65,536 questions apart. An answer that is later than that would be taken for the answer
-//! to the newest question with its ID: at the rates here that is 0.1 s and more, and right answers, only late ones, are
-//! what is at stake.
+//! Queries with the same ID are 65,536 queries apart. A later answer than that would be taken for the answer to the
+//! newest query with its ID. At the rates here that is 0.1 s and more, so only right but late answers could be
+//! misjudged.
 
 use crate::names::{self, Fault, QUERY};
 
 /// One turn for each message ID.
 const TURNS: usize = 1 << 16;
 
-/// Where these names begin in the order of addresses: at 101.0.0.0, far from names that are asked for once.
+/// First of these names in the order of addresses: 101.0.0.0, far from names that are used once.
 const FIRST: u64 = 100 << 24;
 
-/// Names and how often each has its turn.
+/// Names and their turns.
 #[derive(Clone, Debug)]
 pub struct Popularity {
     questions: Vec<[u8; QUERY]>,
@@ -23,12 +23,12 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// So many names, all asked for as often as the others.
+    /// Returns this number of equally popular names.
     pub fn even(names: u16) -> Popularity {
         Popularity::weighted(&vec![1.0; usize::from(names.max(1))])
     }
 
-    /// So many names, the k-th asked for in proportion to 1 / k.
+    /// Returns this number of names, the k-th with a popularity in proportion to 1 / k.
     pub fn zipf(names: u16) -> Popularity {
         Popularity::weighted(&(1..=names.max(1)).map(|rank| 1.0 / f64::from(rank)).collect::<Vec<_>>())
     }
@@ -46,25 +46,25 @@ impl Popularity {
             below += weight;
             turns.resize(((below / whole * TURNS as f64).round() as usize).min(TURNS), number as u16);
         }
-        // What rounding left over.
+        // The turns that are left after rounding.
         turns.resize(TURNS, 0);
         shuffle(&mut turns);
         Popularity { questions: (0..weights.len()).map(question).collect(), turns }
     }
 
-    /// Names.
+    /// Number of names.
     pub fn names(&self) -> usize {
         self.questions.len()
     }
 
-    /// Part of all questions that ask for the most popular name.
+    /// Share of all queries that ask for the most popular name.
     pub fn largest_part(&self) -> f64 {
         let mut counts = vec![0u32; self.questions.len()];
         self.turns.iter().for_each(|name| counts[usize::from(*name)] += 1);
         f64::from(counts.into_iter().max().unwrap_or(0)) / TURNS as f64
     }
 
-    /// Writes the question of a sequence number.
+    /// Writes the query of a sequence number.
     pub fn write(&self, sequence: u64, question: &mut [u8]) {
         question[..QUERY].copy_from_slice(&self.questions[self.name(sequence as u16)]);
         question[..2].copy_from_slice(&names::id(sequence).to_be_bytes());
@@ -90,8 +90,8 @@ impl Popularity {
     }
 }
 
-/// Puts the turns into an order that is the same in every run: each place changes with one before it or itself, drawn by
-/// a linear congruential generator (Knuth's MMIX constants).
+/// Shuffles the turns in the same way in every run: each place swaps with one before it or itself, drawn by a linear
+/// congruential generator (Knuth's MMIX constants).
 fn shuffle(turns: &mut [u16]) {
     let mut state = 1u64;
     for last in (1..turns.len()).rev() {

@@ -1,4 +1,4 @@
-//! A device under test as a child process: pinned, optionally under a CPU quota, killed when its guard goes away or
+//! A device under test as a child process: pinned, optionally under a CPU quota, killed when its guard is dropped or
 //! when the benchmark dies. `taskset` and `setpriv` of util-linux replace themselves by the device, so the child's PID
 //! is the device's.
 
@@ -13,14 +13,14 @@ use std::time::Duration;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new, empty directory.
+    /// Creates a new, empty directory.
     pub fn new(name: &str) -> io::Result<Folder> {
         let path = std::env::temp_dir().join(format!("sixfold-rivals-{}-{name}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Folder(path))
     }
 
-    /// Its path.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -32,12 +32,12 @@ impl Drop for Folder {
     }
 }
 
-/// Scheduler's account of a process.
+/// CPU usage of a process, from the scheduler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time in user and system mode.
     pub cpu: Duration,
-    /// Time that threads were ready to run and did not.
+    /// Time that threads were ready to run and had no core.
     pub waited: Duration,
 }
 
@@ -50,7 +50,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` on the given cores (a list as taskset takes it). Its standard error goes to a file in `folder`.
+    /// Starts `command` on the given cores (in the syntax of taskset). Its standard error goes to a file in `folder`.
     pub fn start(
         command: &[String],
         cores: &str,
@@ -81,17 +81,17 @@ impl Process {
         Ok(process)
     }
 
-    /// What all its threads have taken so far.
+    /// CPU usage of all its threads so far.
     pub fn usage(&self) -> Usage {
         usage(self.child.id())
     }
 
-    /// Its number.
+    /// Process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote to standard output and error so far: the reason when it does not answer.
+    /// Standard output and standard error so far: the reason if it does not answer.
     pub fn output(&mut self) -> String {
         let mut text = String::new();
         let _ = self.errors.seek(SeekFrom::Start(0));
@@ -107,7 +107,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The group can be removed only when its last process is gone.
+        // The group can be removed only after its last process has ended.
         drop(self.quota.take());
     }
 }
@@ -119,7 +119,8 @@ pub fn pin_self(core: &str) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("taskset -p -c {core}: {status}"))) }
 }
 
-/// What all threads of a process have taken. `schedstat` counts nanoseconds; where the kernel lacks it, `stat` counts ticks of 10 ms.
+/// CPU usage of all threads of a process. `schedstat` counts nanoseconds; if the kernel lacks it, `stat` counts ticks
+/// of 10 ms.
 pub fn usage(pid: u32) -> Usage {
     let mut used = Usage::default();
     for (_, thread) in threads(pid) {
@@ -136,7 +137,7 @@ pub fn usage(pid: u32) -> Usage {
     used
 }
 
-/// What each thread of a process has taken, by its name.
+/// CPU usage of each thread of a process, by its name.
 pub fn threads(pid: u32) -> Vec<(String, Usage)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of = |folder: PathBuf| {
@@ -154,7 +155,7 @@ pub fn resident_kib(pid: u32) -> f64 {
     status_kib(pid, "VmRSS:")
 }
 
-/// The most that it was so far.
+/// Peak of the resident memory of a process in KiB.
 pub fn peak_resident_kib(pid: u32) -> f64 {
     status_kib(pid, "VmHWM:")
 }

@@ -1,20 +1,20 @@
-//! A CPU quota for a device: a control group with a short period, so that the device gets a fixed part of a core while
-//! the tester has a whole one. On a machine of two cores nothing else lets a tester offer several times the peak.
+//! A CPU quota for a device: a control group with a short period, so that the device gets a fixed share of a core while
+//! the tester has a whole one. On a machine of two cores a tester can offer several times the peak only in this way.
 //!
-//! The group lies beside the benchmark's own, in whichever hierarchy carries the cpu controller: version 2
-//! (`cpu.max`), or version 1 (`cpu.cfs_quota_us`).
+//! The group is a sibling of the benchmark's own, in whichever hierarchy has the cpu controller: version 2 (`cpu.max`),
+//! or version 1 (`cpu.cfs_quota_us`).
 
 use crate::limits;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A control group of our own, removed when it goes out of scope.
+/// A control group, removed when the value is dropped.
 #[derive(Debug)]
 pub struct Quota(PathBuf);
 
 impl Quota {
-    /// A group that may use `cores` times [`limits::QUOTA_US`] in each [`limits::PERIOD_US`].
+    /// Creates a group that may use `cores` times [`limits::QUOTA_US`] in each [`limits::PERIOD_US`].
     pub fn new(cores: u64) -> io::Result<Quota> {
         let (parent, version) = hierarchy().ok_or_else(|| {
             io::Error::other("no cgroup hierarchy with the cpu controller is mounted and writable")
@@ -67,7 +67,7 @@ enum Version {
     Two,
 }
 
-/// The directory of the calling process in the hierarchy that carries the cpu controller.
+/// The directory of the calling process in the hierarchy that has the cpu controller.
 fn hierarchy() -> Option<(PathBuf, Version)> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -80,7 +80,7 @@ fn hierarchy() -> Option<(PathBuf, Version)> {
             }
             "cgroup2" => {
                 let mut path = own(point, &groups, str::is_empty)?;
-                // Where the own group holds processes it cannot pass its controllers on; its parent can.
+                // A group that holds processes cannot pass its controllers on; its parent can.
                 while !passes_cpu_on(&path) {
                     path = (path != Path::new(point)).then(|| path.parent().map(Path::to_owned))??;
                 }
@@ -96,7 +96,7 @@ fn passes_cpu_on(path: &Path) -> bool {
         .is_ok_and(|controllers| controllers.split_ascii_whitespace().any(|name| name == "cpu"))
 }
 
-/// The own directory below a mount point: the line of `/proc/self/cgroup` whose controllers are wanted.
+/// The own directory below a mount point: from the line of `/proc/self/cgroup` with the wanted controllers.
 fn own(point: &str, groups: &str, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_quota_leaves_nothing_behind() {
-        // Only root may make one; others learn why not.
+        // Only root may create a group; other users get the reason.
         if let Ok(quota) = Quota::new(1) {
             let path = quota.0.clone();
             assert!(path.exists());

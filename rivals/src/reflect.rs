@@ -1,11 +1,11 @@
-//! The bare reflector as a process of its own: Sixfold's datapath, and a machine that moves six packets per question
-//! without knowing DNS. What it costs is what the packets cost.
+//! The bare reflector as a process of its own: Sixfold's datapath, and a machine that moves six packets per query
+//! without parsing DNS. Its cost is the cost of the packets.
 
 use datapath::{NoStreams, Options, Reflection, Reflector, Steer};
 use engine::{Transport, limits};
 use std::net::SocketAddr;
 
-/// Questions that wait at a time, as many as an engine has room for.
+/// Pending queries at a time, as many as an engine has room for.
 const SLOTS: usize = 65_536;
 
 /// Reflects until it is killed.
@@ -20,7 +20,7 @@ pub fn serve(listen: SocketAddr, upstream: SocketAddr) -> Result<(), String> {
     };
     let (workers, _shared) = datapath::build::<Reflector>(&options).map_err(|error| error.to_string())?;
     for worker in workers {
-        // It changes its port as often as the engine does, which is part of what packets cost a resolver.
+        // It changes its port as often as the engine does, which is part of the packet cost of a resolver.
         let rotate = limits::LINK_QUESTIONS as u32;
         let how = Reflection { upstream, transport: Transport::Udp, rotate, slots: SLOTS };
         let thread = worker

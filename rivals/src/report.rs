@@ -1,10 +1,10 @@
-//! What is printed: Markdown for people, and the same with every single measurement as JSON for programs.
+//! Report: Markdown for people, and JSON with every single measurement for programs.
 
 use crate::statistics::Summary;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A table; the first column is text, the others are figures.
+/// A table. The first column is text, the others are figures.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// Its heading.
@@ -15,7 +15,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What a goal asks of a ratio.
+/// Bound that a goal sets for a ratio.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
     /// The ratio may not be larger.
@@ -24,14 +24,14 @@ pub enum Bound {
     AtLeast(f64),
 }
 
-/// A goal of the project, beside what was measured.
+/// A goal of the project, with the measured value.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// The ratio in words.
     pub ratio: String,
-    /// What is asked of its median.
+    /// Bound for its median.
     pub bound: Bound,
-    /// What was measured; `None` when a part of it was left out.
+    /// Measured value; `None` if a part of it was left out.
     pub measured: Option<Summary>,
 }
 
@@ -60,14 +60,14 @@ impl fmt::Display for Goal {
     }
 }
 
-/// One experiment's part of the report.
+/// Section of one experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Key in the JSON object.
     pub key: &'static str,
     /// Heading.
     pub title: &'static str,
-    /// How it was measured, and what to keep in mind; one paragraph each.
+    /// Description of the measurement and hints for the reader; one paragraph each.
     pub notes: Vec<String>,
     /// Its tables.
     pub tables: Vec<Table>,
@@ -145,7 +145,7 @@ fn row<'a>(
     f.write_str("\n")
 }
 
-/// A summary for a table cell, with so many decimals; a dash when nothing was measured.
+/// A summary for a table cell, with this number of decimals; a dash if nothing was measured.
 pub fn cell(values: &[f64], decimals: usize) -> String {
     Summary::of(values).map_or_else(|| "-".to_owned(), |summary| format!("{summary:.decimals$}"))
 }

@@ -1,8 +1,8 @@
-//! Experiment 4: the engine without I/O. The six messages of a resolution in memory: questions go in, the upstream is a
-//! few lines that patch an answer behind each question, answers come out. In nanoseconds, and in instructions under
-//! valgrind, which do not depend on what else the machine does.
+//! Experiment 4: the engine without I/O. The six messages of a resolution in memory: queries go in, the upstream is a
+//! few lines that patch an answer after each query, answers come out. The results are nanoseconds, and instructions
+//! under valgrind, which do not depend on other programs on the machine.
 //!
-//! As in a datapath, questions come in batches, so a batch is pending at a time.
+//! Queries come in batches, as in a datapath, so one batch is pending at a time.
 
 use crate::limits::{COUNTED, COUNTED_CACHED, PENDING_BATCH as BATCH, TIMED};
 use crate::names::{self, QUERY};
@@ -17,52 +17,53 @@ use serde_json::json;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
-/// Time between two batches, as at some hundred thousand questions a second.
+/// Time between two batches, as at some hundred thousand queries a second.
 const STEP: Span = Span(200_000);
 
-/// Nanoseconds that the engine may take for a resolution.
+/// Highest time of the engine for a resolution, in nanoseconds.
 const GOAL_NS: f64 = 600.0;
 
-/// Rules of the engine that has many, and what they may add to a resolution, in nanoseconds.
+/// Number of rules of the engine with many rules, and the highest time that they may add to a resolution, in
+/// nanoseconds.
 const RULES: u32 = 10_000;
 const GOAL_RULES_NS: f64 = 100.0;
 
-/// Names that are asked again and again, and the time that the engine may take for one of them, in nanoseconds.
+/// Number of repeated names, and the highest time of the engine for one of them, in nanoseconds.
 const HOT: u64 = 1024;
 const GOAL_CACHED_NS: f64 = 150.0;
 
 /// Octets of the cache.
 const CACHE: usize = 64 << 20;
 
-/// Workload runs in memory.
+/// Workloads in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Workload {
     /// Engine and upstream.
     Whole,
-    /// The same with many rules.
+    /// Engine with many rules, and upstream.
     Rules,
-    /// The same with a cache that knows none of the names: what keeping costs.
+    /// Engine with a cache that has none of the names, and upstream: the cost of storing.
     Keeping,
-    /// Names that the cache knows: questions and answers only.
+    /// Names in the cache: queries and answers only.
     Cached,
-    /// The upstream alone: what to subtract.
+    /// The upstream alone: the part to subtract.
     Upstream,
 }
 
-/// A question to the upstream, and later the answer to it.
+/// An upstream query, and later the answer to it.
 #[derive(Clone, Copy)]
 struct Asked {
     via: Link,
     message: [u8; 512],
 }
 
-/// The other side of the engine. Questions lie where they were written until the upstream answers them.
+/// The outbox of the engine. Upstream queries stay where they were written until the upstream answers them.
 struct Memory {
     asked: Vec<Asked>,
     count: usize,
     frame: Vec<u8>,
     answers: u64,
-    /// The check costs about as much as the engine, so timed runs go without.
+    /// The check costs about as much as the engine, so timed runs omit it.
     check: bool,
 }
 
@@ -97,7 +98,7 @@ impl Outbox for Memory {
     fn close(&mut self, _: Link) {}
 }
 
-/// Runs so many resolutions, rounded up to whole batches, and returns how many were answered.
+/// Runs this number of resolutions, rounded up to whole batches, and returns the number of answers.
 pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
     let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
     let cache = if matches!(workload, Workload::Keeping | Workload::Cached) { CACHE } else { 0 };
@@ -135,7 +136,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
     asked.answers + answered.answers
 }
 
-/// Turns a question, which may have an OPT record behind it, into its answer: an SOA for AAAA, the address for A.
+/// Turns a query, which may have an OPT record at its end, into its answer: an SOA for AAAA, the address for A.
 fn reply(message: &mut [u8; 512]) -> usize {
     const SOA: &[u8; 36] = b"\xc0\x1c\0\x06\0\x01\0\0\x0e\x10\0\x18\xc0\x1c\xc0\x1c\
                              \0\0\0\x01\0\0\x1c\x20\0\0\x0e\x10\0\x12\x75\0\0\0\x0e\x10";
@@ -330,7 +331,7 @@ fn goals(nanoseconds: &[f64], added: &[f64], cached: &[f64]) -> Vec<Goal> {
     ]
 }
 
-/// Instructions per resolution: the difference of a long and a short run, which leaves out what happens once.
+/// Instructions per resolution: the difference of a long and a short run, which excludes work that is done once.
 fn instructions(workload: Workload) -> Result<f64, String> {
     let name = match workload {
         Workload::Whole => "whole",
@@ -373,7 +374,7 @@ mod tests {
     #[test]
     fn every_resolution_in_memory_ends_with_the_right_address() {
         assert_eq!(run(Workload::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
-        // Thrice round: asked, found as legs, found as it stands.
+        // Three passes: resolved, found as legs, copied from the cache.
         assert_eq!(run(Workload::Cached, 3 * HOT, true), 3 * HOT);
     }
 

@@ -1,4 +1,5 @@
-//! What the experiments with CPU time share: starting a device, running a load, collecting and showing what it cost.
+//! Series of measurements, for the experiments with CPU time: starting a device, running a load, collecting and showing
+//! its cost.
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
@@ -9,19 +10,19 @@ use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 
-/// How long loads last.
+/// Number of rounds and durations.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// Rounds in which all devices take turns.
     pub rounds: usize,
     /// Load before each window.
     pub warm_up: Duration,
-    /// What is measured.
+    /// Measured load.
     pub window: Duration,
 }
 
 impl Timing {
-    /// A load that lasts so long, whose questions leave many at a time from many ports.
+    /// Builds a load of this duration, whose queries leave many at a time from many ports.
     pub fn load(self, pace: Pace, names: Names<'_>) -> Load<'_> {
         let Timing { warm_up, window, .. } = self;
         Load { pace, ports: limits::PORTS, warm_up, window, names, group: limits::SEGMENTS as u64 }
@@ -38,12 +39,12 @@ impl Series {
         self.0[load].iter().map(Tally::cost_us).collect()
     }
 
-    /// Questions to the upstream per right answer, round by round.
+    /// Upstream queries per right answer, round by round.
     pub fn upstream(&self, load: usize) -> Vec<f64> {
         self.0[load].iter().map(Tally::legs).collect()
     }
 
-    /// Rate of the right answers of the latest run of a load.
+    /// Rate of right answers in the latest run of a load.
     pub fn latest_rate(&self, load: usize) -> f64 {
         self.0.get(load).and_then(|tallies| tallies.last()).map_or(0.0, Tally::goodput)
     }

@@ -1,9 +1,9 @@
-//! The tester of RFC 8219 section 9.1: client and authoritative server in one thread on one core, so that neither
-//! waits for the scheduler to give way to the other. One turn of the loop sends what is due, answers what the device
-//! asks its upstream, and takes the device's answers; with nothing to do it sleeps for some microseconds.
+//! The tester of RFC 8219 section 9.1: client and authoritative server in one thread on one core, so that neither waits
+//! until the scheduler runs the other. One turn of the loop sends the queries that are due, answers the device's
+//! upstream queries, and reads the device's answers. With nothing to do it sleeps for some microseconds.
 //!
-//! The open loop follows an absolute schedule: question n is due at n / rate, whatever the device does, and a late
-//! sender catches up. The closed loop keeps a fixed number of questions outstanding.
+//! The open loop follows an absolute schedule: query n is due at n / rate, independent of the device, and a late sender
+//! catches up. The closed loop keeps a fixed number of queries outstanding.
 
 use crate::client::Client;
 use crate::limits;
@@ -15,24 +15,24 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// When questions are sent.
+/// Pace of the queries.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// So many a second, whatever comes back.
+    /// This number of queries a second, independent of the answers.
     Open(f64),
-    /// So many outstanding: a new one for each that is answered or given up.
+    /// This number of outstanding queries: a new one for each that is answered or given up.
     Closed(u64),
 }
 
-/// Tells the sequence number of the question that a message answers, or what is wrong with it.
+/// Returns the sequence number of the query that a message answers, or the fault of the message.
 pub type Check = fn(&[u8]) -> Result<u64, Fault>;
 
-/// Which names are asked for, and what right answers are.
+/// Names of the queries, and the check of their answers.
 #[derive(Clone, Copy, Debug)]
 pub enum Names<'a> {
     /// Each name once.
     Fresh(Check),
-    /// A few again and again, with synthesized answers.
+    /// A few names, repeated, with synthesized answers.
     Repeated(&'a Popularity),
 }
 
@@ -44,7 +44,7 @@ impl Names<'_> {
         }
     }
 
-    /// The sequence number of the question that a message answers; `next` is the next to be sent.
+    /// The sequence number of the query that a message answers; `next` is the next one to be sent.
     fn check(self, message: &[u8], next: u64) -> Result<u64, Fault> {
         match self {
             Names::Fresh(check) => check(message),
@@ -56,44 +56,45 @@ impl Names<'_> {
 /// One load on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
-    /// When questions are sent.
+    /// Pace of the queries.
     pub pace: Pace,
     /// Source ports to send from.
     pub ports: usize,
-    /// Load that is not measured, to fill caches, tables and estimates.
+    /// Duration of the load before the window, to fill caches, tables and estimates.
     pub warm_up: Duration,
-    /// Load that is.
+    /// Duration of the measured window.
     pub window: Duration,
-    /// Names and their right answers.
+    /// Names and the check of their answers.
     pub names: Names<'a>,
-    /// Questions that leave one port together, at most [`limits::SEGMENTS`].
+    /// Queries that leave one port together, at most [`limits::SEGMENTS`].
     pub group: u64,
 }
 
-/// What happened in the window.
+/// Counts of the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Length of the window, in seconds.
     pub seconds: f64,
-    /// Questions sent.
+    /// Queries sent.
     pub sent: u64,
-    /// Right answers that came in time.
+    /// Right answers in time.
     pub valid: u64,
-    /// Mean time from the turn that sent a question to its right answer in time, in seconds.
+    /// Mean time from the turn that sent a query to its right answer in time, in seconds.
     pub delay: f64,
-    /// Right answers that came too late, or twice.
+    /// Right answers that arrived too late, or twice.
     pub late: u64,
     /// Wrong answers, by [`Fault::index`].
     pub invalid: [u64; 7],
-    /// Questions of the window and before that stayed without a right answer in time.
+    /// Queries, of the window and before, without a right answer in time.
     pub lost: u64,
-    /// Questions that the device asked its upstream.
+    /// Upstream queries of the device.
     pub upstream: u64,
-    /// CPU time that the device took, in seconds.
+    /// CPU time of the device, in seconds.
     pub cpu: f64,
-    /// Time that its threads were ready to run and did not, because others had the core or its quota was used up.
+    /// Time that its threads were ready to run and did not, because other programs had the core or its quota was used
+    /// up.
     pub waited: f64,
-    /// How far the sender fell behind its schedule at worst, in seconds.
+    /// Highest delay of the sender behind its schedule, in seconds.
     pub behind: f64,
 }
 
@@ -103,22 +104,22 @@ impl Tally {
         self.cpu * 1e6 / self.valid as f64
     }
 
-    /// Right answers a second.
+    /// Right answers per second.
     pub fn goodput(&self) -> f64 {
         self.valid as f64 / self.seconds
     }
 
-    /// Questions a second.
+    /// Queries per second.
     pub fn offered(&self) -> f64 {
         self.sent as f64 / self.seconds
     }
 
-    /// Part of one core's time that the device took.
+    /// Share of one core's time that the device used.
     pub fn busy(&self) -> f64 {
         self.cpu / self.seconds
     }
 
-    /// Questions to the upstream per right answer: 2 in the worst case.
+    /// Upstream queries per right answer: 2 in the worst case.
     pub fn legs(&self) -> f64 {
         self.upstream as f64 / self.valid as f64
     }
@@ -127,9 +128,9 @@ impl Tally {
 /// Client and authoritative server, for all devices of a run.
 pub struct Tester {
     upstream: Upstream,
-    /// The next sequence number: never goes back.
+    /// The next sequence number, which only grows.
     next: u64,
-    /// Nanoseconds after `origin` when each of the last questions was sent; 0 once answered.
+    /// Send time of each of the last queries, in nanoseconds after `origin`; 0 once answered.
     sent_at: Vec<u64>,
     origin: Instant,
 }
@@ -157,12 +158,13 @@ impl Tester {
         })
     }
 
-    /// Where the authoritative server listens.
+    /// Address of the authoritative server.
     pub fn upstream(&self) -> SocketAddr {
         self.upstream.address()
     }
 
-    /// Asks until the first right answer comes, at most [`limits::READY_TIMEOUT`] long. False: it did not.
+    /// Sends queries until the first right answer arrives, at most for [`limits::READY_TIMEOUT`]. Returns false if none
+    /// arrived.
     pub fn wait_until_ready(&mut self, server: SocketAddr, check: Check) -> io::Result<bool> {
         let mut client = Client::new(server, 1)?;
         let start = Instant::now();
@@ -183,7 +185,7 @@ impl Tester {
         Ok(false)
     }
 
-    /// Runs a load. `used` tells what the device has taken so far.
+    /// Runs a load. `used` returns the CPU usage of the device so far.
     pub fn run(
         &mut self,
         server: SocketAddr,
@@ -192,7 +194,7 @@ impl Tester {
     ) -> io::Result<Tally> {
         let mut client = Client::new(server, load.ports)?;
         let mut count = Count::default();
-        // Numbers below `settled` are answered or given up; the window of a closed loop counts from there.
+        // Queries below `settled` are answered or given up; the window of a closed loop counts from there.
         let (first, mut settled) = (self.next, self.next);
         let (mut behind, mut open) = (0.0f64, None);
         let start = self.origin.elapsed();
@@ -277,7 +279,7 @@ impl Tester {
         let (sent_at, next, origin) = (&mut self.sent_at, self.next, self.origin);
         let (now, limit) = (origin.elapsed().as_nanos() as u64, limits::TIMEOUT.as_nanos() as u64);
         client.receive(|message| match names.check(message, next) {
-            // An entry belongs to the newest number of its slot; older ones were given up long ago.
+            // A slot belongs to the newest sequence number; older ones were given up long ago.
             Ok(number) => {
                 let sent = &mut sent_at[slot(number)];
                 let age = (next.wrapping_sub(1).wrapping_sub(number)) % crate::names::NAMES;
@@ -293,7 +295,7 @@ impl Tester {
         })
     }
 
-    /// Passes over the questions that are answered, and gives up those that are not within the time limit.
+    /// Advances over the answered queries, and gives up those that have timed out.
     fn expire(&mut self, settled: &mut u64, count: &mut Count) {
         let now = self.origin.elapsed().as_nanos() as u64;
         while *settled < self.next {
@@ -336,7 +338,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Runs a load on a thread that echoes all but every n-th question, marked as a response.
+    /// Runs a load on a thread that echoes all but every n-th query, marked as a response.
     fn with_echo(leave_out: u64, load: &Load<'_>) -> Tally {
         let socket = UdpSocket::bind("[::1]:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();

@@ -1,5 +1,5 @@
-//! The authoritative server that the devices forward to: the zone that computes its answers, over one socket, served
-//! from the tester's loop.
+//! The authoritative server to which the devices forward: the zone with computed answers, over one socket, served from
+//! the tester's loop.
 
 use crate::limits;
 use authority::Zone;
@@ -7,11 +7,11 @@ use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-/// The first of the names that it never answers, in the order of addresses: those of 111.0.0.0/8.
+/// First of the names that it never answers, in the order of addresses: those of 111.0.0.0/8.
 pub const SILENT: u64 = 110 << 24;
 const SILENT_LABEL: &[u8] = b"\x0f111-";
 
-/// What a UDP answer may have at most; the answers here have about a hundred octets.
+/// Highest size of a UDP answer; the answers here have about a hundred octets.
 const SIZE: usize = 1232;
 
 /// The zone `dns64perf.test` at a port of the loopback interface: every name has one A record and no AAAA, but for some that are
@@ -34,21 +34,21 @@ impl Upstream {
         Ok(Upstream { address: socket.local_addr()?, socket, zone, answered: 0 })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Questions answered so far.
+    /// Number of queries answered so far.
     pub fn answered(&self) -> u64 {
         self.answered
     }
 
-    /// Answers what has come, and returns how many questions that were.
+    /// Answers the queries that have arrived, and returns their number.
     pub fn serve(&mut self) -> usize {
         let (mut query, mut answer) = ([0; 2048], [0; SIZE]);
         for served in 0..limits::DRAIN {
-            // Nothing there, or an ICMP error of a device that has ended.
+            // No query, or an ICMP error of a device that has ended.
             let Ok((length, from)) = self.socket.recv_from(&mut query) else { return served };
             if query[..length].get(12..).is_some_and(|name| name.starts_with(SILENT_LABEL)) {
                 continue;

@@ -1,5 +1,5 @@
-//! Experiment 2: what a second worker costs. Workers share nothing, so a resolution should cost the same with two of
-//! them, even when all questions come from one source port, which plain SO_REUSEPORT would give to one worker.
+//! Experiment 2: cost of a second worker. Workers share nothing, so a resolution should cost the same with two of them,
+//! even if all queries come from one source port, which plain SO_REUSEPORT would assign to one worker.
 
 use crate::device::{Device, Setup};
 use crate::limits;
@@ -10,15 +10,15 @@ use crate::tester::{Load, Names, Pace, Tester};
 use serde_json::Value;
 use std::io;
 
-/// Cost with two workers, at most, as a multiple of that with one.
+/// Highest cost with two workers, as a multiple of that with one.
 const GOAL: f64 = 1.1;
 
-/// Names of the loads. At the same rate in all, each of two workers finds half as much in each batch; at the same rate for
-/// each worker, batches are alike.
+/// Names of the loads. With one rate for all settings, each of two workers finds half as many queries in each batch;
+/// with one rate per worker, the batches are alike.
 const LOADS: [&str; 4] =
     ["closed loop", "60 % of one worker's peak", "30 % of one worker's peak for each worker", "3,000 q/s"];
 
-/// Workers and source ports of the four settings; the first gives the peak of one worker.
+/// Workers and source ports of the four settings; the first one gives the peak of one worker.
 const SETTINGS: [(usize, usize); 4] = [(1, limits::PORTS), (2, limits::PORTS), (1, 1), (2, 1)];
 
 /// Measures one device with one and two workers.
