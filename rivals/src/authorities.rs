@@ -129,8 +129,8 @@ pub fn measure(sixfold: Option<&Path>, timing: Timing) -> io::Result<Section> {
         0,
         format!(
             "Server on core 0 with one thread for UDP, load from core 1, {NAMES} names over [::1]. CPU time is that of all \
-             processes of the server, over the answers that came back. Figures are median [lowest-highest] of {} \
-             rounds; ratios are taken within a round. dnsperf sends plain datagrams from 16 ports; the bursts are {} questions \
+             processes of the server, divided by the answers that arrived. Figures are median [lowest-highest] of {} \
+             rounds; ratios are taken within a round. dnsperf sends plain datagrams from 16 ports; the bursts are {} queries \
              in one send from each of {} ports, {} outstanding.",
             timing.rounds,
             limits::SEGMENTS,

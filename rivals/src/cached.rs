@@ -104,30 +104,32 @@ fn measure_device(
 /// The notes of the report.
 fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
     vec![
-            format!(
-                "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source ports. \
-                 {} names with IPv4 addresses only are asked for at random, all as often as the others; their TTL is an hour, \
-                 and each device has them before the first window. Right answers are synthesized ones that belong to the \
-                 question with their ID. CPU time is that of all threads of the device in the window, over the right answers in \
-                 it. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
-                limits::PORTS,
-                popularity.names(),
-                timing.rounds
-            ),
-            format!(
-                "Questions that are due together leave up to {} at a time from one port, in one datagram that the kernel cuts \
-                 up; over loopback Sixfold gets them as one and answers them in one. Questions sent alone come alone, and only \
-                 where a batch has several of one port are their answers sent in one.",
-                limits::SEGMENTS
-            ),
-            "`echo` is a program that receives a question and sends an answer, with one blocking system call each, and does \
-             nothing else: what the kernel takes from everybody who does not do several at once."
-                .to_owned(),
-            "`legs`: questions to the upstream per answer. `waited`: the device was ready to run and others had the core. A \
-             device that takes clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
-             higher than its answers/s."
-                .to_owned(),
-        ]
+        format!(
+            "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source \
+             ports. {} names with IPv4 addresses only are asked for at random, each equally often; their TTL is an \
+             hour, and each device has them in its cache before the first window. Right answers are synthesized ones \
+             that belong to the query with their ID. CPU time is that of all threads of the device in the window, \
+             divided by the right answers in it. Figures are median [lowest-highest] of {} rounds; ratios are taken \
+             within a round.",
+            limits::PORTS,
+            popularity.names(),
+            timing.rounds
+        ),
+        format!(
+            "Queries that are due together leave up to {} at a time from one port, in one datagram that the kernel \
+             cuts up. Over loopback Sixfold receives them as one datagram and sends their answers as one. Queries \
+             that are sent alone arrive alone; their answers leave in one datagram only if a batch has several \
+             queries of one port.",
+            limits::SEGMENTS
+        ),
+        "`echo` is a program that receives a query and sends an answer, with one blocking system call each, and \
+         nothing else: the cost of the kernel for every server that handles one datagram at a time."
+            .to_owned(),
+        "`legs`: upstream queries per answer. `waited`: the device was ready to run and other programs had the core. \
+         A device that uses clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
+         higher than its answers/s."
+            .to_owned(),
+    ]
 }
 
 /// Cost of the echo as a share of the devices' costs, load by load.

@@ -55,12 +55,14 @@ pub struct Measured {
 /// Description of the measurement.
 pub fn note() -> String {
     format!(
-        "One network (a /64, {} addresses, a port each) asks so many times the peak; {} others, each a /64 of its own, ask {} of \
-         the peak together, always. Questions are sent alone, but for those of the flood, 16 at a time from one port. Sixfold has its default limits, the quota above, and listens on the loopback interface of a network \
-         namespace. An answer counts when it is right and comes within {} ms. Peak: the best of a closed loop of {} and of open loops at \
-         {STEPS:?} of its rate. Latency before and after at {} of the peak, after from {} s after the flood's end on. `kept`: the part of the \
-         others' questions that was answered rightly and in time. `silent`: all of the flood's names are new and nobody answers them; its \
-         answers are refusals and failures.",
+        "One network (a /64, {} addresses, a port each) sends the given multiple of the peak; {} others, each a /64 of \
+         its own, always send {} of the peak together. Queries are sent alone, except those of the flood, 16 at a \
+         time from one port. Sixfold has its default limits and the quota above, and listens on the loopback \
+         interface of a network namespace. An answer counts if it is right and arrives within {} ms. Peak: the best \
+         of a closed loop of {} and of open loops at {STEPS:?} of its rate. Latency before and after is measured at \
+         {} of the peak, after from {} s after the end of the flood. `kept`: the share of the others' queries that \
+         got a right answer in time. `silent`: all names of the flood are new and the upstream sends no reply for \
+         them; the flood's answers are refusals and failures.",
         limits::PORTS,
         limits::OTHERS,
         limits::OTHERS_PART,

@@ -254,18 +254,19 @@ fn section(timing: Timing, pairs: &[Pair; 2], paces: &[Vec<Pace>; 2]) -> Section
 /// The notes of the report.
 fn notes(timing: Timing) -> Vec<String> {
     vec![
-            format!(
-                "Servers on core 0 with one thread; Knot DNS has {} AAAA records; {} queries outstanding from core 1 over ::1. CPU time \
-                 is that of the generator's whole process, user and system. sixfold-bench checks every reply in full; dnsperf \
-                 counts response codes. Figures are median [lowest-highest] of {} rounds; ratios are taken within a round.",
-                limits::GENERATORS_NAMES,
-                limits::GENERATORS_OUTSTANDING,
-                timing.rounds
-            ),
-            "`lost`: all that was not answered validly in time, over all rounds; of dnsperf what it calls lost. Knot DNS \
-             answers faster than dnsperf asks. Unbound is the limit of both."
-                .to_owned(),
-        ]
+        format!(
+            "Servers on core 0 with one thread; Knot DNS has {} AAAA records; {} queries outstanding from core 1 over \
+             ::1. CPU time is that of the generator's whole process, user and system. sixfold-bench checks every \
+             reply in full; dnsperf counts response codes. Figures are median [lowest-highest] of {} rounds; ratios \
+             are taken within a round.",
+            limits::GENERATORS_NAMES,
+            limits::GENERATORS_OUTSTANDING,
+            timing.rounds
+        ),
+        "`lost`: all queries without a valid answer in time, over all rounds; for dnsperf its own count of lost \
+         queries. Knot DNS answers faster than dnsperf sends. Unbound is the limit of both."
+            .to_owned(),
+    ]
 }
 
 fn per_cpu(turns: &[Turn]) -> Vec<f64> {

@@ -151,16 +151,17 @@ fn row(
 /// The notes of the report.
 fn notes() -> Vec<String> {
     vec![
-            format!(
-                "Sixfold with two workers and with one, each name the matter of one of them; {} names out of the cache, each question \
-                 sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is what they did \
-                 there; `with a core each` is computed: the right answers over the CPU time of the worker that took more.",
-                limits::CACHED_NAMES
-            ),
-            "A name with a part p of all questions bounds what any number of workers does to 1 / p of what one does. Figures \
-             are median [lowest-highest]; `beside even` is taken within a round."
-                .to_owned(),
-        ]
+        format!(
+            "Sixfold with two workers and with one; each name belongs to one of them. {} names in the cache, each \
+             query sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is their \
+             rate on that core. `with a core each` is computed: the right answers divided by the CPU time of the \
+             worker that used more.",
+            limits::CACHED_NAMES
+        ),
+        "A name with a share p of all queries limits any number of workers to 1 / p of one worker's rate. Figures are \
+         median [lowest-highest]; `beside even` is taken within a round."
+            .to_owned(),
+    ]
 }
 
 impl Turn {

@@ -116,14 +116,15 @@ fn section(stages: &[Stage], (valid, failed, seconds): (u64, u64, f64)) -> Secti
         title: "Memory",
         notes: vec![
             format!(
-                "`sixfold serve` with one worker, `cache.size = {}MiB` and `tcp-idle = 1h`, everything else as it is by default; VmRSS \
-                 and VmHWM in /proc, in MiB. {valid} names, none twice, resolved in {seconds:.0} s (closed loop of {}), {failed} \
-                 lost or wrong. Each stage is added to those before.",
+                "`sixfold serve` with one worker, `cache.size = {}MiB` and `tcp-idle = 1h`, otherwise default settings; \
+                 VmRSS and VmHWM in /proc, in MiB. {valid} different names, resolved in {seconds:.0} s (closed loop of \
+                 {}), {failed} lost or wrong. Each stage is added to the earlier ones.",
                 limits::MEMORY_CACHE_MIB,
                 limits::WINDOW
             ),
-            "Allowed: what is configured, 5 % of it, and 32 MiB. Configured are the cache and, under the flood, 65,536 pending \
-             questions of 1,800 octets. Without root there is no namespace with many networks, and the last two stages are left out."
+            "Allowed: the configured memory, 5 % of it, and 32 MiB. The configured memory is the cache and, under the \
+             flood, 65,536 pending queries of 1,800 octets. Without root there is no namespace with many networks, and \
+             the last two stages are left out."
                 .to_owned(),
         ],
         tables: vec![Table {

@@ -87,16 +87,16 @@ fn own_notes() -> Vec<String> {
     vec![
         format!(
             "The device may use {share:.2} of core 0 (a control group with a CPU quota of {} us in each {} us), so that \
-                 the tester on core 1 can offer several times what the device can answer. The peak is the highest rate of \
+                 the tester on core 1 can offer several times the rate that the device can answer. The peak is the highest rate of \
                  right answers within 1 s in a closed loop of {} and in open loops at {STEPS:?} of its rate; then {} \
-                 times the peak is offered. Compare the parts, not the rates: a fifth of a core gives less than a fifth \
+                 times the peak is offered. Compare the shares, not the rates: a fifth of a core gives less than a fifth \
                  of a core's peak.",
             limits::QUOTA_US,
             limits::PERIOD_US,
             limits::WINDOW,
             limits::OVERLOAD
         ),
-        "Where the offered multiple is below 5, the tester was the limit.".to_owned(),
+        "If the offered multiple is below 5, the tester was the limit.".to_owned(),
     ]
 }
 

@@ -226,8 +226,8 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
     let [nanoseconds, with_rules, keeping, cached] = time_workloads(rounds);
     let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
-        "Six messages in memory, CPU time, {BATCH} questions pending at a time, {TIMED} resolutions per round; the time of the \
-         upstream's part, measured alone, is subtracted. Includes writing the client's question."
+        "Six messages in memory, CPU time, {BATCH} queries pending at a time, {TIMED} resolutions per round; the time of \
+         the upstream's part, measured alone, is subtracted. Includes writing the client's query."
     )];
     eprintln!("engine: instructions under valgrind");
     let counted = [Workload::Whole, Workload::Rules, Workload::Upstream, Workload::Keeping, Workload::Cached]

@@ -65,7 +65,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
         key: "workers",
         title: "Two workers against one",
         notes: vec![
-            "One worker has core 0 for itself; two have both cores and share core 1 with the tester, so compare CPU time \
+            "One worker has core 0 alone; two have both cores and share core 1 with the tester, so compare CPU time \
              per resolution, not answers/s. The peak is that of one worker with many source ports."
                 .to_owned(),
         ],
