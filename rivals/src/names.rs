@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_by_the_digits_alone_answers_rightly() {
+    fn answers_made_from_the_digits_alone_are_right() {
         for sequence in [0, 255, 65_536, NAMES - 1] {
             let mut message = [0; 100];
             write_query(sequence, &mut message);

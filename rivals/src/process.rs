@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_start_said_is_kept() {
+    fn the_output_of_a_failed_start_is_kept() {
         let folder = Folder::new("false").unwrap();
         let command = ["ls".into(), "/nothing-of-that-name".into()];
         let mut process = Process::start(&command, "0", None, folder).unwrap();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_to_the_last_digit() {
+    fn a_record_is_read_as_it_was_written_to_the_last_digit() {
         let folder = Folder::new("again");
         let run = sample::run(&Shape::quick());
         write(&folder.0, &run).unwrap();

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_clock_speed_is_warned_of() {
+    fn settings_that_change_the_clock_speed_are_warned_of() {
         let cpu = "sys/devices/system/cpu";
         let tree = Tree::new(
             "power",

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_threads_took_is_not_forgotten() {
+    fn the_cpu_time_of_ended_threads_is_counted() {
         let ended = Process { ticks: (300, 100), threads: vec![Thread::default()], ..Process::default() };
         let mut used = DeviceUse::default();
         ended.add(&Process::default(), &mut used);

@@ -1,4 +1,4 @@
-//! Agents behind pipes: their orders, and that nothing of what they start is left.
+//! Agents behind pipes: their orders, and the end of every process that they start.
 
 mod fixtures;
 
@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// An order for a load on an authority, without a device between.
+/// A load on an authority, without a device between them.
 fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     Load {
         server,
@@ -37,14 +37,14 @@ fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     }
 }
 
-/// An agent that is spoken to in lines of text.
-struct Raw {
+/// An agent that the test controls by lines of text.
+struct RawAgent {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-impl Raw {
-    fn new() -> Raw {
+impl RawAgent {
+    fn new() -> RawAgent {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
         let mut child = command
             .arg("agent")
@@ -54,7 +54,7 @@ impl Raw {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Raw { child, output }
+        RawAgent { child, output }
     }
 
     fn ask(&mut self, line: &str) -> serde_json::Value {
@@ -69,7 +69,7 @@ impl Raw {
         assert_eq!(reply["reply"], "hello");
     }
 
-    /// Starts a script; its process and its folder.
+    /// Starts a script. Returns its process ID and its folder.
     fn start(&mut self, text: &str) -> (u32, std::path::PathBuf) {
         let order = sixfold_bench::agent::protocol::Order::Start(script(text));
         let reply = self.ask(&serde_json::to_string(&order).unwrap());
@@ -82,7 +82,7 @@ fn pid_of(started: &sixfold_bench::agent::protocol::Started) -> u32 {
     started.pid
 }
 
-impl Drop for Raw {
+impl Drop for RawAgent {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -102,17 +102,17 @@ fn an_agent_says_who_and_where_it_is() {
 
 #[test]
 fn another_version_of_the_protocol_is_refused_with_the_remedy() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     let reply = agent.ask(r#"{"order":"hello","protocol":99}"#);
     let why = reply["why"].as_str().unwrap();
     assert_eq!(reply["reply"], "refused");
     assert!(why.contains("version 99") && why.contains("install the same release"), "{why}");
-    // And it stays closed.
+    // The agent still refuses other orders.
     assert_eq!(agent.ask(r#"{"order":"counters"}"#)["reply"], "refused");
 }
 
 #[test]
-fn an_agent_of_another_version_is_refused_by_who_connects() {
+fn an_agent_of_another_version_is_refused_by_its_client() {
     let greeting = r#"read line; echo '{"reply":"hello","protocol":99,"version":"9.9","commit":"","host":"h","cores":1}'"#;
     let prefix = ["sh", "-c", greeting].map(str::to_owned);
     let error = AgentClient::connect("authority", Some(&prefix)).unwrap_err().to_string();
@@ -121,13 +121,13 @@ fn an_agent_of_another_version_is_refused_by_who_connects() {
 
 #[test]
 fn the_greeting_comes_first() {
-    let why = Raw::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
+    let why = RawAgent::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
     assert!(why.contains("the first order must be \"hello\", not \"counters\""), "{why}");
 }
 
 #[test]
-fn what_is_no_order_is_refused_and_the_agent_goes_on() {
-    let mut agent = Raw::new();
+fn a_line_that_is_no_order_is_refused_and_the_agent_continues() {
+    let mut agent = RawAgent::new();
     agent.greet();
     for line in [
         "",
@@ -146,7 +146,7 @@ fn what_is_no_order_is_refused_and_the_agent_goes_on() {
 }
 
 #[test]
-fn what_is_no_agent_is_told_from_one_that_has_ended() {
+fn a_command_that_is_no_agent_differs_from_an_agent_that_has_ended() {
     let connect = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         AgentClient::connect("device", Some(&words)).unwrap_err()
@@ -180,8 +180,8 @@ fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     assert!(text.contains("the tester (timeout") && text.contains("the connection was lost"), "{text}");
 }
 
-/// A device of two processes, one of which leaves the group and the session: their numbers, and the folder.
-fn start_two(agent: &mut Raw) -> (u32, u32, std::path::PathBuf) {
+/// Starts a device of two processes, one of which leaves the group and the session. Returns their IDs, and the folder.
+fn start_two(agent: &mut RawAgent) -> (u32, u32, std::path::PathBuf) {
     let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
     let mut child = 0;
     until("the second process", || {
@@ -194,7 +194,7 @@ fn start_two(agent: &mut Raw) -> (u32, u32, std::path::PathBuf) {
 
 #[test]
 fn everything_that_an_agent_started_ends_when_it_is_killed() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, child, folder) = start_two(&mut agent);
     agent.child.kill().unwrap();
@@ -204,13 +204,13 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
 }
 
 #[test]
-fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() {
-    let mut agent = Raw::new();
+fn a_device_ends_when_its_supervisor_is_killed_and_its_folder_goes_with_the_agent() {
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, child, folder) = start_two(&mut agent);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
-    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());
+    let supervisor = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", supervisor]).status().unwrap().success());
     until("the device has ended", || !runs(pid));
     let reply = agent.ask(r#"{"order":"log","device":0}"#);
     assert!(reply["why"].as_str().unwrap().contains("the supervisor of the device"), "{reply}");
@@ -221,7 +221,7 @@ fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() 
 
 #[test]
 fn everything_that_an_agent_started_ends_when_its_input_does() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, folder) = agent.start("sleep 300 & sleep 300");
     let (other, other_folder) = agent.start("trap '' TERM; sleep 300 & wait; sleep 300");
@@ -282,7 +282,7 @@ fn a_device_that_does_not_start_gives_its_last_words() {
     until("it has ended", || host.log(device).unwrap().ended.is_some());
     let log = host.log(device).unwrap();
     assert_eq!((log.ended.as_deref(), log.text.trim()), (Some("exit status: 4"), "line 7: unknown option"));
-    // A program that is not there.
+    // A program that does not exist.
     let mut order = script("");
     order.recipe = Recipe::Custom { command: vec!["/nowhere/at-all".into()], files: Default::default() };
     let device = host.start(&order).unwrap().device;
@@ -422,7 +422,7 @@ fn a_load_tells_how_it_goes_and_ends_with_an_outcome() {
         assert_eq!((outcome.sent, outcome.valid), (1000, 1000), "{outcome:?}");
         assert!(told > 0 && told <= 1000, "{told}");
         assert_eq!(host.counters().unwrap()["address6"], 1000);
-        // And it answers on.
+        // The authority still answers after the load.
         assert!(fixtures::ask(address, &question(7, [192, 0, 2, 1])).is_some());
         assert_eq!(host.counters().unwrap()["address6"], 1001);
     }
@@ -457,7 +457,7 @@ fn a_load_that_cannot_be_is_refused() {
 
 #[test]
 fn an_agent_ends_in_the_middle_of_a_load_when_its_input_does() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
     let order = sixfold_bench::agent::protocol::Order::Authority(authority("[::1]:0", 1.0));
     let serving = agent.ask(&serde_json::to_string(&order).unwrap());

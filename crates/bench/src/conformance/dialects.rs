@@ -227,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn every_template_but_ours_has_words() {
+    fn every_template_but_sixfold_has_a_dialect() {
         let without: Vec<&str> = device::NAMES.into_iter().filter(|name| find(name).is_none()).collect();
         assert_eq!(without, ["sixfold"]);
     }
 
     #[test]
-    fn what_a_server_has_no_word_for_is_the_reason() {
+    fn a_missing_option_of_a_server_is_the_reason() {
         let refused = |name: &str, config| find(name).unwrap()(&wishes(config), 53).unwrap_err();
         assert!(refused("knot-resolver", r#"{"prefixes": ["2001:db8::/32"]}"#).contains("96"));
         assert!(refused("unbound", r#"{"exclude-aaaa": ["2001:db8::/32"]}"#).contains("count as absent"));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn all_aaaa_records_are_ignored_in_each_server_s_words() {
+    fn all_aaaa_records_are_ignored_in_each_server_s_dialect() {
         let demands = wishes(r#"{"exclude-aaaa": ["::/0"]}"#);
         for (name, word) in [
             ("unbound", "dns64-synthall: yes"),

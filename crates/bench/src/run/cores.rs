@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_told_keeps_off_the_cores_of_those_who_are() {
+    fn roles_without_named_cores_avoid_the_named_cores_of_others() {
         let text = "[device]\ntemplate = \"unbound\"\ncores = \"2-3\"\n";
         let cores = assign(&Draft::parse(text).unwrap().finish().unwrap(), &one(4));
         assert_eq!((cores.device(1).as_str(), cores.tester, cores.authority), ("2-3", vec![1], vec![0]));
