@@ -83,7 +83,7 @@ pub struct Testbed<'a> {
     /// `None`: the tester's agent serves the authority.
     authority: Option<AgentClient>,
     /// `None`: the run neither starts nor watches the device.
-    device_host: Option<AgentClient>,
+    device_agent: Option<AgentClient>,
     /// Share of names with AAAA records that the authority serves now, and its address.
     serving: Option<(f64, SocketAddr)>,
     running: Option<RunningDevice>,
@@ -115,7 +115,7 @@ impl<'a> Testbed<'a> {
             Some(connect("authority", &plan.authority.host)?)
         };
         let ours = plan.device.is_started_by_us();
-        let device_host = if ours || plan.device.pid.is_some() {
+        let device_agent = if ours || plan.device.pid.is_some() {
             Some(connect("device", &plan.device.host)?)
         } else {
             None
@@ -131,7 +131,7 @@ impl<'a> Testbed<'a> {
             None => AuthorityPlace::InTester,
         };
         let is_reached_alike = plan.device.host == plan.tester.host;
-        let device_with_tester = ours && (is_reached_alike || device_host.as_ref().is_some_and(is_beside));
+        let device_with_tester = ours && (is_reached_alike || device_agent.as_ref().is_some_and(is_beside));
         let tester_cores = tester.greeting().allowed.clone();
         let cores =
             cores::assign(plan, &Hosts { tester: tester_cores, authority: place, device_with_tester });
@@ -141,7 +141,7 @@ impl<'a> Testbed<'a> {
             cores,
             tester,
             authority,
-            device_host,
+            device_agent,
             serving: None,
             running: None,
             surroundings: known,
@@ -171,7 +171,7 @@ impl<'a> Testbed<'a> {
             .map(SocketAddr::ip)
             .collect();
         let addresses = if addresses.is_empty() { vec![Ipv6Addr::LOCALHOST.into()] } else { addresses };
-        let hosts = [("authority", self.authority.as_mut()), ("device", self.device_host.as_mut())];
+        let hosts = [("authority", self.authority.as_mut()), ("device", self.device_agent.as_mut())];
         for (role, host) in [("tester", Some(&mut self.tester))].into_iter().chain(hosts) {
             if let Some(host) = host {
                 let facts = host.environment(&addresses).map_err(|error| error.to_string())?;
@@ -397,7 +397,7 @@ impl<'a> Testbed<'a> {
 
     fn usage(&mut self) -> Result<Option<crate::usage::Usage>, String> {
         let number = self.running.as_ref().and_then(|running| running.number);
-        match (self.device_host.as_mut(), number) {
+        match (self.device_agent.as_mut(), number) {
             (Some(host), Some(number)) => host.usage(number).map(Some).map_err(|error| error.to_string()),
             _ => Ok(None),
         }

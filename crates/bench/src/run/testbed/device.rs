@@ -69,7 +69,7 @@ impl Testbed<'_> {
         self.stop_device();
         let plan = self.plan;
         let (_, upstream) = self.serving.ok_or("the authority does not serve yet")?;
-        let Some(host) = self.device_host.as_mut() else {
+        let Some(host) = self.device_agent.as_mut() else {
             let address = plan.device.address.ok_or("device.address is missing")?;
             self.running = Some(RunningDevice { sweep: sweep.to_owned(), address, number: None });
             return self.wait_until_ready();
@@ -117,7 +117,7 @@ impl Testbed<'_> {
     }
 
     pub(super) fn stop_device(&mut self) {
-        if let (Some(running), Some(host)) = (self.running.take(), self.device_host.as_mut())
+        if let (Some(running), Some(host)) = (self.running.take(), self.device_agent.as_mut())
             && let Some(number) = running.number
         {
             // A device that ended by itself is fine too.
@@ -203,7 +203,7 @@ impl Testbed<'_> {
             return Ok(false);
         }
         let number = self.running.as_ref().and_then(|running| running.number);
-        match (self.device_host.as_mut(), number) {
+        match (self.device_agent.as_mut(), number) {
             (Some(host), Some(number)) => {
                 Ok(host.log(number).map_err(|error| error.to_string())?.ended.is_some())
             }
@@ -214,7 +214,7 @@ impl Testbed<'_> {
     /// The last output of the device, to explain a failure.
     fn last_output(&mut self) -> String {
         let number = self.running.as_ref().and_then(|running| running.number);
-        let (Some(host), Some(number)) = (self.device_host.as_mut(), number) else {
+        let (Some(host), Some(number)) = (self.device_agent.as_mut(), number) else {
             return "check its answers with dig".to_owned();
         };
         let log = host.log(number).unwrap_or_default();
