@@ -3,7 +3,7 @@
 
 use crate::device::{Device, Running, Setup};
 use crate::limits;
-use crate::mixed_load::{Ask, MixedTester, Pace, Phase, Report};
+use crate::mixed_load::{MixedTester, Pace, Phase, QueryKind, Report};
 use crate::namespace;
 use crate::quota::Quota;
 use crate::report::{Bound, Goal, Table, cell};
@@ -30,7 +30,8 @@ const OFFERED: f64 = 0.95;
 const STEPS: [f64; 3] = [0.9, 1.0, 1.1];
 
 /// Kinds of queries, and their names in the tables.
-const ASKS: [(Ask, &str); 2] = [(Ask::Cached, "cached"), (Ask::HalfMisses, "50 % misses")];
+const QUERY_KINDS: [(QueryKind, &str); 2] =
+    [(QueryKind::Cached, "cached"), (QueryKind::HalfMisses, "50 % misses")];
 
 /// One round with one kind of queries.
 struct Round {
@@ -77,14 +78,14 @@ pub fn note() -> String {
 pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
     let (crowd, others) = (namespace::crowd(), namespace::others(limits::OTHERS));
     let mut tester = MixedTester::new()?;
-    let mut all: Vec<Vec<Round>> = ASKS.iter().map(|_| Vec::new()).collect();
+    let mut all: Vec<Vec<Round>> = QUERY_KINDS.iter().map(|_| Vec::new()).collect();
     for number in 1..=timing.rounds {
-        for ((ask, name), rounds) in ASKS.iter().zip(&mut all) {
+        for ((ask, name), rounds) in QUERY_KINDS.iter().zip(&mut all) {
             eprintln!("overload: round {number} of {}, one network floods, {name}", timing.rounds);
             rounds.push(round(&mut tester, device, *ask, timing, (&crowd, &others))?);
         }
     }
-    let named = || ASKS.iter().map(|(_, name)| *name).zip(&all);
+    let named = || QUERY_KINDS.iter().map(|(_, name)| *name).zip(&all);
     Ok(Measured {
         tables: named().map(|(name, rounds)| table(name, rounds)).collect(),
         goals: named().flat_map(|(name, rounds)| goals(name, rounds)).collect(),
@@ -95,7 +96,7 @@ pub fn measure(device: &Device, timing: Timing) -> io::Result<Measured> {
 fn round(
     tester: &mut MixedTester,
     device: &Device,
-    ask: Ask,
+    ask: QueryKind,
     timing: Timing,
     (crowd, others): (&[IpAddr], &[IpAddr]),
 ) -> io::Result<Round> {
@@ -121,7 +122,7 @@ fn round(
         phases.extend([flood(times), at_ease(limits::RECOVERY), at_ease(timing.window)]);
     }
     let most = limits::FLOODS.into_iter().fold(0.0, f64::max);
-    phases.push(Phase { ask: Ask::Silent, ..flood(most) });
+    phases.push(Phase { ask: QueryKind::Silent, ..flood(most) });
     let mut reports = run_phases(&phases)?.into_iter().skip(1);
     let mut next = || reports.next().unwrap_or_default();
     let before = next();
@@ -140,7 +141,7 @@ fn fill(
     let gentle = Phase {
         length: limits::CACHED_FILL,
         crowd: Pace::Open(limits::COMMON_RATE),
-        ask: Ask::Cached,
+        ask: QueryKind::Cached,
         group: 1,
         others: 0.0,
     };

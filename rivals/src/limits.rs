@@ -77,10 +77,10 @@ pub const PERIOD_US: u64 = 5_000;
 pub const PENDING_BATCH: usize = 64;
 
 /// Resolutions in one timed run in memory: a few hundred milliseconds.
-pub const TIMED: u64 = 1 << 20;
+pub const TIMED_RESOLUTIONS: u64 = 1 << 20;
 
 /// Resolutions of the two runs under valgrind, which is some fifty times slower.
-pub const COUNTED: [u64; 2] = [4 * PENDING_BATCH as u64, 260 * PENDING_BATCH as u64];
+pub const VALGRIND_RESOLUTIONS: [u64; 2] = [4 * PENDING_BATCH as u64, 260 * PENDING_BATCH as u64];
 
 /// Names of the server for the comparison of load generators: 2^20, which last 3 s at 350,000 queries a second. Knot
 /// DNS takes 340 MB for them.
@@ -98,7 +98,7 @@ pub const GENERATORS_RATE: u32 = 100_000;
 
 /// Answers from a cache in the runs under valgrind: both begin with the three queries for each of 1,024 names after
 /// which all answers are copied from the cache.
-pub const COUNTED_CACHED: [u64; 2] = [4 * 1024, 20 * 1024];
+pub const VALGRIND_CACHED_ANSWERS: [u64; 2] = [4 * 1024, 20 * 1024];
 
 /// Number of repeated names. Every cache holds them, and in a warm-up each is asked for many times.
 pub const CACHED_NAMES: u16 = 1000;

@@ -4,7 +4,7 @@
 
 use crate::device::{Device, Setup};
 use crate::limits;
-use crate::mixed_load::{Ask, MixedTester, Pace, Phase};
+use crate::mixed_load::{MixedTester, Pace, Phase, QueryKind};
 use crate::namespace;
 use crate::process;
 use crate::report::{Bound, Goal, Section, Table};
@@ -49,7 +49,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     let begin = Instant::now();
     let mut stages = vec![];
     while valid < names {
-        let load = phase(Pace::Closed(limits::WINDOW), Ask::Misses, limits::MEMORY_WINDOW);
+        let load = phase(Pace::Closed(limits::WINDOW), QueryKind::Misses, limits::MEMORY_WINDOW);
         let report = tester.run(&running, &crowd, &[], &[load])?.remove(0).crowd;
         if stages.is_empty() {
             stages.push(stage(format!("the first {} names", report.useful), cache));
@@ -68,7 +68,7 @@ pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
     std::thread::sleep(Duration::from_secs(1));
     stages.push(stage(format!("{} idle connections", open.len()), cache));
     if !networks.is_empty() {
-        let flood = phase(Pace::Open(limits::MEMORY_FLOOD), Ask::Silent, limits::MEMORY_WINDOW);
+        let flood = phase(Pace::Open(limits::MEMORY_FLOOD), QueryKind::Silent, limits::MEMORY_WINDOW);
         tester.run(&running, &networks, &[], &[flood])?;
         let pending = limits::MEMORY_PENDING / f64::from(1 << 20);
         let what = format!("{} networks ask for names that nobody answers", networks.len());

@@ -27,7 +27,7 @@ const FRESH_OTHERS: u64 = 80 << 24;
 
 /// Kinds of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum QueryKind {
     /// A few names, repeated: the answers come from the cache.
     Cached,
     /// Every second query is for a new name.
@@ -38,13 +38,13 @@ pub enum Ask {
     Silent,
 }
 
-impl Ask {
+impl QueryKind {
     /// The name of a query.
     fn name(self, number: u64, fresh: u64) -> u64 {
         match self {
-            Ask::Silent => SILENT + number % (1 << 24),
-            Ask::Misses => fresh + number,
-            Ask::HalfMisses if number % 2 == 1 => fresh + number,
+            QueryKind::Silent => SILENT + number % (1 << 24),
+            QueryKind::Misses => fresh + number,
+            QueryKind::HalfMisses if number % 2 == 1 => fresh + number,
             // Fibonacci hashing: neighbours ask for different names.
             _ => {
                 POPULAR + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % u64::from(limits::CACHED_NAMES)
@@ -70,7 +70,7 @@ pub struct Phase {
     /// Rate of the crowd.
     pub crowd: Pace,
     /// Kind of the crowd's queries.
-    pub ask: Ask,
+    pub ask: QueryKind,
     /// Queries of the crowd that leave one port together, at most [`limits::SEGMENTS`].
     pub group: u64,
     /// Queries a second of all others together. Every second one is for a new name, unless the crowd asks only for
@@ -150,7 +150,7 @@ impl Report {
 
 /// An outstanding query.
 #[derive(Clone, Copy, Default)]
-struct Open {
+struct OutstandingQuery {
     /// Time at which it was sent, in nanoseconds; 0 if it is answered or there is none.
     sent: u64,
     name: u32,
@@ -158,12 +158,12 @@ struct Open {
 }
 
 /// One kind of client.
-struct Side {
+struct ClientGroup {
     client: Client,
     tally: fn(&mut Report) -> &mut Tally,
     /// Number of queries that each port has sent, and the latest of them by their IDs.
     counts: Vec<u64>,
-    open: Vec<Open>,
+    open: Vec<OutstandingQuery>,
     /// First of its names that are used once.
     fresh: u64,
     issued: u64,
@@ -171,18 +171,18 @@ struct Side {
     received: u64,
 }
 
-impl Side {
+impl ClientGroup {
     fn new(
         server: SocketAddr,
         sources: &[IpAddr],
         (fresh, asked): (u64, u64),
         tally: fn(&mut Report) -> &mut Tally,
-    ) -> io::Result<Side> {
-        Ok(Side {
+    ) -> io::Result<ClientGroup> {
+        Ok(ClientGroup {
             client: Client::bound(server, sources)?,
             tally,
             counts: vec![0; sources.len()],
-            open: vec![Open::default(); sources.len() * IDS],
+            open: vec![OutstandingQuery::default(); sources.len() * IDS],
             fresh,
             issued: asked,
             received: asked,
@@ -190,8 +190,15 @@ impl Side {
     }
 
     /// Sends this number of queries, `group` at a time from one port.
-    fn send(&mut self, due: u64, group: u64, ask: Ask, (now, phase): (u64, usize), reports: &mut [Report]) {
-        let Side { client, counts, open, fresh, issued, .. } = self;
+    fn send(
+        &mut self,
+        due: u64,
+        group: u64,
+        ask: QueryKind,
+        (now, phase): (u64, usize),
+        reports: &mut [Report],
+    ) {
+        let ClientGroup { client, counts, open, fresh, issued, .. } = self;
         let end = *issued + due;
         while *issued < end {
             let next = end.min(*issued + group);
@@ -205,7 +212,7 @@ impl Side {
                 let id = count.replace(count.get() + 1) as u16;
                 question[..2].copy_from_slice(&id.to_be_bytes());
                 open.borrow_mut()[port * IDS + usize::from(id)] =
-                    Open { sent: now, name: name as u32, phase: phase as u32 };
+                    OutstandingQuery { sent: now, name: name as u32, phase: phase as u32 };
             });
             counts[port] = count.get();
             *issued = next;
@@ -215,9 +222,9 @@ impl Side {
 
     /// Reads the messages that have arrived, and returns their number.
     fn receive(&mut self, now: u64, phase: usize, reports: &mut [Report]) -> usize {
-        let Side { client, tally, open, .. } = self;
+        let ClientGroup { client, tally, open, .. } = self;
         let received = client.receive_from(|port, message| {
-            let Some((sent, asked_in)) = recognize(&mut open[port * IDS..][..IDS], message) else {
+            let Some((sent, asked_in)) = match_answer(&mut open[port * IDS..][..IDS], message) else {
                 return tally(&mut reports[phase]).wrong += 1;
             };
             let delay = now.saturating_sub(sent);
@@ -235,7 +242,7 @@ impl Side {
 }
 
 /// Send time and phase of the query that a right answer belongs to. An answer counts once.
-fn recognize(open: &mut [Open], message: &[u8]) -> Option<(u64, usize)> {
+fn match_answer(open: &mut [OutstandingQuery], message: &[u8]) -> Option<(u64, usize)> {
     let id = u16::from_be_bytes([*message.first()?, *message.get(1)?]);
     let entry = &mut open[usize::from(id)];
     let sent = std::mem::take(&mut entry.sent);
@@ -278,12 +285,12 @@ impl MixedTester {
         phases: &[Phase],
     ) -> io::Result<Vec<Report>> {
         let server = running.address;
-        let mut crowd = Side::new(server, crowd, (FRESH, self.asked.0), Report::crowd)?;
-        let mut others = Side::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
+        let mut crowd = ClientGroup::new(server, crowd, (FRESH, self.asked.0), Report::crowd)?;
+        let mut others = ClientGroup::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
         let mut reports = vec![Report::default(); phases.len()];
         for (number, phase) in phases.iter().enumerate() {
             let before = running.process.usage().cpu;
-            self.play(number, phase, &mut crowd, &mut others, &mut reports);
+            self.run_phase(number, phase, &mut crowd, &mut others, &mut reports);
             reports[number].cpu = running.process.usage().cpu.saturating_sub(before).as_secs_f64();
         }
         // Outstanding queries count for their phase if their answers arrive in time.
@@ -297,12 +304,12 @@ impl MixedTester {
         Ok(reports)
     }
 
-    fn play(
+    fn run_phase(
         &mut self,
         number: usize,
         phase: &Phase,
-        crowd: &mut Side,
-        others: &mut Side,
+        crowd: &mut ClientGroup,
+        others: &mut ClientGroup,
         reports: &mut [Report],
     ) {
         let start = Instant::now();
@@ -333,7 +340,7 @@ impl MixedTester {
                 ((elapsed.as_secs_f64() * phase.others) as u64).saturating_sub(by_others).min(limits::BURST);
             let at = (self.now(), number);
             crowd.send(due, phase.group, phase.ask, at, reports);
-            let ask = if phase.ask == Ask::Cached { Ask::Cached } else { Ask::HalfMisses };
+            let ask = if phase.ask == QueryKind::Cached { QueryKind::Cached } else { QueryKind::HalfMisses };
             others.send(due_of_others, 1, ask, at, reports);
             by_crowd += due;
             by_others += due_of_others;
@@ -344,7 +351,13 @@ impl MixedTester {
     }
 
     /// Answers the device's upstream queries, and reads its answers. Returns true if there was anything.
-    fn turn(&mut self, phase: usize, crowd: &mut Side, others: &mut Side, reports: &mut [Report]) -> bool {
+    fn turn(
+        &mut self,
+        phase: usize,
+        crowd: &mut ClientGroup,
+        others: &mut ClientGroup,
+        reports: &mut [Report],
+    ) -> bool {
         let served = self.upstream.serve();
         let received = crowd.receive(self.now(), phase, reports) + others.receive(self.now(), phase, reports);
         served + received > 0
@@ -374,23 +387,23 @@ mod tests {
 
     #[test]
     fn an_answer_counts_once_and_for_its_own_question_only() {
-        let mut open = vec![Open::default(); IDS];
-        open[7] = Open { sent: 55, name: FRESH as u32, phase: 3 };
-        open[8] = Open { sent: 56, name: FRESH as u32 + 1, phase: 3 };
-        assert_eq!(recognize(&mut open, &answer(7, FRESH)), Some((55, 3)));
-        assert_eq!(recognize(&mut open, &answer(7, FRESH)), None);
-        assert_eq!(recognize(&mut open, &answer(8, FRESH)), None);
-        assert_eq!(recognize(&mut open, &[]), None);
+        let mut open = vec![OutstandingQuery::default(); IDS];
+        open[7] = OutstandingQuery { sent: 55, name: FRESH as u32, phase: 3 };
+        open[8] = OutstandingQuery { sent: 56, name: FRESH as u32 + 1, phase: 3 };
+        assert_eq!(match_answer(&mut open, &answer(7, FRESH)), Some((55, 3)));
+        assert_eq!(match_answer(&mut open, &answer(7, FRESH)), None);
+        assert_eq!(match_answer(&mut open, &answer(8, FRESH)), None);
+        assert_eq!(match_answer(&mut open, &[]), None);
     }
 
     #[test]
     fn half_of_the_questions_are_for_new_names_and_silent_ones_are_never_repeated() {
-        let names: Vec<u64> = (0..1000).map(|number| Ask::HalfMisses.name(number, FRESH)).collect();
+        let names: Vec<u64> = (0..1000).map(|number| QueryKind::HalfMisses.name(number, FRESH)).collect();
         let fresh = names.iter().filter(|&&name| name < POPULAR).count();
         assert_eq!(fresh, 500);
         assert!(names.iter().all(|&name| name < POPULAR + u64::from(limits::CACHED_NAMES)));
         let silent: std::collections::HashSet<u64> =
-            (0..1000).map(|number| Ask::Silent.name(number, FRESH)).collect();
+            (0..1000).map(|number| QueryKind::Silent.name(number, FRESH)).collect();
         assert_eq!(silent.len(), 1000);
     }
 

@@ -75,13 +75,14 @@ fn hierarchy() -> Option<(PathBuf, Version)> {
         let mut fields = mount.split(' ').skip(1);
         let (point, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
         match kind {
-            "cgroup" if options.split(',').any(|option| option == "cpu") => {
-                Some((own(point, &groups, |list| list.split(',').any(|name| name == "cpu"))?, Version::One))
-            }
+            "cgroup" if options.split(',').any(|option| option == "cpu") => Some((
+                own_directory(point, &groups, |list| list.split(',').any(|name| name == "cpu"))?,
+                Version::One,
+            )),
             "cgroup2" => {
-                let mut path = own(point, &groups, str::is_empty)?;
+                let mut path = own_directory(point, &groups, str::is_empty)?;
                 // A group that holds processes cannot pass its controllers on; its parent can.
-                while !passes_cpu_on(&path) {
+                while !delegates_cpu(&path) {
                     path = (path != Path::new(point)).then(|| path.parent().map(Path::to_owned))??;
                 }
                 Some((path, Version::Two))
@@ -91,13 +92,13 @@ fn hierarchy() -> Option<(PathBuf, Version)> {
     })
 }
 
-fn passes_cpu_on(path: &Path) -> bool {
+fn delegates_cpu(path: &Path) -> bool {
     fs::read_to_string(path.join("cgroup.subtree_control"))
         .is_ok_and(|controllers| controllers.split_ascii_whitespace().any(|name| name == "cpu"))
 }
 
 /// The own directory below a mount point: from the line of `/proc/self/cgroup` with the wanted controllers.
-fn own(point: &str, groups: &str, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
+fn own_directory(point: &str, groups: &str, wanted: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         wanted(fields.next()?).then(|| fields.next())?
@@ -115,9 +116,12 @@ mod tests {
 
     #[test]
     fn the_group_is_found_by_its_controller() {
-        assert_eq!(own("/nowhere", GROUPS, |list| list.contains("cpu")), Some(PathBuf::from("/nowhere")));
-        assert_eq!(own("/", "0::/proc\n", str::is_empty), Some(PathBuf::from("/proc")));
-        assert_eq!(own("/", GROUPS, |list| list == "freezer"), None);
+        assert_eq!(
+            own_directory("/nowhere", GROUPS, |list| list.contains("cpu")),
+            Some(PathBuf::from("/nowhere"))
+        );
+        assert_eq!(own_directory("/", "0::/proc\n", str::is_empty), Some(PathBuf::from("/proc")));
+        assert_eq!(own_directory("/", GROUPS, |list| list == "freezer"), None);
     }
 
     #[test]

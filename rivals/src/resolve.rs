@@ -4,7 +4,9 @@
 //!
 //! Queries come in batches, as in a datapath, so one batch is pending at a time.
 
-use crate::limits::{COUNTED, COUNTED_CACHED, PENDING_BATCH as BATCH, TIMED};
+use crate::limits::{
+    PENDING_BATCH as BATCH, TIMED_RESOLUTIONS, VALGRIND_CACHED_ANSWERS, VALGRIND_RESOLUTIONS,
+};
 use crate::names::{self, QUERY};
 use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
@@ -33,7 +35,7 @@ const HOT: u64 = 1024;
 const GOAL_CACHED_NS: f64 = 150.0;
 
 /// Octets of the cache.
-const CACHE: usize = 64 << 20;
+const CACHE_OCTETS: usize = 64 << 20;
 
 /// Workloads in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -52,14 +54,14 @@ pub enum Workload {
 
 /// An upstream query, and later the answer to it.
 #[derive(Clone, Copy)]
-struct Asked {
+struct UpstreamQuery {
     via: Link,
     message: [u8; 512],
 }
 
 /// The outbox of the engine. Upstream queries stay where they were written until the upstream answers them.
-struct Memory {
-    asked: Vec<Asked>,
+struct MemoryOutbox {
+    asked: Vec<UpstreamQuery>,
     count: usize,
     frame: Vec<u8>,
     answers: u64,
@@ -67,14 +69,14 @@ struct Memory {
     check: bool,
 }
 
-impl Memory {
-    fn new(check: bool) -> Memory {
-        let nothing = Asked { via: Link { slot: 0, generation: 0 }, message: [0; 512] };
-        Memory { asked: vec![nothing; 4 * BATCH], count: 0, frame: vec![0; 65_536], answers: 0, check }
+impl MemoryOutbox {
+    fn new(check: bool) -> MemoryOutbox {
+        let nothing = UpstreamQuery { via: Link { slot: 0, generation: 0 }, message: [0; 512] };
+        MemoryOutbox { asked: vec![nothing; 4 * BATCH], count: 0, frame: vec![0; 65_536], answers: 0, check }
     }
 }
 
-impl Outbox for Memory {
+impl Outbox for MemoryOutbox {
     fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         let length = fill(&mut self.frame[..size]);
         if !self.check || names::check_synthesized(&self.frame[..length]).is_ok() {
@@ -100,8 +102,8 @@ impl Outbox for Memory {
 
 /// Runs this number of resolutions, rounded up to whole batches, and returns the number of answers.
 pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
-    let (mut asked, mut answered) = (Memory::new(check), Memory::new(check));
-    let cache = if matches!(workload, Workload::Keeping | Workload::Cached) { CACHE } else { 0 };
+    let (mut asked, mut answered) = (MemoryOutbox::new(check), MemoryOutbox::new(check));
+    let cache = if matches!(workload, Workload::Keeping | Workload::Cached) { CACHE_OCTETS } else { 0 };
     let mut engine = Engine::new(settings(workload), Capacity { pending: 65_536, cache }, [7; 32]);
     let client = Client::udp(SocketAddr::from((Ipv6Addr::LOCALHOST, 5353)));
     let mut now = Instant(1);
@@ -116,7 +118,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
         }
         // The AAAA leg, then the A leg.
         for _ in 0..2 {
-            for Asked { via, message } in &mut asked.asked[..asked.count] {
+            for UpstreamQuery { via, message } in &mut asked.asked[..asked.count] {
                 let length = reply(message);
                 match workload {
                     Workload::Upstream => answered.answers += std::hint::black_box(length as u64 & 1),
@@ -226,7 +228,7 @@ pub fn measure(rounds: usize) -> Result<Section, String> {
     let [nanoseconds, with_rules, keeping, cached] = time_workloads(rounds);
     let added: Vec<f64> = with_rules.iter().zip(&nanoseconds).map(|(with, without)| with - without).collect();
     let mut notes = vec![format!(
-        "Six messages in memory, CPU time, {BATCH} queries pending at a time, {TIMED} resolutions per round; the time of \
+        "Six messages in memory, CPU time, {BATCH} queries pending at a time, {TIMED_RESOLUTIONS} resolutions per round; the time of \
          the upstream's part, measured alone, is subtracted. Includes writing the client's query."
     )];
     eprintln!("engine: instructions under valgrind");
@@ -285,8 +287,8 @@ fn time_workloads(rounds: usize) -> [Vec<f64>; 4] {
         // CPU time, so that the time of other programs on the core does not count.
         let time = |workload| {
             let before = process::usage(std::process::id()).cpu;
-            std::hint::black_box(run(workload, TIMED, false));
-            (process::usage(std::process::id()).cpu - before).as_nanos() as f64 / TIMED as f64
+            std::hint::black_box(run(workload, TIMED_RESOLUTIONS, false));
+            (process::usage(std::process::id()).cpu - before).as_nanos() as f64 / TIMED_RESOLUTIONS as f64
         };
         let upstream = time(Workload::Upstream);
         nanoseconds.push(time(Workload::Whole) - upstream);
@@ -340,7 +342,8 @@ fn instructions(workload: Workload) -> Result<f64, String> {
         Workload::Cached => "cached",
         Workload::Upstream => "upstream",
     };
-    let [short, long] = if workload == Workload::Cached { COUNTED_CACHED } else { COUNTED };
+    let [short, long] =
+        if workload == Workload::Cached { VALGRIND_CACHED_ANSWERS } else { VALGRIND_RESOLUTIONS };
     let difference = callgrind(name, long)? - callgrind(name, short)?;
     Ok(difference / (long - short) as f64)
 }
