@@ -59,26 +59,31 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
     Ok(Section {
         key: "cost",
         title: "CPU time per worst-case resolution",
-        notes: vec![
-            format!(
-                "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source \
-                 ports, 48-octet queries, loopback. CPU time is that of all threads of the device in the window, divided \
-                 by the right answers in it. Figures are median [lowest-highest] of {} rounds; ratios are taken within a \
-                 round.",
-                limits::PORTS,
-                timing.rounds
-            ),
-            "`waited`: the device was ready to run and other programs had the core; a value far from 0 means that \
-             another program runs on this machine (BIND has several threads that wait for each other). `legs`: \
-             upstream queries per answer, 2 in the worst case."
-                .to_owned(),
-            "The reflector is Sixfold's datapath without DNS; it changes its source port as often as Sixfold. A device \
-             that uses clearly less than 100 % of a core in the closed loop waits for the tester: its real peak is \
-             higher than its answers/s."
-                .to_owned(),
-        ],
+        notes: notes(timing),
         tables: LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect(),
         goals,
         data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
     })
+}
+
+/// The notes of the report.
+fn notes(timing: Timing) -> Vec<String> {
+    vec![
+        format!(
+            "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source \
+             ports, 48-octet queries, loopback. CPU time is that of all threads of the device in the window, divided \
+             by the right answers in it. Figures are median [lowest-highest] of {} rounds; ratios are taken within a \
+             round.",
+            limits::PORTS,
+            timing.rounds
+        ),
+        "`waited`: the device was ready to run and other programs had the core; a value far from 0 means that \
+         another program runs on this machine (BIND has several threads that wait for each other). `legs`: \
+         upstream queries per answer, 2 in the worst case."
+            .to_owned(),
+        "The reflector is Sixfold's datapath without DNS; it changes its source port as often as Sixfold. A device \
+         that uses clearly less than 100 % of a core in the closed loop waits for the tester: its real peak is \
+         higher than its answers/s."
+            .to_owned(),
+    ]
 }
