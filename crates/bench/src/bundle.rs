@@ -1,6 +1,7 @@
-//! A run on disk: a folder with `run.json`, which holds everything, and what is made of it for people and other programs.
+//! Bundle of a run: a folder with `run.json`, which holds everything, and the files that are derived from it for people
+//! and other programs.
 //!
-//! | file | what |
+//! | file | content |
 //! | --- | --- |
 //! | `run.json` | the record of the run |
 //! | `report.html` | the page |
@@ -9,7 +10,8 @@
 //! | `environment.json` | settings, device and hosts alone |
 //! | `configs/` | the device's configuration files |
 //!
-//! Every file is written beside its place and then renamed, so whoever reads sees the old one or the new one, whole.
+//! Every file is written under a temporary name and then renamed, so that a reader sees the old file or the new one,
+//! never a part.
 
 use measure::run::{Device, Environment, Run, SCHEMA, Settings};
 use serde::{Deserialize, Serialize};
@@ -18,55 +20,55 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The record of a run in its folder.
-pub const RECORD: &str = "run.json";
+/// File of the record of a run.
+pub const RECORD_FILE: &str = "run.json";
 
-/// The journal of a run in its folder: every event as it happened.
-pub(crate) const JOURNAL: &str = "events.jsonl";
+/// File of the journal of a run: every event as it happened.
+pub(crate) const JOURNAL_FILE: &str = "events.jsonl";
 
-/// The page in the folder.
-pub const REPORT: &str = "report.html";
+/// File of the report page.
+pub const REPORT_FILE: &str = "report.html";
 
-/// Reads the record of a run from its folder. The error says which file, where in it, why and what to do.
+/// Reads the record of a run from its folder. The error names the file, the place in it, the cause and the remedy.
 pub fn read(folder: &Path) -> Result<Run, String> {
-    /// What every version of the record has.
+    /// The fields that every version of the record has.
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
         #[serde(default)]
         tool: String,
     }
-    let path = folder.join(RECORD);
+    let path = folder.join(RECORD_FILE);
     let text = fs::read_to_string(&path).map_err(|error| {
         let remedy = match error.kind() {
-            io::ErrorKind::NotFound if folder.join(JOURNAL).exists() => {
+            io::ErrorKind::NotFound if folder.join(JOURNAL_FILE).exists() => {
                 let folder = folder.display();
                 format!(
-                    "; the run there was killed: `sixfold-bench run --resume --out {folder}` goes on with it"
+                    "; the run in this folder was killed: `sixfold-bench run --resume --out {folder}` resumes it"
                 )
             }
             io::ErrorKind::NotFound => {
-                "; name a folder that `sixfold-bench run --out` has written".to_owned()
+                "; give a folder that `sixfold-bench run --out` has written".to_owned()
             }
             _ => String::new(),
         };
         format!("{}: {error}{remedy}", path.display())
     })?;
     let malformed = |error: serde_json::Error| {
-        // The error names line and column itself.
-        let remedy = if folder.join(JOURNAL).exists() {
+        // The JSON error names line and column itself.
+        let remedy = if folder.join(JOURNAL_FILE).exists() {
             let folder = folder.display();
-            format!("; `sixfold-bench run --resume --out {folder}` writes it anew")
+            format!("; `sixfold-bench run --resume --out {folder}` writes it again")
         } else {
             String::new()
         };
-        format!("{}: {error}; this is no record of a run, or it is damaged{remedy}", path.display())
+        format!("{}: {error}; this is not the record of a run, or it is damaged{remedy}", path.display())
     };
     let head: Head = serde_json::from_str(&text).map_err(malformed)?;
     if head.schema > SCHEMA {
         let tool = if head.tool.is_empty() { "a newer program" } else { &head.tool };
         return Err(format!(
-            "{}: its schema is {}, this program knows up to {SCHEMA}; use the program that wrote it ({tool}), or a newer one",
+            "{}: its schema is {}, and this program supports up to {SCHEMA}; use the program that wrote it ({tool}), or a newer one",
             path.display(),
             head.schema
         ));
@@ -74,19 +76,19 @@ pub fn read(folder: &Path) -> Result<Run, String> {
     serde_json::from_str(&text).map_err(malformed)
 }
 
-/// Writes the whole folder, which is made if it is not there.
+/// Writes the whole bundle. Creates the folder if it does not exist.
 pub fn write(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let path = folder.join(RECORD);
-    let text = lines(run).map_err(|error| format!("{}: {error}", path.display()))?;
-    replace(&path, &text, true)?;
-    derive(folder, run)
+    let path = folder.join(RECORD_FILE);
+    let text = record_json(run).map_err(|error| format!("{}: {error}", path.display()))?;
+    write_atomically(&path, &text, true)?;
+    write_derived(folder, run)
 }
 
-/// The record as JSON with a line for each trial, result and rule. Each number of a histogram on a line of its own would make
-/// the file six times as large.
-fn lines(run: &Run) -> serde_json::Result<String> {
-    // Taken apart, so that a field that is added to the record cannot be forgotten here.
+/// The record as JSON with one line for each trial, result and rule. With one line for each number of a histogram the
+/// file would be six times as large.
+fn record_json(run: &Run) -> serde_json::Result<String> {
+    // A full pattern, so that the compiler refuses a new field of the record that is missing here.
     let Run {
         schema,
         tool,
@@ -117,10 +119,10 @@ fn lines(run: &Run) -> serde_json::Result<String> {
         ("hosts", serde_json::to_string(hosts)?),
         ("correctness", serde_json::to_string(correctness)?),
         ("self_test", serde_json::to_string(self_test)?),
-        ("results", elements(results)?),
-        ("checklist", elements(checklist)?),
-        ("warnings", elements(warnings)?),
-        ("trials", elements(trials)?),
+        ("results", json_lines(results)?),
+        ("checklist", json_lines(checklist)?),
+        ("warnings", json_lines(warnings)?),
+        ("trials", json_lines(trials)?),
     ] {
         out.push_str(if out.is_empty() { "{\n" } else { ",\n" });
         out.push_str(&format!("\"{name}\": {value}"));
@@ -129,34 +131,34 @@ fn lines(run: &Run) -> serde_json::Result<String> {
     Ok(out)
 }
 
-/// A list as JSON with a line for each element.
-fn elements<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
+/// A list as JSON with one line for each element.
+fn json_lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
     let lines: Vec<String> = list.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     Ok(if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n]", lines.join(",\n")) })
 }
 
-/// Writes what can be made of the record again: everything but `run.json`.
-pub fn derive(folder: &Path, run: &Run) -> Result<(), String> {
-    replace(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
+/// Writes the files that are derived from the record: all but `run.json`.
+pub fn write_derived(folder: &Path, run: &Run) -> Result<(), String> {
+    write_atomically(&folder.join("trials.csv"), &report::trials_csv(run), false)?;
     write_histograms(&folder.join("hist"), run)?;
-    let environment = Surroundings { settings: &run.settings, device: &run.device, hosts: &run.hosts };
+    let environment = EnvironmentFile { settings: &run.settings, device: &run.device, hosts: &run.hosts };
     let path = folder.join("environment.json");
     let text =
         serde_json::to_string_pretty(&environment).map_err(|error| format!("{}: {error}", path.display()))?;
-    replace(&path, &(text + "\n"), false)?;
+    write_atomically(&path, &(text + "\n"), false)?;
     write_configurations(&folder.join("configs"), &run.device.files)?;
-    replace(&folder.join(REPORT), &report::html(run), false)
+    write_atomically(&folder.join(REPORT_FILE), &report::html(run), false)
 }
 
-/// What `environment.json` holds.
+/// Content of `environment.json`.
 #[derive(Serialize)]
-struct Surroundings<'a> {
+struct EnvironmentFile<'a> {
     settings: &'a Settings,
     device: &'a Device,
     hosts: &'a BTreeMap<String, Environment>,
 }
 
-/// One file for each trial that has latencies; those of an earlier record with the same numbers are replaced.
+/// Writes one file for each trial that has latencies. Replaces files of an earlier record with the same numbers.
 fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
     let measured =
         || run.trials.iter().filter(|trial| !trial.outcome.latency_us.intended.histogram.is_empty());
@@ -166,7 +168,7 @@ fn write_histograms(folder: &Path, run: &Run) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for trial in measured() {
         let path = folder.join(format!("trial-{:05}.hgrm", trial.number));
-        replace(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
+        write_atomically(&path, &report::histogram_text(&trial.outcome.latency_us.intended), false)?;
     }
     Ok(())
 }
@@ -178,20 +180,21 @@ fn write_configurations(folder: &Path, files: &BTreeMap<String, String>) -> Resu
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut taken = BTreeSet::new();
     for (name, text) in files {
-        let mut safe = file_name(name);
+        let mut safe = safe_file_name(name);
         while !taken.insert(safe.clone()) {
             safe.push('_');
         }
-        replace(&folder.join(safe), text, false)?;
+        write_atomically(&folder.join(safe), text, false)?;
     }
     Ok(())
 }
 
-/// A name without folders and without characters that some file system or shell takes for something else. A record may come
+/// A name without folders, and without characters that some file system or shell treats specially. A record may come
 /// from elsewhere, and must not choose where files are written.
-fn file_name(name: &str) -> String {
+fn safe_file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    // File systems hold names of 255 octets; the rest is for distinguishing and for the temporary name.
+    // File systems hold names of 255 octets. The rest is for the suffixes that make names distinct and for the
+    // temporary name.
     let name: String = name.chars().take(200).map(plain).collect();
     match name.trim_start_matches(['.', '-']) {
         "" => "unnamed".to_owned(),
@@ -199,9 +202,10 @@ fn file_name(name: &str) -> String {
     }
 }
 
-/// Writes a file beside its place and renames it. With `durable` it is on the disk before that.
-pub(crate) fn replace(path: &Path, text: &str, durable: bool) -> Result<(), String> {
-    let tell = |error: io::Error| format!("{}: {error}", path.display());
+/// Writes a file under a temporary name in the same folder and renames it. With `durable` the text is on the disk
+/// before the rename.
+pub(crate) fn write_atomically(path: &Path, text: &str, durable: bool) -> Result<(), String> {
+    let file_error = |error: io::Error| format!("{}: {error}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let temporary: PathBuf = path.with_file_name(name);
@@ -218,9 +222,9 @@ pub(crate) fn replace(path: &Path, text: &str, durable: bool) -> Result<(), Stri
         }
     });
     renamed.map_err(|error| {
-        // What was begun is of no use; that it may not be there is no second error.
+        // The temporary file is of no use. If it does not exist, that is no second error.
         let _ = fs::remove_file(&temporary);
-        tell(error)
+        file_error(error)
     })
 }
 
@@ -247,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_to_the_last_digit() {
+    fn a_record_is_read_as_it_was_written_to_the_last_digit() {
         let folder = Folder::new("again");
         let run = sample::run(&Shape::quick());
         write(&folder.0, &run).unwrap();
@@ -268,7 +272,8 @@ mod tests {
     fn a_newer_schema_is_refused_by_name() {
         let folder = Folder::new("newer");
         fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}").unwrap();
+        fs::write(folder.0.join(RECORD_FILE), "{\"schema\": 99, \"tool\": \"tool 7\", \"other\": []}")
+            .unwrap();
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("schema is 99") && error.contains("tool 7"), "{error}");
     }
@@ -277,12 +282,12 @@ mod tests {
     fn a_damaged_record_is_refused_with_its_place() {
         let folder = Folder::new("damaged");
         fs::create_dir_all(&folder.0).unwrap();
-        fs::write(folder.0.join(RECORD), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
+        fs::write(folder.0.join(RECORD_FILE), "{\n  \"schema\": 1,\n  \"tool\": }").unwrap();
         let error = read(&folder.0).unwrap_err();
         assert!(error.contains("run.json") && error.contains("line 3 column"), "{error}");
-        fs::write(folder.0.join(JOURNAL), "").unwrap();
-        assert!(read(&folder.0).unwrap_err().contains("writes it anew"));
-        fs::remove_file(folder.0.join(RECORD)).unwrap();
+        fs::write(folder.0.join(JOURNAL_FILE), "").unwrap();
+        assert!(read(&folder.0).unwrap_err().contains("writes it again"));
+        fs::remove_file(folder.0.join(RECORD_FILE)).unwrap();
         assert!(read(&folder.0).unwrap_err().contains("killed"));
         let error = read(&folder.0.join("absent")).unwrap_err();
         assert!(error.contains("sixfold-bench run --out"), "{error}");
@@ -298,7 +303,7 @@ mod tests {
             ("", "unnamed"),
             (".ssh", "ssh"),
         ] {
-            assert_eq!(file_name(name), safe);
+            assert_eq!(safe_file_name(name), safe);
         }
         let folder = Folder::new("escape");
         let mut run = sample::run(&Shape::quick());

@@ -1,17 +1,18 @@
-//! The time of day, as records show it.
+//! Time of day for records.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now in UTC, as RFC 3339 writes it, to the second.
+/// The current time in UTC, in the format of RFC 3339, to the second.
 pub fn now_utc() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    utc(now.as_secs())
+    format_utc(now.as_secs())
 }
 
-/// Seconds since 1970 as a date and a time of day.
-fn utc(seconds: u64) -> String {
+/// Converts seconds since 1970 to a date and a time of day.
+fn format_utc(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Years are counted from March, so that the leap day is the last of its year; eras of 400 years have 146,097 days.
+    // Years are counted from March, so that the leap day is the last day of its year. Eras of 400 years have 146,097
+    // days.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -39,7 +40,7 @@ mod tests {
             (4_102_444_800, "2100-01-01T00:00:00Z"),
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
-            assert_eq!(utc(seconds), date);
+            assert_eq!(format_utc(seconds), date);
         }
     }
 }

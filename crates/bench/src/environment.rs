@@ -1,9 +1,10 @@
-//! The facts of a host that decide what a measurement on it is worth, and warnings where they make it doubtful.
+//! Facts of a host that influence measurements, and warnings where they make the results doubtful.
 //!
-//! Read from `/proc` and `/sys` and a few commands, as whoever runs us: nothing is changed, nothing needs root.
+//! The facts come from `/proc` and `/sys` and a few commands, read with the rights of the calling user: nothing is
+//! changed, and nothing needs root.
 
 use crate::clock;
-use crate::device::program::output;
+use crate::device::program::command_output;
 use measure::plan::core_list;
 use measure::run::Environment;
 use std::collections::BTreeSet;
@@ -13,21 +14,22 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// A command that says a fact gets so long.
-const COMMAND_WAIT: Duration = Duration::from_secs(5);
+/// Time limit of a command that reports a fact.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Fewer cores than this: device, tester and authority cannot each have one.
-const CORES: usize = 3;
+/// With fewer cores than this, device, tester and authority cannot each have one.
+const MIN_CORES: usize = 3;
 
-/// Load of others above this part of the cores makes results doubtful.
-const IDLE_LOAD: f64 = 0.1;
+/// Highest load average, as a share of the cores, at which the host counts as idle. Other programs disturb the results
+/// above it.
+const MAX_IDLE_LOAD: f64 = 0.1;
 
-/// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of kernel
-/// memory each), 27 ms at 100,000 a second.
-const RECEIVE_BUFFER: u64 = 2 << 20;
+/// A receive buffer below this may overflow during one scheduling delay: 2 MiB hold 2,700 datagrams (768 octets of
+/// kernel memory each), 27 ms at 100,000 a second.
+const MIN_RECEIVE_BUFFER: u64 = 2 << 20;
 
-/// Kernel settings that bound what sockets hold.
-const SETTINGS: [&str; 6] = [
+/// Kernel settings that bound the memory of sockets.
+const SYSCTLS: [&str; 6] = [
     "net/core/rmem_max",
     "net/core/wmem_max",
     "net/core/rmem_default",
@@ -36,8 +38,8 @@ const SETTINGS: [&str; 6] = [
     "net/ipv4/ip_local_port_range",
 ];
 
-/// Words of the kernel's command line that concern measurements. The rest is nobody's business.
-const BOOT: [&str; 8] = [
+/// Parameters of the kernel's command line that concern measurements. The others may be private and are not recorded.
+const BOOT_PARAMETERS: [&str; 8] = [
     "isolcpus",
     "nohz_full",
     "rcu_nocbs",
@@ -48,51 +50,51 @@ const BOOT: [&str; 8] = [
     "preempt",
 ];
 
-/// The facts of this host. Interfaces that lead to `addresses` are described.
+/// Reads the facts of this host. Describes the interfaces that lead to `addresses`.
 pub fn read(addresses: &[IpAddr]) -> Environment {
-    let mut facts = Facts { root: PathBuf::from("/"), environment: Environment::default() };
-    facts.host();
-    facts.processor();
-    facts.power();
-    facts.kernel();
+    let mut facts = FactCollector { root: PathBuf::from("/"), environment: Environment::default() };
+    facts.collect_host();
+    facts.collect_processor();
+    facts.collect_power();
+    facts.collect_kernel();
     for address in addresses {
-        facts.interface(*address);
+        facts.collect_interface(*address);
     }
     facts.environment
 }
 
-/// This host's name.
+/// The name of this host.
 pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// How many processors this process may use.
-pub fn cores() -> usize {
+/// Number of processors that this process may use.
+pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What every process of this machine sees, in whatever namespace: the ID of its boot; empty if the kernel does not say.
-pub fn machine() -> String {
+/// The ID of this machine's boot, which every process sees in every namespace. Empty if the kernel does not report it.
+pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// The numbers of these processors: in a container or under `taskset` they need not begin at 0. With a share of the processors'
-/// time (a quota) it is the first of them, as many as the share is worth.
+/// The numbers of the processors that this process may use: in a container or under `taskset` they need not begin at 0.
+/// With a CPU quota these are the first ones, as many as the quota is worth.
 pub fn allowed_cores() -> Vec<u16> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let mut allowed = list.and_then(|list| core_list(list.trim()).ok()).unwrap_or_default();
-    allowed.truncate(cores());
+    allowed.truncate(core_count());
     allowed
 }
 
-struct Facts {
-    /// Where `/proc` and `/sys` are: elsewhere in tests.
+struct FactCollector {
+    /// Root of `/proc` and `/sys`; another folder in tests.
     root: PathBuf,
     environment: Environment,
 }
 
-impl Facts {
+impl FactCollector {
     fn text(&self, path: &str) -> Option<String> {
         let text = fs::read_to_string(self.root.join(path)).ok()?;
         let text = text.trim();
@@ -110,15 +112,15 @@ impl Facts {
         }
     }
 
-    /// Sets a fact to what a file says, if it is there.
+    /// Sets a fact to the content of a file, if the file exists.
     fn copy(&mut self, name: &str, path: &str) {
         if let Some(text) = self.text(path) {
             self.set(name, text.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
         }
     }
 
-    /// Who it is, what runs on it.
-    fn host(&mut self) {
+    /// Collects the host's name, system, memory and load.
+    fn collect_host(&mut self) {
         self.set("tool", concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")"));
         self.set("time", clock::now_utc());
         self.copy("hostname", "proc/sys/kernel/hostname");
@@ -137,22 +139,22 @@ impl Facts {
         let loads: Vec<&str> = load.split_ascii_whitespace().take(3).collect();
         if let Some(minute) = loads.first().and_then(|text| text.parse::<f64>().ok()) {
             self.set("load average", loads.join(" "));
-            if minute > IDLE_LOAD * cores() as f64 {
+            if minute > MAX_IDLE_LOAD * core_count() as f64 {
                 self.warn(format!(
-                    "the host was not idle (load average {minute} over the last minute): stop what else runs on it"
+                    "the host was not idle (load average {minute} over the last minute): stop the other programs on it"
                 ));
             }
         }
     }
 
-    /// The processors.
-    fn processor(&mut self) {
+    /// Collects the facts of the processors.
+    fn collect_processor(&mut self) {
         let about = self.text("proc/cpuinfo").unwrap_or_default();
         let field = |names: &[&str]| {
             let lines = about.lines().filter_map(|line| line.split_once(':'));
             lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| names.contains(key))
         };
-        // What x86, and what others call it.
+        // The first key is that of x86, the others are those of other architectures.
         if let Some((_, model)) = field(&["model name", "Model", "cpu", "uarch", "CPU part"]) {
             self.set("processor", model);
         }
@@ -162,12 +164,12 @@ impl Facts {
         let is_guest =
             field(&["flags"]).is_some_and(|(_, flags)| flags.split(' ').any(|flag| flag == "hypervisor"));
         let online = self.text("sys/devices/system/cpu/online").unwrap_or_default();
-        self.set("cores", format!("{} usable, online {online}", cores()));
-        if cores() < CORES {
+        self.set("cores", format!("{} usable, online {online}", core_count()));
+        if core_count() < MIN_CORES {
             self.warn(format!(
-                "{} cores: device, tester and authority cannot have one each, and disturb each other; take a larger \
+                "{} cores: device, tester and authority cannot have one each, and disturb each other; use a larger \
                  host, or several",
-                cores()
+                core_count()
             ));
         }
         self.copy("numa nodes", "sys/devices/system/node/online");
@@ -183,18 +185,18 @@ impl Facts {
             Some(_) => self.set("smt", "off"),
             None => {}
         }
-        self.virtualization(is_guest);
-        self.mitigations();
+        self.collect_virtualization(is_guest);
+        self.collect_mitigations();
     }
 
-    fn virtualization(&mut self, is_guest: bool) {
-        let said = output(&mut Command::new("systemd-detect-virt"), COMMAND_WAIT);
+    fn collect_virtualization(&mut self, is_guest: bool) {
+        let said = command_output(&mut Command::new("systemd-detect-virt"), COMMAND_TIMEOUT);
         let kind = match said.lines().next().map(str::trim).unwrap_or_default() {
             "" | "none" if is_guest || self.root.join("sys/hypervisor/type").exists() => "unknown hypervisor",
             "" => "none found",
             kind => kind,
         };
-        // A container on a virtual machine is called by the container's name.
+        // For a container on a virtual machine, the command reports the container alone.
         let kind = match (kind, is_guest) {
             ("docker" | "podman" | "lxc" | "lxc-libvirt" | "systemd-nspawn" | "container-other", true) => {
                 format!("{kind} in a virtual machine")
@@ -203,14 +205,14 @@ impl Facts {
         };
         if is_guest {
             self.warn(format!(
-                "a virtual machine ({kind}): its cores are taken away at times, so single losses may not be the \
-                 device's; RFC 8219 wants hardware of its own"
+                "a virtual machine ({kind}): the hypervisor takes its cores away at times, so single losses may not be the \
+                 device's; RFC 8219 requires dedicated hardware"
             ));
         }
         self.set("virtualization", kind);
     }
 
-    fn mitigations(&mut self) {
+    fn collect_mitigations(&mut self) {
         let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
         let (mut mitigated, mut open) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -228,8 +230,8 @@ impl Facts {
         self.set("mitigations", format!("active: {}; vulnerable: {}", list(mitigated), list(open)));
     }
 
-    /// Clock speed and what changes it.
-    fn power(&mut self) {
+    /// Collects the clock speed and the settings that change it.
+    fn collect_power(&mut self) {
         let cpus = fs::read_dir(self.root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
         let governors: BTreeSet<String> = cpus
             .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
@@ -253,8 +255,8 @@ impl Facts {
             Some(true) => {
                 self.set("turbo", "on");
                 self.warn(
-                    "turbo is on: the clock speed depends on heat and on what the other cores do; switch it off for \
-                     results that repeat",
+                    "turbo is on: the clock speed depends on heat and on the load of the other cores; switch it off for \
+                     repeatable results",
                 );
             }
             Some(false) => self.set("turbo", "off"),
@@ -263,37 +265,35 @@ impl Facts {
         self.copy("clock source", "sys/devices/system/clocksource/clocksource0/current_clocksource");
         let source = self.environment.facts.get("clock source").cloned();
         if let Some(source) = source.filter(|source| source == "hpet" || source == "acpi_pm") {
-            self.warn(format!(
-                "the clock is read by a slow device ({source}): every time stamp costs microseconds"
-            ));
+            self.warn(format!("the clock source is slow ({source}): every time stamp costs microseconds"));
         }
     }
 
-    /// The kernel's settings.
-    fn kernel(&mut self) {
-        for path in SETTINGS {
+    /// Collects the settings of the kernel.
+    fn collect_kernel(&mut self) {
+        for path in SYSCTLS {
             self.copy(&path.replace('/', "."), &format!("proc/sys/{path}"));
         }
         let most = self.text("proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
-        if let Some(most) = most.filter(|most| *most < RECEIVE_BUFFER && !datapath::privileges::is_root()) {
+        if let Some(most) = most.filter(|most| *most < MIN_RECEIVE_BUFFER && !datapath::privileges::is_root()) {
             self.warn(format!(
-                "receive buffers are bounded at {most} octets: replies may be lost here, not at the device; run as \
+                "receive buffers are limited to {most} octets: replies may be lost here, not at the device; run as \
                  root, or `sysctl net.core.rmem_max={}`",
                 8 << 20
             ));
         }
         let boot = self.text("proc/cmdline").unwrap_or_default();
-        let is_ours = |word: &&str| BOOT.contains(&word.split('=').next().unwrap_or_default());
-        let boot: Vec<&str> = boot.split_ascii_whitespace().filter(is_ours).collect();
+        let is_relevant = |word: &&str| BOOT_PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
+        let boot: Vec<&str> = boot.split_ascii_whitespace().filter(is_relevant).collect();
         if !boot.is_empty() {
             self.set("boot parameters", boot.join(" "));
         }
-        // The file is there whenever it is in the kernel; without rules that need it, it tracks nothing.
+        // The file exists whenever the module is in the kernel. Without rules that need it, the module tracks nothing.
         let tracked = self.text("proc/sys/net/netfilter/nf_conntrack_count");
         match tracked.as_deref() {
             None => self.set("connection tracking", "not loaded"),
             Some("0") => self.set("connection tracking", "loaded, nothing tracked"),
-            // How many there are is another number each time, and would be a difference between any two runs.
+            // The number of tracked connections varies, and would appear as a difference between any two runs.
             Some(_) => {
                 self.set("connection tracking", "active");
                 self.warn(
@@ -304,19 +304,21 @@ impl Facts {
         }
     }
 
-    /// The interface that leads to an address.
-    fn interface(&mut self, address: IpAddr) {
-        let route =
-            output(Command::new("ip").args(["-o", "route", "get", &address.to_string()]), COMMAND_WAIT);
+    /// Collects the facts of the interface that leads to an address.
+    fn collect_interface(&mut self, address: IpAddr) {
+        let route = command_output(
+            Command::new("ip").args(["-o", "route", "get", &address.to_string()]),
+            COMMAND_TIMEOUT,
+        );
         let mut words = route.split_ascii_whitespace().skip_while(|word| *word != "dev");
         let name = words.nth(1).map(str::to_owned);
         if address.is_loopback() || name.as_deref() == Some("lo") {
             self.set(
                 &format!("interface to {address}"),
-                "loopback: no network card, no driver, no wire; the kernel hands datagrams over in the sender's time",
+                "loopback: no network card, no driver, no wire; the kernel delivers datagrams in the sender's CPU time",
             );
             self.warn(
-                "the traffic stays on one host (loopback): RFC 8219 wants tester and device on hosts of their own",
+                "the traffic stays on one host (loopback): RFC 8219 requires tester and device on separate hosts",
             );
             return;
         }
@@ -346,7 +348,7 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    /// A host of files that a test lays down.
+    /// Root of a host whose files a test writes.
     struct Tree(PathBuf);
 
     impl Tree {
@@ -361,8 +363,8 @@ mod tests {
             Tree(root)
         }
 
-        fn facts(&self) -> Facts {
-            Facts { root: self.0.clone(), environment: Environment::default() }
+        fn facts(&self) -> FactCollector {
+            FactCollector { root: self.0.clone(), environment: Environment::default() }
         }
     }
 
@@ -388,7 +390,7 @@ mod tests {
     #[test]
     fn the_processors_that_may_be_used_are_known_by_number() {
         let allowed = allowed_cores();
-        assert_eq!(allowed.len(), cores());
+        assert_eq!(allowed.len(), core_count());
         let last = allowed.last().unwrap().to_string();
         let run = Command::new("taskset").args(["-c", &last, "cat", "/proc/self/status"]).output();
         let Ok(run) = run else { return println!("skipped: taskset is not installed (util-linux)") };
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_clock_speed_is_warned_of() {
+    fn settings_that_change_the_clock_speed_are_warned_of() {
         let cpu = "sys/devices/system/cpu";
         let tree = Tree::new(
             "power",
@@ -408,7 +410,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.power();
+        facts.collect_power();
         assert_eq!(facts.environment.facts["governor"], "performance, powersave");
         assert_eq!(facts.environment.facts["turbo"], "on");
         assert_eq!(facts.environment.warnings.len(), 3, "{:?}", facts.environment.warnings);
@@ -417,7 +419,7 @@ mod tests {
         fs::write(tree.0.join("sys/devices/system/clocksource/clocksource0/current_clocksource"), "tsc")
             .unwrap();
         let mut facts = tree.facts();
-        facts.power();
+        facts.collect_power();
         assert_eq!(facts.environment.warnings, Vec::<String>::new());
     }
 
@@ -431,7 +433,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.kernel();
+        facts.collect_kernel();
         assert_eq!(facts.environment.facts["boot parameters"], "isolcpus=2-3 mitigations=off");
         assert!(facts.environment.warnings.iter().any(|warning| warning.contains("tracked")));
         assert_eq!(facts.environment.facts["connection tracking"], "active");
@@ -454,7 +456,7 @@ mod tests {
             ],
         );
         let mut facts = tree.facts();
-        facts.processor();
+        facts.collect_processor();
         let told = &facts.environment.facts;
         assert_eq!((told["processor"].as_str(), told["smt"].as_str()), ("Example 9000", "on"));
         assert_eq!(told["mitigations"], "active: meltdown; vulnerable: mds");

@@ -1,16 +1,24 @@
-//! The parts of the `sixfold-bench` binary, as a library so that its tests can drive them.
+//! Library of the `sixfold-bench` binary, so that tests can use its parts. The binary measures DNS64 servers by RFC
+//! 8219.
+//!
+//! `cli` has one file for each subcommand. `run` carries out a measurement: its `testbed` controls tester, authority
+//! and device through an `agent_client` for each host; an `agent` starts devices by the templates of `device`, as a
+//! `process` tree with a supervisor. `conformance` plays cases to any server that has a template. `bundle` is the
+//! result on disk.
+//!
+//! The plan, the procedure and the checklist are in `measure`, queries and verdicts in `load`, pages in `report`. First
+//! file to read: `run/mod.rs`.
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod agent_client;
 pub mod bundle;
 pub mod cli;
 pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
-pub mod host;
 pub mod process;
-pub mod protocol;
 pub mod run;
-pub mod stop;
+pub mod signals;
 pub mod usage;

@@ -1,7 +1,7 @@
-//! What processes have used, from `/proc/PID/task/*` (proc(5)): CPU time by thread, memory, context switches. A device
-//! may have several processes, so all of a tree count.
+//! Resource usage of processes, from `/proc/PID/task/*` (proc(5)): CPU time by thread, memory, context switches. A
+//! device may have several processes, so all of a tree count.
 //!
-//! Readings are cumulative; the difference of two is what was used between them.
+//! Readings are cumulative; the difference of two is the usage between them.
 
 use measure::run::DeviceUse;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::fs;
 /// Ticks a second of the times in `/proc/PID/stat`: USER_HZ, which is 100 on every Linux that Rust supports.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What the processes of a device have used since they began.
+/// Resources that the processes of a device have used since they began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Its processes.
@@ -21,15 +21,15 @@ pub struct Usage {
 /// One process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// When it began, in ticks since the host did; with the number it says which process this is.
+    /// Start time, in ticks since the boot of the host. Process ID and start time together identify a process.
     pub began: u64,
     /// Resident memory, in octets.
     pub resident: u64,
     /// The highest resident memory so far, in octets.
     pub resident_peak: u64,
-    /// CPU ticks in user mode and in the kernel, of all its threads, also of those that ended.
+    /// CPU ticks in user mode and in the kernel, of all its threads, including those that ended.
     pub ticks: (u64, u64),
     /// Its threads.
     pub threads: Vec<Thread>,
@@ -38,32 +38,32 @@ pub struct Process {
 /// One thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
-    /// When it began, in ticks since the host did.
+    /// Start time, in ticks since the boot of the host.
     pub began: u64,
     /// Its name.
     pub name: String,
-    /// CPU time in nanoseconds, from the scheduler; 0 where the kernel does not say.
+    /// CPU time in nanoseconds, from the scheduler; 0 if the kernel does not report it.
     pub run_ns: u64,
-    /// Time that it was ready to run and had no core, in nanoseconds; 0 where the kernel does not say.
+    /// Time that the thread was ready to run and had no core, in nanoseconds; 0 if the kernel does not report it.
     #[serde(default)]
     pub waited_ns: u64,
     /// CPU ticks in user mode and in the kernel.
     pub ticks: (u64, u64),
-    /// Context switches that it asked for by waiting.
+    /// Voluntary context switches: the thread waited for something.
     pub voluntary_switches: u64,
-    /// Context switches that it did not ask for.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// Reads what these processes have used. Those that are gone are left out.
+    /// Reads the usage of these processes. Omits processes that have ended.
     pub fn read(pids: &[u32]) -> Usage {
         Usage { processes: pids.iter().filter_map(|pid| Process::read(*pid)).collect() }
     }
 
-    /// What was used after `earlier` was read, for `replies` valid replies.
+    /// The usage since `earlier` was read, for `replies` valid replies.
     pub fn since(&self, earlier: &Usage, replies: u64) -> DeviceUse {
         let mut used = DeviceUse { waited_s: self.waited_since(earlier), ..DeviceUse::default() };
         for process in &self.processes {
@@ -81,8 +81,8 @@ impl Usage {
         used
     }
 
-    /// How long threads were ready to run after `earlier` was read and had no core, in seconds: because they have fewer
-    /// cores than work, or because others had them.
+    /// Time that threads were ready to run since `earlier` was read and had no core, in seconds: because they have
+    /// fewer cores than work, or because other programs had the cores.
     fn waited_since(&self, earlier: &Usage) -> f64 {
         let threads = |usage: &Usage| -> BTreeMap<(u32, u64), u64> {
             let threads = usage.processes.iter().flat_map(|process| &process.threads);
@@ -99,7 +99,7 @@ impl Process {
     fn read(pid: u32) -> Option<Process> {
         let folder = format!("/proc/{pid}");
         let stat = Stat::read(&folder)?;
-        let status = status(&folder);
+        let status = read_status(&folder);
         let tasks = fs::read_dir(format!("{folder}/task")).into_iter().flatten().flatten();
         Some(Process {
             pid,
@@ -111,7 +111,7 @@ impl Process {
         })
     }
 
-    /// Adds what was used since `before`.
+    /// Adds the usage since `before`.
     fn add(&self, before: &Process, used: &mut DeviceUse) {
         let mut ticks_of_threads = 0;
         for thread in &self.threads {
@@ -125,8 +125,8 @@ impl Process {
             used.involuntary_switches += thread.involuntary_switches.saturating_sub(was.involuntary_switches);
             ticks_of_threads += difference(thread.ticks, was.ticks).0 + difference(thread.ticks, was.ticks).1;
         }
-        // What the process has beyond its threads, threads took that ended meanwhile. Each figure is cut to whole ticks, so
-        // up to two ticks a thread are no sign of that.
+        // The ticks of the process beyond those of its threads belong to threads that have ended since. Each figure is
+        // cut to whole ticks, so a difference of up to two ticks a thread does not count.
         let (user, system) = difference(self.ticks, before.ticks);
         let beyond = (user + system).saturating_sub(ticks_of_threads);
         if beyond > 2 * (self.threads.len() as u64 + 1) {
@@ -140,7 +140,7 @@ impl Thread {
     fn read(tid: &str, process: &str) -> Option<Thread> {
         let folder = format!("{process}/task/{tid}");
         let stat = Stat::read(&folder)?;
-        let status = status(&folder);
+        let status = read_status(&folder);
         let schedule = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
         let mut times = schedule.split_ascii_whitespace().filter_map(|text| text.parse().ok());
         Some(Thread {
@@ -155,8 +155,8 @@ impl Thread {
         })
     }
 
-    /// Seconds in user mode and in the kernel since `before`. The scheduler's time is exact but not divided; the ticks
-    /// are divided but coarse. So the ticks say how the time is divided.
+    /// Seconds in user mode and in the kernel since `before`. The scheduler's time is exact but not divided, the ticks
+    /// are divided but coarse, so the exact time is divided in the ratio of the ticks.
     fn seconds_since(&self, before: &Thread) -> (f64, f64) {
         let (user, system) = difference(self.ticks, before.ticks);
         let ticks = (user + system) as f64;
@@ -164,7 +164,7 @@ impl Thread {
         if self.run_ns == 0 {
             return (user as f64 / TICKS_PER_S, system as f64 / TICKS_PER_S);
         }
-        // Less than a tick: as it was divided since the thread began.
+        // Less than a tick: use the ratio since the thread began.
         let (user, ticks) = if ticks > 0.0 {
             (user as f64, ticks)
         } else {
@@ -179,9 +179,9 @@ fn difference(now: (u64, u64), before: (u64, u64)) -> (u64, u64) {
     (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
 }
 
-/// What we want of a `stat` file.
+/// The fields of a `stat` file that are used here.
 pub(crate) struct Stat {
-    /// The command's name.
+    /// Name of the command.
     pub(crate) name: String,
     /// The parent process.
     pub(crate) parent: u32,
@@ -189,15 +189,15 @@ pub(crate) struct Stat {
     pub(crate) group: u32,
     /// CPU ticks in user mode and in the kernel.
     ticks: (u64, u64),
-    /// The tick of its beginning.
+    /// Start time in ticks.
     began: u64,
 }
 
 impl Stat {
-    /// Reads `FOLDER/stat`. Nothing if the process is gone, or is a zombie.
+    /// Reads `FOLDER/stat`. Returns `None` if the process has ended or is a zombie.
     pub(crate) fn read(folder: &str) -> Option<Stat> {
         let text = fs::read_to_string(format!("{folder}/stat")).ok()?;
-        // proc_pid_stat(5): the name stands in parentheses and may hold both spaces and parentheses.
+        // proc_pid_stat(5): the name stands in parentheses and may itself hold spaces and parentheses.
         let (front, rest) = text.rsplit_once(") ")?;
         let name = front.split_once(" (")?.1.to_owned();
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -217,7 +217,7 @@ impl Stat {
 }
 
 /// The numbers in a `status` file.
-fn status(folder: &str) -> BTreeMap<String, u64> {
+fn read_status(folder: &str) -> BTreeMap<String, u64> {
     let text = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
     let line = |line: &str| {
         let (key, value) = line.split_once(':')?;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_threads_took_is_not_forgotten() {
+    fn the_cpu_time_of_ended_threads_is_counted() {
         let ended = Process { ticks: (300, 100), threads: vec![Thread::default()], ..Process::default() };
         let mut used = DeviceUse::default();
         ended.add(&Process::default(), &mut used);

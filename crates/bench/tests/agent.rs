@@ -1,18 +1,18 @@
-//! Agents behind pipes: their orders, and that nothing of what they start is left.
+//! Agents behind pipes: their orders, and the end of every process that they start.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{authority, folder_of, gone, host, question, runs, script, until};
+use fixtures::{authority, folder_of, gone, host, question, runs, script, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
-use sixfold_bench::device::Settings;
-use sixfold_bench::host::{Host, HostError};
-use sixfold_bench::protocol::{Recipe, Start, Target, VERSION};
+use sixfold_bench::agent::protocol::{Start, Target, VERSION};
+use sixfold_bench::agent_client::{AgentClient, AgentError};
+use sixfold_bench::device::{Recipe, Settings};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// An order for a load on an authority, without a device between.
+/// A load on an authority, without a device between them.
 fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     Load {
         server,
@@ -37,14 +37,14 @@ fn load(server: std::net::SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     }
 }
 
-/// An agent that is spoken to in lines of text.
-struct Raw {
+/// An agent that the test controls by lines of text.
+struct RawAgent {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-impl Raw {
-    fn new() -> Raw {
+impl RawAgent {
+    fn new() -> RawAgent {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
         let mut child = command
             .arg("agent")
@@ -54,7 +54,7 @@ impl Raw {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Raw { child, output }
+        RawAgent { child, output }
     }
 
     fn ask(&mut self, line: &str) -> serde_json::Value {
@@ -69,20 +69,20 @@ impl Raw {
         assert_eq!(reply["reply"], "hello");
     }
 
-    /// Starts a script; its process and its folder.
+    /// Starts a script. Returns its process ID and its folder.
     fn start(&mut self, text: &str) -> (u32, std::path::PathBuf) {
-        let order = sixfold_bench::protocol::Order::Start(script(text));
+        let order = sixfold_bench::agent::protocol::Order::Start(script(text));
         let reply = self.ask(&serde_json::to_string(&order).unwrap());
         let started = serde_json::from_value(reply).unwrap();
         (pid_of(&started), folder_of(&started))
     }
 }
 
-fn pid_of(started: &sixfold_bench::protocol::Started) -> u32 {
+fn pid_of(started: &sixfold_bench::agent::protocol::Started) -> u32 {
     started.pid
 }
 
-impl Drop for Raw {
+impl Drop for RawAgent {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -95,39 +95,39 @@ fn an_agent_says_who_and_where_it_is() {
     assert_eq!(host.greeting().version, env!("CARGO_PKG_VERSION"));
     assert!(!host.greeting().host.is_empty() && host.greeting().cores > 0);
     assert_eq!(host.greeting().allowed.len(), host.greeting().cores as usize);
-    let again = Host::connect("device", Some(&laboratory::prefix())).unwrap();
+    let again = AgentClient::connect("device", Some(&fixtures::prefix())).unwrap();
     assert_eq!(host.greeting().machine, again.greeting().machine, "one machine");
     host.quit().unwrap();
 }
 
 #[test]
 fn another_version_of_the_protocol_is_refused_with_the_remedy() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     let reply = agent.ask(r#"{"order":"hello","protocol":99}"#);
     let why = reply["why"].as_str().unwrap();
     assert_eq!(reply["reply"], "refused");
     assert!(why.contains("version 99") && why.contains("install the same release"), "{why}");
-    // And it stays closed.
+    // The agent still refuses other orders.
     assert_eq!(agent.ask(r#"{"order":"counters"}"#)["reply"], "refused");
 }
 
 #[test]
-fn an_agent_of_another_version_is_refused_by_who_connects() {
+fn an_agent_of_another_version_is_refused_by_its_client() {
     let greeting = r#"read line; echo '{"reply":"hello","protocol":99,"version":"9.9","commit":"","host":"h","cores":1}'"#;
     let prefix = ["sh", "-c", greeting].map(str::to_owned);
-    let error = Host::connect("authority", Some(&prefix)).unwrap_err().to_string();
+    let error = AgentClient::connect("authority", Some(&prefix)).unwrap_err().to_string();
     assert!(error.contains("the authority") && error.contains("version 99"), "{error}");
 }
 
 #[test]
 fn the_greeting_comes_first() {
-    let why = Raw::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("\"hello\" comes first, not \"counters\""), "{why}");
+    let why = RawAgent::new().ask(r#"{"order":"counters"}"#)["why"].as_str().unwrap().to_owned();
+    assert!(why.contains("the first order must be \"hello\", not \"counters\""), "{why}");
 }
 
 #[test]
-fn what_is_no_order_is_refused_and_the_agent_goes_on() {
-    let mut agent = Raw::new();
+fn a_line_that_is_no_order_is_refused_and_the_agent_continues() {
+    let mut agent = RawAgent::new();
     agent.greet();
     for line in [
         "",
@@ -139,35 +139,38 @@ fn what_is_no_order_is_refused_and_the_agent_goes_on() {
     ] {
         let reply = agent.ask(line);
         assert_eq!(reply["reply"], "refused", "{line}");
-        assert!(reply["why"].as_str().unwrap().contains("no order"), "{line}: {reply}");
+        assert!(reply["why"].as_str().unwrap().contains("not an order"), "{line}: {reply}");
     }
-    assert_eq!(agent.ask(r#"{"order":"usage","device":5}"#)["why"], "there is no device number 5 here");
+    assert_eq!(agent.ask(r#"{"order":"usage","device":5}"#)["why"], "this agent has no device number 5");
     agent.greet();
 }
 
 #[test]
-fn what_is_no_agent_is_told_from_one_that_has_ended() {
+fn a_command_that_is_no_agent_differs_from_an_agent_that_has_ended() {
     let connect = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Host::connect("device", Some(&words)).unwrap_err()
+        AgentClient::connect("device", Some(&words)).unwrap_err()
     };
     let error = connect(&["sh", "-c", "echo Welcome; read line"]);
-    assert!(matches!(error, HostError::Strange { .. }) && error.to_string().contains("Welcome"), "{error}");
+    assert!(
+        matches!(error, AgentError::UnexpectedReply { .. }) && error.to_string().contains("Welcome"),
+        "{error}"
+    );
     let error = connect(&["sh", "-c", "echo no route to host >&2; exit 255"]);
-    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");
     assert!(
         error.to_string().contains("the device") && error.to_string().contains("no route to host"),
         "{error}"
     );
-    assert!(matches!(connect(&["/nowhere/at-all"]), HostError::Start { .. }));
-    assert!(matches!(connect(&[]), HostError::Start { .. }));
+    assert!(matches!(connect(&["/nowhere/at-all"]), AgentError::Start { .. }));
+    assert!(matches!(connect(&[]), AgentError::Start { .. }));
 }
 
 #[test]
 fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     let mut prefix = ["timeout", "-s", "KILL", "2"].map(str::to_owned).to_vec();
-    prefix.extend(laboratory::prefix());
-    let mut host = Host::connect("tester", Some(&prefix)).unwrap();
+    prefix.extend(fixtures::prefix());
+    let mut host = AgentClient::connect("tester", Some(&prefix)).unwrap();
     let mut error = None;
     until("it is killed", || {
         error = host.environment(&[]).err();
@@ -177,8 +180,8 @@ fn an_agent_that_is_killed_in_the_middle_is_not_taken_for_a_wrong_command() {
     assert!(text.contains("the tester (timeout") && text.contains("the connection was lost"), "{text}");
 }
 
-/// A device of two processes, one of which leaves the group and the session: their numbers, and the folder.
-fn start_two(agent: &mut Raw) -> (u32, u32, std::path::PathBuf) {
+/// Starts a device of two processes, one of which leaves the group and the session. Returns their IDs, and the folder.
+fn start_two(agent: &mut RawAgent) -> (u32, u32, std::path::PathBuf) {
     let (pid, folder) = agent.start("setsid sleep 300 & echo $! > child; exec sleep 300");
     let mut child = 0;
     until("the second process", || {
@@ -191,7 +194,7 @@ fn start_two(agent: &mut Raw) -> (u32, u32, std::path::PathBuf) {
 
 #[test]
 fn everything_that_an_agent_started_ends_when_it_is_killed() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, child, folder) = start_two(&mut agent);
     agent.child.kill().unwrap();
@@ -201,16 +204,16 @@ fn everything_that_an_agent_started_ends_when_it_is_killed() {
 }
 
 #[test]
-fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() {
-    let mut agent = Raw::new();
+fn a_device_ends_when_its_supervisor_is_killed_and_its_folder_goes_with_the_agent() {
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, child, folder) = start_two(&mut agent);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
-    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", keeper]).status().unwrap().success());
+    let supervisor = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap();
+    assert!(Command::new("sh").args(["-c", "kill -s KILL $0", supervisor]).status().unwrap().success());
     until("the device has ended", || !runs(pid));
     let reply = agent.ask(r#"{"order":"log","device":0}"#);
-    assert!(reply["why"].as_str().unwrap().contains("keeps the device"), "{reply}");
+    assert!(reply["why"].as_str().unwrap().contains("the supervisor of the device"), "{reply}");
     assert_eq!(agent.ask(r#"{"order":"quit"}"#)["reply"], "done");
     assert!(gone(&folder));
     assert!(!runs(child), "its second process, which the kernel does not know as its");
@@ -218,7 +221,7 @@ fn a_device_ends_when_its_keeper_is_killed_and_its_folder_goes_with_the_agent() 
 
 #[test]
 fn everything_that_an_agent_started_ends_when_its_input_does() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
     let (pid, folder) = agent.start("sleep 300 & sleep 300");
     let (other, other_folder) = agent.start("trap '' TERM; sleep 300 & wait; sleep 300");
@@ -246,7 +249,7 @@ fn a_stopped_device_has_time_to_end_in_order_and_no_more() {
     assert!(log.ended.unwrap().contains("signal: 9"));
     assert!(!runs(stubborn.pid));
     let error = host.stop(stubborn.device, Duration::ZERO).unwrap_err();
-    assert!(matches!(error, HostError::Refused { .. }), "{error}");
+    assert!(matches!(error, AgentError::Refused { .. }), "{error}");
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn a_device_that_does_not_start_gives_its_last_words() {
     until("it has ended", || host.log(device).unwrap().ended.is_some());
     let log = host.log(device).unwrap();
     assert_eq!((log.ended.as_deref(), log.text.trim()), (Some("exit status: 4"), "line 7: unknown option"));
-    // A program that is not there.
+    // A program that does not exist.
     let mut order = script("");
     order.recipe = Recipe::Custom { command: vec!["/nowhere/at-all".into()], files: Default::default() };
     let device = host.start(&order).unwrap().device;
@@ -389,16 +392,16 @@ fn an_authority_keeps_its_address_when_another_takes_its_place() {
         let order = measure::order::Authority { threads, ..authority("[::1]:0", 0.0) };
         let address = host.authority(&order).unwrap()[0];
         let name = question(7, [192, 0, 2, 1]);
-        let empty = laboratory::ask(address, &name).unwrap();
+        let empty = fixtures::ask(address, &name).unwrap();
         assert_eq!(empty[6..8], [0, 0], "no AAAA");
         let order = measure::order::Authority { aaaa_share: 1.0, ..order };
         assert_eq!(host.authority(&order).unwrap(), [address]);
-        let full = laboratory::ask(address, &name).unwrap();
+        let full = fixtures::ask(address, &name).unwrap();
         assert_eq!(full[6..8], [0, 1], "one AAAA");
         assert!(full.ends_with(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1]));
         assert!(host.counters().unwrap().values().sum::<u64>() > 0);
         host.stop_authority().unwrap();
-        assert_eq!(laboratory::ask(address, &name), None);
+        assert_eq!(fixtures::ask(address, &name), None);
     }
 }
 
@@ -419,8 +422,8 @@ fn a_load_tells_how_it_goes_and_ends_with_an_outcome() {
         assert_eq!((outcome.sent, outcome.valid), (1000, 1000), "{outcome:?}");
         assert!(told > 0 && told <= 1000, "{told}");
         assert_eq!(host.counters().unwrap()["address6"], 1000);
-        // And it answers on.
-        assert!(laboratory::ask(address, &question(7, [192, 0, 2, 1])).is_some());
+        // The authority still answers after the load.
+        assert!(fixtures::ask(address, &question(7, [192, 0, 2, 1])).is_some());
         assert_eq!(host.counters().unwrap()["address6"], 1001);
     }
 }
@@ -432,7 +435,7 @@ fn a_load_ends_when_it_is_not_wanted_any_longer_and_the_next_is_whole() {
     let address = host.authority(&order).unwrap()[0];
     let begun = std::time::Instant::now();
     let error = host.load(&load(address, 100.0, 600_000), |_| false).unwrap_err();
-    assert!(matches!(error, HostError::Aborted { .. }), "{error}");
+    assert!(matches!(error, AgentError::Aborted { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(300), "it was to last 600 s");
     let outcome = host.load(&load(address, 100.0, 500), |_| true).unwrap();
     assert_eq!((outcome.sent, outcome.valid), (50, 50), "{outcome:?}");
@@ -446,7 +449,7 @@ fn a_load_that_cannot_be_is_refused() {
     let several = Load { lanes: Lanes { senders: 2, ..Lanes::default() }, ..load(address, 100.0, 500) };
     let error = host.load(&several, |_| true).unwrap_err();
     assert!(
-        matches!(error, HostError::Refused { .. }) && error.to_string().contains("one thread"),
+        matches!(error, AgentError::Refused { .. }) && error.to_string().contains("one thread"),
         "{error}"
     );
     assert!(host.counters().is_ok());
@@ -454,13 +457,13 @@ fn a_load_that_cannot_be_is_refused() {
 
 #[test]
 fn an_agent_ends_in_the_middle_of_a_load_when_its_input_does() {
-    let mut agent = Raw::new();
+    let mut agent = RawAgent::new();
     agent.greet();
-    let order = sixfold_bench::protocol::Order::Authority(authority("[::1]:0", 1.0));
+    let order = sixfold_bench::agent::protocol::Order::Authority(authority("[::1]:0", 1.0));
     let serving = agent.ask(&serde_json::to_string(&order).unwrap());
     let address = serving["addresses"][0].as_str().unwrap().parse().unwrap();
     let (pid, folder) = agent.start("exec sleep 300");
-    let order = sixfold_bench::protocol::Order::Load(load(address, 100.0, 600_000));
+    let order = sixfold_bench::agent::protocol::Order::Load(load(address, 100.0, 600_000));
     assert_eq!(agent.ask(&serde_json::to_string(&order).unwrap())["reply"], "progress");
     drop(agent.child.stdin.take());
     until("the agent has ended", || agent.child.try_wait().unwrap().is_some());

@@ -5,14 +5,14 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit, far longer than anything here takes.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running authority; killed when a test fails.
 struct Authority {
     child: Child,
     at: SocketAddr,
-    /// What it said before it was ready.
+    /// Lines that it printed before it was ready.
     before: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Authority {
     fn client(&self) -> UdpSocket {
         let socket = UdpSocket::bind(if self.at.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
         socket.connect(self.at).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIME_LIMIT)).unwrap();
         socket
     }
 
@@ -62,7 +62,7 @@ impl Authority {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Ends it by a signal; its exit status and its counters.
+    /// Ends it by a signal. Returns its exit status and its counters.
     fn end(mut self, signal: &str) -> (ExitStatus, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -73,7 +73,7 @@ impl Authority {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return (status, text);
             }
-            assert!(begin.elapsed() < PATIENCE, "it does not end");
+            assert!(begin.elapsed() < TIME_LIMIT, "it does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -119,7 +119,7 @@ fn it_answers_until_a_signal_and_then_tells_what_it_did() {
 fn a_computed_zone_takes_less_than_16_mib_whatever_is_asked() {
     let authority =
         start(&["--listen", "[::1]:0", "--threads", "4", "--addresses", "28", "--cname-depth", "8"]);
-    // Many ports, so that every thread is used, and bursts, so that its buffers are.
+    // Many ports, so that every thread is used, and bursts, so that its buffers are used.
     let clients: Vec<_> = (0..32).map(|_| authority.client()).collect();
     let mut buffer = [0; 4096];
     for round in 0..100u32 {
@@ -221,7 +221,7 @@ fn dig_reads_its_answers_and_its_counters() {
         aaaa.lines().collect::<Vec<_>>(),
         ["1.198-51-100-7.dns64perf.test.", "2.198-51-100-7.dns64perf.test.", "2001:db8::c633:6407"]
     );
-    // dig asks over TCP again when it is told to.
+    // dig repeats the query over TCP after a truncated answer.
     let a = dig(&["A", "198-51-100-7.dns64perf.test"]);
     assert!(a.contains("Truncated, retrying in TCP mode") && a.contains("198.51.100.7"), "{a}");
     let counters = dig(&["+short", "CH", "TXT", "counters.authority"]);

@@ -1,22 +1,23 @@
-//! `sixfold-bench conform` as its users meet it: wrong usage, servers that do not start, die, have no option, or run
-//! already. The server is this test itself, started once more as a process, which refuses everything that it is asked.
+//! `sixfold-bench conform` from a user's point of view: wrong usage, and servers that do not start, die, have no
+//! option, or run already. The server is this test program itself, started again as a process, which refuses every
+//! query.
 
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-/// Set to the configuration file for the process that plays the server.
+/// Environment variable with the configuration file, set for the process that is the server.
 const CONFIG: &str = "SIXFOLD_BENCH_REFUSING_SERVER";
 
-/// Set to what it does besides.
+/// Environment variable with the further behaviour of that process.
 const MODE: &str = "SIXFOLD_BENCH_REFUSING_MODE";
 
 /// A case that the server passes, and one that it fails.
 const PASSED: &str = r#"{"id": "refused", "category": "errors", "rfc": "RFC 1035 4.1.1", "source": "here", "level": "MUST", "config": {}, "query": {"name": "a.", "type": "A"}, "expect": {"rcode": "REFUSED"}, "timeout_ms": 3000}"#;
 const FAILED: &str = r#"{"id": "answered", "category": "synthesis", "rfc": "RFC 6147 5.1.7", "source": "here", "level": "LEVEL", "config": {}, "query": {"name": "b.", "type": "AAAA"}, "expect": {"rcode": "NOERROR"}, "timeout_ms": 3000}"#;
 
-/// A file that goes with this value.
+/// A file that is removed when the value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,7 +42,7 @@ fn conform(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("conform").args(arguments).output().unwrap()
 }
 
-/// The exit status, standard output, standard error.
+/// Exit status, standard output, standard error.
 fn said(output: &Output) -> (i32, String, String) {
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
@@ -105,7 +106,10 @@ fn the_cases_are_listed() {
 fn a_program_that_is_not_there_is_named_with_the_way_to_get_it() {
     let (status, _, errors) = said(&conform(&["--device", "bind", "--program", "/nowhere/at-all"]));
     assert_eq!(status, 1);
-    assert!(errors.contains("/nowhere/at-all is not on this host") && errors.contains("bind9"), "{errors}");
+    assert!(
+        errors.contains("/nowhere/at-all is not installed on this host") && errors.contains("bind9"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn a_server_that_has_failed_is_scored() {
 }
 
 #[test]
-fn what_need_not_hold_does_not_decide() {
+fn a_case_that_need_not_hold_does_not_decide() {
     let (status, text, errors) = said(&play("refuses", "local", &[]));
     assert_eq!(status, 0, "{text}{errors}");
     assert!(text.contains("passed: 1 of 1 MUST, 0 of 1 local"), "{text}");
@@ -162,7 +166,7 @@ fn json_on_standard_output_is_json_alone() {
     assert!(errors.contains("FAILED answered"), "{errors}");
 }
 
-/// A server that runs already, ended with this value.
+/// A server that runs already. Dropping the value ends it.
 struct Running(Child);
 
 impl Drop for Running {
@@ -201,7 +205,7 @@ fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
     assert!(errors.contains("does not answer"), "{errors}");
 }
 
-/// Not a test: the process that the others start. It refuses everything.
+/// The process that the tests start, which refuses every query; not a test by itself.
 #[test]
 fn server_process() {
     let Some(file) = std::env::var_os(CONFIG) else { return };
@@ -211,9 +215,9 @@ fn server_process() {
         eprintln!("this mode is not liked");
         std::process::exit(1);
     }
-    // The case about `b.` is known by the folder of its configuration.
+    // The folder of the configuration identifies the case about `b.`.
     if mode == "declines" && text.contains("-answered/") {
-        // A line of its own, wherever the harness of the tests is.
+        // On a line of its own, wherever the output of the test harness ends.
         println!("\nnot-applicable: no option for b");
         std::process::exit(1);
     }
@@ -227,7 +231,7 @@ fn server_process() {
         if mode == "dies" && buffer[12..14] == *b"\x01b" {
             std::process::exit(3);
         }
-        // QR, RD as it was, RA; REFUSED.
+        // QR, RD copied, RA; REFUSED.
         buffer[2] |= 0x80;
         buffer[3] = 0x85;
         socket.send_to(&buffer[..length], client).unwrap();

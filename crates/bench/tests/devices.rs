@@ -1,12 +1,12 @@
-//! Every device template, where its program is installed, with real queries: names without AAAA records are synthesized
-//! and names with them pass through.
+//! Every device template whose program is installed, with real queries: names without AAAA records are synthesized, and
+//! names with AAAA records pass through.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{PATIENCE, ask, has, host, question};
-use sixfold_bench::device::Settings;
-use sixfold_bench::host::Host;
-use sixfold_bench::protocol::{Recipe, Start, Started};
+use fixtures::{TIME_LIMIT, ask, has, host, question};
+use sixfold_bench::agent::protocol::{Start, Started};
+use sixfold_bench::agent_client::AgentClient;
+use sixfold_bench::device::{Recipe, Settings};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ const SHARE: f64 = 0.5;
 const REAL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
 const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0);
 
-/// The only record of a reply, if it is an AAAA record for the question.
+/// Returns the address of a reply whose only record is an AAAA record for the question.
 fn address(reply: &[u8], question: &[u8]) -> Result<Ipv6Addr, String> {
     let tell = |what: &str| Err(format!("{what}: {reply:02x?}"));
     if reply[3] & 0xf != 0 || reply[6..8] != [0, 1] || reply[12..question.len()].len() != question.len() - 12
@@ -25,7 +25,7 @@ fn address(reply: &[u8], question: &[u8]) -> Result<Ipv6Addr, String> {
         return tell("not one record");
     }
     let mut at = question.len();
-    // A pointer, or the name once more.
+    // A compression pointer, or the name again.
     at += if reply[at] >= 0xc0 { 2 } else { question.len() - 12 - 4 };
     if reply[at..at + 4] != [0, 28, 0, 1] || reply[at + 8..at + 10] != [0, 16] {
         return tell("no AAAA record");
@@ -45,9 +45,9 @@ fn expected(address: [u8; 4]) -> Ipv6Addr {
     Ipv6Addr::from(u128::from(base) | u128::from(u32::from(Ipv4Addr::from(address))))
 }
 
-/// Starts a template in front of an authority.
-fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
-    let upstream = host.authority(&laboratory::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
+/// Starts a template that forwards to an authority.
+fn start(host: &mut AgentClient, name: &str, loopback: &str, workers: u16, options: Vec<String>) -> Started {
+    let upstream = host.authority(&fixtures::authority(&format!("{loopback}:0"), SHARE)).unwrap()[0];
     host.start(&Start {
         recipe: Recipe::Template { name: name.to_owned(), program: None },
         settings: Settings {
@@ -65,8 +65,8 @@ fn start(host: &mut Host, name: &str, loopback: &str, workers: u16, options: Vec
 }
 
 /// Waits for the first right answer.
-fn wait(host: &mut Host, device: &Started) {
-    let end = Instant::now() + PATIENCE;
+fn wait(host: &mut AgentClient, device: &Started) {
+    let end = Instant::now() + TIME_LIMIT;
     let first = question(1, name(u16::MAX));
     while ask(device.listen, &first).is_none_or(|reply| address(&reply, &first).is_err()) {
         let log = host.log(device.device).unwrap();
@@ -74,8 +74,8 @@ fn wait(host: &mut Host, device: &Started) {
     }
 }
 
-/// Asks all names, and ends the device; once with a further option, which must be one that it knows. One that it does not
-/// know must end it with a word.
+/// Asks for all names, and ends the device; once with a further option, which the server must accept. An unknown option
+/// must end the server with a message.
 fn check(name: &str, option: &str) {
     for (loopback, workers, options) in [("[::1]", 1, vec![]), ("127.0.0.1", 2, vec![option.to_owned()])] {
         let mut host = host("device");
@@ -93,7 +93,7 @@ fn check(name: &str, option: &str) {
             assert_eq!(said, expected(self::name(number)), "{name} over {loopback}, number {number}");
             real += u16::from(said.octets()[5] == 0);
         }
-        // Neither kind may be missing: 200 names with even odds.
+        // Both kinds must occur: 200 names with even odds.
         assert!((40..160).contains(&real), "{real}");
         let used = host.usage(device.device).unwrap().since(&before, u64::from(NAMES));
         assert!(used.user_s + used.system_s > 0.0 && used.resident > 0, "{name}: {used:?}");
@@ -108,7 +108,7 @@ fn check(name: &str, option: &str) {
     }
     let mut host = host("device");
     let device = start(&mut host, name, "[::1]", 1, vec!["no-such-option = nonsense".to_owned()]).device;
-    laboratory::until("it has ended", || host.log(device).unwrap().ended.is_some());
+    fixtures::until("it has ended", || host.log(device).unwrap().ended.is_some());
     let log = host.log(device).unwrap();
     assert!(
         log.text.contains("no-such-option") || log.text.contains("nonsense") || log.text.contains("'='"),

@@ -1,4 +1,4 @@
-//! The documents say what the program does: nothing is missing from them, and nothing is invented.
+//! Documents and program agree: every option, key, default and bound is documented, and every documented one exists.
 
 use clap::{Arg, Command, CommandFactory, Parser};
 use measure::outcome::Outcome;
@@ -23,13 +23,13 @@ fn bench(arguments: &[&str]) -> Output {
     process::Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap()
 }
 
-/// The manual without the escapes of characters.
+/// The manual with its character escapes replaced.
 fn manual() -> String {
     let escapes = [("\\-", "-"), ("\\(dq", "\""), ("\\(aq", "'"), ("\\e\n", "\\\n")];
     escapes.iter().fold(document("docs/man/sixfold-bench.1"), |text, (from, to)| text.replace(from, to))
 }
 
-/// What stands below a heading (`.SH PLAN`, `.SS run`), up to the next one of the same kind or a higher one.
+/// The text below a heading (`.SH PLAN`, `.SS run`), up to the next heading of the same or a higher level.
 fn below(text: &str, heading: &str) -> String {
     let mut lines = text.lines().skip_while(|line| *line != heading);
     assert!(lines.next().is_some(), "no {heading} in the manual");
@@ -60,12 +60,12 @@ fn words(text: &str) -> Vec<&str> {
     split.map(|word| word.trim_end_matches(['.', ':'])).filter(|word| !word.is_empty()).collect()
 }
 
-/// What an entry says behind "Default:".
+/// The text of an entry after "Default:".
 fn default_in(entry: &str) -> &str {
     entry.split_once("Default:").map_or("", |(_, rest)| rest)
 }
 
-/// The commands that `--help` shows.
+/// The commands in the output of `--help`.
 fn commands() -> Vec<Command> {
     let mut all = Cli::command();
     all.build();
@@ -122,7 +122,8 @@ fn every_default_of_an_option_is_in_the_manual() {
                 .iter()
                 .map(|value| value.to_string_lossy().into_owned())
                 .collect();
-            // What the program itself fills in is told in the text; its numbers and addresses are compared.
+            // Defaults that the program fills in at run time are described in the text; their numbers and addresses are
+            // compared.
             let help = option.get_help().map(ToString::to_string).unwrap_or_default();
             let told = help.split_once("[default: ").map_or("", |(_, rest)| rest.trim_end_matches(']'));
             assert!(told.is_empty() || !said.is_empty(), "{name}: no default in\n{entry}");
@@ -171,8 +172,8 @@ fn the_bounds_of_load_and_authority_are_told_as_they_are() {
     }
 }
 
-/// The keys of a table of a plan (empty: of no table), from the complaint about an unknown one, which lists those that are
-/// known; nothing if it is no table.
+/// The keys of a table of a plan (empty: of the top level), from the error about an unknown key, which lists the known
+/// ones. `None` if it is no table.
 fn keys(table: &str) -> Option<BTreeSet<String>> {
     let heading = if table.is_empty() { String::new() } else { format!("[{table}]\n") };
     let error = Draft::parse(&format!("{heading}no-such-key = 1\n")).unwrap_err().to_string();
@@ -180,7 +181,7 @@ fn keys(table: &str) -> Option<BTreeSet<String>> {
     error.contains("unknown field").then(|| quoted.map(str::to_owned).collect())
 }
 
-/// What the manual says of each key, by table and key.
+/// The manual's text about each key, by table and key.
 fn manual_keys() -> BTreeMap<(String, String), String> {
     let plan = below(&manual(), ".SH PLAN");
     let mut found = BTreeMap::new();
@@ -195,7 +196,7 @@ fn manual_keys() -> BTreeMap<(String, String), String> {
     found
 }
 
-/// Whether a list of words says a value.
+/// Returns true if a list of words states a value.
 fn says(said: &[&str], value: &Value) -> bool {
     let number = |word: &&str| word.parse::<f64>().ok();
     match value {
@@ -234,7 +235,7 @@ fn every_key_of_a_plan_is_in_the_manual_with_its_default_and_no_other() {
         for ((table, key), entry) in &documented {
             let default = default_in(entry);
             assert!(!words(default).is_empty(), "{table}.{key}: no default in\n{entry}");
-            // The template is ours, and what the grid and the sweep say stands elsewhere in the plan that is in force.
+            // The template is set by this test; the grid and the sweep are stored elsewhere in the effective plan.
             if table.is_empty()
                 || matches!((&**table, &**key), ("device", "template") | ("grid" | "sweep", _))
             {
@@ -270,7 +271,7 @@ fn devices_placeholders_and_the_outcome_of_a_load_are_documented_as_they_are() {
     }
 }
 
-/// The words of a command line as a shell splits it; what another command would say becomes `1`.
+/// Splits a command line into words as a shell does; a command substitution becomes `1`.
 fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut rest = line.chars();
@@ -311,7 +312,7 @@ fn every_command_line_of_the_documents_is_one_that_the_program_takes() {
         let mut seen = 0;
         for line in text.replace("\\\n", " ").lines() {
             let line = line.trim_start_matches('#').trim_start().trim_start_matches("target/release/");
-            // A sentence may begin with the name, too.
+            // A sentence may also begin with the program's name.
             let mut words = shell_words(line).into_iter();
             if words.next().as_deref() != Some("sixfold-bench") || !line.contains("--") && !line.contains('/')
             {

@@ -1,4 +1,4 @@
-//! The report as a browser shows it, and the commands that make it and compare two runs.
+//! The report as a browser shows it, and the commands that write it and compare two runs.
 
 mod browser;
 
@@ -10,7 +10,7 @@ use sixfold_bench::bundle;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A folder with a run, removed at its end.
+/// A folder with a run. Dropping the value removes it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ const LOOKS: [Look; 5] = [
     Look { script: false, ..SCREEN },
 ];
 
-/// Starts a browser, or says why the test is left out.
+/// Starts a browser. Without one, prints the reason why the test is skipped.
 fn browser(name: &str) -> Option<Browser> {
     match Browser::start(name) {
         Ok(browser) => Some(browser),
@@ -69,7 +69,7 @@ fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
     let Some(mut browser) = browser("numbers") else { return };
     for (name, run) in [("rich", rich()), ("quick", sample::run(&Shape::quick()))] {
         let folder = Folder::with(name, &run);
-        // The page of the command, not the one that came with the bundle.
+        // Test the page that the command writes, not the one of the bundle.
         std::fs::remove_file(folder.0.join("report.html")).unwrap();
         assert!(bench(&["report", folder.path()]).status.success());
         let record: Run =
@@ -86,7 +86,7 @@ fn the_page_shows_the_numbers_of_the_record_without_errors_or_requests() {
     }
 }
 
-/// No exception, nothing logged as an error or a warning, and no request beside the page itself.
+/// Checks for exceptions, logged errors or warnings, and requests other than for the page itself.
 fn no_complaints(events: &[Value], look: Look) {
     for event in events {
         match event["method"].as_str().unwrap_or_default() {
@@ -104,7 +104,7 @@ fn no_complaints(events: &[Value], look: Look) {
     }
 }
 
-/// The rows of the table of results, as they are shown.
+/// The rows of the table of results, as the browser shows them.
 fn rows(browser: &mut Browser) -> Vec<Vec<String>> {
     let rows = browser
         .value(
@@ -145,13 +145,13 @@ fn same_numbers(record: &Run, rows: &[Vec<String>], look: Look) {
     }
 }
 
-/// A number as the page writes it.
+/// Parses a number as the page writes it.
 fn number(text: &str) -> f64 {
     let plain: String = text.trim_start_matches("≥ ").chars().filter(|c| *c != ',').collect();
     plain.parse().unwrap_or_else(|_| panic!("{text} is no number"))
 }
 
-/// Everything folded is opened, then all texts of charts that lie beyond their chart's edge are told.
+/// Opens all folded parts, and returns the texts of charts that extend beyond the edge of their chart.
 const CUT_LABELS: &str = "(() => {
   document.querySelectorAll('details').forEach(details => details.open = true);
   const cut = [];
@@ -166,7 +166,7 @@ const CUT_LABELS: &str = "(() => {
   return {cut, charts: document.querySelectorAll('svg.plot:not(.key)').length};
 })()";
 
-/// The contrast of every kind of text with what is behind it (WCAG 2, relative luminance).
+/// Returns the contrast of every kind of text with its background (WCAG 2, relative luminance).
 const CONTRASTS: &str = "(() => {
   const parse = text => text.match(/[\\d.]+/g).map(Number);
   const part = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
@@ -220,7 +220,7 @@ fn light_dark_and_paper_are_what_the_reader_asked_for() {
     assert_eq!(background(SCREEN), "rgb(255, 255, 255)");
     assert_ne!(background(dark), "rgb(255, 255, 255)");
     assert_eq!(background(Look { media: "print", ..dark }), "rgb(255, 255, 255)", "paper is white");
-    // The button turns what the system prefers into its opposite.
+    // The button switches to the opposite of the system's preference.
     browser.open(&folder.0.join("report.html"), dark).unwrap();
     let clicked = "document.getElementById('theme').click(), getComputedStyle(document.body).backgroundColor";
     assert_eq!(browser.value(clicked).unwrap(), "rgb(255, 255, 255)");
@@ -241,7 +241,7 @@ fn tables_are_printed_and_nothing_is_written() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_the_remedy() {
+fn a_folder_without_a_run_is_refused_with_the_remedy() {
     let absent = bench(&["report", "/nonexistent/folder"]);
     assert_eq!(absent.status.code(), Some(1));
     let error = String::from_utf8(absent.stderr).unwrap();

@@ -1,5 +1,5 @@
-//! `sixfold-bench run` as a user starts it: whole runs at rates that every machine bears, so that nothing here depends on
-//! how fast it is. What a machine that stalls may change (a trial that fails) changes no expectation.
+//! `sixfold-bench run` from a user's point of view: whole runs at rates that every machine can handle, so that no test
+//! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
 use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any of these runs takes, even beside a full build.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Time limit, longer than any of these runs takes, even beside a full build.
+const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// Short trials at low rates.
 const PLAN: &str = "profile = \"quick\"\n\
@@ -18,7 +18,7 @@ const PLAN: &str = "profile = \"quick\"\n\
     [search]\nrepetitions = 2\nstart = 50\nmax = 200\nprecision = 0.2\ncurve = [0.5]\n\
     [correctness]\nnames = 40\n";
 
-/// The device that most of them measure.
+/// The device of most tests.
 const SIXFOLD: &str = "[device]\ntemplate = \"sixfold\"\n";
 
 struct Folder(PathBuf);
@@ -57,22 +57,22 @@ impl Drop for Folder {
     }
 }
 
-/// A child that does not outlive the test.
-struct Guard(Child);
+/// A child process that is killed when the test ends.
+struct ChildGuard(Child);
 
-impl Drop for Guard {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Guard {
-    /// Waits until something is so, or the run has ended.
+impl ChildGuard {
+    /// Waits until the condition is true, or the run has ended.
     fn wait_for(&mut self, is_so: impl Fn() -> bool) {
         let began = Instant::now();
         while !is_so() && self.0.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < PATIENCE, "a trial takes a second or two");
+            assert!(began.elapsed() < TIME_LIMIT, "a trial takes a second or two");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -93,7 +93,7 @@ fn text(output: &[u8]) -> String {
 }
 
 /// The `sixfold` binary is built with the workspace; `cargo test -p sixfold-bench` alone does not build it.
-fn no_sixfold() -> bool {
+fn lacks_sixfold() -> bool {
     let there = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold").is_file();
     if !there {
         println!("skipped: the sixfold binary is not built (cargo build -p sixfold)");
@@ -101,7 +101,7 @@ fn no_sixfold() -> bool {
     !there
 }
 
-/// What must hold of every record, whatever was measured.
+/// Checks the conditions that hold for every record.
 fn check(run: &Run) {
     assert_eq!(run.schema, measure::run::SCHEMA);
     let mut asked = BTreeSet::new();
@@ -118,7 +118,7 @@ fn check(run: &Run) {
         assert!((outcome.sent as f64 - planned).abs() <= 1.0, "{} of {planned}", outcome.sent);
         assert_eq!(trial.device.is_some(), trial.purpose != Purpose::SelfTest);
         assert!(!trial.authority.is_empty());
-        // The names of the self-test never come to the device.
+        // The names of the self-test are never sent to the device.
         let at_device = trial.purpose != Purpose::SelfTest;
         for name in trial.first_name..trial.first_name + outcome.names_used * u64::from(at_device) {
             assert!(asked.insert(name), "name {name} was asked twice");
@@ -128,7 +128,7 @@ fn check(run: &Run) {
 
 #[test]
 fn a_run_ends_with_a_bundle_and_a_report() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("whole");
@@ -137,7 +137,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
     let output = finish(&["--plan", &plan, "--out", &out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stderr);
-    assert!(said.contains("NOT compliant") && said.contains("40 of 40 answers are right"), "{said}");
+    assert!(said.contains("NOT compliant") && said.contains("40 of 40 answers are valid"), "{said}");
     assert!(text(&output.stdout).contains("RFC 8219 compliant: no"), "{}", text(&output.stdout));
     let run = folder.run();
     check(&run);
@@ -156,7 +156,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("killed");
@@ -167,7 +167,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     for begin in [true, false] {
         let arguments: &[&str] =
             if begin { &["--plan", &plan, "--out", &out] } else { &["--resume", "--out", &out] };
-        let mut child = Guard(command(arguments).stderr(Stdio::null()).spawn().unwrap());
+        let mut child = ChildGuard(command(arguments).stderr(Stdio::null()).spawn().unwrap());
         child.wait_for(|| folder.events().len() >= kept.len() + 4);
         // SIGKILL.
         let _ = child.0.kill();
@@ -196,7 +196,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("bundle");
@@ -212,7 +212,7 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
     for file in ["run.json", "report.html"] {
         fs::remove_file(folder.out().join(file)).unwrap();
     }
-    // No host and no device is needed for that: there is none in this PATH.
+    // The bundle needs no host and no device: this PATH has none.
     let output = command(&["--resume", "--out", &out]).env("PATH", "/nowhere").output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let again = folder.run();
@@ -222,13 +222,14 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
 
 #[test]
 fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("mortal");
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "1s"));
     let out = folder.out().display().to_string();
-    let mut child = Guard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::null()).spawn().unwrap());
+    let mut child =
+        ChildGuard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::null()).spawn().unwrap());
     child.wait_for(|| folder.events().iter().any(|line| line.contains("\"purpose\":\"search\"")));
     let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap();
     let started = log();
@@ -238,10 +239,7 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
     assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
     assert!(child.0.wait().unwrap().success(), "{}", log());
     let log = log();
-    assert!(
-        log.contains("ended by itself") && log.contains("SIGKILL") && log.contains("started anew"),
-        "{log}"
-    );
+    assert!(log.contains("ended by itself") && log.contains("SIGKILL") && log.contains("restarted"), "{log}");
     assert_eq!(log.matches("device started as process").count(), 2, "{log}");
     let run = folder.run();
     assert!(
@@ -252,7 +250,7 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
     assert!(
         run.trials.iter().any(|trial| trial.fresh && trial.number > 0 && trial.purpose != Purpose::SelfTest)
     );
-    // Without it every trial after that would have failed.
+    // Without the restart every later trial would have failed.
     assert!(run.trials.last().unwrap().passed() || run.results[0].strict[1] > 0.0, "{:?}", run.results);
 }
 
@@ -262,7 +260,7 @@ fn an_interrupt_while_the_device_starts_is_an_interrupt() {
     let plan = folder.plan(PLAN);
     let out = folder.out().display().to_string();
     let arguments = ["--plan", &plan, "--command", "sleep 1000", "--out", &out];
-    let mut child = Guard(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let mut child = ChildGuard(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
     let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap_or_default();
     child.wait_for(|| log().contains("about "));
     std::thread::sleep(Duration::from_millis(300));
@@ -276,13 +274,13 @@ fn an_interrupt_while_the_device_starts_is_an_interrupt() {
 
 #[test]
 fn a_reader_that_has_seen_enough_does_not_end_a_run() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("reader");
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
     let out = folder.out().display().to_string();
-    let mut child = Guard(
+    let mut child = ChildGuard(
         command(&["--plan", &plan, "--out", &out])
             .stderr(Stdio::piped())
             .stdout(Stdio::piped())
@@ -296,14 +294,14 @@ fn a_reader_that_has_seen_enough_does_not_end_a_run() {
 
 #[test]
 fn an_authority_that_runs_already_is_used_as_it_is() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("external");
     let port = std::net::UdpSocket::bind("[::1]:0").unwrap().local_addr().unwrap().port();
     let listen = format!("[::1]:{port}");
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    let _authority = Guard(
+    let _authority = ChildGuard(
         Command::new(bench)
             .args(["authority", "--listen", &listen])
             .stdin(Stdio::null())
@@ -322,7 +320,7 @@ fn an_authority_that_runs_already_is_used_as_it_is() {
 
 #[test]
 fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("sweep");
@@ -343,13 +341,14 @@ fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
 
 #[test]
 fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
-    if no_sixfold() {
+    if lacks_sixfold() {
         return;
     }
     let folder = Folder::new("interrupted");
     let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "2s"));
     let out = folder.out().display().to_string();
-    let mut child = Guard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
+    let mut child =
+        ChildGuard(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
     child.wait_for(|| folder.events().iter().any(|line| line.contains("\"event\":\"trial\"")));
     let interrupted = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
@@ -367,14 +366,14 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
 fn a_device_that_does_no_dns64_is_not_timed() {
     let folder = Folder::new("wrong");
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    // An authority in the place of the device: it answers, but synthesizes nothing.
+    // An authority instead of a device: it answers, but synthesizes nothing.
     let device = format!("{bench} authority --listen [{{listen_address}}]:{{listen_port}}");
     let plan = folder.plan(PLAN);
     let output =
         finish(&["--plan", &plan, "--command", &device, "--out", &folder.out().display().to_string()]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no right answers"), "{said}");
+    assert!(said.contains("no valid answers"), "{said}");
 }
 
 #[test]

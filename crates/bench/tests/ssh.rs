@@ -1,12 +1,13 @@
-//! The three roles of a benchmark as three connections over ssh, to a server of our own on the loopback interface.
+//! The three roles of a measurement over three ssh connections, to a server that the test starts on the loopback
+//! interface.
 
-mod laboratory;
+mod fixtures;
 
-use laboratory::{PATIENCE, gone, until};
+use fixtures::{TIME_LIMIT, gone, until};
 use measure::order::{Expectation, Lanes, Load, Pace};
-use sixfold_bench::device::{Settings, program};
-use sixfold_bench::host::{Host, HostError};
-use sixfold_bench::protocol::{Recipe, Start};
+use sixfold_bench::agent::protocol::Start;
+use sixfold_bench::agent_client::{AgentClient, AgentError};
+use sixfold_bench::device::{Recipe, Settings, program};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -15,28 +16,29 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where Debian's sshd wants an empty folder when root runs it.
+/// Empty folder that Debian's sshd needs when root starts it.
 const SEPARATION: &str = "/run/sshd";
 
-/// An ssh server for one user with one key. All that it needs is in a folder that goes with it.
+/// An ssh server for one user with one key. All its files are in a folder that is removed with the value.
 struct Server {
     child: Child,
     folder: PathBuf,
     port: u16,
     made_separation: bool,
-    /// One at a time: they share the folder above.
+    /// Only one server at a time: they share the folder above.
     _turn: MutexGuard<'static, ()>,
 }
 
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Server {
-    /// Starts one, or says why that cannot be here.
+    /// Starts a server. The error says why none can run here.
     fn start(name: &str) -> Result<Server, String> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let sshd = program::lookup("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
+        let sshd =
+            program::find_in_path("sshd").ok_or("sshd is not installed (apt-get install openssh-server)")?;
         for needed in ["ssh", "ssh-keygen"] {
-            program::lookup(needed)
+            program::find_in_path(needed)
                 .ok_or_else(|| format!("{needed} is not installed (apt-get install openssh-client)"))?;
         }
         let folder = std::env::temp_dir().join(format!("sixfold-ssh-{}-{name}", std::process::id()));
@@ -49,7 +51,7 @@ impl Server {
                 .status();
             assert!(made.unwrap().success());
         }
-        // Free a moment ago.
+        // A port that is free now.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let at = |name: &str| folder.join(name).display().to_string();
         let config = format!(
@@ -62,7 +64,7 @@ impl Server {
         fs::write(folder.join("config"), config).unwrap();
         let made_separation = !Path::new(SEPARATION).exists() && fs::create_dir(SEPARATION).is_ok();
         let log = fs::File::create(folder.join("log")).unwrap();
-        // Ends with the thread that starts it, which is the test's.
+        // The server ends with the thread that starts it, which is the test's.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(sshd)
@@ -74,7 +76,7 @@ impl Server {
             .spawn()
             .map_err(|error| format!("setpriv: {error} (apt-get install util-linux)"))?;
         let mut server = Server { child, folder, port, made_separation, _turn: turn };
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIME_LIMIT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let has_ended = server.child.try_wait().unwrap().is_some();
             if has_ended || Instant::now() > end {
@@ -82,7 +84,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Whether this user may log in at all is a matter of the machine.
+        // Some machines do not allow this user to log in at all.
         let probe = server.prefix("user", "true");
         let reached = Command::new(&probe[0]).args(&probe[1..]).stdin(Stdio::null()).output().unwrap();
         if reached.status.success() {
@@ -96,7 +98,7 @@ impl Server {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default().trim().replace('\n', "; ")
     }
 
-    /// The command line that leads to a command there, with one of the keys.
+    /// The command line that leads to a command on the server, with one of the keys.
     fn prefix(&self, key: &str, command: &str) -> Vec<String> {
         let user = Command::new("id").arg("-un").output().unwrap().stdout;
         let user = String::from_utf8(user).unwrap();
@@ -112,9 +114,9 @@ impl Server {
         .collect()
     }
 
-    fn connect(&self, role: &str) -> Host {
+    fn connect(&self, role: &str) -> AgentClient {
         let prefix = self.prefix("user", env!("CARGO_BIN_EXE_sixfold-bench"));
-        Host::connect(role, Some(&prefix)).unwrap_or_else(|error| panic!("{error}; {}", self.log()))
+        AgentClient::connect(role, Some(&prefix)).unwrap_or_else(|error| panic!("{error}; {}", self.log()))
     }
 }
 
@@ -129,12 +131,12 @@ impl Drop for Server {
     }
 }
 
-/// The first device that is there.
+/// The first device that is installed.
 fn device(listen: SocketAddr, upstream: SocketAddr) -> Option<Start> {
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     let name = if beside.is_file() {
         "sixfold"
-    } else if program::lookup("unbound").is_some() {
+    } else if program::find_in_path("unbound").is_some() {
         "unbound"
     } else {
         println!("without a device: neither sixfold (cargo build -p sixfold) nor unbound is there");
@@ -184,12 +186,12 @@ fn the_three_roles_may_be_three_connections() {
         ["tester", "authority", "device"].map(|role| server.connect(role));
     assert!(tester.name().starts_with("the tester (ssh "), "{}", tester.name());
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let upstream = authority.authority(&laboratory::authority("127.0.0.1:0", 0.25)).unwrap()[0];
+    let upstream = authority.authority(&fixtures::authority("127.0.0.1:0", 0.25)).unwrap()[0];
     assert!(!tester.environment(&[upstream.ip()]).unwrap().facts.is_empty());
     let Some(order) = device(any, upstream) else { return };
     let started = device_host.start(&order).unwrap();
-    let folder = laboratory::folder_of(&started);
-    // The caller finds out whether the device answers by asking it through the tester.
+    let folder = fixtures::folder_of(&started);
+    // The caller checks by the tester's queries that the device answers.
     let mut asked = 0;
     until("the device answers rightly", || {
         let outcome = tester.load(&load(started.listen, asked), |_| true).unwrap();
@@ -200,9 +202,9 @@ fn the_three_roles_may_be_three_connections() {
     let counts = authority.counters().unwrap();
     assert!(counts["asked_aaaa"] > 0 && counts["address6"] > 0 && counts["address4"] > 0, "{counts:?}");
     assert!(device_host.usage(started.device).unwrap().processes[0].resident > 0);
-    // The far end sees that the connection is gone.
+    // The agent at the other end sees the end of the connection.
     drop(device_host);
-    until("the device has ended", || !laboratory::runs(started.pid));
+    until("the device has ended", || !fixtures::runs(started.pid));
     until("its folder is gone", || gone(&folder));
     tester.quit().unwrap();
     authority.quit().unwrap();
@@ -215,8 +217,8 @@ fn a_host_that_lets_nobody_in_is_named_with_what_it_said() {
         Err(why) => return println!("skipped: {why}"),
     };
     let prefix = server.prefix("stranger", env!("CARGO_BIN_EXE_sixfold-bench"));
-    let error = Host::connect("tester", Some(&prefix)).unwrap_err();
-    assert!(matches!(error, HostError::Gone { .. }), "{error}");
+    let error = AgentClient::connect("tester", Some(&prefix)).unwrap_err();
+    assert!(matches!(error, AgentError::Disconnected { .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("the tester (ssh ") && text.contains("Permission denied"), "{text}");
 }

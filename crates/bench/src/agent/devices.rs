@@ -1,209 +1,202 @@
-//! The devices of an agent, by number: those that it started and those that it watches.
+//! Devices of an agent, by number: those that it started and those that it attached to.
 
 use super::limits;
+use super::protocol::{Attached, Start, Started, Target};
+use crate::device::program::is_confined_by_apparmor;
 use crate::device::{self, DeviceError, Settings};
-use crate::process::keeper::Job;
-use crate::process::{Folder, Process, ProcessError, tree};
-use crate::protocol::{Attached, Log, Start, Started, Target};
+use crate::process::supervisor::LaunchRequest;
+use crate::process::{DeviceLog, Process, ProcessError, WorkingFolder, tree};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
-/// Tries to find a port that is free for UDP and TCP.
-const PORT_TRIES: usize = 16;
+/// Attempts to find a port that is free for both UDP and TCP.
+const PORT_ATTEMPTS: usize = 16;
 
-/// All devices of an agent. Those that were started end with this value.
+/// All devices of an agent. Dropping it ends those that the agent started.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     devices: BTreeMap<u32, Device>,
-    /// The number of the next.
+    /// Number of the next device.
     next: u32,
 }
 
 #[derive(Debug)]
 enum Device {
-    /// We started it; its program.
-    Ours(Box<Process>, String),
+    /// The agent started it: process and program.
+    Started(Box<Process>, String),
     /// It ran already: its first processes.
-    Theirs(Vec<u32>),
+    Attached(Vec<u32>),
 }
 
 impl Devices {
     /// Starts a device.
-    pub(super) fn start(&mut self, order: Start) -> Result<Started, Trouble> {
-        self.check_room()?;
+    pub(super) fn start(&mut self, order: Start) -> Result<Started, DevicesError> {
+        self.check_limit()?;
         let mut settings = order.settings;
-        settings.listen = free(settings.listen)?;
-        let folder = Folder::new()?;
+        settings.listen = choose_port(settings.listen)?;
+        let folder = WorkingFolder::new()?;
         let plan = device::plan(&order.recipe, &settings, folder.path())?;
         let mut environment = plan.environment;
         environment.extend(order.environment);
-        let job = Job {
+        let request = LaunchRequest {
             folder: folder.path().to_owned(),
             files: plan.files.clone(),
             command: plan.command.clone(),
             environment,
             cores: order.cores,
         };
-        let process = Process::start(job, folder)?;
+        let process = Process::start(request, folder)?;
         let pid = process.pid();
         let program = plan.command.first().cloned().unwrap_or_default();
         let Settings { listen, .. } = settings;
-        let device = self.keep(Device::Ours(Box::new(process), program));
+        let device = self.register(Device::Started(Box::new(process), program));
         Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files: plan.files })
     }
 
-    /// Watches a device that runs.
-    pub(super) fn attach(&mut self, target: &Target) -> Result<Attached, Trouble> {
-        self.check_room()?;
+    /// Attaches to a device that runs already.
+    pub(super) fn attach(&mut self, target: &Target) -> Result<Attached, DevicesError> {
+        self.check_limit()?;
         let (pids, what) = match target {
             Target::Pid { pid } => (vec![*pid], format!("number {pid}")),
-            Target::Name { name } => (tree::named(name), format!("name \"{name}\"")),
+            Target::Name { name } => (tree::find_by_name(name), format!("name \"{name}\"")),
         };
         let running = Usage::read(&pids).processes;
         let pids: Vec<u32> = running.iter().map(|process| process.pid).collect();
-        let Some(first) = pids.first() else { return Err(Trouble::NoProcess(what)) };
-        let command = tree::command(*first);
-        let device = self.keep(Device::Theirs(pids.clone()));
+        let Some(first) = pids.first() else { return Err(DevicesError::NoProcess(what)) };
+        let command = tree::command_line(*first);
+        let device = self.register(Device::Attached(pids.clone()));
         Ok(Attached { device, pids, command })
     }
 
-    /// What a device has used.
-    pub(super) fn usage(&mut self, number: u32) -> Result<Usage, Trouble> {
+    /// Reads the resources that a device has used.
+    pub(super) fn usage(&mut self, number: u32) -> Result<Usage, DevicesError> {
         let pids = match self.find(number)? {
-            Device::Ours(process, _) => process.members(),
-            Device::Theirs(pids) => tree::members(pids, None),
+            Device::Started(process, _) => process.members(),
+            Device::Attached(pids) => tree::members(pids, None),
         };
         Ok(Usage::read(&pids))
     }
 
-    /// What a device said last.
-    pub(super) fn log(&mut self, number: u32) -> Result<Log, Trouble> {
+    /// Reads the last output of a device.
+    pub(super) fn log(&mut self, number: u32) -> Result<DeviceLog, DevicesError> {
         match self.find(number)? {
-            Device::Ours(process, program) => {
+            Device::Started(process, program) => {
                 let mut log = process.log()?;
-                if log.ended.is_some() && is_confined(program) {
+                if log.ended.is_some() && is_confined_by_apparmor(program) {
                     log.text.push_str(&format!(
-                        "\nAppArmor confines {program}, which then may not read its files in the temporary folder: \
+                        "\nAppArmor confines {program}, so it may not read its files in the temporary folder: \
                          `aa-complain {program}`"
                     ));
                 }
                 Ok(log)
             }
-            Device::Theirs(pids) => {
+            Device::Attached(pids) => {
                 let is_gone = Usage::read(pids).processes.is_empty();
-                Ok(Log { ended: is_gone.then(|| "it has ended".to_owned()), text: String::new() })
+                Ok(DeviceLog { ended: is_gone.then(|| "it has ended".to_owned()), text: String::new() })
             }
         }
     }
 
-    /// Ends a device, or watches it no longer.
-    pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<Log, Trouble> {
+    /// Ends a device that was started, or detaches from one that ran already.
+    pub(super) fn stop(&mut self, number: u32, grace: Duration) -> Result<DeviceLog, DevicesError> {
         match self.devices.remove(&number) {
-            Some(Device::Ours(process, _)) => Ok(process.stop(grace)?),
-            Some(Device::Theirs(_)) => Ok(Log::default()),
-            None => Err(Trouble::Unknown(number)),
+            Some(Device::Started(process, _)) => Ok(process.stop(grace)?),
+            Some(Device::Attached(_)) => Ok(DeviceLog::default()),
+            None => Err(DevicesError::UnknownNumber(number)),
         }
     }
 
-    fn keep(&mut self, device: Device) -> u32 {
+    fn register(&mut self, device: Device) -> u32 {
         let number = self.next;
         self.next += 1;
         self.devices.insert(number, device);
         number
     }
 
-    fn find(&mut self, number: u32) -> Result<&mut Device, Trouble> {
-        self.devices.get_mut(&number).ok_or(Trouble::Unknown(number))
+    fn find(&mut self, number: u32) -> Result<&mut Device, DevicesError> {
+        self.devices.get_mut(&number).ok_or(DevicesError::UnknownNumber(number))
     }
 
-    fn check_room(&self) -> Result<(), Trouble> {
-        if self.devices.len() < limits::DEVICES { Ok(()) } else { Err(Trouble::TooMany) }
+    fn check_limit(&self) -> Result<(), DevicesError> {
+        if self.devices.len() < limits::DEVICES { Ok(()) } else { Err(DevicesError::TooMany) }
     }
 }
 
-/// An address with a port that was free a moment ago for both UDP and TCP; one that has a port stays as it is.
-fn free(address: SocketAddr) -> Result<SocketAddr, Trouble> {
+/// Chooses a port that is free now for both UDP and TCP. An address that has a port stays as it is.
+fn choose_port(address: SocketAddr) -> Result<SocketAddr, DevicesError> {
     if address.port() != 0 {
         return Ok(address);
     }
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
-        let try_one = || {
+        let try_port = || {
             let chosen = UdpSocket::bind(address)?.local_addr()?;
             TcpListener::bind(chosen).map(|_| chosen)
         };
-        tries += 1;
-        match try_one() {
+        attempts += 1;
+        match try_port() {
             Ok(chosen) => return Ok(chosen),
-            Err(error) if tries >= PORT_TRIES || error.kind() != io::ErrorKind::AddrInUse => {
-                return Err(Trouble::Address(address.ip(), error));
+            Err(error) if attempts >= PORT_ATTEMPTS || error.kind() != io::ErrorKind::AddrInUse => {
+                return Err(DevicesError::Address(address.ip(), error));
             }
             Err(_) => {}
         }
     }
 }
 
-/// Whether AppArmor enforces a profile for a program. Its list can be read by root alone, to whom it matters most.
-pub(crate) fn is_confined(program: &str) -> bool {
-    let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default();
-    profiles.lines().any(|line| {
-        line.strip_suffix(" (enforce)").is_some_and(|profile| profile == program || profile == name)
-    })
-}
-
-/// Why an order about a device could not be carried out.
+/// Reasons why an order about a device could not be carried out.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// It has no such device.
-    Unknown(u32),
-    /// It has as many as it may have.
+pub(super) enum DevicesError {
+    /// The agent has no device of this number.
+    UnknownNumber(u32),
+    /// The agent has as many devices as it may have.
     TooMany,
     /// There is no such process.
     NoProcess(String),
-    /// The address is not this host's.
+    /// The address does not belong to this host.
     Address(IpAddr, io::Error),
-    /// It cannot be described.
+    /// The files or the command line of the device cannot be made.
     Device(DeviceError),
-    /// It cannot be started, or asked.
+    /// The device's process cannot be started, or does not respond.
     Process(ProcessError),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DevicesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Unknown(number) => write!(f, "there is no device number {number} here"),
-            Trouble::TooMany => write!(f, "there are {} devices here already; stop one", limits::DEVICES),
-            Trouble::NoProcess(what) => {
+            DevicesError::UnknownNumber(number) => write!(f, "this agent has no device number {number}"),
+            DevicesError::TooMany => {
+                write!(f, "this agent has {} devices already; stop one", limits::DEVICES)
+            }
+            DevicesError::NoProcess(what) => {
                 write!(
                     f,
-                    "no process with the {what} runs here; look at `ps -e`, and at the host that was asked"
+                    "no process with the {what} runs on this host; check `ps -e`, and the host in the command"
                 )
             }
-            Trouble::Address(address, error) => {
-                write!(f, "no port of {address} can be had: {error}; name an address of this host")
+            DevicesError::Address(address, error) => {
+                write!(f, "no port of {address} can be bound: {error}; give an address of this host")
             }
-            Trouble::Device(error) => error.fmt(f),
-            Trouble::Process(error) => error.fmt(f),
+            DevicesError::Device(error) => error.fmt(f),
+            DevicesError::Process(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for DevicesError {}
 
-impl From<DeviceError> for Trouble {
-    fn from(error: DeviceError) -> Trouble {
-        Trouble::Device(error)
+impl From<DeviceError> for DevicesError {
+    fn from(error: DeviceError) -> DevicesError {
+        DevicesError::Device(error)
     }
 }
 
-impl From<ProcessError> for Trouble {
-    fn from(error: ProcessError) -> Trouble {
-        Trouble::Process(error)
+impl From<ProcessError> for DevicesError {
+    fn from(error: ProcessError) -> DevicesError {
+        DevicesError::Process(error)
     }
 }

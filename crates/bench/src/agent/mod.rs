@@ -1,17 +1,20 @@
-//! The far end of the protocol: `sixfold-bench agent` carries out the orders of a `run`, on this host or another.
+//! The agent: `sixfold-bench agent` carries out the orders of a `run`, on this host or another. It knows no plan and no
+//! procedure, only the [`protocol`].
 //!
-//! The main thread carries out one order after the other. A thread reads them, so that the end of a load can be ordered
-//! while it goes on, and the end of the input is seen whatever the main thread does.
+//! The main thread carries out the orders one after the other. Another thread reads them, so that a load can be aborted
+//! while it runs, and the end of the input is seen in every state of the main thread. First file to read:
+//! `protocol.rs`.
 
-pub(crate) mod devices;
+mod authority;
+mod devices;
 pub mod limits;
-mod serving;
+pub mod protocol;
 
 use crate::environment;
-use crate::host::other_version;
-use crate::protocol::{Greeting, Order, Reply, VERSION};
+use crate::process;
+use authority::AgentAuthority;
 use devices::Devices;
-use serving::Serving;
+use protocol::{Greeting, Order, Reply, VERSION, version_mismatch};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,24 +23,29 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// An agent. What it started ends with it.
+/// State of an agent. Dropping it ends everything that it started.
 pub struct Agent {
     devices: Devices,
-    serving: Serving,
-    /// Ends the load that is going on.
+    authority: AgentAuthority,
+    /// Aborts the load that runs.
     abort: Arc<AtomicBool>,
     is_greeted: bool,
 }
 
 impl Agent {
-    /// Carries out the orders on standard input until it ends.
+    /// Carries out the orders on standard input until the input ends.
     pub fn run() -> ExitCode {
-        // Loads have many ports, and devices inherit the limit: over ssh it is 1,024. Whoever needs more says so.
+        // Loads open many ports, and devices inherit the limit, which is 1,024 over ssh. A failure is ignored here: a
+        // load that needs more files reports it.
         let _ = datapath::privileges::raise_file_limit();
         let abort = Arc::new(AtomicBool::new(false));
         let orders = read_orders(Arc::clone(&abort));
-        let mut agent =
-            Agent { devices: Devices::default(), serving: Serving::default(), abort, is_greeted: false };
+        let mut agent = Agent {
+            devices: Devices::default(),
+            authority: AgentAuthority::default(),
+            abort,
+            is_greeted: false,
+        };
         while let Ok(order) = orders.recv() {
             let is_end = matches!(order, Ok(Order::Quit));
             let reply = match order {
@@ -45,33 +53,35 @@ impl Agent {
                     agent.devices = Devices::default();
                     Reply::Done
                 }
-                Ok(order) => agent.carry_out(order),
+                Ok(order) => agent.execute(order),
                 Err(why) => Reply::Refused { why },
             };
-            if say(&reply).is_err() || is_end {
+            if send_reply(&reply).is_err() || is_end {
                 break;
             }
         }
         ExitCode::SUCCESS
     }
 
-    fn carry_out(&mut self, order: Order) -> Reply {
+    fn execute(&mut self, order: Order) -> Reply {
         if !self.is_greeted && !matches!(order, Order::Hello { .. }) {
-            return Reply::Refused { why: format!("\"hello\" comes first, not \"{}\"", order.name()) };
+            return Reply::Refused {
+                why: format!("the first order must be \"hello\", not \"{}\"", order.name()),
+            };
         }
         let refused = |error: &dyn std::fmt::Display| Reply::Refused { why: error.to_string() };
         match order {
             Order::Hello { protocol } => self.greet(protocol),
             Order::Environment { addresses } => Reply::Environment(environment::read(&addresses)),
-            Order::Authority(order) => match self.serving.serve(order) {
+            Order::Authority(order) => match self.authority.serve(order) {
                 Ok(addresses) => Reply::Serving { addresses },
                 Err(error) => refused(&error),
             },
             Order::StopAuthority => {
-                self.serving = Serving::default();
+                self.authority = AgentAuthority::default();
                 Reply::Done
             }
-            Order::Counters => match self.serving.counters() {
+            Order::Counters => match self.authority.counters() {
                 Ok(counts) => Reply::Counters { counts },
                 Err(error) => refused(&error),
             },
@@ -79,10 +89,10 @@ impl Agent {
                 self.abort.store(false, Ordering::Relaxed);
                 let abort = &self.abort;
                 let progress = |progress| {
-                    // Whoever does not listen any longer wants no result either.
-                    say(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
+                    // A client that reads no progress wants no result either.
+                    send_reply(&Reply::Progress(progress)).is_ok() && !abort.load(Ordering::Relaxed)
                 };
-                match self.serving.load(&load, progress) {
+                match self.authority.load(&load, progress) {
                     Ok(_) if abort.load(Ordering::Relaxed) => Reply::Aborted,
                     Ok(outcome) => Reply::Outcome(Box::new(outcome)),
                     Err(error) => refused(&error),
@@ -104,14 +114,14 @@ impl Agent {
                 let grace = Duration::from_millis(grace_ms);
                 self.devices.stop(device, grace).map_or_else(|error| refused(&error), Reply::Log)
             }
-            // Both are dealt with before: an end of a load by the thread that reads, the end of all by the loop.
+            // Both are handled earlier: the reading thread handles Abort, the loop handles Quit.
             Order::Abort | Order::Quit => Reply::Done,
         }
     }
 
     fn greet(&mut self, protocol: u32) -> Reply {
         if protocol != VERSION {
-            return Reply::Refused { why: other_version(protocol, "of the host that asks") };
+            return Reply::Refused { why: version_mismatch(protocol, "of the client") };
         }
         self.is_greeted = true;
         Reply::Hello(Greeting {
@@ -119,26 +129,26 @@ impl Agent {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: env!("SIXFOLD_COMMIT").to_owned(),
             host: environment::host_name(),
-            cores: environment::cores() as u32,
+            cores: environment::core_count() as u32,
             allowed: environment::allowed_cores(),
-            machine: environment::machine(),
+            machine: environment::boot_id(),
         })
     }
 }
 
-/// Reads orders in a thread of their own. At the end of the input it waits for the agent to tidy up, and ends it when it
-/// takes too long; the keepers of its devices then do the rest.
+/// Reads orders in a thread of its own. At the end of the input the thread waits for the agent to end, and ends the
+/// process if that takes too long; the supervisors of the devices then end the devices.
 fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     thread::spawn(move || {
         let mut input = io::stdin().lock();
         loop {
             let mut line = Vec::new();
-            let read = (&mut input).take(limits::LINE).read_until(b'\n', &mut line);
+            let read = (&mut input).take(limits::LINE_OCTETS).read_until(b'\n', &mut line);
             if read.is_err() || line.last() != Some(&b'\n') {
                 break;
             }
-            let order = serde_json::from_slice(&line).map_err(|error| format!("this is no order: {error}"));
+            let order = serde_json::from_slice(&line).map_err(|error| format!("not an order: {error}"));
             match order {
                 Ok(Order::Abort) => abort.store(true, Ordering::Relaxed),
                 order => {
@@ -150,14 +160,14 @@ fn read_orders(abort: Arc<AtomicBool>) -> Receiver<Result<Order, String>> {
         }
         abort.store(true, Ordering::Relaxed);
         drop(sender);
-        thread::sleep(limits::STOP / 2);
+        thread::sleep(process::limits::STOP_TIMEOUT / 2);
         std::process::exit(1);
     });
     receiver
 }
 
-/// Says it on standard output.
-fn say(reply: &Reply) -> io::Result<()> {
+/// Writes a reply to standard output.
+fn send_reply(reply: &Reply) -> io::Result<()> {
     let line = serde_json::to_string(reply)?;
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;

@@ -1,8 +1,8 @@
-//! `sixfold-bench agent` and `sixfold-bench keep`: the programs behind the roles of a run. `run` starts them; they are in
-//! no list of commands.
+//! `sixfold-bench agent` and `sixfold-bench keep`: processes of a run. `run` and the agents start them; `--help` does
+//! not list them.
 
 use crate::agent::Agent;
-use crate::process::keeper;
+use crate::process::supervisor;
 use std::process::ExitCode;
 
 /// Carries out the orders of a `run`, read from standard input.
@@ -10,7 +10,7 @@ pub fn agent() -> ExitCode {
     Agent::run()
 }
 
-/// Keeps a device for an agent.
-pub fn keep() -> ExitCode {
-    keeper::keep()
+/// Supervises a device for an agent.
+pub fn supervise() -> ExitCode {
+    supervisor::run()
 }

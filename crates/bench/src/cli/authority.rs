@@ -1,6 +1,6 @@
 //! `sixfold-bench authority`: the authoritative server for a device under test, computed or from a master file.
 
-use crate::stop;
+use crate::signals;
 use ::authority::{Content, Failure, Faults, Records, Server, Settings, Steer, Zone, limits};
 use clap::{Args, ValueEnum};
 use measure::amount;
@@ -11,52 +11,55 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often the process looks whether it shall end.
-const POLL: Duration = Duration::from_millis(50);
+/// Interval at which the stop flag is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Names of the zones that the papers filled: 2^27.
-const PAPERS_NAMES: f64 = 134_217_728.0;
+/// Number of names in the zones of the published papers: 2^27.
+const PUBLISHED_ZONE_NAMES: f64 = 134_217_728.0;
 
 const HELP: &str = "\
-Serves AAA-BBB-CCC-DDD.ZONE: A is that address, AAAA is empty, or for the share of names chosen by --aaaa-share and --seed \
-2001:db8:: with the address in its last 32 bits. What a name has and how it fails is drawn from --seed and the name, so it is the same in every run; loss and jitter from the \
-message ID too, so that a query that is repeated has new luck.
+Serves the names AAA-BBB-CCC-DDD.ZONE. The A record is that address. The answer for AAAA is empty, or, for the share of names chosen \
+by --aaaa-share and --seed, 2001:db8:: with the address in its last 32 bits. The records of a name and its failures are drawn from \
+--seed and the name, so they are equal in every run. Loss and jitter are drawn from the message ID too, so they are drawn \
+again for a repeated query.
 
-SIGINT or SIGTERM ends it; then it prints what became of every message, by kind. While it runs, the same is told in band:
+SIGINT or SIGTERM ends the authority. It then prints how many messages it handled in each way. While it runs, a query \
+returns these counters:
   dig @::1 -p 5300 +tcp CH TXT counters.authority
 
---fail takes a share of the names: servfail, refused, formerr, notimp (these answers), timeout (never an answer) or truncate \
-(TC over UDP, whole over TCP), optionally for one type of query, as in --fail servfail=0.01:AAAA. TIME is a number with a unit: \
+--fail makes a share of the names fail: servfail, refused, formerr, notimp (answers with this RCODE), timeout (no answer) or \
+truncate (TC over UDP, complete over TCP), optionally for one query type, as in --fail servfail=0.01:AAAA. TIME is a number with a unit: \
 ns, us, ms, s, m or h.
 
-Exit status: 0 ended by a signal, 1 it could not serve, 2 wrong usage.
+Exit status: 0 ended by a signal, 1 failure, 2 wrong usage.
 
-Example: half of the names have AAAA records, one query in 10,000 is lost, answers come 20 to 25 ms late
+Example: half of the names have AAAA records, one query in 10,000 is lost, answers are delayed by 20 to 25 ms
   sixfold-bench authority --listen [::1]:5300 --aaaa-share 0.5 --loss 0.0001 --delay 20ms --jitter 5ms";
 
 /// `sixfold-bench authority`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct AuthorityArguments {
-    /// Address to answer on, UDP and TCP; may be repeated; port 53 unless said otherwise, 0 for any that is free
-    #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = endpoint)]
+    /// Address to listen on, UDP and TCP; may be repeated; the default port is 53, port 0 chooses a free one
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1.., value_parser = parse_endpoint)]
     listen: Vec<SocketAddr>,
-    /// Threads for UDP, 1 to 256; each serves all addresses
+    /// Threads for UDP, 1 to 256; each thread serves all addresses
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=limits::THREADS as i64))]
     threads: u16,
     /// Cores of the threads, in turn, separated by commas [default: not pinned]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pin: Vec<usize>,
-    /// How the kernel picks the thread for a datagram: name (that is asked for) or flow (its source address and port)
+    /// How the kernel chooses the thread for a datagram: name (the name in the question) or flow (source address and
+    /// port)
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SteerBy::Flow, hide_possible_values = true)]
     steer: SteerBy,
     /// Name of the zone
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
     zone_name: String,
     /// Share of the names, 0 to 1, that have AAAA records
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     aaaa_share: f64,
-    /// Addresses of each name: the one that it says, and those that follow it; 1 to 2000
+    /// Addresses of each name: the address in the name, and those that follow it; 1 to 2000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(limits::ADDRESSES)))]
     addresses: u16,
     /// CNAME records before the addresses of each name, 0 to 64
@@ -65,19 +68,19 @@ pub struct AuthorityArguments {
     /// TTL of all records and the negative TTL, in seconds
     #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(..=i64::from(limits::TTL_SECS)))]
     ttl: u32,
-    /// How much later answers come, up to 60s together with the jitter
+    /// Delay of the answers, up to 60s together with the jitter
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     delay: Duration,
-    /// How much later than that at most, drawn evenly per query
+    /// Highest additional delay, drawn evenly for each query
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     jitter: Duration,
-    /// Share of the queries over UDP, 0 to 1, that are lost; a query that is repeated has new luck
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    /// Share of the queries over UDP, 0 to 1, that are lost; loss is drawn again for a repeated query
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     loss: f64,
-    /// Share of the names that fail, in one way and for one type of query or all; may be repeated [default: none]
+    /// Share of the names that fail, in one way and for one query type or all types; may be repeated [default: none]
     #[arg(long, value_name = "KIND=SHARE[:TYPE]")]
     fail: Vec<Failure>,
-    /// Seed of all that is drawn: names with AAAA records, loss, jitter, failures
+    /// Seed of all random choices: names with AAAA records, loss, jitter, failures
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Serve this master file (RFC 1035 section 5, with $GENERATE) instead of computed names [default: computed]
@@ -85,10 +88,10 @@ pub struct AuthorityArguments {
     zone: Option<PathBuf>,
 }
 
-/// How the kernel picks a thread.
+/// Choice of the thread for a datagram.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SteerBy {
-    /// By the name asked for.
+    /// By the name in the question.
     Name,
     /// By source address and port.
     Flow,
@@ -96,7 +99,7 @@ enum SteerBy {
 
 /// Serves until a signal comes.
 pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
-    let (zone, faults) = match (zone(arguments), faults(arguments)) {
+    let (zone, faults) = match (build_zone(arguments), build_faults(arguments)) {
         (Ok(zone), Ok(faults)) => (zone, faults),
         (Err(error), _) | (_, Err(error)) => {
             eprintln!("sixfold-bench: authority: {error}");
@@ -105,7 +108,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
     };
     let content = match &arguments.zone {
         None => Content::from(zone),
-        Some(file) => load(file)?.into(),
+        Some(file) => load_zone_file(file)?.into(),
     };
     let settings = Settings::new(content)
         .faults(faults)
@@ -115,12 +118,12 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
             SteerBy::Name => Steer::Name,
             SteerBy::Flow => Steer::Flow,
         });
-    let stop = stop::flag().map_err(|error| format!("authority: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("authority: signals: {error}"))?;
     let server = Server::with(&arguments.listen, &settings).map_err(|error| format!("authority: {error}"))?;
     let addresses: Vec<_> = server.addresses().iter().map(SocketAddr::to_string).collect();
     eprintln!("sixfold-bench: authority ready on {}", addresses.join(", "));
     while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let mut text = String::new();
     for (name, value) in server.counters().totals() {
@@ -131,7 +134,7 @@ pub fn run(arguments: &AuthorityArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
+fn build_zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
     let zone = Zone::new(&arguments.zone_name).map_err(|error| format!("--zone-name: {error}"))?;
     Ok(zone
         .ttl(arguments.ttl)
@@ -141,7 +144,7 @@ fn zone(arguments: &AuthorityArguments) -> Result<Zone, String> {
         .seed(arguments.seed))
 }
 
-fn faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
+fn build_faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
     if arguments.delay.saturating_add(arguments.jitter) > limits::DELAY {
         return Err(format!("--delay and --jitter: at most {} s together", limits::DELAY.as_secs()));
     }
@@ -152,8 +155,8 @@ fn faults(arguments: &AuthorityArguments) -> Result<Faults, String> {
         .try_fold(faults, |faults, failure| faults.fail(*failure).map_err(|error| format!("--fail: {error}")))
 }
 
-/// Loads a master file and tells what that took, beside what the published zones took.
-fn load(file: &Path) -> Result<Records, String> {
+/// Loads a master file and prints its time and memory, with those of the published zones for comparison.
+fn load_zone_file(file: &Path) -> Result<Records, String> {
     let before = memory_mib();
     let begin = Instant::now();
     let records = Records::load(file).map_err(|error| format!("authority: {error}"))?;
@@ -165,9 +168,9 @@ fn load(file: &Path) -> Result<Records, String> {
         records.names(),
         records.records()
     );
-    // A small zone says nothing about a large one.
+    // A small zone gives no estimate for a large one.
     if records.names() >= 1 << 16 {
-        let times = PAPERS_NAMES / records.names() as f64;
+        let times = PUBLISHED_ZONE_NAMES / records.names() as f64;
         eprintln!(
             "sixfold-bench: authority: 2^27 names would take {:.0} s and {:.1} GB at this pace; published for zones of that \
              size: 210 to 657 s to load, 23 to 38 GB (YADIFA, Knot, NSD)",
@@ -178,7 +181,7 @@ fn load(file: &Path) -> Result<Records, String> {
     Ok(records)
 }
 
-/// Resident memory of this process.
+/// Resident memory of this process, in MiB.
 fn memory_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -186,16 +189,15 @@ fn memory_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// An address with or without a port.
-/// An address, with port 53 if it has none.
-pub(super) fn endpoint(text: &str) -> Result<SocketAddr, String> {
+/// Parses an address. The port is 53 if the text has none.
+pub(super) fn parse_endpoint(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     text.parse()
         .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, 53)))
         .map_err(|_| "write it like 192.0.2.1:5300, [2001:db8::1]:5300 or ::1".to_owned())
 }
 
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a number from 0 to 1 is needed".to_owned())
+    share.ok_or_else(|| "a number from 0 to 1 is required".to_owned())
 }

@@ -1,4 +1,4 @@
-//! `sixfold-bench compare`: is the second run's device faster or slower than the first one's?
+//! `sixfold-bench compare`: compares the devices of two runs, and fails if the second is slower.
 
 use super::report::print;
 use crate::bundle;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Ratios are second / first, with a bootstrap interval of 95 %. What was different between the runs besides the device is \
-listed.
+Ratios are second / first, with a bootstrap confidence interval of 95 %. Differences between the runs besides the device \
+are listed.
 
 Exit status: 0 the second is not slower, 1 it is slower in some cell, or nothing could be compared, 2 wrong usage.
 
@@ -19,10 +19,10 @@ Example: in continuous integration, against the run of the last release:
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct CompareArguments {
-    /// Folder of the run that is compared with
+    /// Folder of the run to compare with
     #[arg(value_name = "DIR")]
     first: PathBuf,
-    /// Folder of the run that is judged
+    /// Folder of the run to judge
     #[arg(value_name = "DIR")]
     second: PathBuf,
     /// Print the comparison as JSON [default: a table]
@@ -30,7 +30,7 @@ pub struct CompareArguments {
     json: bool,
 }
 
-/// Does it.
+/// Compares two runs.
 pub fn compare(arguments: &CompareArguments) -> Result<ExitCode, String> {
     let (first, second) = (bundle::read(&arguments.first)?, bundle::read(&arguments.second)?);
     let comparison = measure::compare::compare(&first, &second);

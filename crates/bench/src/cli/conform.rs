@@ -1,10 +1,10 @@
-//! `sixfold-bench conform`: plays conformance cases to a DNS64 server, whoever made it, and scores it.
+//! `sixfold-bench conform`: plays conformance cases to any DNS64 server, and scores it.
 
-use super::authority::endpoint;
-use super::load::{writable, write};
+use super::authority::parse_endpoint;
+use super::load::{check_writable, write_result};
 use super::report::print;
 use crate::conformance::{self, Scorecard};
-use crate::{device, stop};
+use crate::{device, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
 use conform::{Case, Level, Played, Program, Runner, Running, Subject, run, suite, wishes};
@@ -17,21 +17,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 const HELP: &str = "\
-A case has a configuration, a scripted upstream, questions, and what must come back. What is tested is one of these:
+A case has a configuration, a scripted upstream, questions, and the expected answers. The server to test is one of these:
 
-  --device NAME      a server on this host, started anew for each case and told in its own words what the case asks for
+  --device NAME      a server on this host, started for each case with a configuration in its own syntax
   --start COMMAND    any server: words separated by spaces, {config} stands for the case's configuration (TOML); a program \
-that prints a line \"not-applicable: REASON\" and ends has no word for it
-  --server ADDR      one that runs already, with one prefix, and forwards to --upstream-listen; its cache must be off, or \
+that has no option for a case prints a line \"not-applicable: REASON\" and exits
+  --server ADDR      a server that runs already, with one prefix, and forwards to --upstream-listen; its cache must be off, or \
 emptied by --flush
 
-Cases do not apply to a server that has no option for what they ask; the table counts them, with the reasons. Clients at \
+Cases do not apply to a server that has no option for them; the table counts them, with the reasons. Cases whose clients have \
 addresses that this host does not have need root, for a network namespace.
 
-Exit status: 0 all cases of level MUST and SHOULD that apply have passed, 1 some have not, or none could be played, 2 wrong \
-usage or a mistake in a file of cases.
+Exit status: 0 all applicable cases of level MUST and SHOULD have passed, 1 some have not, or none could be played, 2 wrong \
+usage or an error in a file of cases.
 
-Example: how well does Unbound from the distribution's package do DNS64?
+Example: test the DNS64 of Unbound from the distribution's package:
   sixfold-bench conform --device unbound --html unbound.html";
 
 /// `sixfold-bench conform`.
@@ -41,37 +41,37 @@ pub struct ConformArguments {
     /// Server to test, configured and started for each case
     #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
     device: Option<String>,
-    /// Path of the program of --device [default: looked for]
+    /// Path of the program of --device [default: searched for]
     #[arg(long, value_name = "FILE", requires = "device")]
     program: Option<String>,
     /// Server to test, started for each case by this command line: words separated by spaces, one of them with {config}
-    #[arg(long, value_name = "COMMAND", value_parser = startable)]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_start_command)]
     start: Option<String>,
-    /// Server to test that runs already; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", requires = "upstream_listen", value_parser = endpoint)]
+    /// Server to test that runs already; the default port is 53
+    #[arg(long, value_name = "ADDR", requires = "upstream_listen", value_parser = parse_endpoint)]
     server: Option<SocketAddr>,
-    /// Where the scripted upstream listens, to which --server forwards everything; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", requires = "server", value_parser = endpoint)]
+    /// Address of the scripted upstream, to which --server forwards everything; the default port is 53
+    #[arg(long, value_name = "ADDR", requires = "server", value_parser = parse_endpoint)]
     upstream_listen: Option<SocketAddr>,
-    /// Prefix of --server; only cases with this prefix alone apply to it
-    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    /// DNS64 prefix of --server; only cases with this single prefix apply
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = parse_prefix)]
     prefix: (Ipv6Addr, u8),
-    /// Command line that empties the cache of --server, before each case [default: none; its cache is off]
+    /// Command line that empties the cache of --server before each case [default: none; the cache must be off]
     #[arg(long, value_name = "COMMAND", requires = "server")]
     flush: Option<String>,
-    /// Cases: a file with one JSON object a line [default: those that are built in]
+    /// Cases: a file with one JSON object a line [default: the built-in cases]
     #[arg(long, value_name = "FILE")]
     cases: Option<PathBuf>,
     /// Only cases of this category; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     category: Vec<String>,
     /// Only cases of this level: MUST, SHOULD, MAY or local; may be repeated [default: all]
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     level: Vec<Level>,
     /// Only the case with this ID; may be repeated [default: all]
     #[arg(long, value_name = "ID")]
     case: Vec<String>,
-    /// Print the cases, one a line, and play none
+    /// Print the cases, one a line, and exit
     #[arg(long)]
     list: bool,
     /// Write the results as JSON to this file (-: standard output) [default: not written]
@@ -80,14 +80,14 @@ pub struct ConformArguments {
     /// Write the results as a page to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Cases that are played at the same time, 1 to 64; one with --server [default: the number of cores]
+    /// Cases played at the same time, 1 to 64; always one with --server [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
 }
 
-/// Does it.
+/// Plays the cases and prints the scorecard.
 pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
-    let cases = match chosen(arguments) {
+    let cases = match select_cases(arguments) {
         Ok(cases) => cases,
         Err(error) => {
             eprintln!("sixfold-bench: conform: {error}");
@@ -95,24 +95,24 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         }
     };
     if arguments.list {
-        print(&listed(&cases))?;
+        print(&list_cases(&cases))?;
         return Ok(ExitCode::SUCCESS);
     }
     for file in [&arguments.json, &arguments.html].into_iter().flatten() {
-        writable("conform", file)?;
+        check_writable("conform", file)?;
     }
-    let (subject, device, version) = subject(arguments)?;
-    let runner = match stage(arguments, subject, &cases) {
-        Stage::Here(runner) => runner,
-        Stage::Elsewhere(code) => return Ok(code),
+    let (subject, device, version) = select_subject(arguments)?;
+    let runner = match prepare_execution(arguments, subject, &cases) {
+        Execution::InProcess(runner) => runner,
+        Execution::InNamespace(code) => return Ok(code),
     };
-    let stop = stop::flag().map_err(|error| format!("conform: signals: {error}"))?;
+    let stop = signals::stop_flag().map_err(|error| format!("conform: signals: {error}"))?;
     let runner = runner.until(stop.clone());
     runner.try_out().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
-        format!("conform: {device} cannot be tested: {error}{}", conformance::hint(program))
+        format!("conform: {device} cannot be tested: {error}{}", conformance::confinement_hint(program))
     })?;
-    let results = play(&runner, &cases);
+    let results = play_cases(&runner, &cases);
     let suite = match &arguments.cases {
         Some(file) => file.display().to_string(),
         None => "built-in cases".to_owned(),
@@ -126,10 +126,10 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         print(&card.text())?;
     }
     if let Some(file) = &arguments.json {
-        write("conform", file, &card.json())?;
+        write_result("conform", file, &card.json())?;
     }
     if let Some(file) = &arguments.html {
-        write("conform", file, &card.page())?;
+        write_result("conform", file, &card.page())?;
     }
     if stop.load(Ordering::Relaxed) {
         return Err("conform: interrupted: some cases were not played".to_owned());
@@ -137,8 +137,8 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
     Ok(if card.score().holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The cases that are asked for. The error is wrong usage.
-fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
+/// Selects the cases. An error is wrong usage.
+fn select_cases(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
     let all = match &arguments.cases {
         Some(file) => {
             let text =
@@ -157,7 +157,10 @@ fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
             let mut known: Vec<&str> = all.iter().map(|case| case.category.as_str()).collect();
             known.sort_unstable();
             known.dedup();
-            return Err(format!("no case is of the category \"{category}\"; there are {}", known.join(", ")));
+            return Err(format!(
+                "no case has the category \"{category}\"; the categories are {}",
+                known.join(", ")
+            ));
         }
     }
     let wanted = |case: &Case| {
@@ -166,28 +169,28 @@ fn chosen(arguments: &ConformArguments) -> Result<Vec<Case>, String> {
             && (arguments.level.is_empty() || arguments.level.contains(&case.level))
     };
     let cases: Vec<Case> = all.into_iter().filter(wanted).collect();
-    if cases.is_empty() { Err("no case is left; take a filter away".to_owned()) } else { Ok(cases) }
+    if cases.is_empty() { Err("no case is left; remove a filter".to_owned()) } else { Ok(cases) }
 }
 
-fn listed(cases: &[Case]) -> String {
+fn list_cases(cases: &[Case]) -> String {
     let line = |case: &Case| format!("{}\t{}\t{}\t{}\n", case.id, case.level, case.category, case.rfc);
     cases.iter().map(line).collect()
 }
 
-/// What is tested, what it is called, and its version.
-fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
+/// The subject of the test, its name, and its version.
+fn select_subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
     if let Some(name) = &arguments.device {
-        let (subject, version) = conformance::templated(name, arguments.program.as_deref())
-            .map_err(|error| format!("conform: {error}, or say where it is with --program"))?;
+        let (subject, version) = conformance::find_template(name, arguments.program.as_deref())
+            .map_err(|error| format!("conform: {error}, or give its path with --program"))?;
         return Ok((subject, name.clone(), version));
     }
     if let Some(command) = &arguments.start {
-        // It must not outlive us, however we end.
+        // The kernel kills the server if this process ends in any way.
         let program = Program::from_template(&format!("setpriv --pdeathsig KILL -- {command}"))?;
         return Ok((Subject::Program(program), command.clone(), String::new()));
     }
     let (Some(server), Some(upstream)) = (arguments.server, arguments.upstream_listen) else {
-        return Err("conform: nothing to test; say --device, --start or --server".to_owned());
+        return Err("conform: nothing to test; give --device, --start or --server".to_owned());
     };
     let words = arguments.flush.as_deref().unwrap_or_default();
     let flush = words.split_whitespace().map(str::to_owned).collect();
@@ -196,36 +199,36 @@ fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), St
     Ok((Subject::Running(Box::new(running)), server.to_string(), String::new()))
 }
 
-/// Where the cases are played.
-enum Stage {
-    /// By this runner.
-    Here(Runner),
-    /// They have been, by this program once more inside of a namespace that has the clients' addresses.
-    Elsewhere(ExitCode),
+/// How the cases are played.
+enum Execution {
+    /// By this runner, in this process.
+    InProcess(Runner),
+    /// A second process of this program has played them, in a network namespace that has the clients' addresses.
+    InNamespace(ExitCode),
 }
 
-fn stage(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Stage {
+fn prepare_execution(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Execution {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let jobs = arguments.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(cores);
     let clients = run::foreign_clients(cases);
     if clients.is_empty() || matches!(subject, Subject::Running(_)) {
-        return Stage::Here(Runner::of(subject, jobs));
+        return Execution::InProcess(Runner::of(subject, jobs));
     }
     let own: Vec<String> = std::env::args().skip(1).collect();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     match namespace::enter(&clients, &own, &[]) {
-        Entry::Inside => Stage::Here(Runner::of(subject, jobs).inside_namespace()),
+        Entry::Inside => Execution::InProcess(Runner::of(subject, jobs).inside_namespace()),
         Entry::Done(status) => {
-            Stage::Elsewhere(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
+            Execution::InNamespace(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
         }
-        Entry::Unavailable(reason) => Stage::Here(
+        Entry::Unavailable(reason) => Execution::InProcess(
             Runner::of(subject, jobs).without_namespace(format!("clients at other addresses: {reason}")),
         ),
     }
 }
 
-/// Plays the cases; on a terminal it is told how far they are.
-fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
+/// Plays the cases, with the progress on a terminal.
+fn play_cases(runner: &Runner, cases: &[Case]) -> Vec<Played> {
     let is_terminal = io::stderr().is_terminal();
     let (done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = runner.run(cases, |played| {
@@ -233,7 +236,7 @@ fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
         let failed =
             failed.fetch_add(usize::from(played.failed()), Ordering::Relaxed) + usize::from(played.failed());
         if is_terminal {
-            // A status that cannot be shown is no reason to stop.
+            // A status that cannot be shown does not stop the cases.
             let _ = write!(io::stderr(), "\r\x1b[K{done} of {} cases, {failed} failed", cases.len());
         }
     });
@@ -243,16 +246,16 @@ fn play(runner: &Runner, cases: &[Case]) -> Vec<Played> {
     results
 }
 
-fn startable(text: &str) -> Result<String, String> {
+fn parse_start_command(text: &str) -> Result<String, String> {
     Program::from_template(text).map(|_| text.to_owned())
 }
 
-fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
+fn parse_prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
     wishes::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
 }
 
-fn level(text: &str) -> Result<Level, String> {
+fn parse_level(text: &str) -> Result<Level, String> {
     let levels = [Level::Must, Level::Should, Level::May, Level::Local];
     let found = levels.into_iter().find(|level| level.to_string().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| "there are MUST, SHOULD, MAY and local".to_owned())
+    found.ok_or_else(|| "the levels are MUST, SHOULD, MAY and local".to_owned())
 }

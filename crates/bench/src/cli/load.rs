@@ -1,8 +1,8 @@
-//! `sixfold-bench load`: one load on one server, from flags to summary.
+//! `sixfold-bench load`: runs one load on one server, from the options to the summary.
 
 mod summary;
 
-use crate::stop;
+use crate::signals;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use load::{LoadError, Nobody, Progress, grouped};
@@ -22,37 +22,37 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const HELP: &str = "\
-Queries leave on an absolute schedule, whatever comes back, and every reply is checked in full. With --outstanding instead \
-of --rate a query leaves whenever fewer than that many are unanswered. TIME is a number with a unit: ns, us, ms, s, m or h.
+Queries leave on an absolute schedule that does not depend on the replies, and every reply is checked in full. With \
+--outstanding instead of --rate, a query leaves whenever fewer than that number are outstanding. TIME is a number with a unit: ns, us, ms, s, m or h.
 
-Exit status: 0 every query got a valid reply in time, 1 not so or the tester was the limit, 2 wrong usage.
+Exit status: 0 every query got a valid reply in time, 1 some did not, or the tester was the limit, 2 wrong usage.
 
-Example: a minute of 50,000 queries a second at a DNS64 server with the well-known prefix
+Example: send 50,000 queries a second for a minute to a DNS64 server with the well-known prefix
   sixfold-bench load --server [::1]:5364 --rate 50000 --prefix 64:ff9b::/96 --json result.json";
 
 /// `sixfold-bench load`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct LoadArguments {
-    /// Address of the server; port 53 unless said otherwise
-    #[arg(long, value_name = "ADDR", value_parser = server)]
+    /// Address of the server; the default port is 53
+    #[arg(long, value_name = "ADDR", value_parser = parse_server)]
     server: SocketAddr,
-    /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is needed
+    /// Queries a second, 0.1 to 1000000000, over all threads; this or --outstanding is required
     #[arg(long, value_name = "QPS", required_unless_present = "outstanding")]
     rate: Option<f64>,
-    /// Closed loop: a query whenever fewer than N, 1 to 1048576, are unanswered, over all threads
+    /// Closed loop: send a query whenever fewer than N, 1 to 1048576, are outstanding, over all threads
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     outstanding: Option<u32>,
-    /// How long queries are sent and measured, 1ms to 168h together with the warm-up
+    /// Time during which queries are sent and measured, 1ms to 168h together with the warm-up
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
     duration: Duration,
-    /// How long queries are sent before that, unmeasured; all of these ask names for the first time
+    /// Time before that during which queries are sent but not measured; each of these asks for a new name
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
     warm_up: Duration,
-    /// A reply later than this after its query is late, 1ms to 60s
+    /// Timeout of a query, 1ms to 60s; a later reply counts as late
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
     timeout: Duration,
-    /// Names to ask, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
+    /// Names to ask for, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
     #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
     names: Window,
     /// Number of the first name in that range
@@ -61,10 +61,10 @@ pub struct LoadArguments {
     /// Zone of the names
     #[arg(long, value_name = "NAME", default_value = "dns64perf.test")]
     zone_name: String,
-    /// DNS64 prefix of the server; may be repeated: then an address has one AAAA record for each
-    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = prefix)]
+    /// DNS64 prefix of the server; may be repeated: each address then has one AAAA record for each prefix
+    #[arg(long, value_name = "PREFIX", default_value = "64:ff9b::/96", value_parser = parse_prefix)]
     prefix: Vec<Prefix>,
-    /// No synthesis is expected: names have the AAAA records that the authority gives them
+    /// Expect no synthesis: names have the AAAA records that the authority gives them
     #[arg(long, visible_alias = "self-test", conflicts_with = "prefix")]
     no_prefix: bool,
     /// Addresses of each name, at least 1
@@ -73,57 +73,58 @@ pub struct LoadArguments {
     /// CNAME records before the addresses, 0 to 64
     #[arg(long, value_name = "N", default_value_t = 0)]
     cname_depth: u16,
-    /// Share of names, 0 to 1, that have AAAA records, as the authority was told
+    /// Share of names, 0 to 1, that have AAAA records, as set at the authority
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     aaaa_share: f64,
-    /// Seed of the authority's choice of these names, and of all that is drawn here
+    /// Seed of the authority's choice of these names, and of all random choices here
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Lowest and highest TTL, in seconds, of a valid record
-    #[arg(long, value_name = "LOW-HIGH", default_value = "0-2147483647", value_parser = bounds)]
+    /// Lowest and highest TTL of a valid record, in seconds
+    #[arg(long, value_name = "LOW-HIGH", default_value = "0-2147483647", value_parser = parse_ttl_range)]
     ttl: (u32, u32),
-    /// Share of queries, 0 to 1, that ask names which were answered at least two timeouts before
+    /// Share of queries, 0 to 1, that ask for names which were answered at least two timeouts before
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     cached_share: f64,
     /// Sending threads, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: u16,
-    /// Receiving threads, not more than sending ones; 0: the sending threads receive too
+    /// Receiving threads, at most as many as sending threads; 0: the sending threads receive too
     #[arg(long, value_name = "N", default_value_t = 0)]
     receivers: u16,
-    /// Source ports of each sending thread, for each source address; 1 to 16384 over all of these
+    /// Source ports of each sending thread, for each source address; 1 to 16384 in all
     #[arg(long, value_name = "N", default_value_t = 16)]
     ports: u16,
-    /// Source addresses, separated by commas [default: the one that routing chooses]
+    /// Source addresses, separated by commas [default: chosen by the routing table]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     sources: Vec<IpAddr>,
-    /// Consecutive queries of a thread, 1 to 4096, that leave from one port; those that are due together share a system call
+    /// Consecutive queries of a thread, 1 to 4096, that leave from one port; those that are due together share a system
+    /// call
     #[arg(long, value_name = "N", default_value_t = 16)]
     group: u16,
     /// Queries that are due at the same instant, at least 1
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "outstanding")]
     burst: u32,
-    /// Cores of the sending threads, then of the receiving ones, separated by commas [default: not pinned]
+    /// Cores of the sending threads, then of the receiving threads, separated by commas [default: not pinned]
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pin: Vec<u16>,
-    /// Wait in a loop instead of asleep, on cores that nothing else uses
+    /// Wait in a busy loop instead of sleeping; for cores that nothing else uses
     #[arg(long)]
     spin: bool,
-    /// Transport of the queries: udp; others are not supported yet
+    /// Transport of the queries: udp; no other is supported yet
     #[arg(long, value_name = "NAME", default_value = "udp", hide_possible_values = true, value_parser = ["udp", "tcp", "tcp-reuse", "tfo", "tls", "https", "quic"])]
     transport: String,
     /// Write the outcome as JSON to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write one line a second as CSV to this file (-: standard output) [default: not written]
+    /// Write one line for each second as CSV to this file (-: standard output) [default: not written]
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// No progress and no summary
+    /// Print no progress and no summary
     #[arg(long)]
     quiet: bool,
 }
 
-/// Runs the load and shows what came of it.
+/// Runs the load and prints its outcome.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     if arguments.transport != "udp" {
         eprintln!(
@@ -133,11 +134,11 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(2));
     }
     for file in [&arguments.json, &arguments.csv].into_iter().flatten() {
-        writable("load", file)?;
+        check_writable("load", file)?;
     }
     let order = order(arguments);
-    let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
-    let display = Display::new(arguments.quiet);
+    let stop = signals::stop_flag().map_err(|error| format!("load: signals: {error}"))?;
+    let display = LoadDisplay::new(arguments.quiet);
     let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
         display.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -164,15 +165,15 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     }
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string(&outcome).map_err(|error| format!("load: JSON: {error}"))?;
-        write("load", file, &format!("{text}\n"))?;
+        write_result("load", file, &format!("{text}\n"))?;
     }
     if let Some(file) = &arguments.csv {
-        write("load", file, &csv(&outcome))?;
+        write_result("load", file, &csv_text(&outcome))?;
     }
     Ok(if outcome.verdict == Verdict::Pass { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The order that the flags make.
+/// Builds the load from the options.
 fn order(arguments: &LoadArguments) -> Load {
     let prefixes = if arguments.no_prefix { &[][..] } else { &arguments.prefix };
     let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -211,34 +212,34 @@ fn order(arguments: &LoadArguments) -> Load {
     }
 }
 
-/// Progress: a bar on a terminal, else a line a second.
-enum Display {
+/// Progress display: a bar on a terminal, else a line for each second.
+enum LoadDisplay {
     None,
     Lines,
     Bar(ProgressBar),
 }
 
-impl Display {
-    fn new(quiet: bool) -> Display {
+impl LoadDisplay {
+    fn new(quiet: bool) -> LoadDisplay {
         if quiet {
-            return Display::None;
+            return LoadDisplay::None;
         }
         if !std::io::stderr().is_terminal() {
-            return Display::Lines;
+            return LoadDisplay::Lines;
         }
         let bar = ProgressBar::new(0);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
             bar.set_style(style);
         }
-        Display::Bar(bar)
+        LoadDisplay::Bar(bar)
     }
 
     fn show(&self, progress: &Progress) {
-        let text = line(progress);
+        let text = progress_line(progress);
         match self {
-            Display::None => {}
-            Display::Lines => eprintln!("{text}"),
-            Display::Bar(bar) => {
+            LoadDisplay::None => {}
+            LoadDisplay::Lines => eprintln!("{text}"),
+            LoadDisplay::Bar(bar) => {
                 bar.set_length(progress.whole.as_millis() as u64);
                 bar.set_position(progress.elapsed.as_millis() as u64);
                 bar.set_message(text);
@@ -247,14 +248,14 @@ impl Display {
     }
 
     fn end(&self) {
-        if let Display::Bar(bar) = self {
+        if let LoadDisplay::Bar(bar) = self {
             bar.finish_and_clear();
         }
     }
 }
 
-/// How far a load is, in a line.
-fn line(progress: &Progress) -> String {
+/// Progress of a load as a line.
+fn progress_line(progress: &Progress) -> String {
     let (elapsed, whole) = (progress.elapsed.as_secs_f64(), progress.whole.as_secs_f64());
     let mut text = format!("{elapsed:.0} of {whole:.0} s: ");
     if progress.warm_up {
@@ -270,8 +271,8 @@ fn line(progress: &Progress) -> String {
     text
 }
 
-/// One line a second.
-fn csv(outcome: &Outcome) -> String {
+/// The outcome as CSV, one line for each second.
+fn csv_text(outcome: &Outcome) -> String {
     let mut text = "second,sent,valid,invalid,late,lost\n".to_owned();
     for (number, second) in outcome.per_second.iter().enumerate() {
         let lost = second.sent.saturating_sub(second.valid + second.invalid + second.late);
@@ -284,8 +285,8 @@ fn csv(outcome: &Outcome) -> String {
     text
 }
 
-/// Finds out before a command's work whether its result can be written afterwards. What the file has stays until then.
-pub(super) fn writable(command: &str, file: &Path) -> Result<(), String> {
+/// Checks before a command's work that its result can be written afterwards. The file keeps its content until then.
+pub(super) fn check_writable(command: &str, file: &Path) -> Result<(), String> {
     if file == Path::new("-") {
         return Ok(());
     }
@@ -294,36 +295,39 @@ pub(super) fn writable(command: &str, file: &Path) -> Result<(), String> {
         .create(true)
         .open(file)
         .map(drop)
-        .map_err(|error| unwritable(command, file, &error))
+        .map_err(|error| write_error(command, file, &error))
 }
 
-fn unwritable(command: &str, file: &Path, error: &io::Error) -> String {
-    format!("{command}: {}: {error}; choose a place that can be written", file.display())
+fn write_error(command: &str, file: &Path, error: &io::Error) -> String {
+    format!("{command}: {}: {error}; choose a writable place", file.display())
 }
 
-/// Writes a result of a command where it was asked for.
-pub(super) fn write(command: &str, file: &Path, text: &str) -> Result<(), String> {
+/// Writes a result of a command to a file or to standard output.
+pub(super) fn write_result(command: &str, file: &Path, text: &str) -> Result<(), String> {
     if file == Path::new("-") {
         print!("{text}");
         return Ok(());
     }
-    fs::write(file, text).map_err(|error| unwritable(command, file, &error))
+    fs::write(file, text).map_err(|error| write_error(command, file, &error))
 }
 
-fn server(text: &str) -> Result<SocketAddr, String> {
+fn parse_server(text: &str) -> Result<SocketAddr, String> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     text.parse().or_else(|_| bare.parse().map(|address: IpAddr| SocketAddr::new(address, 53))).map_err(|_| {
-        format!("\"{text}\" is no address; write one like 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353")
+        format!(
+            "\"{text}\" is not an address; write one like 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:5353"
+        )
     })
 }
 
-fn prefix(text: &str) -> Result<Prefix, String> {
+fn parse_prefix(text: &str) -> Result<Prefix, String> {
     Prefix::try_from(text.to_owned())
 }
 
-fn bounds(text: &str) -> Result<(u32, u32), String> {
-    let refused =
-        || format!("\"{text}\" are no bounds; write the lowest and the highest TTL in seconds, like 0-3600");
+fn parse_ttl_range(text: &str) -> Result<(u32, u32), String> {
+    let refused = || {
+        format!("\"{text}\" is not a TTL range; write the lowest and the highest TTL in seconds, like 0-3600")
+    };
     let (low, high) = text.split_once('-').ok_or_else(refused)?;
     let (low, high) = (low.parse().map_err(|_| refused())?, high.parse().map_err(|_| refused())?);
     if low <= high { Ok((low, high)) } else { Err(refused()) }
@@ -348,7 +352,10 @@ mod tests {
         let begun = std::time::Instant::now();
         let line = "--server [::1]:9 --rate 1 --duration 1h --quiet --json /nowhere/at/all.json";
         let error = run(&parse(line).unwrap()).unwrap_err();
-        assert!(error.contains("/nowhere/at/all.json") && error.contains("choose a place"), "{error}");
+        assert!(
+            error.contains("/nowhere/at/all.json") && error.contains("choose a writable place"),
+            "{error}"
+        );
         assert!(begun.elapsed() < Duration::from_secs(600));
     }
 
@@ -406,17 +413,17 @@ mod tests {
             valid: 149_990,
             ..Progress::default()
         };
-        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
+        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid");
         progress.lost = 10;
-        assert_eq!(line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
+        assert_eq!(progress_line(&progress), "3 of 60 s: 150,000 sent, 149,990 valid, 10 lost");
         progress.warm_up = true;
-        assert_eq!(line(&progress), "3 of 60 s: warming up, 10 lost");
+        assert_eq!(progress_line(&progress), "3 of 60 s: warming up, 10 lost");
     }
 
     #[test]
     fn each_second_is_a_line() {
         let second = measure::outcome::Second { sent: 10, valid: 6, invalid: 1, late: 1 };
         let outcome = Outcome { per_second: vec![second], ..Outcome::default() };
-        assert_eq!(csv(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
+        assert_eq!(csv_text(&outcome), "second,sent,valid,invalid,late,lost\n0,10,6,1,1,2\n");
     }
 }

@@ -1,4 +1,5 @@
-//! The command line of `sixfold-bench`.
+//! Command line of `sixfold-bench`: options, help texts and exit status. Each subcommand is a file; the work is done
+//! elsewhere. First file to read: `run.rs`.
 
 mod agent;
 mod authority;
@@ -11,33 +12,33 @@ mod run;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// What `--version` prints after the name. The features are the parts that this build has: the transport of loads, and zones
-/// from master files.
+/// Text that `--version` prints after the name. The features are the optional parts of this build: the transport of
+/// loads, and zones from master files.
 const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SIXFOLD_COMMIT"), ")\nfeatures: udp zone-file");
 
 const HELP: &str = "\
-Exit status: 0 done, 1 it could not be done or the answer is no, 2 wrong usage. --help of each command has an example, \
-sixfold-bench(1) everything.
+Exit status: 0 success, 1 failure or a negative result, 2 wrong usage. --help of each command has an example; \
+sixfold-bench(1) describes everything.
 
-Example: how many queries a second does Unbound from the distribution's package answer? In minutes:
+Example: measure in minutes how many queries a second Unbound from the distribution's package answers:
   sixfold-bench run --profile quick --device unbound --out /tmp/unbound";
 
 /// Measures DNS64 servers by RFC 8219 section 9: load, authority, self-test, search, report.
 #[derive(Debug, Parser)]
 #[command(name = "sixfold-bench", version = VERSION, arg_required_else_help = true, after_help = HELP)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measures a DNS64 server by RFC 8219 section 9 and writes a report.
     Run(Box<run::RunArguments>),
-    /// Makes the report of a run again from its record.
+    /// Rebuilds the report of a run from its record.
     Report(report::ReportArguments),
     /// Compares two runs: is the second faster or slower?
     Compare(compare::CompareArguments),
@@ -45,17 +46,18 @@ pub enum Command {
     Conform(Box<conform::ConformArguments>),
     /// Sends a load to a server, checks every reply and times every query.
     Load(Box<load::LoadArguments>),
-    /// Serves the zone that devices under test ask, with faults on request.
+    /// Serves the zone for devices under test, with faults on request.
     Authority(Box<authority::AuthorityArguments>),
     /// Carries out the orders of a run.
     #[command(hide = true)]
     Agent,
-    /// Keeps a device for an agent.
+    /// Supervises a device for an agent.
     #[command(hide = true)]
     Keep,
 }
 
-/// Does it. The error is text for people: what, why, and the remedy. Exit status: 0 done, 1 failed or "no", 2 wrong usage.
+/// Carries out a command. The error is text for people: problem, cause and remedy. Exit status: 0 done, 1 failed or
+/// "no", 2 wrong usage.
 pub fn run(command: Command) -> Result<ExitCode, String> {
     match command {
         Command::Run(arguments) => arguments.run(),
@@ -65,6 +67,6 @@ pub fn run(command: Command) -> Result<ExitCode, String> {
         Command::Load(arguments) => load::run(&arguments),
         Command::Authority(arguments) => authority::run(&arguments),
         Command::Agent => Ok(agent::agent()),
-        Command::Keep => Ok(agent::keep()),
+        Command::Keep => Ok(agent::supervise()),
     }
 }

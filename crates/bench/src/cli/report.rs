@@ -1,4 +1,4 @@
-//! `sixfold-bench report`: makes the page and the tables of a run again.
+//! `sixfold-bench report`: rebuilds the page and the tables of a run.
 
 use crate::bundle;
 use clap::Args;
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-Without an option everything that is made of DIR/run.json is written anew: report.html, trials.csv, hist/, environment.json \
-and configs/.
+Without an option the command writes all files that are derived from DIR/run.json: report.html, trials.csv, hist/, \
+environment.json and configs/.
 
-Exit status: 0 done, 1 it could not be done, 2 wrong usage.
+Exit status: 0 success, 1 failure, 2 wrong usage.
 
-Example: the page again, then the tables for a paper:
+Example: rebuild the page, then print the tables for a paper:
   sixfold-bench report /tmp/unbound
   sixfold-bench report /tmp/unbound --latex > results.tex";
 
@@ -31,7 +31,7 @@ pub struct ReportArguments {
     latex: bool,
 }
 
-/// Does it.
+/// Rebuilds or prints the report of a run.
 pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     let run = bundle::read(&arguments.folder)?;
     if arguments.markdown {
@@ -39,13 +39,17 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     } else if arguments.latex {
         print(&report::latex(&run))?;
     } else {
-        bundle::derive(&arguments.folder, &run)?;
-        print(&format!("{}\n{}\n", report::sentence(&run), arguments.folder.join(bundle::REPORT).display()))?;
+        bundle::write_derived(&arguments.folder, &run)?;
+        print(&format!(
+            "{}\n{}\n",
+            report::sentence(&run),
+            arguments.folder.join(bundle::REPORT_FILE).display()
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes to standard output; a reader that has seen enough is no error.
+/// Writes to standard output. A reader that closes the pipe early is no error.
 pub(super) fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

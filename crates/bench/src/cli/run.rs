@@ -1,9 +1,9 @@
-//! `sixfold-bench run`.
+//! `sixfold-bench run`: options and summary of a run.
 
 use super::report::print;
 use crate::device;
 use crate::run::{self, Ended, thousands};
-use crate::stop;
+use crate::signals;
 use clap::Args;
 use measure::plan::{Draft, Plan, Prefix, Span};
 use measure::run::Run;
@@ -12,63 +12,64 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-The rfc8219 profile has trials of 60 s, a timeout of 1 s, 20 repetitions and the self-test; it takes hours, can be \
-interrupted anywhere, and goes on with --resume. The quick profile takes minutes and is labelled not compliant.
+The rfc8219 profile has trials of 60 s, a timeout of 1 s, 20 repetitions and the self-test. It takes hours, can be \
+interrupted at any point, and is resumed with --resume. The quick profile takes minutes; its result is labelled not compliant.
 
-TIME is a number with a unit: ns, us, ms, s, m or h. What flags do not say comes from the plan, and what that does not say from \
-the profile; sixfold-bench(1) has every key of a plan.
+TIME is a number with a unit: ns, us, ms, s, m or h. Options override the plan, and the plan overrides the profile; \
+sixfold-bench(1) describes every key of a plan.
 
 Placeholders in --command and --device-option: {listen} or {listen_address} and {listen_port}, {upstream} or \
 {upstream_address} and {upstream_port}, {prefix}, {prefix_address}, {zone}, {workers}, {value} (of the sweep), {dir} (a folder \
 for files).
 
-Exit status: 0 done, 1 it could not be done or was interrupted, 2 wrong usage or a plan that makes no sense.
+Exit status: 0 success, 1 failed or interrupted, 2 wrong usage or an invalid plan.
 
-Example: the required test on Unbound from the distribution's package, in minutes:
+Example: run the required test on Unbound from the distribution's package, in minutes:
   sixfold-bench run --profile quick --device unbound --out /tmp/unbound";
 
 /// `sixfold-bench run`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct RunArguments {
-    /// Plan (TOML) of the run; other flags take the place of what it says [default: the profile alone]
+    /// Plan (TOML) of the run; options on the command line override it [default: the profile alone]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Where everything comes from that nobody says: rfc8219 or quick [default: rfc8219]
+    /// Profile, source of all values that are not given: rfc8219 or quick [default: rfc8219]
     #[arg(long, value_name = "NAME", value_parser = ["rfc8219", "quick"])]
     profile: Option<String>,
     /// Folder for the bundle: journal, run.json, report.html and the rest
     #[arg(long, value_name = "DIR", required_unless_present = "estimate")]
     out: Option<PathBuf>,
-    /// Go on with the run in --out, with its own plan; only --quiet can stand beside these two
+    /// Resume the run in --out, with its own plan; only --quiet can be combined with these two
     #[arg(long, conflicts_with_all = [
         "plan", "profile", "device", "device_program", "command", "device_address", "device_pid", "device_option", "workers", "sweep", "grid",
         "repetitions", "trial", "timeout", "start", "max", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
-    /// Device under test, configured and started
+    /// Device under test: the name of a template, which is configured and started
     #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
     device: Option<String>,
-    /// Path of the program of --device, on the device's host [default: looked for]
+    /// Path of the program of --device, on the device's host [default: searched for]
     #[arg(long, value_name = "FILE", requires = "device")]
     device_program: Option<String>,
     /// Device under test, started by any command line: words separated by spaces, with placeholders (see below)
     #[arg(long, value_name = "COMMAND", conflicts_with = "device")]
     command: Option<String>,
-    /// Where the device shall listen, or, without --device and --command, where one listens that runs already; its authority
-    /// is then that of the plan (authority.address) [default: a free port of ::1]
+    /// Address for the device to listen on. Without --device and --command: address of a device that runs already; its
+    /// authority is then that of the plan (authority.address) [default: a free port of ::1]
     #[arg(long, value_name = "ADDR")]
     device_address: Option<SocketAddr>,
     /// Process ID of a device that runs already, to watch its CPU time and memory; with --device-address [default: not watched]
     #[arg(long, value_name = "PID")]
     device_pid: Option<u32>,
-    /// A line for the device's configuration, in its own syntax; may be repeated
+    /// Line for the device's configuration, in its own syntax; may be repeated
     #[arg(long, value_name = "LINE")]
     device_option: Vec<String>,
-    /// Threads of the device, or processes where it has no threads, 1 to 1024 [default: 1]
+    /// Threads of the device, or processes if it has no threads, 1 to 1024 [default: 1]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
-    /// Measure for each value of a parameter: workers=1,2,4, or any name and {value} for it in --command and --device-option
+    /// Measure for each value of a parameter: workers=1,2,4, or any name, and {value} for its value in --command and
+    /// --device-option
     #[arg(long, value_name = "NAME=V1,V2,...", value_parser = parse_sweep)]
     sweep: Option<(String, Vec<String>)>,
     /// Measure all combinations of 0, 20, 40, 60, 80 and 100 % of names with AAAA records and of cached names [default: 0 and 0]
@@ -92,13 +93,14 @@ pub struct RunArguments {
     /// DNS64 prefix [default: 2001:2:0:64::/96]
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     prefix: Option<Prefix>,
-    /// Conformance cases (JSON lines) to play before; only for --device sixfold on this host [default: none]
+    /// Conformance cases (JSON lines) to play before the measurement; only for --device sixfold on this host [default:
+    /// none]
     #[arg(long, value_name = "FILE")]
     conformance: Option<PathBuf>,
-    /// No progress; only the result, on standard output
+    /// Print no progress, only the result on standard output
     #[arg(long)]
     quiet: bool,
-    /// Print the effective plan as JSON and an estimate of its time, and do nothing
+    /// Print the effective plan as JSON and an estimate of its time, and exit
     #[arg(long)]
     estimate: bool,
 }
@@ -122,9 +124,9 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
 }
 
 impl RunArguments {
-    /// Carries the command out.
+    /// Carries out the command.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let stop = stop::flag().map_err(|error| format!("signal handlers: {error}"))?;
+        let stop = signals::stop_flag().map_err(|error| format!("signal handlers: {error}"))?;
         let ended = if self.resume {
             run::resume(self.out()?, self.quiet, &stop)?
         } else {
@@ -148,7 +150,7 @@ impl RunArguments {
             Ended::Interrupted => {
                 let out = self.out()?.display();
                 eprintln!(
-                    "interrupted; so far: {out}/report.html; go on with: sixfold-bench run --resume --out {out}"
+                    "interrupted; results so far: {out}/report.html; resume with: sixfold-bench run --resume --out {out}"
                 );
                 Ok(ExitCode::FAILURE)
             }
@@ -156,7 +158,7 @@ impl RunArguments {
         }
     }
 
-    /// The folder of the bundle, which only an estimate does without.
+    /// Folder of the bundle. Only an estimate needs none.
     fn out(&self) -> Result<&Path, String> {
         self.out.as_deref().ok_or_else(|| "--out is missing".to_owned())
     }
@@ -187,7 +189,7 @@ impl RunArguments {
             line.sweep.parameter = Some(parameter);
             line.sweep.values = Some(values);
         }
-        // A device that is named here takes the place of the plan's, however that is named.
+        // A device on the command line replaces the plan's device, whichever way each is given.
         if self.device.is_some() || self.command.is_some() {
             (file.device.template, file.device.program, file.device.command) = (None, None, None);
             file.device.pid = None;
@@ -203,7 +205,7 @@ impl RunArguments {
         let plan = line.over(file).finish().map_err(|error| error.to_string())?;
         if !plan.device.template.is_empty() && !device::NAMES.contains(&plan.device.template.as_str()) {
             return Err(format!(
-                "no device is called \"{}\"; known are {}; any other can be given with --command",
+                "no device template is called \"{}\"; the templates are {}; start any other server with --command",
                 plan.device.template,
                 device::NAMES.join(", ")
             ));
@@ -212,7 +214,7 @@ impl RunArguments {
     }
 }
 
-/// A path for the plan: --resume may be given in another folder.
+/// Makes a path absolute for the plan: --resume may be run in another folder.
 fn absolute(path: &Path) -> Result<String, String> {
     let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let text = path.to_str().ok_or_else(|| {
@@ -255,6 +257,9 @@ fn summary(run: &Run, out: &Path) -> String {
         text.push('\n');
     }
     let compliant = measure::checklist::is_compliant(&run.checklist);
-    text += &format!("RFC 8219 compliant: {}\n", if compliant { "yes" } else { "no (the report says why)" });
+    text += &format!(
+        "RFC 8219 compliant: {}\n",
+        if compliant { "yes" } else { "no (the report gives the reasons)" }
+    );
     text + &format!("report: {}\n", out.join("report.html").display())
 }

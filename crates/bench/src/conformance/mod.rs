@@ -1,50 +1,51 @@
-//! Conformance cases against servers that have a configuration of their own: the templates of [`crate::device`], told in
-//! their own words what a case asks for; and the scorecard of what came of it, as text, JSON and a page.
+//! Conformance cases against servers that have a configuration of their own. `dialects` translates a case for the
+//! templates of [`crate::device`]; the scorecard shows the results as text, JSON and a page. The cases themselves, and
+//! the player, are in `conform`.
 
+mod dialects;
 mod scorecard;
-mod words;
 
 pub use scorecard::Scorecard;
 
-use crate::agent::devices::is_confined;
-use crate::device::{DeviceError, Known, Settings};
+use crate::device::program::is_confined_by_apparmor;
+use crate::device::{DeviceError, InstalledTemplate, Settings};
 use conform::configuration::Places;
 use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
+use dialects::Dialect;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
-use words::Words;
 
-/// A server of a template.
+/// Server of a template, and the translation for it.
 #[derive(Debug)]
-struct Templated {
-    known: Known,
-    words: Words,
+struct TemplateServer {
+    known: InstalledTemplate,
+    dialect: Dialect,
 }
 
-/// What is tested when a template is named, and the version of its program.
-pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
-    let known = Known::find(name, program)?;
+/// Finds the server of a template, as the subject of the cases, and the version of its program.
+pub fn find_template(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
+    let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
-    let subject = match words::find(known.name()) {
-        Some(words) => Subject::Foreign(Box::new(Templated { known, words })),
+    let subject = match dialects::find(known.name()) {
+        Some(dialect) => Subject::Foreign(Box::new(TemplateServer { known, dialect })),
         None => Subject::Program(Program::sixfold(Path::new(known.program()))),
     };
     Ok((subject, version))
 }
 
-/// What may be the matter with a program that does not start.
-pub fn hint(program: &str) -> &'static str {
-    if is_confined(program) {
-        "; AppArmor confines it, so that it may not read its files in the temporary folder (aa-complain)"
+/// Possible cause of a failed start, appended to the error.
+pub fn confinement_hint(program: &str) -> &'static str {
+    if is_confined_by_apparmor(program) {
+        "; AppArmor confines it, so it may not read its files in the temporary folder (use aa-complain)"
     } else {
         ""
     }
 }
 
-impl Foreign for Templated {
+impl Foreign for TemplateServer {
     fn launch(&self, case: &Case, places: &Places) -> Result<Launch, String> {
-        let wishes = Wishes::of(case)?;
-        let setup = (self.words)(&wishes, places.port)?;
+        let demands = Wishes::of(case)?;
+        let setup = (self.dialect)(&demands, places.port)?;
         let settings = Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),
             upstream: places.upstream,
@@ -55,7 +56,7 @@ impl Foreign for Templated {
             options: setup.options,
         };
         let plan = self.known.plan(&settings, places.directory);
-        // The server must not outlive us, however we end.
+        // The kernel kills the server if this process ends in any way.
         let keep = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         let command = keep.into_iter().chain(plan.command).collect();
         Ok(Launch { command, files: plan.files, environment: plan.environment })

@@ -1,5 +1,5 @@
-//! What came of the cases: a table by RFC section and level, the cases that failed, why others did not apply. As text for
-//! a terminal, as JSON, and as what a page is made of.
+//! Scorecard of conformance cases: a table by RFC section and level, the cases that failed, and the reasons why others
+//! did not apply. As text for a terminal, as JSON, and as the content of a page.
 
 use conform::score::{Levels, Tally};
 use conform::{Case, Level, Outcome, Played, Score};
@@ -8,20 +8,20 @@ use report::table::Table;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The version of the JSON.
+/// Version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// The levels in the order of a table.
+/// Levels in the order of the table.
 const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local];
 
 /// The result of one server.
 #[derive(Clone, Debug)]
 pub struct Scorecard {
-    /// What was tested: the name of a template, a command line or an address.
+    /// Subject of the test: the name of a template, a command line or an address.
     pub device: String,
-    /// What it says of its version; may be empty.
+    /// Version that it reports; may be empty.
     pub version: String,
-    /// Where the cases are from.
+    /// Source of the cases.
     pub suite: String,
     /// The program that played them.
     pub tool: String,
@@ -37,13 +37,13 @@ impl Scorecard {
         Score::of(&self.cases, &self.results)
     }
 
-    /// For a terminal: what failed, then the table, then why cases did not apply.
+    /// Text for a terminal: failed cases, the table, then the reasons why cases did not apply.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (case, played) in self.cases.iter().zip(&self.results) {
             let Outcome::Failed { differences } = &played.outcome else { continue };
             let _ = writeln!(out, "FAILED {} [{}, {}]", case.id, case.level, case.rfc);
-            if let Some(question) = question(case) {
+            if let Some(question) = first_question(case) {
                 let _ = writeln!(out, "    asked: {question}");
             }
             for difference in differences {
@@ -58,20 +58,20 @@ impl Scorecard {
         let _ = writeln!(out, "{:<21}{:>18}{:>18}{:>18}{:>18}", "", "MUST", "SHOULD", "MAY", "local");
         let _ = writeln!(out, "{:<21}{}", "section", "   pass fail  n/a ".repeat(LEVELS.len()).trim_end());
         for (citation, levels) in &score.sections {
-            let _ = writeln!(out, "{citation:<21}{}", cells(levels));
+            let _ = writeln!(out, "{citation:<21}{}", row_cells(levels));
         }
-        let _ = writeln!(out, "{:<21}{}", "all", cells(&score.levels));
+        let _ = writeln!(out, "{:<21}{}", "all", row_cells(&score.levels));
         if !score.reasons.is_empty() {
             let _ = writeln!(out, "\nnot applicable:");
             for (reason, number) in &score.reasons {
                 let _ = writeln!(out, "{number:>5}  {reason}");
             }
         }
-        let _ = writeln!(out, "\n{}", verdict(&score));
+        let _ = writeln!(out, "\n{}", summary_sentence(&score));
         out
     }
 
-    /// As JSON.
+    /// The scorecard as JSON.
     pub fn json(&self) -> String {
         let score = self.score();
         let sections: Vec<Value> = score
@@ -80,7 +80,7 @@ impl Scorecard {
             .map(|(citation, levels)| json!({ "section": citation.to_string(), "levels": levels }))
             .collect();
         let cases: Vec<Value> =
-            self.cases.iter().zip(&self.results).map(|(case, it)| one(case, it)).collect();
+            self.cases.iter().zip(&self.results).map(|(case, it)| case_json(case, it)).collect();
         let whole = json!({
             "schema": SCHEMA, "tool": self.tool, "device": self.device, "version": self.version, "suite": self.suite,
             "holds": score.holds(), "all": score.all, "levels": score.levels, "sections": sections,
@@ -89,7 +89,7 @@ impl Scorecard {
         format!("{whole:#}\n")
     }
 
-    /// As a page.
+    /// The scorecard as a page.
     pub fn page(&self) -> String {
         let score = self.score();
         let mut head = vec!["section".to_owned()];
@@ -116,7 +116,7 @@ impl Scorecard {
                     level: case.level.to_string(),
                     citation: case.rfc.clone(),
                     source: case.source.clone(),
-                    question: question(case).unwrap_or_default(),
+                    question: first_question(case).unwrap_or_default(),
                     differences: differences.clone(),
                     notes: case.notes.clone(),
                 }),
@@ -127,7 +127,7 @@ impl Scorecard {
             facts: [("Version", &self.version), ("Cases", &self.suite), ("Made by", &self.tool)]
                 .map(|(name, value)| (name.to_owned(), value.clone()))
                 .to_vec(),
-            verdict: verdict(&score),
+            verdict: summary_sentence(&score),
             holds: score.holds(),
             score: table,
             reasons,
@@ -145,7 +145,7 @@ fn tally(levels: &Levels, level: Level) -> Tally {
     levels.get(&level).copied().unwrap_or_default()
 }
 
-fn cells(levels: &Levels) -> String {
+fn row_cells(levels: &Levels) -> String {
     let cell = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
     let line: String = LEVELS
         .iter()
@@ -158,7 +158,7 @@ fn cells(levels: &Levels) -> String {
 }
 
 /// The result in a sentence.
-fn verdict(score: &Score) -> String {
+fn summary_sentence(score: &Score) -> String {
     let level = |level: Level| {
         let tally = score.level(level);
         (tally.played() > 0).then(|| format!("{} of {} {level}", tally.passed, tally.played()))
@@ -168,8 +168,8 @@ fn verdict(score: &Score) -> String {
     format!("{} cases; passed: {passed}; {} not applicable", score.all.total(), score.all.not_applicable)
 }
 
-/// What a case asks first.
-fn question(case: &Case) -> Option<String> {
+/// The first question of a case.
+fn first_question(case: &Case) -> Option<String> {
     let step = case.steps().first()?;
     let further = match case.steps().len() {
         1 => String::new(),
@@ -178,7 +178,7 @@ fn question(case: &Case) -> Option<String> {
     Some(format!("{} {}{further}", step.query.name.fmt_with_dot(), step.query.rtype))
 }
 
-fn one(case: &Case, played: &Played) -> Value {
+fn case_json(case: &Case, played: &Played) -> Value {
     let mut object = json!({
         "id": case.id, "category": case.category, "level": case.level, "rfc": case.rfc, "source": case.source,
         "elapsed_ms": played.elapsed_ms,

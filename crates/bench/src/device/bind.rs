@@ -1,23 +1,23 @@
 //! BIND's `named`.
 
-use super::text::overlaid;
-use super::{Plan, Template, Wanted};
+use super::config_lines::merge_options;
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "bind",
     program: "named",
     remedy: "install it with `apt-get install bind9`",
     version: &["-v"],
-    title: "BIND",
+    version_prefix: "BIND",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
     let (listen, upstream) = (settings.listen, settings.upstream);
     let (family, other) = if listen.is_ipv6() { ("-v6", "") } else { ("", "-v6") };
-    // Its empty zones (RFC 6303) would stand before the forwarder.
+    // BIND's built-in empty zones (RFC 6303) would answer before the forwarder is asked.
     let ours = vec![
         format!("directory \"{folder}\";"),
         "pid-file none;".to_owned(),
@@ -36,19 +36,19 @@ fn plan(wanted: &Wanted) -> Plan {
         "querylog no;".to_owned(),
         format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
     ];
-    let lines = overlaid(ours, &settings.options);
-    // Warnings and worse are kept: they say why it does not start.
+    let lines = merge_options(ours, &settings.options);
+    // The log keeps warnings and errors: they explain a failed start.
     let text = format!(
         "options {{\n  {}\n}};\ncontrols {{ }};\n\
          logging {{\n  channel errors {{ stderr; severity warning; }};\n  category default {{ errors; }};\n\
          \x20 category lame-servers {{ null; }};\n  category unmatched {{ null; }};\n}};\n",
         lines.join("\n  ")
     );
-    Plan {
+    LaunchPlan {
         command: vec![
-            wanted.program.to_owned(),
+            input.program.to_owned(),
             "-f".to_owned(),
-            // Until it has read its configuration it would talk to the system's log.
+            // Until named has read its configuration, it would log to the system's log.
             "-L".to_owned(),
             "/dev/stderr".to_owned(),
             "-n".to_owned(),
@@ -57,6 +57,6 @@ fn plan(wanted: &Wanted) -> Plan {
             format!("{folder}/named.conf"),
         ],
         files: [("named.conf".to_owned(), text)].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }

@@ -1,22 +1,22 @@
 //! CoreDNS.
 
-use super::text::overlaid;
-use super::{Plan, Template, Wanted};
+use super::config_lines::merge_options;
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "coredns",
     program: "coredns",
     remedy: "install it with `go install github.com/coredns/coredns@latest`",
     version: &["--version"],
-    title: "CoreDNS",
+    version_prefix: "CoreDNS",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // It has a cache only when told so, and synthesizes for clients over IPv4 only when told so. GOMAXPROCS bounds the
-    // threads that run Go code.
+    // CoreDNS caches only if configured, and synthesizes for clients over IPv4 only if configured. GOMAXPROCS bounds
+    // the threads that run Go code.
     let ours = vec![
         format!("bind {}", settings.listen.ip()),
         format!("dns64 {{\n    prefix {prefix}/{length}\n    allow_ipv4\n  }}"),
@@ -26,17 +26,17 @@ fn plan(wanted: &Wanted) -> Plan {
     let text = format!(
         ".:{} {{\n  {}\n}}\n",
         settings.listen.port(),
-        overlaid(ours, &settings.options).join("\n  ")
+        merge_options(ours, &settings.options).join("\n  ")
     );
-    Plan {
+    LaunchPlan {
         command: vec![
-            wanted.program.to_owned(),
+            input.program.to_owned(),
             "-quiet".to_owned(),
             "-conf".to_owned(),
             format!("{folder}/Corefile"),
         ],
         files: [("Corefile".to_owned(), text)].into(),
         environment: [("GOMAXPROCS".to_owned(), settings.workers.to_string())].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }

@@ -1,23 +1,23 @@
 //! AdGuard's dnsproxy.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "dnsproxy",
     program: "dnsproxy",
     remedy: "install it with `go install github.com/AdguardTeam/dnsproxy@latest`",
     version: &["--version"],
-    title: "dnsproxy",
+    version_prefix: "dnsproxy",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let settings = wanted.settings;
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let settings = input.settings;
     let (prefix, length) = settings.prefix;
-    // It has a cache only when told so, and wants upstreams for the reverse names of the prefix. GOMAXPROCS bounds the
-    // threads that run Go code. Further options are arguments.
+    // dnsproxy caches only if configured, and needs upstreams for the reverse names of the prefix. GOMAXPROCS bounds
+    // the threads that run Go code. The user's options are arguments.
     let mut command = vec![
-        wanted.program.to_owned(),
+        input.program.to_owned(),
         format!("--listen={}", settings.listen.ip()),
         format!("--port={}", settings.listen.port()),
         format!("--upstream={}", settings.upstream),
@@ -27,9 +27,9 @@ fn plan(wanted: &Wanted) -> Plan {
         "--cache".to_owned(),
     ];
     command.extend(settings.options.iter().cloned());
-    Plan {
+    LaunchPlan {
         command,
         environment: [("GOMAXPROCS".to_owned(), settings.workers.to_string())].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }

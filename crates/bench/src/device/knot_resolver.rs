@@ -1,22 +1,23 @@
 //! Knot Resolver's `kresd`.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "knot-resolver",
     program: "kresd",
     remedy: "install it with `apt-get install knot-resolver`",
     version: &["--version"],
-    title: "Knot Resolver",
+    version_prefix: "Knot Resolver",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // A rule for all names stands before its built-in ones, which deny `test.` (RFC 6761). Without trust anchors nothing
-    // is validated. It knows prefixes of 96 bits alone; a longer text than the address is the user's to see refused.
-    // What it would ask the authority by itself (the root's servers, the time in signatures) is switched off.
+    // A rule for all names comes before the built-in rules, which deny `test.` (RFC 6761). Without trust anchors Knot
+    // Resolver validates nothing. It supports prefixes of 96 bits alone; for another length the configuration has the
+    // length too, which kresd refuses with a message. Queries that it would send to the authority on its own account
+    // (root servers, time in signatures) are switched off.
     let prefix = if length == 96 { prefix.to_string() } else { format!("{prefix}/{length}") };
     let mut text = format!(
         "net.listen('{}', {}, {{ kind = 'dns' }})\n\
@@ -36,14 +37,14 @@ fn plan(wanted: &Wanted) -> Plan {
         text.push_str(option);
         text.push('\n');
     }
-    // It has one thread; more workers are more processes, which share the port and the cache.
-    let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", wanted.program);
+    // kresd has one thread. Further workers are further processes, which share the port and the cache.
+    let kresd = format!("'{}' -n -c '{folder}/kresd.conf' '{folder}'", input.program);
     let command = if settings.workers <= 1 {
         let config = format!("{folder}/kresd.conf");
-        [wanted.program, "-n", "-c", &config, &folder.to_string()].map(str::to_owned).to_vec()
+        [input.program, "-n", "-c", &config, &folder.to_string()].map(str::to_owned).to_vec()
     } else {
         let script = format!("for i in $(seq {}); do {kresd} & done; wait", settings.workers);
         ["sh", "-c", &script].map(str::to_owned).to_vec()
     };
-    Plan { command, files: [("kresd.conf".to_owned(), text)].into(), ..Plan::default() }
+    LaunchPlan { command, files: [("kresd.conf".to_owned(), text)].into(), ..LaunchPlan::default() }
 }

@@ -1,109 +1,77 @@
-//! Devices under test that we know how to configure, each from what a package or its own build tool installs: all are
-//! told the same task. DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of
-//! queries, room for many outstanding queries; caches as each has them by default; in the foreground, without control
-//! sockets, as the user who starts them.
+//! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task:
+//! DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of queries, room for many
+//! outstanding queries; each server's default cache; in the foreground, without control sockets, as the user who starts
+//! them.
 //!
-//! A template (`Template`) is pure text: settings in, files and a command line out. Looking for programs and asking for
-//! their version is in [`program`]; starting is the agent's part.
+//! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
+//! programs and asks for their version; the agent starts them. First file to read: `settings.rs`, then one template,
+//! such as `unbound.rs`.
 
 mod bind;
+mod config_lines;
 mod coredns;
 mod dnsproxy;
 mod knot_resolver;
 pub mod placeholder;
 mod powerdns;
 pub mod program;
+mod recipe;
+mod settings;
 mod sixfold;
-mod text;
 mod unbound;
 
 pub use placeholder::{PLACEHOLDERS, PlaceholderError};
 pub use program::ProgramError;
+pub use recipe::Recipe;
+pub use settings::Settings;
 
-use crate::protocol::Recipe;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// The names of the templates.
+/// Names of the templates.
 pub const NAMES: [&str; 7] =
     ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns", "dnsproxy"];
 
-/// What a device is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Where it is to listen, UDP and TCP; port 0: one that is free on its host.
-    pub listen: SocketAddr,
-    /// The authority, to which it forwards everything.
-    pub upstream: SocketAddr,
-    /// The DNS64 prefix and its length.
-    pub prefix: (Ipv6Addr, u8),
-    /// The zone that the names are in.
-    pub zone: String,
-    /// Threads, or processes where it has no threads.
-    pub workers: u16,
-    /// The value of the parameter that is swept; empty: none is.
-    pub value: String,
-    /// Further lines of its configuration, in its own syntax; placeholders are filled.
-    pub options: Vec<String>,
-}
-
-impl Settings {
-    /// Settings for tests and examples.
-    pub fn example() -> Settings {
-        Settings {
-            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 5301)),
-            upstream: SocketAddr::from((Ipv6Addr::LOCALHOST, 5302)),
-            prefix: (Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0), 96),
-            zone: "dns64perf.test".to_owned(),
-            workers: 1,
-            value: String::new(),
-            options: Vec::new(),
-        }
-    }
-}
-
-/// A device that can be configured.
+/// Template of a device: how to find and configure a server.
 #[derive(Debug)]
 pub(crate) struct Template {
     /// Its name, one of [`NAMES`].
     pub(crate) name: &'static str,
-    /// The name of its program.
+    /// File name of its program.
     pub(crate) program: &'static str,
-    /// How to get it.
+    /// How to install it.
     pub(crate) remedy: &'static str,
     /// Arguments that make it print its version and end.
     pub(crate) version: &'static [&'static str],
-    /// How its version begins.
-    pub(crate) title: &'static str,
-    /// Files and command line.
-    pub(crate) plan: fn(&Wanted) -> Plan,
+    /// Text with which its version begins.
+    pub(crate) version_prefix: &'static str,
+    /// Makes files and command line.
+    pub(crate) plan: fn(&TemplateInput) -> LaunchPlan,
 }
 
-/// What a template is given.
-pub(crate) struct Wanted<'a> {
-    /// The settings, placeholders filled.
+/// Input of a template.
+pub(crate) struct TemplateInput<'a> {
+    /// The settings, with placeholders filled.
     pub(crate) settings: &'a Settings,
-    /// The path of the program.
+    /// Path of the program.
     pub(crate) program: &'a str,
-    /// What the program says of its version.
+    /// Version that the program reports.
     pub(crate) version: &'a str,
     /// The working folder, which will exist.
     pub(crate) folder: &'a Path,
 }
 
-/// What is needed to start a device.
+/// Command line, files and environment that start a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct LaunchPlan {
     /// The command line.
     pub command: Vec<String>,
     /// Files for the working folder: name and text.
     pub files: BTreeMap<String, String>,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// What the program says of its version; empty for a command line of the user's.
+    /// Version that the program reports; empty for a user's own command line.
     pub version: String,
 }
 
@@ -120,72 +88,72 @@ const TEMPLATES: [&Template; NAMES.len()] = [
 
 /// A template whose program has been found.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct InstalledTemplate {
     template: &'static Template,
     program: String,
     version: String,
 }
 
-impl Known {
-    /// Finds the program of the template `name`: the one that is given, or wherever such programs are.
-    pub fn find(name: &str, program: Option<&str>) -> Result<Known, DeviceError> {
+impl InstalledTemplate {
+    /// Finds the program of the template `name`: the given one, or one in the usual folders.
+    pub fn find(name: &str, program: Option<&str>) -> Result<InstalledTemplate, DeviceError> {
         let template = TEMPLATES.into_iter().find(|template| template.name == name);
         let template = template.ok_or_else(|| DeviceError::Unknown(name.to_owned()))?;
         let program = program::find(template, program)?;
         let version = program::version(template, &program);
-        Ok(Known { template, program: program.display().to_string(), version })
+        Ok(InstalledTemplate { template, program: program.display().to_string(), version })
     }
 
-    /// The name of the template.
+    /// Name of the template.
     pub fn name(&self) -> &'static str {
         self.template.name
     }
 
-    /// The path of the program.
+    /// Path of the program.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// What the program says of its version.
+    /// Version that the program reports.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Files and command line for settings whose placeholders are filled.
-    pub fn plan(&self, settings: &Settings, folder: &Path) -> Plan {
-        let wanted = Wanted { settings, program: &self.program, version: &self.version, folder };
-        Plan { version: self.version.clone(), ..(self.template.plan)(&wanted) }
+    /// Makes files and command line from settings whose placeholders are filled.
+    pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
+        let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
+        LaunchPlan { version: self.version.clone(), ..(self.template.plan)(&input) }
     }
 }
 
 /// Turns a recipe into files and a command line for this host.
-pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<Plan, DeviceError> {
-    let settings = placeholder::in_options(settings, folder)?;
+pub fn plan(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result<LaunchPlan, DeviceError> {
+    let settings = placeholder::fill_options(settings, folder)?;
     match recipe {
         Recipe::Template { name, program } => {
-            Ok(Known::find(name, program.as_deref())?.plan(&settings, folder))
+            Ok(InstalledTemplate::find(name, program.as_deref())?.plan(&settings, folder))
         }
         Recipe::Custom { command, files } => {
             let fill = |text: &String| placeholder::fill(text, &settings, folder);
             let command = command.iter().map(fill).collect::<Result<_, PlaceholderError>>()?;
             let file = |(name, text): (&String, &String)| Ok((name.clone(), fill(text)?));
             let files = files.iter().map(file).collect::<Result<_, PlaceholderError>>()?;
-            let plan = Plan { command, files, ..Plan::default() };
+            let plan = LaunchPlan { command, files, ..LaunchPlan::default() };
             if plan.command.is_empty() { Err(DeviceError::NoCommand) } else { Ok(plan) }
         }
     }
 }
 
-/// Why a device cannot be started.
+/// Reasons why a device cannot be started.
 #[derive(Debug)]
 pub enum DeviceError {
     /// No template has this name.
     Unknown(String),
     /// The command line is empty.
     NoCommand,
-    /// The program is not there.
+    /// The program does not exist.
     Program(ProgramError),
-    /// A placeholder is wrong.
+    /// A word in braces is no placeholder.
     Placeholder(PlaceholderError),
 }
 
@@ -194,7 +162,7 @@ impl fmt::Display for DeviceError {
         match self {
             DeviceError::Unknown(name) => write!(
                 f,
-                "no device is called \"{name}\"; known are {}, and any other can be given as a command line",
+                "no device template is called \"{name}\"; the templates are {}; start any other server by a command line",
                 NAMES.join(", ")
             ),
             DeviceError::NoCommand => write!(f, "the device's command line is empty"),
@@ -235,10 +203,11 @@ mod tests {
         let folder = Path::new("/tmp/folder");
         for listen in ["[::1]:5301", "127.0.0.1:5301"] {
             let settings = Settings { listen: listen.parse().unwrap(), ..settings.clone() };
-            let settings = placeholder::in_options(&settings, folder).unwrap();
+            let settings = placeholder::fill_options(&settings, folder).unwrap();
             for template in TEMPLATES {
-                let wanted = Wanted { settings: &settings, program: "/bin/program", version: "", folder };
-                let plan = (template.plan)(&wanted);
+                let input =
+                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
+                let plan = (template.plan)(&input);
                 let mut said: Vec<&str> = plan.command.iter().map(String::as_str).collect();
                 said.extend(plan.files.values().chain(plan.environment.values()).map(String::as_str));
                 let said = said.join("\n");

@@ -1,11 +1,12 @@
-//! Placeholders in braces in what a user says of a device: `{listen_port}`. Braces that hold no word of ours stay as
-//! they are, because configurations are full of them; a word that looks like ours and is not is an error.
+//! Placeholders in braces, such as `{listen_port}`, in a user's command line, files and options. Other braces stay as
+//! they are, because configurations are full of them. A word in braces in the form of a placeholder that is none is an
+//! error.
 
 use super::Settings;
 use std::fmt;
 use std::path::Path;
 
-/// The placeholders.
+/// Names of the placeholders.
 pub const PLACEHOLDERS: [&str; 12] = [
     "listen",
     "listen_address",
@@ -27,14 +28,19 @@ pub struct PlaceholderError(String);
 
 impl fmt::Display for PlaceholderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{}}} is no placeholder; there are {{{}}}", self.0, PLACEHOLDERS.join("}, {"))
+        write!(
+            f,
+            "{{{}}} is not a placeholder; the placeholders are {{{}}}",
+            self.0,
+            PLACEHOLDERS.join("}, {")
+        )
     }
 }
 
 impl std::error::Error for PlaceholderError {}
 
-/// Fills the placeholders of the further options.
-pub fn in_options(settings: &Settings, folder: &Path) -> Result<Settings, PlaceholderError> {
+/// Fills the placeholders of the user's options.
+pub fn fill_options(settings: &Settings, folder: &Path) -> Result<Settings, PlaceholderError> {
     let options =
         settings.options.iter().map(|option| fill(option, settings, folder)).collect::<Result<_, _>>()?;
     Ok(Settings { options, ..settings.clone() })

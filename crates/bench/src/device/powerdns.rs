@@ -1,21 +1,22 @@
 //! PowerDNS Recursor.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "powerdns",
     program: "pdns_recursor",
     remedy: "install it with `apt-get install pdns-recursor`",
     version: &["--version"],
-    title: "PowerDNS",
+    version_prefix: "PowerDNS",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // It does not ask private and loopback addresses by itself (`dont-query`). Its threads take queries from sockets of
-    // their own, as its performance guide advises. A thread holds `max-mthreads` outstanding queries.
+    // By default the recursor sends no queries to private and loopback addresses (`dont-query`). Its threads read
+    // queries from sockets of their own, as its performance guide advises. A thread holds `max-mthreads` outstanding
+    // queries.
     let mut text = format!(
         "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
          local-address={}\nlocal-port={}\nallow-from=0.0.0.0/0,::/0\n\
@@ -28,20 +29,20 @@ fn plan(wanted: &Wanted) -> Plan {
         settings.upstream,
         settings.workers,
     );
-    // Of a key given twice the last counts, so these take the place of ours.
+    // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
         text.push_str(option);
         text.push('\n');
     }
-    let mut command = vec![wanted.program.to_owned(), format!("--config-dir={folder}")];
-    if reads_yaml(wanted.version) {
+    let mut command = vec![input.program.to_owned(), format!("--config-dir={folder}")];
+    if reads_yaml_by_default(input.version) {
         command.push("--enable-old-settings".to_owned());
     }
-    Plan { command, files: [("recursor.conf".to_owned(), text)].into(), ..Plan::default() }
+    LaunchPlan { command, files: [("recursor.conf".to_owned(), text)].into(), ..LaunchPlan::default() }
 }
 
-/// Whether this version reads YAML unless it is told otherwise: since 5.2.
-fn reads_yaml(version: &str) -> bool {
+/// Returns true if this version reads YAML by default: since 5.2.
+fn reads_yaml_by_default(version: &str) -> bool {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let number = version.split_once("Recursor ").map_or("", |(_, rest)| rest);
     let mut parts = number.split('.').map(|part| digits(part).parse::<u32>().unwrap_or(0));
@@ -61,7 +62,7 @@ mod tests {
             ("PowerDNS Recursor 10.0", true),
             ("", false),
         ] {
-            assert_eq!(reads_yaml(version), yaml, "{version}");
+            assert_eq!(reads_yaml_by_default(version), yaml, "{version}");
         }
     }
 }

@@ -1,20 +1,21 @@
-//! Where a device's program is, and which version it is.
+//! Programs of devices: how they are found, and their version.
 
 use super::Template;
 use std::fmt;
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A program that is asked for its version gets so long to say it.
-const VERSION_WAIT: Duration = Duration::from_secs(5);
+/// Time limit of a program that is asked for its version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A version is told in this many octets, or cut.
-const VERSION_LENGTH: usize = 200;
+/// Highest number of characters kept of a version.
+const VERSION_CHARACTERS: usize = 200;
 
-/// A program that is not there.
+/// Error for a program that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramError {
     program: String,
@@ -23,28 +24,28 @@ pub struct ProgramError {
 
 impl fmt::Display for ProgramError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not on this host: {}", self.program, self.remedy)
+        write!(f, "{} is not installed on this host: {}", self.program, self.remedy)
     }
 }
 
 impl std::error::Error for ProgramError {}
 
-/// Finds a template's program: the one that is given, or beside our own executable for what we build ourselves, in PATH,
-/// and where servers are installed, which is not in every user's PATH.
+/// Finds a template's program: the given one, or the one beside our own executable if this project builds it, or one in
+/// PATH or in the folders where servers are installed, which are not in every user's PATH.
 pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, ProgramError> {
     let missing =
         |program: &str| ProgramError { program: program.to_owned(), remedy: template.remedy.to_owned() };
     if let Some(given) = given {
-        let found = if given.contains('/') { Some(PathBuf::from(given)) } else { lookup(given) };
+        let found = if given.contains('/') { Some(PathBuf::from(given)) } else { find_in_path(given) };
         return found.filter(|path| path.is_file()).ok_or_else(|| missing(given));
     }
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(template.program));
     let beside = beside.filter(|path| template.program == "sixfold" && path.is_file());
-    beside.or_else(|| lookup(template.program)).ok_or_else(|| missing(template.program))
+    beside.or_else(|| find_in_path(template.program)).ok_or_else(|| missing(template.program))
 }
 
-/// Finds a program by its name.
-pub fn lookup(program: &str) -> Option<PathBuf> {
+/// Finds a program by its name, in PATH and in the folders for servers.
+pub fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let go = std::env::var_os("HOME").map(|home| Path::new(&home).join("go/bin"));
     let others = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
@@ -52,18 +53,18 @@ pub fn lookup(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// What a program says of its version: from where its title stands, the first line with a digit otherwise. Empty if it
-/// says nothing in time.
+/// Version that a program reports: the first line with the template's prefix, from the prefix on, else the first line
+/// with a digit. Empty if the program prints nothing in time.
 pub(super) fn version(template: &Template, program: &Path) -> String {
-    let said = output(Command::new(program).args(template.version), VERSION_WAIT);
-    let titled = |line| str::find(line, template.title).map(|at| &line[at..]);
+    let said = command_output(Command::new(program).args(template.version), VERSION_TIMEOUT);
+    let titled = |line| str::find(line, template.version_prefix).map(|at| &line[at..]);
     let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
     let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
-    line.unwrap_or_default().trim().chars().take(VERSION_LENGTH).collect()
+    line.unwrap_or_default().trim().chars().take(VERSION_CHARACTERS).collect()
 }
 
-/// What a command writes to standard output and error, within a time; it is ended then.
-pub fn output(command: &mut Command, wait: Duration) -> String {
+/// Runs a command and returns its standard output and standard error. Kills it after `wait`.
+pub fn command_output(command: &mut Command, wait: Duration) -> String {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = child else { return String::new() };
     let readers = [child.stdout.take().map(read), child.stderr.take().map(read)];
@@ -76,7 +77,7 @@ pub fn output(command: &mut Command, wait: Duration) -> String {
     readers.into_iter().flatten().filter_map(|reader| reader.recv_timeout(wait).ok()).collect()
 }
 
-/// Reads all of a pipe in a thread of its own, so that a full one never blocks who writes.
+/// Reads all of a pipe in a thread of its own, so that a full pipe never blocks the writer.
 fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<String> {
     let (sender, receiver) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -85,6 +86,16 @@ fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<Strin
         let _ = sender.send(String::from_utf8_lossy(&octets).into_owned());
     });
     receiver
+}
+
+/// Returns true if AppArmor enforces a profile for a program. Only root can read the list of profiles; confined servers
+/// are mostly started by root.
+pub(crate) fn is_confined_by_apparmor(program: &str) -> bool {
+    let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    profiles.lines().any(|line| {
+        line.strip_suffix(" (enforce)").is_some_and(|profile| profile == program || profile == name)
+    })
 }
 
 #[cfg(test)]
@@ -97,8 +108,8 @@ mod tests {
             program,
             remedy: "apt-get install nothing",
             version,
-            title: "Version",
-            plan: |_| super::super::Plan::default(),
+            version_prefix: "Version",
+            plan: |_| super::super::LaunchPlan::default(),
         }
     }
 
@@ -106,7 +117,10 @@ mod tests {
     fn a_missing_program_is_named_with_the_way_to_get_it() {
         for given in [None, Some("nowhere-at-all"), Some("/nowhere/at-all")] {
             let error = find(&template("nowhere-at-all", &[]), given).unwrap_err().to_string();
-            assert!(error.contains("at-all is not on this host: apt-get install nothing"), "{error}");
+            assert!(
+                error.contains("at-all is not installed on this host: apt-get install nothing"),
+                "{error}"
+            );
         }
     }
 
@@ -120,8 +134,10 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_is_ended() {
-        let said =
-            output(Command::new("sh").args(["-c", "echo 1; exec sleep 60"]), Duration::from_millis(300));
+        let said = command_output(
+            Command::new("sh").args(["-c", "echo 1; exec sleep 60"]),
+            Duration::from_millis(300),
+        );
         assert_eq!(said.trim(), "1");
     }
 }

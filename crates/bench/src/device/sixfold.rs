@@ -1,22 +1,22 @@
 //! Sixfold itself.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 use std::collections::BTreeMap;
 
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
     program: "sixfold",
-    remedy: "build it with `cargo build --release -p sixfold`, or say where it is with --device-program",
+    remedy: "build it with `cargo build --release -p sixfold`, or give its path with --device-program",
     version: &["--version"],
-    title: "sixfold",
+    version_prefix: "sixfold",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
-    // The tester is one client network, so the bound for one must not be lower than that for all: no other server here
-    // has such a bound.
+    // The tester is one client network, so the limit for one network must be as high as that for all. No other server
+    // here has such a limit.
     let defaults = [
         ("server.listen", format!("[\"{}\"]", settings.listen)),
         ("server.workers", settings.workers.to_string()),
@@ -28,22 +28,22 @@ fn plan(wanted: &Wanted) -> Plan {
     ];
     let mut values: BTreeMap<String, String> =
         defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    // Options are `section.key = value`. One without `=` is left as it is, for the server to complain about.
+    // Options are `section.key = value`. An option without `=` is left as it is, so that the server reports it.
     for option in &settings.options {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
         values.insert(key.trim().to_owned(), value.trim().to_owned());
     }
-    // Dotted keys need no table headers: TOML lets them be given in any order, each once.
+    // Dotted keys need no table headers: TOML allows them in any order, each once.
     let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-    Plan {
+    LaunchPlan {
         command: vec![
-            wanted.program.to_owned(),
+            input.program.to_owned(),
             "serve".to_owned(),
             "--config".to_owned(),
             format!("{folder}/sixfold.toml"),
         ],
         files: [("sixfold.toml".to_owned(), text)].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }
 
@@ -56,9 +56,13 @@ mod tests {
     fn a_user_s_option_takes_the_place_of_ours() {
         let options = vec!["limits.pending-per-client=5".to_owned(), "cache.size = \"1MiB\"".to_owned()];
         let settings = Settings { options, ..Settings::example() };
-        let wanted =
-            Wanted { settings: &settings, program: "p", version: "", folder: std::path::Path::new("/d") };
-        let text = &plan(&wanted).files["sixfold.toml"];
+        let input = TemplateInput {
+            settings: &settings,
+            program: "p",
+            version: "",
+            folder: std::path::Path::new("/d"),
+        };
+        let text = &plan(&input).files["sixfold.toml"];
         assert!(text.contains("limits.pending-per-client = 5\n") && !text.contains("65536"), "{text}");
         assert!(text.contains("cache.size = \"1MiB\"\n"), "{text}");
     }

@@ -1,22 +1,23 @@
 //! Unbound.
 
-use super::{Plan, Template, Wanted};
+use super::{LaunchPlan, Template, TemplateInput};
 
 pub(super) const TEMPLATE: Template = Template {
     name: "unbound",
     program: "unbound",
     remedy: "install it with `apt-get install unbound`",
     version: &["-V"],
-    title: "Version",
+    version_prefix: "Version",
     plan,
 };
 
-fn plan(wanted: &Wanted) -> Plan {
-    let (settings, folder) = (wanted.settings, wanted.folder.display());
+fn plan(input: &TemplateInput) -> LaunchPlan {
+    let (settings, folder) = (input.settings, input.folder.display());
     let (prefix, length) = settings.prefix;
     let (listen, upstream) = (settings.listen, settings.upstream);
-    // `test` is one of its built-in local zones (RFC 6761), which would answer NXDOMAIN; other such zones (of private
-    // reverse names) are not asked for. The authority may be on the loopback interface, which it does not ask by itself.
+    // `test` is one of Unbound's built-in local zones (RFC 6761), which would answer NXDOMAIN; no query asks for the
+    // other ones (private reverse names). The authority may be on the loopback interface, to which Unbound sends no
+    // queries by default.
     let mut text = format!(
         "server:\n  interface: {}@{}\n  access-control: ::0/0 allow\n  access-control: 0.0.0.0/0 allow\n\
          \x20 do-daemonize: no\n  username: \"\"\n  chroot: \"\"\n  directory: \"{folder}\"\n  pidfile: \"\"\n\
@@ -30,7 +31,7 @@ fn plan(wanted: &Wanted) -> Plan {
         settings.workers,
         settings.zone,
     );
-    // Of a key given twice the last counts, so these take the place of ours.
+    // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
         text.push_str(&format!("  {option}\n"));
     }
@@ -39,14 +40,14 @@ fn plan(wanted: &Wanted) -> Plan {
         upstream.ip(),
         upstream.port()
     ));
-    Plan {
+    LaunchPlan {
         command: vec![
-            wanted.program.to_owned(),
+            input.program.to_owned(),
             "-d".to_owned(),
             "-c".to_owned(),
             format!("{folder}/unbound.conf"),
         ],
         files: [("unbound.conf".to_owned(), text)].into(),
-        ..Plan::default()
+        ..LaunchPlan::default()
     }
 }

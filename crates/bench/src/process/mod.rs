@@ -1,16 +1,19 @@
-//! A device as processes: started, watched and ended so that nothing of it is left, whatever happens to us.
+//! A device as a tree of processes: started, watched, and ended completely, even if the agent is killed. This module
+//! knows command lines and files, not what a device serves.
 //!
-//! Between agent and device stands a keeper ([`keeper`]), a process of its own that owns the working folder. It outlives an
-//! agent that is killed, sees the end of its input then, ends all processes of the device ([`tree`]) and removes the
-//! folder. Should the keeper be killed, the kernel kills the device's first process (PR_SET_PDEATHSIG), and the agent the
-//! others; should both be killed at once, the others are left.
+//! Between agent and device stands a supervisor ([`supervisor`]), a process of its own that owns the working folder. It
+//! outlives an agent that is killed: it then reads the end of its input, ends all processes of the device ([`tree`])
+//! and removes the folder. If the supervisor is killed, the kernel kills the device's first process (PR_SET_PDEATHSIG),
+//! and the agent kills the others. If both are killed at once, the other processes are left. First file to read:
+//! `supervisor.rs`.
 
-pub mod keeper;
+pub mod limits;
+mod log;
+pub mod supervisor;
 pub mod tree;
 
-use crate::agent::limits;
-use crate::protocol::Log;
-use keeper::{Job, Said, Told};
+pub use log::DeviceLog;
+
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,16 +23,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use supervisor::{LaunchRequest, SupervisorOrder, SupervisorReply};
 
-/// A new, empty folder for a device's files. It goes with this value.
+/// A new, empty folder for a device's files. Dropping it removes the folder.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct WorkingFolder(PathBuf);
 
-impl Folder {
-    /// Makes one that only this user may look into.
-    pub fn new() -> Result<Folder, ProcessError> {
+impl WorkingFolder {
+    /// Creates a folder that only this user can read.
+    pub fn new() -> Result<WorkingFolder, ProcessError> {
         let base = std::env::temp_dir();
-        // Command lines, configurations and the keeper's orders are text.
+        // Command lines, configurations and orders to the supervisor are text.
         if base.to_str().is_none() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
             return Err(ProcessError::Folder(base, error));
@@ -38,126 +42,129 @@ impl Folder {
         loop {
             let path = base.join(format!("sixfold-bench-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder(path)),
+                Ok(()) => return Ok(WorkingFolder(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
                 Err(error) => return Err(ProcessError::Folder(path, error)),
             }
         }
     }
 
-    /// Its path.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Folder {
+impl Drop for WorkingFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The program that this process is. A run takes hours: when its file was replaced meanwhile, the kernel still has it.
+/// The program of this process. A run takes hours: if its file was replaced meanwhile, the kernel still has the old
+/// one.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
 }
 
-/// A device that we started. It ends with this value.
+/// A device that the agent started. Dropping it ends the device.
 #[derive(Debug)]
 pub struct Process {
-    keeper: Child,
+    supervisor: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     pid: u32,
-    folder: Folder,
+    folder: WorkingFolder,
 }
 
 impl Process {
-    /// Starts what a job says, in `folder`, which becomes the device's.
-    pub fn start(job: Job, folder: Folder) -> Result<Process, ProcessError> {
-        let mut command = Command::new(own_program().map_err(ProcessError::Keeper)?);
+    /// Starts the device of a request. `folder` becomes the device's own.
+    pub fn start(request: LaunchRequest, folder: WorkingFolder) -> Result<Process, ProcessError> {
+        let mut command = Command::new(own_program().map_err(ProcessError::Supervisor)?);
         command.arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped());
-        // An interrupt from the keyboard must not end it before it has tidied up.
+        // An interrupt from the keyboard must not end the supervisor before it has cleaned up.
         command.process_group(0);
-        let mut keeper = command.spawn().map_err(ProcessError::Keeper)?;
-        let (input, output) = (keeper.stdin.take(), keeper.stdout.take());
-        let output = output.ok_or_else(|| ProcessError::Keeper(io::ErrorKind::BrokenPipe.into()))?;
-        let mut process = Process { keeper, input, output: BufReader::new(output), pid: 0, folder };
-        match process.ask(&Told::Start(job))? {
-            Said::Started { pid } => {
+        let mut supervisor = command.spawn().map_err(ProcessError::Supervisor)?;
+        let (input, output) = (supervisor.stdin.take(), supervisor.stdout.take());
+        let output = output.ok_or_else(|| ProcessError::Supervisor(io::ErrorKind::BrokenPipe.into()))?;
+        let mut process = Process { supervisor, input, output: BufReader::new(output), pid: 0, folder };
+        match process.request(&SupervisorOrder::Start(request))? {
+            SupervisorReply::Started { pid } => {
                 process.pid = pid;
                 Ok(process)
             }
-            Said::Failed { why } => Err(ProcessError::Failed(why)),
-            Said::Log(_) => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+            SupervisorReply::Failed { why } => Err(ProcessError::Failed(why)),
+            SupervisorReply::Log(_) => Err(ProcessError::Supervisor(io::ErrorKind::InvalidData.into())),
         }
     }
 
-    /// The device's first process.
+    /// Process ID of the device's first process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// All its processes that run.
+    /// All processes of the device that run.
     pub fn members(&self) -> Vec<u32> {
         tree::members(&[self.pid], Some(self.folder.path()))
     }
 
-    /// The last that it said, and how it ended if it did.
-    pub fn log(&mut self) -> Result<Log, ProcessError> {
-        self.ask_for_log(&Told::Log)
+    /// Reads its last output, and how it ended if it did.
+    pub fn log(&mut self) -> Result<DeviceLog, ProcessError> {
+        self.request_log(&SupervisorOrder::Log)
     }
 
-    /// Ends it: SIGTERM, then SIGKILL for what is left after `grace`.
-    pub fn stop(mut self, grace: Duration) -> Result<Log, ProcessError> {
-        self.ask_for_log(&Told::Stop { grace_ms: grace.as_millis() as u64 })
+    /// Ends the device: SIGTERM, then SIGKILL for the processes that are left after `grace`.
+    pub fn stop(mut self, grace: Duration) -> Result<DeviceLog, ProcessError> {
+        self.request_log(&SupervisorOrder::Stop { grace_ms: grace.as_millis() as u64 })
     }
 
-    fn ask_for_log(&mut self, told: &Told) -> Result<Log, ProcessError> {
-        match self.ask(told)? {
-            Said::Log(log) => Ok(log),
-            Said::Failed { why } => Err(ProcessError::Failed(why)),
-            Said::Started { .. } => Err(ProcessError::Keeper(io::ErrorKind::InvalidData.into())),
+    fn request_log(&mut self, order: &SupervisorOrder) -> Result<DeviceLog, ProcessError> {
+        match self.request(order)? {
+            SupervisorReply::Log(log) => Ok(log),
+            SupervisorReply::Failed { why } => Err(ProcessError::Failed(why)),
+            SupervisorReply::Started { .. } => {
+                Err(ProcessError::Supervisor(io::ErrorKind::InvalidData.into()))
+            }
         }
     }
 
-    fn ask(&mut self, told: &Told) -> Result<Said, ProcessError> {
+    fn request(&mut self, order: &SupervisorOrder) -> Result<SupervisorReply, ProcessError> {
         let mut talk = || {
             let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            writeln!(input, "{}", serde_json::to_string(told)?)?;
+            writeln!(input, "{}", serde_json::to_string(order)?)?;
             let mut line = String::new();
             self.output.read_line(&mut line)?;
             Ok(serde_json::from_str(&line)?)
         };
-        talk().map_err(ProcessError::Keeper)
+        talk().map_err(ProcessError::Supervisor)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.input.take());
-        let end = Instant::now() + limits::STOP;
-        while matches!(self.keeper.try_wait(), Ok(None)) && Instant::now() < end {
-            thread::sleep(limits::LOOK);
+        let end = Instant::now() + limits::STOP_TIMEOUT;
+        while matches!(self.supervisor.try_wait(), Ok(None)) && Instant::now() < end {
+            thread::sleep(limits::POLL_INTERVAL);
         }
-        // Only if it hangs. The kernel kills the device's first process then.
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
-        // Nothing is left unless somebody else killed the keeper. The folder alone says whose a process is: numbers may have
-        // been given to others meanwhile.
-        tree::end(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
+        // Kills the supervisor only if it hangs. The kernel then kills the device's first process.
+        let _ = self.supervisor.kill();
+        let _ = self.supervisor.wait();
+        // Processes are left only if something else killed the supervisor. They are found by their folder alone: their
+        // IDs may belong to other processes by now.
+        tree::terminate(Duration::ZERO, || tree::members(&[], Some(self.folder.path())));
     }
 }
 
-/// Why a device cannot be started, or asked.
+/// Reasons why a device cannot be started, or does not respond.
 #[derive(Debug)]
 pub enum ProcessError {
-    /// Its folder cannot be made.
+    /// Its folder cannot be created.
     Folder(PathBuf, io::Error),
-    /// Its keeper cannot be started, or has ended.
-    Keeper(io::Error),
-    /// The keeper could not do it.
+    /// Its supervisor cannot be started, or has ended.
+    Supervisor(io::Error),
+    /// The supervisor could not carry out the order.
     Failed(String),
 }
 
@@ -165,9 +172,9 @@ impl fmt::Display for ProcessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ProcessError::Folder(path, error) => {
-                write!(f, "{}: {error}; set TMPDIR to a folder that can be written", path.display())
+                write!(f, "{}: {error}; set TMPDIR to a writable folder", path.display())
             }
-            ProcessError::Keeper(error) => write!(f, "the process that keeps the device: {error}"),
+            ProcessError::Supervisor(error) => write!(f, "the supervisor of the device: {error}"),
             ProcessError::Failed(why) => f.write_str(why),
         }
     }

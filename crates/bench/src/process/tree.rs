@@ -1,9 +1,10 @@
-//! Which processes a device consists of, and signals to them.
+//! Processes of a device: how they are found, and signals to them.
 //!
-//! A device may fork, change its group, even let its first process end. What we start carries the path of its folder in
-//! its environment, so its processes are known by any of three signs: group, parents, environment.
+//! A device may fork, change its group, and even let its first process end. Each process that the agent starts has the
+//! path of its folder in its environment. So processes of a device are found by any of three marks: group, parent,
+//! environment.
 
-use crate::agent::limits;
+use super::limits;
 use crate::usage::Stat;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,20 +15,21 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable by which the processes of a device are known; its value is the device's folder.
-pub const VARIABLE: &str = "SIXFOLD_DEVICE";
+/// The environment variable that marks the processes of a device. Its value is the device's folder.
+pub const DEVICE_VARIABLE: &str = "SIXFOLD_DEVICE";
 
-/// The processes that run: those of `roots`, of their groups, all that carry the folder, and what these started.
+/// Returns the processes that run: `roots`, their groups, all that have the folder in their environment, and the
+/// descendants of these.
 pub fn members(roots: &[u32], folder: Option<&Path>) -> Vec<u32> {
-    let sign =
-        folder.map(|folder| [VARIABLE.as_bytes(), b"=", folder.as_os_str().as_bytes(), b"\0"].concat());
+    let marker = folder
+        .map(|folder| [DEVICE_VARIABLE.as_bytes(), b"=", folder.as_os_str().as_bytes(), b"\0"].concat());
     let own = std::process::id();
     let all: Vec<(u32, Stat)> = running().filter(|(pid, _)| *pid != own).collect();
     let is_seed = |pid: u32, stat: &Stat| {
         roots.contains(&pid) || (folder.is_some() && roots.contains(&stat.group)) || {
-            let environment = sign.as_ref().and_then(|_| fs::read(format!("/proc/{pid}/environ")).ok());
+            let environment = marker.as_ref().and_then(|_| fs::read(format!("/proc/{pid}/environ")).ok());
             let environment = environment.unwrap_or_default();
-            sign.as_ref().is_some_and(|sign| environment.windows(sign.len()).any(|part| part == sign))
+            marker.as_ref().is_some_and(|marker| environment.windows(marker.len()).any(|part| part == marker))
         }
     };
     let mut members: BTreeSet<u32> =
@@ -42,8 +44,8 @@ pub fn members(roots: &[u32], folder: Option<&Path>) -> Vec<u32> {
     }
 }
 
-/// The processes with this name: as the kernel keeps it (15 octets), or the name of their program file.
-pub fn named(name: &str) -> Vec<u32> {
+/// Returns the processes with this name: the name that the kernel stores (15 octets), or the name of the program file.
+pub fn find_by_name(name: &str) -> Vec<u32> {
     let is_named = |pid: &u32, stat: &Stat| {
         let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
         stat.name == name || program.as_deref().and_then(Path::file_name) == Some(OsStr::new(name))
@@ -53,20 +55,20 @@ pub fn named(name: &str) -> Vec<u32> {
 }
 
 /// The command line of a process.
-pub fn command(pid: u32) -> Vec<String> {
+pub fn command_line(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = line.split(|octet| *octet == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Ends processes: SIGTERM, then SIGKILL for what is left after `grace`. `find` says which there are, and is asked again
-/// until there are none. What cannot be killed is given up after a while.
-pub fn end(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
+/// Ends processes: SIGTERM, then SIGKILL for those that are left after `grace`. `find` returns the processes that
+/// exist, and is called until it returns none. Gives up after a while on processes that cannot be killed.
+pub fn terminate(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
     let started = Instant::now();
     if !grace.is_zero() {
         signal("TERM", &find());
         while !find().is_empty() && started.elapsed() < grace {
-            thread::sleep(limits::LOOK);
+            thread::sleep(limits::POLL_INTERVAL);
         }
     }
     let limit = grace + limits::KILL_GRACE;
@@ -76,11 +78,11 @@ pub fn end(grace: Duration, mut find: impl FnMut() -> Vec<u32>) {
             return;
         }
         signal("KILL", &left);
-        thread::sleep(limits::LOOK);
+        thread::sleep(limits::POLL_INTERVAL);
     }
 }
 
-/// Sends a signal. The system call is unsafe to Rust, and the shell has it built in.
+/// Sends a signal by the shell's built-in command, because the system call is unsafe in Rust.
 fn signal(name: &str, pids: &[u32]) {
     if pids.is_empty() {
         return;
@@ -109,17 +111,22 @@ mod tests {
         let folder = Path::new("/nowhere/tree-test");
         // One child in the group, one in a session of its own whose parent has ended.
         let script = "sleep 61 & (setsid sleep 62 &); wait";
-        let mut shell =
-            Command::new("sh").args(["-c", script]).env(VARIABLE, folder).process_group(0).spawn().unwrap();
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .env(DEVICE_VARIABLE, folder)
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let root = [shell.id()];
         let until = Instant::now() + Duration::from_secs(20);
-        let names = |pids: Vec<u32>| pids.into_iter().map(|pid| command(pid).join(" ")).collect::<Vec<_>>();
+        let names =
+            |pids: Vec<u32>| pids.into_iter().map(|pid| command_line(pid).join(" ")).collect::<Vec<_>>();
         let wanted = ["sleep 61", "sleep 62"].map(str::to_owned);
         while !wanted.iter().all(|name| names(members(&root, Some(folder))).contains(name)) {
             assert!(Instant::now() < until, "{:?}", names(members(&root, Some(folder))));
             thread::sleep(Duration::from_millis(5));
         }
-        end(Duration::from_millis(1), || {
+        terminate(Duration::from_millis(1), || {
             let _ = shell.try_wait();
             members(&root, Some(folder))
         });
@@ -131,10 +138,10 @@ mod tests {
     fn processes_are_found_by_name() {
         let mut child = Command::new("sleep").arg("63").spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(20);
-        while !named("sleep").contains(&child.id()) {
+        while !find_by_name("sleep").contains(&child.id()) {
             assert!(Instant::now() < until);
         }
-        assert!(!named("no-such-name").contains(&child.id()));
+        assert!(!find_by_name("no-such-name").contains(&child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
     }

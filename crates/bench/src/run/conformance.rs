@@ -1,21 +1,27 @@
-//! The conformance cases before any timing, where they were asked for.
+//! Conformance cases of a plan, played before the measurement.
 
-use super::progress::Display;
+use super::progress::RunDisplay;
 use conform::{Outcome, Program, Runner};
 use measure::plan::Plan;
 use measure::run::{Correctness, Device};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only that device can play
-/// them yet; for others that is said.
-pub fn play(plan: &Plan, device: &Device, found: &mut Correctness, display: &Display) -> Result<(), String> {
+/// Plays the cases that the plan names and notes the result. Their configurations are Sixfold's, so only Sixfold on
+/// this host can play them yet; for other devices a line says that they are left out.
+pub fn play_cases(
+    plan: &Plan,
+    device: &Device,
+    found: &mut Correctness,
+    display: &RunDisplay,
+) -> Result<(), String> {
     let file = plan.correctness.conformance.as_str();
     if file.is_empty() {
         return Ok(());
     }
     if plan.device.template != "sixfold" || !plan.device.host.is_empty() {
-        display.say("conformance cases are left out: their configurations are those of Sixfold on this host");
+        display
+            .print_line("conformance cases are left out: their configurations are for Sixfold on this host");
         return Ok(());
     }
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
@@ -35,7 +41,7 @@ pub fn play(plan: &Plan, device: &Device, found: &mut Correctness, display: &Dis
             Outcome::Skipped { .. } => skipped += 1,
         }
     }
-    display.say(&format!("conformance cases: {passed} passed, {failed} failed, {skipped} skipped"));
+    display.print_line(&format!("conformance cases: {passed} passed, {failed} failed, {skipped} skipped"));
     found.conformance = Some((passed, failed, skipped));
     Ok(())
 }

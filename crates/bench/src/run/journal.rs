@@ -1,5 +1,5 @@
-//! The journal of a run: its plan, and every event as it happened, on disk before the next begins. Of these two a run that
-//! was killed goes on. One process at a time writes it: the file is locked.
+//! Journal of a run: its plan, and every event, on disk before the next step begins. A run that was killed resumes from
+//! these two files. One process at a time writes the journal: the file is locked.
 
 use crate::bundle;
 use measure::plan::Plan;
@@ -9,11 +9,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The events, one JSON object a line.
-const EVENTS: &str = bundle::JOURNAL;
+/// File of the events, one JSON object a line.
+const EVENTS_FILE: &str = bundle::JOURNAL_FILE;
 
-/// The plan, and when the run began.
-const PLAN: &str = "plan.json";
+/// File of the plan and the start time of the run.
+const PLAN_FILE: &str = "plan.json";
 
 /// A journal that is being written.
 #[derive(Debug)]
@@ -23,86 +23,87 @@ pub struct Journal {
     started: String,
 }
 
-/// What is known from the beginning.
+/// Content of the plan's file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Beginning {
-    /// When the run began, UTC, RFC 3339.
+struct Header {
+    /// Start time of the run, UTC, RFC 3339.
     started: String,
-    /// What it is to do.
+    /// Plan of the run.
     plan: Plan,
 }
 
 impl Journal {
-    /// Begins a journal in a folder, which is made if it is not there. A folder with a run that has a trial already is
-    /// refused; one that failed before is begun anew.
+    /// Begins a journal in a folder. Creates the folder if it does not exist. Refuses a folder whose run has a trial
+    /// already; a run that failed before its first trial is started again.
     pub fn begin(folder: &Path, plan: &Plan, started: String) -> Result<Journal, String> {
-        fs::create_dir_all(folder).map_err(|error| tell(folder, &error))?;
-        let path = folder.join(EVENTS);
-        let file = open(&path)?;
-        let plan_path = folder.join(PLAN);
-        if plan_path.exists() && !is_without_trials(folder) {
+        fs::create_dir_all(folder).map_err(|error| file_error(folder, &error))?;
+        let path = folder.join(EVENTS_FILE);
+        let file = open_locked(&path)?;
+        let plan_path = folder.join(PLAN_FILE);
+        if plan_path.exists() && !has_no_trials(folder) {
             return Err(format!(
-                "{}: a run is there already; go on with it (--resume) or name another folder (--out)",
+                "{}: this folder has a run already; resume it (--resume) or choose another folder (--out)",
                 folder.display()
             ));
         }
-        file.set_len(0).map_err(|error| tell(&path, &error))?;
-        let beginning = Beginning { started, plan: plan.clone() };
-        let text = serde_json::to_string_pretty(&beginning).map_err(|error| format!("the plan: {error}"))?;
-        // Whole or not at all: half a plan could neither be gone on with nor be begun anew.
-        bundle::replace(&plan_path, &(text + "\n"), true)?;
-        Ok(Journal { path, file, started: beginning.started })
+        file.set_len(0).map_err(|error| file_error(&path, &error))?;
+        let header = Header { started, plan: plan.clone() };
+        let text = serde_json::to_string_pretty(&header).map_err(|error| format!("the plan: {error}"))?;
+        // Written atomically: with half a plan the run could neither resume nor start again.
+        bundle::write_atomically(&plan_path, &(text + "\n"), true)?;
+        Ok(Journal { path, file, started: header.started })
     }
 
-    /// Takes up the journal of a folder and tells the procedure what happened so far.
+    /// Opens the journal of a folder and replays its events into a procedure.
     pub fn resume(folder: &Path) -> Result<(Journal, Procedure), String> {
         let (started, mut procedure) = read_plan(folder)?;
-        let path = folder.join(EVENTS);
-        let file = open(&path)?;
-        let whole = replay(&path, &mut procedure)?;
-        file.set_len(whole).map_err(|error| tell(&path, &error))?;
+        let path = folder.join(EVENTS_FILE);
+        let file = open_locked(&path)?;
+        let complete_octets = replay(&path, &mut procedure)?;
+        file.set_len(complete_octets).map_err(|error| file_error(&path, &error))?;
         Ok((Journal { path, file, started }, procedure))
     }
 
-    /// When the run began.
+    /// Start time of the run.
     pub fn started(&self) -> &str {
         &self.started
     }
 
-    /// Writes an event down. When this returns it is on the disk.
+    /// Writes an event. It is on the disk when this returns.
     pub fn write(&mut self, event: &Event) -> Result<(), String> {
         let line = serde_json::to_string(event).map_err(|error| format!("an event: {error}"))? + "\n";
         let done = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        done.map_err(|error| format!("{}: {error}; free some space, then --resume", self.path.display()))
+        done.map_err(|error| format!("{}: {error}; free some space, then use --resume", self.path.display()))
     }
 }
 
-fn tell(path: &Path, error: &io::Error) -> String {
+fn file_error(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// Opens the events for appending, for this process alone.
-fn open(path: &Path) -> Result<File, String> {
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| tell(path, &error))?;
+/// Opens the events for appending, with a lock for this process.
+fn open_locked(path: &Path) -> Result<File, String> {
+    let file =
+        OpenOptions::new().create(true).append(true).open(path).map_err(|error| file_error(path, &error))?;
     match file.try_lock() {
-        // Where a file system knows no locks, nothing is protected, and nothing else is lost.
+        // A file system without locks gives no protection; everything else works.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "{}: another sixfold-bench is at work on this run; wait for it, or end it",
+            "{}: another sixfold-bench is working on this run; wait for it, or end it",
             path.display()
         )),
     }
 }
 
-/// When a run began, and its procedure before anything happened.
+/// Reads the start time of a run, and its procedure before the first event.
 fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
-    let path = folder.join(PLAN);
+    let path = folder.join(PLAN_FILE);
     let text = fs::read_to_string(&path).map_err(|error| {
-        format!("{}: {error}; there is no run to go on with: begin one without --resume", path.display())
+        format!("{}: {error}; there is no run to resume: begin one without --resume", path.display())
     })?;
-    let Beginning { started, plan } = serde_json::from_str(&text).map_err(|error| {
+    let Header { started, plan } = serde_json::from_str(&text).map_err(|error| {
         format!(
-            "{}: {error}; it is damaged, or another release wrote it: go on with that release, or begin anew in another folder",
+            "{}: {error}; it is damaged, or another release wrote it: resume with that release, or begin a new run in another folder",
             path.display()
         )
     })?;
@@ -110,31 +111,32 @@ fn read_plan(folder: &Path) -> Result<(String, Procedure), String> {
     Ok((started, Procedure::new(plan)))
 }
 
-/// Tells a procedure what the lines of a journal say, and returns how many octets that were. A last line without its end was
-/// being written when the run was killed: that trial is done again.
+/// Records the events of a journal in a procedure, and returns the number of octets read. A last line without a line
+/// end was being written when the run was killed: its trial is repeated.
 fn replay(path: &Path, procedure: &mut Procedure) -> Result<u64, String> {
-    let text = fs::read(path).map_err(|error| tell(path, &error))?;
-    let mut whole = 0;
+    let text = fs::read(path).map_err(|error| file_error(path, &error))?;
+    let mut complete_octets = 0;
     for (number, line) in text.split_inclusive(|octet| *octet == b'\n').enumerate() {
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let refuse = |why: String| format!("{}: line {}: {why}", path.display(), number + 1);
         let event: Event = serde_json::from_slice(line).map_err(|error| {
             refuse(format!(
-                "{error}; the file is damaged: without this line and those after it (`sed -i \'{},$d\'`) --resume goes on with what \
-                 was before",
+                "{error}; the file is damaged: without this line and those after it (`sed -i \'{},$d\'`) --resume continues from the lines \
+                 before it",
                 number + 1
             ))
         })?;
         procedure.record(event).map_err(|error| refuse(error.to_string()))?;
-        whole += line.len() as u64 + 1;
+        complete_octets += line.len() as u64 + 1;
     }
-    Ok(whole)
+    Ok(complete_octets)
 }
 
-/// Whether the run in a folder ended before its first trial. What cannot be read is not thrown away.
-fn is_without_trials(folder: &Path) -> bool {
+/// Returns true if the run in a folder ended before its first trial. A journal that cannot be read counts as a run with
+/// trials, so that it is never overwritten.
+fn has_no_trials(folder: &Path) -> bool {
     read_plan(folder).is_ok_and(|(_, mut procedure)| {
-        replay(&folder.join(EVENTS), &mut procedure).is_ok() && procedure.trials().is_empty()
+        replay(&folder.join(EVENTS_FILE), &mut procedure).is_ok() && procedure.trials().is_empty()
     })
 }
 
@@ -163,7 +165,7 @@ mod tests {
         Draft::parse("profile = \"quick\"\n[device]\ntemplate = \"sixfold\"\n").unwrap().finish().unwrap()
     }
 
-    /// What comes next, done.
+    /// The event that completes the next action.
     fn done(procedure: &Procedure) -> Event {
         let Action::Trial(task) = procedure.next() else {
             let found = Correctness { names: 9, valid: 9, ..Correctness::default() };
@@ -193,7 +195,7 @@ mod tests {
         assert_eq!(resumed.trials(), procedure.trials());
         assert_eq!(journal.started(), "2030-01-01T00:00:00Z");
         assert_eq!(resumed.next(), procedure.next());
-        // And once more after going on.
+        // And once more after the run has resumed.
         let event = done(&resumed);
         journal.write(&event).unwrap();
         drop(journal);
@@ -236,18 +238,18 @@ mod tests {
             procedure.record(event).unwrap();
         }
         drop(journal);
-        let events = fs::read(folder.0.join(EVENTS)).unwrap();
+        let events = fs::read(folder.0.join(EVENTS_FILE)).unwrap();
         for length in 0..=events.len() {
-            fs::write(folder.0.join(EVENTS), &events[..length]).unwrap();
-            let whole = events[..length].iter().filter(|octet| **octet == b'\n').count();
+            fs::write(folder.0.join(EVENTS_FILE), &events[..length]).unwrap();
+            let complete_lines = events[..length].iter().filter(|octet| **octet == b'\n').count();
             let (journal, resumed) = Journal::resume(&folder.0).unwrap();
-            assert_eq!(resumed.trials().len(), whole.saturating_sub(1), "{length}");
+            assert_eq!(resumed.trials().len(), complete_lines.saturating_sub(1), "{length}");
             drop(journal);
         }
         // Before the events there is only an empty file, or the plan alone.
-        fs::remove_file(folder.0.join(EVENTS)).unwrap();
+        fs::remove_file(folder.0.join(EVENTS_FILE)).unwrap();
         assert!(Journal::resume(&folder.0).unwrap().1.trials().is_empty());
-        fs::remove_file(folder.0.join(PLAN)).unwrap();
+        fs::remove_file(folder.0.join(PLAN_FILE)).unwrap();
         Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
     }
 
@@ -266,11 +268,11 @@ mod tests {
     fn a_plan_that_is_damaged_or_makes_no_sense_is_refused() {
         let folder = Folder::new("plan");
         Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let text = fs::read_to_string(folder.0.join(PLAN)).unwrap();
+        let text = fs::read_to_string(folder.0.join(PLAN_FILE)).unwrap();
         let mut empty: serde_json::Value = serde_json::from_str(&text).unwrap();
         empty["plan"]["cells"] = serde_json::json!([]);
         for (text, word) in [(&text[..text.len() / 2], "damaged"), (&empty.to_string(), "no cell")] {
-            fs::write(folder.0.join(PLAN), text).unwrap();
+            fs::write(folder.0.join(PLAN_FILE), text).unwrap();
             let error = Journal::resume(&folder.0).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
@@ -280,7 +282,7 @@ mod tests {
     fn a_folder_with_a_run_is_not_overwritten_and_one_without_cannot_go_on() {
         let folder = Folder::new("twice");
         assert!(Journal::resume(&folder.0).unwrap_err().contains("without --resume"));
-        // What failed before the first trial may be tried again.
+        // A run that failed before the first trial may be started again.
         for _ in 0..2 {
             let mut journal = Journal::begin(&folder.0, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
             journal.write(&done(&Procedure::new(plan()))).unwrap();

@@ -1,5 +1,5 @@
-//! What a run says while it goes on: a line per trial with what is left, and on a terminal the second within the trial. The
-//! lines are kept in a file, too, each with its time.
+//! Progress of a run: one line per trial with the time that is left, and on a terminal the current second of the trial.
+//! A file keeps the lines, each with its time.
 
 use crate::clock;
 use measure::amount;
@@ -11,80 +11,87 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The display.
-pub struct Display {
+/// Display of the progress.
+pub struct RunDisplay {
     quiet: bool,
     terminal: bool,
     began: Instant,
-    /// Trials that were done before, by a run that this one goes on with.
-    before: u32,
+    /// Number of trials of the earlier run that this one resumes.
+    earlier_trials: u32,
     log: File,
 }
 
-/// The log in the folder of a run.
-const LOG: &str = "log.txt";
+/// File of the log in the folder of a run.
+const LOG_FILE: &str = "log.txt";
 
-impl Display {
-    /// A display on standard error, with a log in the folder of the run. `before`: trials that are not this program's.
-    pub fn new(quiet: bool, before: u32, folder: &Path) -> Result<Display, String> {
-        let path = folder.join(LOG);
+impl RunDisplay {
+    /// Returns a display on standard error, with a log in the folder of the run. `earlier_trials`: trials of the run
+    /// before it was resumed.
+    pub fn new(quiet: bool, earlier_trials: u32, folder: &Path) -> Result<RunDisplay, String> {
+        let path = folder.join(LOG_FILE);
         let log = OpenOptions::new().create(true).append(true).open(&path);
         let log = log.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Display { quiet, terminal: std::io::stderr().is_terminal(), began: Instant::now(), before, log })
+        Ok(RunDisplay {
+            quiet,
+            terminal: std::io::stderr().is_terminal(),
+            began: Instant::now(),
+            earlier_trials,
+            log,
+        })
     }
 
-    /// A line of its own.
-    pub fn say(&self, text: &str) {
+    /// Prints and logs a line.
+    pub fn print_line(&self, text: &str) {
         self.log(text);
         if !self.quiet {
-            // A reader that has seen enough, or a terminal that was closed, is no reason to stop.
+            // The run continues if the reader of the pipe or the terminal has gone.
             let _ = writeln!(std::io::stderr(), "{}{text}", self.clear());
         }
     }
 
-    /// Some lines for the log alone, the first with the time.
+    /// Writes lines to the log alone, the first with the time.
     pub fn log(&self, text: &str) {
-        // The journal is what counts; a log that cannot be written is no reason to stop.
+        // The journal has the results, so a log that cannot be written does not stop the run.
         let _ = writeln!(&self.log, "{} {}", clock::now_utc(), text.replace('\n', "\n    "));
     }
 
-    /// What is going on; overwritten by what comes next, and left out where that is not possible.
-    pub fn now(&self, text: &str) {
+    /// Shows the current status on a terminal. The next text overwrites it.
+    pub fn status(&self, text: &str) {
         if !self.quiet && self.terminal {
             let mut out = std::io::stderr().lock();
-            // A status that cannot be shown is no reason to stop.
+            // A status that cannot be shown does not stop the run.
             let _ = write!(out, "{}{text}", self.clear()).and_then(|()| out.flush());
         }
     }
 
-    /// A trial has ended.
+    /// Prints the line of a trial that has ended.
     pub fn trial(&self, procedure: &Procedure, task: &Task, outcome: &Outcome) {
         let done = procedure.trials().len() as u32;
-        self.say(&format!(
+        self.print_line(&format!(
             "{done:>4} of about {}, {} left: {}",
             done + procedure.trials_left(),
             amount::show(self.time_left(procedure)),
-            line(task, outcome)
+            trial_line(task, outcome)
         ));
     }
 
-    /// About how long the rest takes: by the plan, and as soon as some trials are done as much longer or shorter as they took.
+    /// Estimates the time that is left: by the plan, and after some trials scaled by the time that they took.
     pub fn time_left(&self, procedure: &Procedure) -> Duration {
         let left = procedure.time_left();
-        let mine = procedure.time_planned(self.before as usize);
-        let is_known = procedure.trials().len() >= self.before as usize + 3 && !mine.is_zero();
+        let mine = procedure.time_planned(self.earlier_trials as usize);
+        let is_known = procedure.trials().len() >= self.earlier_trials as usize + 3 && !mine.is_zero();
         let pace = if is_known { self.began.elapsed().as_secs_f64() / mine.as_secs_f64() } else { 1.0 };
         Duration::from_secs((left.as_secs_f64() * pace) as u64)
     }
 
     fn clear(&self) -> &'static str {
-        // Back to the beginning of the line, and erase to its end.
+        // Carriage return, and erase to the end of the line.
         if self.terminal { "\r\x1b[K" } else { "" }
     }
 }
 
 /// A trial in one line.
-fn line(task: &Task, outcome: &Outcome) -> String {
+fn trial_line(task: &Task, outcome: &Outcome) -> String {
     let what = match task.purpose {
         Purpose::SelfTest => "self-test".to_owned(),
         Purpose::Curve => "curve".to_owned(),
@@ -115,7 +122,7 @@ fn percent(share: f64) -> f64 {
     (share * 1000.0).round() / 10.0
 }
 
-/// A whole number with its digits in groups.
+/// Formats a number as an integer with its digits in groups of three.
 pub fn thousands(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -153,7 +160,7 @@ mod tests {
         };
         let outcome = Outcome { reason: "2 lost".into(), ..Outcome::default() };
         assert_eq!(
-            line(&task, &outcome),
+            trial_line(&task, &outcome),
             "search 2, again [4], AAAA 20 %, cached 0 %, 17,400 q/s: fail: 2 lost"
         );
     }

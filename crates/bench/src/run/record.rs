@@ -1,12 +1,12 @@
-//! From a procedure to the record of a run.
+//! Record of a run, made from its procedure.
 
 use crate::clock;
 use measure::checklist::checklist;
 use measure::procedure::Procedure;
 use measure::run::{Run, SCHEMA, Settings};
 
-/// The record of a run that began at `started`.
-pub fn run(procedure: &Procedure, started: &str, complete: bool) -> Run {
+/// Builds the record of a run that began at `started`.
+pub fn build(procedure: &Procedure, started: &str, complete: bool) -> Run {
     let plan = procedure.plan();
     let known = procedure.surroundings();
     let mut warnings = known.warnings.clone();
@@ -15,12 +15,12 @@ pub fn run(procedure: &Procedure, started: &str, complete: bool) -> Run {
     }
     if procedure.rounds() > 0 {
         let what = if plan.device.is_started_by_us() {
-            "the device was started anew each time, so it knew none of them"
+            "the device was restarted each time, so it had none of them in its cache"
         } else {
-            "the checklist says whether the device could still know them"
+            "the checklist says if the device could still have them in its cache"
         };
         warnings.push(format!(
-            "all names of {} were used up {} times, and came again; {what}",
+            "all names of {} were used up {} times, and were used again; {what}",
             plan.names.window,
             procedure.rounds()
         ));

@@ -1,6 +1,7 @@
-//! Chromium without a window, driven by the DevTools protocol over two pipes: messages are JSON, each ended by a zero octet.
+//! Chromium in headless mode, controlled by the DevTools protocol over two pipes: messages are JSON, each ended by a
+//! zero octet.
 //!
-//! The shell gives it its own standard input and output as descriptors 3 and 4, where Chromium expects the pipes.
+//! The shell passes its own standard input and output as descriptors 3 and 4, where Chromium expects the pipes.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -9,10 +10,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A browser that answers nothing for this long has failed; starting may take a while on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Time after which a browser without an answer has failed; its start may take a while on a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(90);
 
-/// A browser with one page. It ends with its value.
+/// A browser with one page. Dropping the value ends the browser.
 pub struct Browser {
     process: Child,
     orders: Option<ChildStdin>,
@@ -20,11 +21,11 @@ pub struct Browser {
     session: String,
     last: u64,
     profile: PathBuf,
-    /// What the page did since it was opened: exceptions, complaints of the console, requests.
+    /// Events of the page since it was opened: exceptions, console messages, requests.
     pub events: Vec<Value>,
 }
 
-/// How a page is looked at.
+/// Settings for the display of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// `screen` or `print`.
@@ -33,12 +34,12 @@ pub struct Look {
     pub scheme: &'static str,
     /// Width of the window in CSS pixels.
     pub width: u32,
-    /// Whether the page's script runs.
+    /// True if the page's script runs.
     pub script: bool,
 }
 
 impl Browser {
-    /// Starts it, or says why there is none.
+    /// Starts a browser. The error says why there is none.
     pub fn start(name: &str) -> Result<Browser, String> {
         let program = ["chromium", "chromium-browser", "google-chrome"]
             .into_iter()
@@ -106,7 +107,7 @@ impl Browser {
         self.order("Emulation.setDeviceMetricsOverride", size)?;
         self.events.clear();
         self.order("Page.navigate", json!({"url": format!("file://{}", file.display())}))?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIME_LIMIT;
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
             let message = self.next(end)?;
             self.events.push(message);
@@ -124,14 +125,14 @@ impl Browser {
         }
     }
 
-    /// The page on paper, as PDF in base64.
+    /// Prints the page to PDF, in base64.
     pub fn print(&mut self) -> Result<String, String> {
         let answer =
             self.order("Page.printToPDF", json!({"printBackground": true, "preferCSSPageSize": true}))?;
         Ok(answer["data"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Sends an order and waits for its answer; events meanwhile are kept.
+    /// Sends a command and waits for its response. Keeps the events that arrive meanwhile.
     fn order(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method, "params": parameters});
@@ -142,7 +143,7 @@ impl Browser {
         octets.push(0);
         let orders = self.orders.as_mut().ok_or("the browser is gone")?;
         orders.write_all(&octets).map_err(|error| format!("{method}: {error}"))?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIME_LIMIT;
         loop {
             let message = self.next(end).map_err(|error| format!("{method}: {error}"))?;
             match message.get("id").and_then(Value::as_u64) {
@@ -169,7 +170,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked to close it ends its own children too. It gets some seconds for that.
+        // On this command the browser also ends its own children. It gets some seconds for that.
         self.session.clear();
         let _ = self.order("Browser.close", json!({}));
         drop(self.orders.take());

@@ -1,8 +1,8 @@
-//! What a load came to, for people.
+//! Summary of a load as text.
 
 use load::grouped;
 use measure::order::{Load, Pace};
-use measure::outcome::{Latency, Outcome, Verdict};
+use measure::outcome::{Latency, Outcome, Tester, Verdict};
 use std::fmt::Write as _;
 
 /// The summary at the end of a load.
@@ -14,16 +14,31 @@ pub fn text(order: &Load, outcome: &Outcome) -> String {
 }
 
 fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result {
+    write_counts(out, order, outcome)?;
+    write_timing(out, outcome)?;
+    write_tester(out, &outcome.tester)?;
+    match outcome.verdict {
+        Verdict::Pass => writeln!(out, "PASS: every query got a valid reply in time"),
+        Verdict::Fail => writeln!(out, "FAIL: {}", outcome.reason),
+        Verdict::TesterLimited => writeln!(out, "TESTER-LIMITED: {}", outcome.reason),
+    }
+}
+
+/// Writes the load and the number of queries and replies of each kind.
+fn write_counts(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result {
     let asked = match order.pace {
-        Pace::Open { rate_qps, burst: 1 } => format!("{} queries/s asked for", rate(rate_qps)),
+        Pace::Open { rate_qps, burst: 1 } => format!("{} queries/s asked for", format_rate(rate_qps)),
         Pace::Open { rate_qps, burst } => {
-            format!("{} queries/s asked for, {burst} at a time", rate(rate_qps))
+            format!("{} queries/s asked for, {burst} at a time", format_rate(rate_qps))
         }
         Pace::Closed { outstanding } => format!("{} outstanding", grouped(outstanding.into())),
     };
     writeln!(out, "{}: {asked}, {:.1} s", order.server, outcome.seconds)?;
-    writeln!(out, "  sent        {:>14}   {} a second", grouped(outcome.sent), rate(outcome.rate_achieved))?;
-    writeln!(out, "  valid       {:>14}   {} a second", grouped(outcome.valid), rate(outcome.goodput_qps()))?;
+    for (name, count, rate) in
+        [("sent", outcome.sent, outcome.rate_achieved), ("valid", outcome.valid, outcome.goodput_qps())]
+    {
+        writeln!(out, "  {name:<11} {:>14}   {} a second", grouped(count), format_rate(rate))?;
+    }
     for (name, count) in &outcome.invalid {
         writeln!(out, "  invalid     {:>14}   {name}", grouped(*count))?;
     }
@@ -31,7 +46,7 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
         ("late", outcome.late, "after the timeout"),
         ("lost", outcome.lost, "no reply"),
         ("duplicates", outcome.duplicates, "further replies"),
-        ("unsolicited", outcome.unsolicited, "replies to nothing that is out"),
+        ("unsolicited", outcome.unsolicited, "replies to no outstanding query"),
         ("source", outcome.wrong_source, "replies from another address"),
         ("asked again", outcome.asked_again, "names that were answered before"),
     ] {
@@ -39,17 +54,19 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
             writeln!(out, "  {name:<11} {:>14}   {why}", grouped(count))?;
         }
     }
+    Ok(())
+}
+
+/// Writes the latencies and the pacing error, where the load has them.
+fn write_timing(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     if outcome.latency_us.actual.count > 0 {
         writeln!(
             out,
             "  latency, us {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
             "min", "median", "90 %", "99 %", "99.9 %", "max"
         )?;
-        for (name, latency) in
-            [("from due", &outcome.latency_us.intended), ("from sent", &outcome.latency_us.actual)]
-        {
-            row(out, name, latency)?;
-        }
+        latency_row(out, "from due", &outcome.latency_us.intended)?;
+        latency_row(out, "from sent", &outcome.latency_us.actual)?;
     }
     if outcome.rate_asked > 0.0 {
         let error = &outcome.pacing_error;
@@ -62,7 +79,11 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
             outcome.lag_max_us
         )?;
     }
-    let tester = &outcome.tester;
+    Ok(())
+}
+
+/// Writes the CPU time and the drops of the tester itself.
+fn write_tester(out: &mut String, tester: &Tester) -> std::fmt::Result {
     writeln!(
         out,
         "  tester      {:.2} s of CPU ({:.2} user, {:.2} system), {:.2} s without a core",
@@ -74,20 +95,16 @@ fn write(out: &mut String, order: &Load, outcome: &Outcome) -> std::fmt::Result 
     for (count, what) in [
         (tester.socket_drops, "replies dropped by full sockets"),
         (tester.interface_drops, "packets dropped by network interfaces"),
-        (tester.send_errors, "queries that the kernel did not take"),
+        (tester.send_errors, "queries that the kernel did not accept"),
     ] {
         if count > 0 {
             writeln!(out, "  tester      {} {what}", grouped(count))?;
         }
     }
-    match outcome.verdict {
-        Verdict::Pass => writeln!(out, "PASS: every query got a valid reply in time"),
-        Verdict::Fail => writeln!(out, "FAIL: {}", outcome.reason),
-        Verdict::TesterLimited => writeln!(out, "TESTER-LIMITED: {}", outcome.reason),
-    }
+    Ok(())
 }
 
-fn row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
+fn latency_row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     write!(out, "    {name:<10}")?;
     for value in [latency.min, latency.p50, latency.p90, latency.p99, latency.p999, latency.max] {
         let decimals = if value < 100.0 { 1 } else { 0 };
@@ -96,7 +113,7 @@ fn row(out: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn rate(value: f64) -> String {
+fn format_rate(value: f64) -> String {
     if value < 100.0 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }
 

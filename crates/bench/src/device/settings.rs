@@ -1,0 +1,38 @@
+//! Settings of a device under test.
+
+use serde::{Deserialize, Serialize};
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// Settings that the configuration of a device is made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Address to listen on, UDP and TCP; port 0: a free port of its host.
+    pub listen: SocketAddr,
+    /// Address of the authority, to which it forwards everything.
+    pub upstream: SocketAddr,
+    /// The DNS64 prefix and its length.
+    pub prefix: (Ipv6Addr, u8),
+    /// Zone of the names.
+    pub zone: String,
+    /// Number of threads, or of processes if the server has no threads.
+    pub workers: u16,
+    /// Value of the parameter that is swept; empty without a sweep.
+    pub value: String,
+    /// The user's lines for its configuration, in its own syntax; placeholders are filled.
+    pub options: Vec<String>,
+}
+
+impl Settings {
+    /// Returns settings for tests and examples.
+    pub fn example() -> Settings {
+        Settings {
+            listen: SocketAddr::from((Ipv6Addr::LOCALHOST, 5301)),
+            upstream: SocketAddr::from((Ipv6Addr::LOCALHOST, 5302)),
+            prefix: (Ipv6Addr::new(0x2001, 0xdb8, 0x64, 0, 0, 0, 0, 0), 96),
+            zone: "dns64perf.test".to_owned(),
+            workers: 1,
+            value: String::new(),
+            options: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Experiment 6: CPU time per answer from the cache, device beside device. Queries repeat a thousand names without IPv6
+//! addresses, so each answer is a synthesized one that the device has or makes without an upstream query. The column
+//! `legs` shows that there were no upstream queries in the windows, and a goal checks it. A bare echo ([`crate::echo`])
+//! runs beside the devices: no server that receives and sends one datagram per query can cost less.
+
+use crate::device::{Device, Kind, Setup};
+use crate::limits;
+use crate::popularity::Popularity;
+use crate::report::{Bound, Goal, Section, Table};
+use crate::series::{self, Series, Timing};
+use crate::statistics::Summary;
+use crate::tester::{Load, Names, Pace, Tester};
+use serde_json::Value;
+use std::io;
+
+/// Highest cost of Sixfold, as a share of another device's.
+const GOAL: f64 = 0.5;
+
+/// The devices that it is compared with: those that have a cache.
+const RIVALS: [Kind; 3] = [Kind::Unbound, Kind::Bind, Kind::Powerdns];
+
+/// Names of the loads, in the order in which a device gets them. The second load resembles queries that each come from
+/// a host of their own: the device receives no merged datagrams, and can send merged answers only if a batch has
+/// several queries of one port.
+const LOADS: [&str; 4] =
+    ["closed loop", "closed loop, each question sent alone", "60 % of own peak", "3,000 q/s"];
+
+/// Measures the devices in turn, in rounds. Each device is restarted for each round.
+pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::Result<Section> {
+    let devices: Vec<&Device> = devices.iter().filter(|device| device.kind != Kind::Reflector).collect();
+    let popularity = Popularity::even(limits::CACHED_NAMES);
+    let mut all: Vec<Series> = devices.iter().map(|_| Series::default()).collect();
+    for round in 1..=timing.rounds {
+        for (device, series) in devices.iter().zip(&mut all) {
+            eprintln!("cached: round {round} of {}, {}", timing.rounds, device.kind.name());
+            measure_device(tester, device, timing, &popularity, series)?;
+        }
+    }
+    let mut goals = Vec::new();
+    let costs = |kind: Kind, load: usize| {
+        let at = devices.iter().position(|device| device.kind == kind)?;
+        Some(all[at].costs(load))
+    };
+    let ratio = |one: Kind, other: Kind, load: usize| {
+        costs(one, load).zip(costs(other, load)).and_then(|(own, other)| Summary::of_ratios(&own, &other))
+    };
+    for (load, name) in LOADS.iter().enumerate() {
+        for rival in RIVALS {
+            let measured = ratio(Kind::Sixfold, rival, load);
+            let ratio = format!("sixfold / {}, {name}", rival.name());
+            goals.push(Goal { ratio, bound: Bound::AtMost(GOAL), measured });
+        }
+    }
+    let named: Vec<(String, &Series)> =
+        devices.iter().map(|device| device.kind.name().to_owned()).zip(&all).collect();
+    let legs = all.iter().flat_map(|series| (0..LOADS.len()).flat_map(|load| series.upstream(load)));
+    goals.push(Goal {
+        ratio: "questions to the upstream per answer, of any device in any window".to_owned(),
+        bound: Bound::AtMost(limits::CACHED_LEGS),
+        measured: legs.reduce(f64::max).and_then(|most| Summary::of(&[most])),
+    });
+    let mut tables: Vec<Table> =
+        LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect();
+    tables.push(echo_share_table(&ratio));
+    Ok(Section {
+        key: "cached",
+        title: "CPU time per answer out of the cache",
+        notes: notes(timing, &popularity),
+        tables,
+        goals,
+        data: named.iter().map(|(name, series)| (name.clone(), series.json(&LOADS))).collect::<Value>(),
+    })
+}
+
+/// Measures one device in one round: fills its cache, then runs all loads.
+fn measure_device(
+    tester: &mut Tester,
+    device: &Device,
+    timing: Timing,
+    popularity: &Popularity,
+    series: &mut Series,
+) -> io::Result<()> {
+    let running = series::start(tester, device, Setup::default())?;
+    // Asks for all names at least once, so that the first window has no cache misses.
+    let fill = Load {
+        warm_up: timing.warm_up,
+        window: limits::CACHED_FILL,
+        ..timing.load(Pace::Open(limits::COMMON_RATE), Names::Repeated(popularity))
+    };
+    tester.run(running.address, &fill, || running.process.usage())?;
+    for load in 0..LOADS.len() {
+        let (pace, group) = match load {
+            0 => (Pace::Closed(limits::WINDOW), limits::SEGMENTS as u64),
+            1 => (Pace::Closed(limits::WINDOW), 1),
+            2 => (Pace::Open(limits::PART_OF_PEAK * series.latest_rate(0)), limits::SEGMENTS as u64),
+            _ => (Pace::Open(limits::COMMON_RATE), limits::SEGMENTS as u64),
+        };
+        let asked = Load { group, ..timing.load(pace, Names::Repeated(popularity)) };
+        series::run(tester, &running, (load, &asked), series)?;
+    }
+    Ok(())
+}
+
+/// The notes of the report.
+fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
+    vec![
+        format!(
+            "Device on core 0 with one worker; client and authoritative server in one thread on core 1, {} source \
+             ports. {} names with IPv4 addresses only are asked for at random, each equally often; their TTL is an \
+             hour, and each device has them in its cache before the first window. Right answers are synthesized ones \
+             that belong to the query with their ID. CPU time is that of all threads of the device in the window, \
+             divided by the right answers in it. Figures are median [lowest-highest] of {} rounds; ratios are taken \
+             within a round.",
+            limits::PORTS,
+            popularity.names(),
+            timing.rounds
+        ),
+        format!(
+            "Queries that are due together leave up to {} at a time from one port, in one datagram that the kernel \
+             cuts up. Over loopback Sixfold receives them as one datagram and sends their answers as one. Queries \
+             that are sent alone arrive alone; their answers leave in one datagram only if a batch has several \
+             queries of one port.",
+            limits::SEGMENTS
+        ),
+        "`echo` is a program that receives a query and sends an answer, with one blocking system call each, and \
+         nothing else: the cost of the kernel for every server that handles one datagram at a time."
+            .to_owned(),
+        "`legs`: upstream queries per answer. `waited`: the device was ready to run and other programs had the core. \
+         A device that uses clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
+         higher than its answers/s."
+            .to_owned(),
+    ]
+}
+
+/// Cost of the echo as a share of the devices' costs, load by load.
+fn echo_share_table(ratio: &impl Fn(Kind, Kind, usize) -> Option<Summary>) -> Table {
+    let row = |(load, name): (usize, &&str)| {
+        let cells = [RIVALS[0], RIVALS[1], RIVALS[2], Kind::Sixfold]
+            .map(|other| ratio(Kind::Echo, other, load).map_or("-".to_owned(), |part| format!("{part:.2}")));
+        [(*name).to_owned()].into_iter().chain(cells).collect()
+    };
+    Table {
+        title: "The echo's cost, divided by".to_owned(),
+        columns: vec!["load", "unbound", "bind", "powerdns", "sixfold"],
+        rows: LOADS.iter().enumerate().map(row).collect(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Experiment 7: cost of a popular name. Each name belongs to one worker, so a single name gets at most one worker's
+//! answers, however many cores the machine has. Two workers get queries for equally popular names, for names with the
+//! popularity that is usual in practice (the k-th in proportion to 1 / k), and for a single name.
+//!
+//! The tester needs a core, and there may be only two, so both workers share core 0. Their CPU times give the number of
+//! answers with a core for each worker, under the condition that the worker with more load is busy all the time.
+
+use crate::device::{Device, Setup};
+use crate::limits;
+use crate::popularity::Popularity;
+use crate::process;
+use crate::report::{Section, Table, cell};
+use crate::series::{self, Timing};
+use crate::tester::{Load, Names, Pace, Tally, Tester};
+use serde_json::{Value, json};
+use std::cell::Cell;
+use std::io;
+
+/// Highest number of workers of the device.
+const WORKERS: usize = 2;
+
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Turn {
+    tally: Tally,
+    /// CPU time of each worker in the window, in seconds.
+    workers: [f64; WORKERS],
+}
+
+impl Turn {
+    /// Share of the workers' CPU time that the worker with more load used.
+    fn busiest(&self) -> f64 {
+        self.most() / self.workers.iter().sum::<f64>()
+    }
+
+    /// Answers a second if each worker had a core and the busiest worker were busy all the time.
+    fn capacity(&self) -> f64 {
+        self.tally.valid as f64 / self.most()
+    }
+
+    fn most(&self) -> f64 {
+        self.workers.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Measures Sixfold with each kind of names in turn, in rounds.
+pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Result<Section> {
+    let kinds = [
+        ("all as often", WORKERS, Popularity::even(limits::CACHED_NAMES)),
+        ("the k-th as 1 / k", WORKERS, Popularity::zipf(limits::CACHED_NAMES)),
+        ("a single name", WORKERS, Popularity::even(1)),
+        ("all as often", 1, Popularity::even(limits::CACHED_NAMES)),
+    ];
+    let mut all: [Vec<Turn>; 4] = Default::default();
+    for round in 1..=timing.rounds {
+        for ((name, workers, popularity), turns) in kinds.iter().zip(&mut all) {
+            eprintln!("hot: round {round} of {}, {workers} workers, {name}", timing.rounds);
+            turns.push(measure_turn(tester, device, timing, *workers, popularity)?);
+        }
+    }
+    Ok(Section {
+        key: "hot",
+        title: "Popular names",
+        notes: notes(),
+        tables: vec![Table {
+            title: "closed loop".to_owned(),
+            columns: vec![
+                "names",
+                "workers",
+                "largest part %",
+                "CPU us/answer",
+                "busiest worker's %",
+                "answers/s",
+                "with a core each",
+                "beside even",
+                "waited %",
+                "legs",
+                "lost or wrong",
+            ],
+            rows: kinds.iter().zip(&all).map(|(kind, turns)| row(kind, turns, &all[0])).collect(),
+        }],
+        goals: Vec::new(),
+        data: kinds
+            .iter()
+            .zip(&all)
+            .map(|((name, workers, _), turns)| {
+                let turn = |turn: &Turn| {
+                    json!({"tally": series::tally_json(&turn.tally), "workers_cpu_seconds": turn.workers})
+                };
+                (format!("{name}, {workers} workers"), turns.iter().map(turn).collect::<Value>())
+            })
+            .collect::<Value>(),
+    })
+}
+
+/// Measures Sixfold once with one kind of names.
+fn measure_turn(
+    tester: &mut Tester,
+    device: &Device,
+    timing: Timing,
+    workers: usize,
+    popularity: &Popularity,
+) -> io::Result<Turn> {
+    let setup = Setup { workers, ..Setup::default() };
+    let running = series::start(tester, device, setup)?;
+    let names = Names::Repeated(popularity);
+    let fill = Load { window: limits::CACHED_FILL, ..timing.load(Pace::Open(limits::COMMON_RATE), names) };
+    tester.run(running.address, &fill, || running.process.usage())?;
+    // One query per datagram: all queries of a merged datagram would go to the worker of the first one.
+    let load = Load { group: 1, ..timing.load(Pace::Closed(limits::WINDOW), names) };
+    // CPU time of the workers before the window, and at its end.
+    let readings = Cell::new([[0.0; WORKERS]; 2]);
+    let tally = tester.run(running.address, &load, || {
+        let [_, begin] = readings.get();
+        readings.set([begin, worker_cpu_seconds(running.process.id())]);
+        running.process.usage()
+    })?;
+    let [begin, end] = readings.get();
+    Ok(Turn { tally, workers: std::array::from_fn(|at| end[at] - begin[at]) })
+}
+
+/// The table row of one kind of names; `even` are the turns of the kind in which all names are equally popular.
+fn row(
+    (name, workers, popularity): &(&str, usize, Popularity),
+    turns: &[Turn],
+    even: &[Turn],
+) -> Vec<String> {
+    let of =
+        |figure: fn(&Turn) -> f64, decimals| cell(&turns.iter().map(figure).collect::<Vec<_>>(), decimals);
+    let relative: Vec<f64> =
+        turns.iter().zip(even).map(|(own, even)| own.capacity() / even.capacity()).collect();
+    vec![
+        (*name).to_owned(),
+        workers.to_string(),
+        format!("{:.1}", popularity.largest_part() * 100.0),
+        of(|turn| turn.tally.cost_us(), 2),
+        of(|turn| turn.busiest() * 100.0, 0),
+        of(|turn| turn.tally.goodput(), 0),
+        of(Turn::capacity, 0),
+        cell(&relative, 2),
+        of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
+        of(Turn::legs, 2),
+        turns
+            .iter()
+            .map(|turn| turn.tally.lost + turn.tally.invalid.iter().sum::<u64>())
+            .sum::<u64>()
+            .to_string(),
+    ]
+}
+
+/// The notes of the report.
+fn notes() -> Vec<String> {
+    vec![
+        format!(
+            "Sixfold with two workers and with one; each name belongs to one of them. {} names in the cache, each \
+             query sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is their \
+             rate on that core. `with a core each` is computed: the right answers divided by the CPU time of the \
+             worker that used more.",
+            limits::CACHED_NAMES
+        ),
+        "A name with a share p of all queries limits any number of workers to 1 / p of one worker's rate. Figures are \
+         median [lowest-highest]; `beside even` is taken within a round."
+            .to_owned(),
+    ]
+}
+
+impl Turn {
+    fn legs(&self) -> f64 {
+        self.tally.legs()
+    }
+}
+
+/// CPU time of each worker so far, in seconds. Their threads are called `sixfold-0`, `sixfold-1`.
+fn worker_cpu_seconds(pid: u32) -> [f64; WORKERS] {
+    let threads = process::threads(pid);
+    std::array::from_fn(|worker| {
+        let name = format!("sixfold-{worker}");
+        threads.iter().filter(|(thread, _)| *thread == name).map(|(_, used)| used.cpu.as_secs_f64()).sum()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_worker_says_what_a_core_each_would_give() {
+        let tally = Tally { valid: 1000, seconds: 1.0, cpu: 0.004, ..Tally::default() };
+        let turn = Turn { tally, workers: [0.001, 0.003] };
+        assert_eq!(turn.busiest(), 0.75);
+        assert!((turn.capacity() - 1000.0 / 0.003).abs() < 1e-6);
+    }
+}

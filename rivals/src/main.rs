@@ -1,0 +1,292 @@
+//! The benchmark behind `make bench`: Sixfold beside a bare reflector, Unbound, BIND and PowerDNS, on one machine, in
+//! one run, in turns. It prints medians, ranges and ratios, with the project's goals. It has no part in the laboratory
+//! (`sixfold-bench`), whose parts it compares with other programs.
+//!
+//! Each experiment is a file with a `measure` function. First file to read: `cost.rs`, then `tester.rs`.
+#![forbid(unsafe_code)]
+
+mod authorities;
+mod cached;
+mod client;
+mod cost;
+mod device;
+mod echo;
+mod flood;
+mod generators;
+mod hot;
+mod limits;
+mod memory;
+mod mixed_load;
+mod names;
+mod namespace;
+mod overload;
+mod popularity;
+mod process;
+mod quota;
+mod reflect;
+mod report;
+mod resolve;
+mod series;
+mod statistics;
+mod tester;
+mod upstream;
+mod workers;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use device::{Device, Kind};
+use report::Section;
+use resolve::Workload;
+use serde_json::{Value, json};
+use series::Timing;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tester::Tester;
+
+/// Measures Sixfold beside a bare reflector, Unbound, BIND and PowerDNS.
+///
+/// Example: sixfold-rivals --rounds 3 --only cost,sixfold,unbound --json result.json
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Rounds in which all devices take turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+    /// Length of each measured window, in seconds, after a third of that as warm-up
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Run only these experiments and devices (default: all)
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Selection>,
+    /// Run one round with windows of one second, only to show that everything runs
+    #[arg(long)]
+    quick: bool,
+    /// Also write every measurement to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Path of the sixfold binary (default: beside this program)
+    #[arg(long, value_name = "FILE")]
+    sixfold: Option<PathBuf>,
+    #[command(subcommand)]
+    subprocess: Option<Subprocess>,
+}
+
+/// Parts of the benchmark that run as processes of their own.
+#[derive(Subcommand)]
+#[command(disable_help_subcommand = true)]
+enum Subprocess {
+    /// Resolutions in memory, counted by valgrind
+    #[command(hide = true)]
+    Resolve { workload: Workload, count: u64 },
+    /// The bare echo, measured from outside
+    #[command(hide = true)]
+    Echo { listen: SocketAddr },
+    /// The bare reflector, measured from outside
+    #[command(hide = true)]
+    Reflect { listen: SocketAddr, upstream: SocketAddr },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Selection {
+    Cost,
+    Cached,
+    Hot,
+    Memory,
+    Workers,
+    Overload,
+    Engine,
+    Authority,
+    Generator,
+    Sixfold,
+    Reflector,
+    Echo,
+    Unbound,
+    Bind,
+    Powerdns,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.subprocess {
+        // A namespace with clients of many networks; without it some figures are left out.
+        None if wants_networks(&arguments)
+            && let Some(code) = namespace::enter() =>
+        {
+            return code;
+        }
+        None => benchmark(&arguments),
+        Some(Subprocess::Resolve { workload, count }) => {
+            println!("{}", resolve::run(*workload, *count, false));
+            Ok(())
+        }
+        Some(Subprocess::Echo { listen }) => echo::serve(*listen),
+        Some(Subprocess::Reflect { listen, upstream }) => reflect::serve(*listen, *upstream),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sixfold-rivals: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns true if a selected experiment needs addresses of many networks.
+fn wants_networks(arguments: &Arguments) -> bool {
+    let named = |part| arguments.only.contains(&part);
+    let devices =
+        [Selection::Sixfold, Selection::Reflector, Selection::Unbound, Selection::Bind, Selection::Powerdns];
+    named(Selection::Overload)
+        || named(Selection::Memory)
+        || arguments.only.iter().all(|part| devices.contains(part))
+}
+
+const EXPERIMENTS: [Selection; 9] = [
+    Selection::Cost,
+    Selection::Cached,
+    Selection::Hot,
+    Selection::Memory,
+    Selection::Workers,
+    Selection::Overload,
+    Selection::Engine,
+    Selection::Authority,
+    Selection::Generator,
+];
+
+/// The devices, in the order of [`Kind::ALL`].
+const DEVICES: [Selection; 6] = [
+    Selection::Sixfold,
+    Selection::Reflector,
+    Selection::Echo,
+    Selection::Unbound,
+    Selection::Bind,
+    Selection::Powerdns,
+];
+
+/// Returns true if a part was selected, or no part of its group was.
+fn is_selected(arguments: &Arguments, part: Selection, group: &[Selection]) -> bool {
+    arguments.only.contains(&part) || !arguments.only.iter().any(|other| group.contains(other))
+}
+
+/// Finds the selected devices. Adds the reasons why others are missing to `left_out`.
+fn find_devices(arguments: &Arguments, left_out: &mut Vec<String>) -> Vec<Device> {
+    let mut devices = Vec::new();
+    for (kind, part) in Kind::ALL.into_iter().zip(DEVICES) {
+        if is_selected(arguments, part, &DEVICES) {
+            match Device::find(kind, arguments.sixfold.as_deref()) {
+                Ok(device) => devices.push(device),
+                Err(reason) => left_out.push(reason),
+            }
+        }
+    }
+    devices
+}
+
+/// Runs the selected experiments and prints their sections.
+fn benchmark(arguments: &Arguments) -> Result<(), String> {
+    let timing = build_timing(arguments)?;
+    let mut left_out = Vec::new();
+    let devices = find_devices(arguments, &mut left_out);
+
+    if namespace::is_inside() {
+        let networks = limits::OTHERS.max(limits::MEMORY_NETWORKS);
+        namespace::add_addresses(networks).map_err(|error| format!("addresses of the namespace: {error}"))?;
+    }
+
+    let mut programs = None;
+    if is_selected(arguments, Selection::Generator, &EXPERIMENTS) {
+        match generators::Programs::find() {
+            Ok(found) => programs = Some(found),
+            Err(reason) => left_out.push(reason),
+        }
+    }
+
+    // Before the tester pins itself to one core, after which it sees only that core.
+    let machine = describe_machine();
+    println!("# Sixfold and its rivals\n\n{machine}\n");
+    for reason in &left_out {
+        println!("Left out: {reason}\n");
+    }
+    let mut sections = serde_json::Map::new();
+    let mut print = |section: Section| {
+        println!("{section}");
+        sections.insert(section.key.to_owned(), section.json());
+    };
+    process::pin_self("1").map_err(|error| format!("pinning to core 1 (two cores are needed): {error}"))?;
+    measure_devices(arguments, &devices, timing, &mut print)?;
+    if is_selected(arguments, Selection::Engine, &EXPERIMENTS) {
+        print(resolve::measure(timing.rounds).map_err(|error| format!("engine: {error}"))?);
+    }
+    if is_selected(arguments, Selection::Authority, &EXPERIMENTS) {
+        let section = authorities::measure(arguments.sixfold.as_deref(), timing);
+        print(section.map_err(|error| format!("authority: {error}"))?);
+    }
+    if let Some(programs) = &programs {
+        print(generators::measure(programs, timing).map_err(|error| format!("generators: {error}"))?);
+    }
+    if let Some(path) = &arguments.json {
+        let all = json!({"machine": machine, "left_out": left_out, "sections": Value::Object(sections)});
+        std::fs::write(path, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Runs the selected experiments on devices.
+fn measure_devices(
+    arguments: &Arguments,
+    devices: &[Device],
+    timing: Timing,
+    print: &mut impl FnMut(Section),
+) -> Result<(), String> {
+    let experiment = |part| is_selected(arguments, part, &EXPERIMENTS);
+    let mut tester = Tester::new().map_err(|error| format!("sockets of the tester: {error}"))?;
+    if experiment(Selection::Cost) {
+        print(cost::measure(&mut tester, devices, timing).map_err(|error| format!("cost: {error}"))?);
+    }
+    if experiment(Selection::Cached) {
+        print(cached::measure(&mut tester, devices, timing).map_err(|error| format!("cached: {error}"))?);
+    }
+    if let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold) {
+        if experiment(Selection::Hot) {
+            print(hot::measure(&mut tester, device, timing).map_err(|error| format!("hot: {error}"))?);
+        }
+        if experiment(Selection::Memory) {
+            let names = limits::MEMORY_NAMES / if arguments.quick { 100 } else { 1 };
+            print(memory::measure(device, names).map_err(|error| format!("memory: {error}"))?);
+        }
+        if experiment(Selection::Workers) {
+            print(
+                workers::measure(&mut tester, device, timing).map_err(|error| format!("workers: {error}"))?,
+            );
+        }
+    }
+    if experiment(Selection::Overload) {
+        print(overload::measure(&mut tester, devices, timing).map_err(|error| format!("overload: {error}"))?);
+    }
+    Ok(())
+}
+
+fn build_timing(arguments: &Arguments) -> Result<Timing, String> {
+    let seconds = if arguments.quick { 1.0 } else { arguments.seconds };
+    if !(0.1..=600.0).contains(&seconds) {
+        return Err(format!("--seconds {seconds}: 0.1 to 600 are allowed"));
+    }
+    let window = Duration::from_secs_f64(seconds);
+    let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
+    Ok(Timing { rounds, warm_up: window / 3, window })
+}
+
+/// Describes the machine of the run.
+fn describe_machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let processor = read("/proc/cpuinfo");
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "{cores} cores, {}, Linux {}, load {} when it began.",
+        model.map_or("processor unknown", |(_, name)| name),
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or_default()
+    )
+}

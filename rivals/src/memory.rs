@@ -1,0 +1,150 @@
+//! Experiment 8: memory. Different names fill the cache many times over, then the highest number of connections is open
+//! and idle, then a flood fills the table of pending queries. At each stage the memory of the process must stay within
+//! its configuration plus a margin for everything else.
+
+use crate::device::{Device, Setup};
+use crate::limits;
+use crate::mixed_load::{MixedTester, Pace, Phase, QueryKind};
+use crate::namespace;
+use crate::process;
+use crate::report::{Bound, Goal, Section, Table};
+use crate::statistics::Summary;
+use serde_json::json;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// Memory allowed beyond the configuration: 5 % of it and 32 MiB.
+fn allowed_mib(configured_mib: f64) -> f64 {
+    configured_mib * 1.05 + 32.0
+}
+
+/// One stage: its name, the peak of resident memory until its end, and the allowed memory.
+struct Stage {
+    what: String,
+    after_mib: f64,
+    most_mib: f64,
+    allowed_mib: f64,
+}
+
+/// Sends queries for this number of different names, opens connections, floods Sixfold, and reads its resident memory.
+pub fn measure(device: &Device, names: u64) -> io::Result<Section> {
+    let mut tester = MixedTester::new()?;
+    let setup =
+        Setup { cache_mib: Some(limits::MEMORY_CACHE_MIB), limits: "tcp-idle = \"1h\"", ..Setup::default() };
+    let running = device.start(tester.upstream(), setup)?;
+    let pid = running.process.id();
+    let cache = f64::from(limits::MEMORY_CACHE_MIB);
+    let stage = |what: String, configured| Stage {
+        what,
+        after_mib: process::resident_kib(pid) / 1024.0,
+        most_mib: process::peak_resident_kib(pid) / 1024.0,
+        allowed_mib: allowed_mib(configured),
+    };
+    let (crowd, networks) = sources()?;
+    let phase =
+        |crowd, ask, length| Phase { length, crowd, ask, group: limits::SEGMENTS as u64, others: 0.0 };
+    let (mut valid, mut failed, mut silent) = (0, 0, 0);
+    let begin = Instant::now();
+    let mut stages = vec![];
+    while valid < names {
+        let load = phase(Pace::Closed(limits::WINDOW), QueryKind::Misses, limits::MEMORY_WINDOW);
+        let report = tester.run(&running, &crowd, &[], &[load])?.remove(0).crowd;
+        if stages.is_empty() {
+            stages.push(stage(format!("the first {} names", report.useful), cache));
+        }
+        silent = if report.useful == 0 { silent + 1 } else { 0 };
+        if silent == limits::MEMORY_SILENT {
+            return Err(io::Error::other("no right answers any more"));
+        }
+        valid += report.useful;
+        failed += report.sent - report.useful;
+        eprintln!("memory: {valid} of {names} names, {:.1} MiB", process::resident_kib(pid) / 1024.0);
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    stages.push(stage(format!("{valid} names"), cache));
+    let open = connect(running.address, &networks)?;
+    std::thread::sleep(Duration::from_secs(1));
+    stages.push(stage(format!("{} idle connections", open.len()), cache));
+    if !networks.is_empty() {
+        let flood = phase(Pace::Open(limits::MEMORY_FLOOD), QueryKind::Silent, limits::MEMORY_WINDOW);
+        tester.run(&running, &networks, &[], &[flood])?;
+        let pending = limits::MEMORY_PENDING / f64::from(1 << 20);
+        let what = format!("{} networks ask for names that nobody answers", networks.len());
+        stages.push(stage(what, cache + pending));
+    }
+    drop(open);
+    Ok(section(&stages, (valid, failed, seconds)))
+}
+
+/// Addresses of one network, and of many; empty without a namespace for them.
+fn sources() -> io::Result<(Vec<IpAddr>, Vec<IpAddr>)> {
+    if !namespace::is_inside() {
+        return Ok((vec![Ipv6Addr::LOCALHOST.into(); limits::PORTS], vec![]));
+    }
+    Ok((namespace::crowd(), namespace::others(limits::MEMORY_NETWORKS)))
+}
+
+/// Opens the highest number of connections, an equal number from each network.
+fn connect(server: SocketAddr, networks: &[IpAddr]) -> io::Result<Vec<Socket>> {
+    let mut open = vec![];
+    if networks.is_empty() {
+        return Ok(open);
+    }
+    for number in 0..limits::MEMORY_CONNECTIONS {
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP))?;
+        socket.bind(&SocketAddr::new(networks[number % networks.len()], 0).into())?;
+        socket.connect(&server.into()).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("connection {number} (is `ulimit -n` above 10,100?): {error}"),
+            )
+        })?;
+        open.push(socket);
+    }
+    Ok(open)
+}
+
+fn section(stages: &[Stage], (valid, failed, seconds): (u64, u64, f64)) -> Section {
+    let row = |stage: &Stage| {
+        let figure = |mib: f64| format!("{mib:.1}");
+        vec![stage.what.clone(), figure(stage.after_mib), figure(stage.most_mib), figure(stage.allowed_mib)]
+    };
+    Section {
+        key: "memory",
+        title: "Memory",
+        notes: vec![
+            format!(
+                "`sixfold serve` with one worker, `cache.size = {}MiB` and `tcp-idle = 1h`, otherwise default settings; \
+                 VmRSS and VmHWM in /proc, in MiB. {valid} different names, resolved in {seconds:.0} s (closed loop of \
+                 {}), {failed} lost or wrong. Each stage is added to the earlier ones.",
+                limits::MEMORY_CACHE_MIB,
+                limits::WINDOW
+            ),
+            "Allowed: the configured memory, 5 % of it, and 32 MiB. The configured memory is the cache and, under the \
+             flood, 65,536 pending queries of 1,800 octets. Without root there is no namespace with many networks, and \
+             the last two stages are left out."
+                .to_owned(),
+        ],
+        tables: vec![Table {
+            title: format!("resident, {} MiB for the cache", limits::MEMORY_CACHE_MIB),
+            columns: vec!["after", "MiB", "most so far", "allowed"],
+            rows: stages.iter().map(row).collect(),
+        }],
+        goals: stages
+            .iter()
+            .map(|stage| Goal {
+                ratio: format!("{}: most resident memory, MiB", stage.what),
+                bound: Bound::AtMost(stage.allowed_mib),
+                measured: Summary::of(&[stage.most_mib]),
+            })
+            .collect(),
+        data: json!({
+            "names": valid, "seconds": seconds, "lost_or_wrong": failed,
+            "stages": stages.iter().map(|stage| json!({
+                "what": stage.what, "resident_mib": stage.after_mib, "most_mib": stage.most_mib, "allowed_mib": stage.allowed_mib,
+            })).collect::<Vec<_>>(),
+        }),
+    }
+}

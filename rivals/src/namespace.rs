@@ -1,0 +1,68 @@
+//! A network namespace for the whole program, with addresses of many networks on its loopback interface, so that a
+//! server that distinguishes clients by their networks sees many. The machine's own network stays unchanged.
+
+use crate::limits;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv6Addr};
+use std::process::{Command, ExitCode, Stdio};
+
+/// Environment variable that is set inside the namespace.
+const INSIDE: &str = "SIXFOLD_RIVALS_NAMESPACE";
+
+/// The second 16 bits of the crowd's network, and of the first other network. All are in fd00::/8, which servers serve
+/// by default.
+const CROWD: u16 = 1;
+const FIRST_OTHER: u16 = 0x100;
+
+/// Runs this program again, with the same arguments, in a namespace of its own. Returns `None` if it is inside already,
+/// or if no namespace can be created here.
+pub fn enter() -> Option<ExitCode> {
+    if is_inside() {
+        return None;
+    }
+    let own = std::env::current_exe().ok()?;
+    let possible = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let status = Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "unshare", "--net", "--"])
+        .arg(own)
+        .args(std::env::args_os().skip(1))
+        .env(INSIDE, "1")
+        .status()
+        .ok()?;
+    Some(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns true if this program has a namespace of its own.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Adds the addresses of [`crowd`] and of this number of [`others`] to the loopback interface of the namespace.
+pub fn add_addresses(networks: u16) -> io::Result<()> {
+    let mut ip = Command::new("ip").args(["-6", "-batch", "-"]).stdin(Stdio::piped()).spawn()?;
+    let mut orders = ip.stdin.take().ok_or_else(|| io::Error::other("ip takes no orders"))?;
+    writeln!(orders, "link set lo up")?;
+    for address in crowd().into_iter().chain(others(networks)) {
+        writeln!(orders, "address replace {address}/128 dev lo nodad")?;
+    }
+    drop(orders);
+    let status = ip.wait()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("ip -6 -batch -: {status}"))) }
+}
+
+/// Addresses of one /64.
+pub fn crowd() -> Vec<IpAddr> {
+    (1..=limits::PORTS as u16).map(|host| address(CROWD, host)).collect()
+}
+
+/// One address in each of this number of other /64 networks.
+pub fn others(networks: u16) -> Vec<IpAddr> {
+    (0..networks).map(|network| address(FIRST_OTHER + network, 1)).collect()
+}
+
+fn address(network: u16, host: u16) -> IpAddr {
+    Ipv6Addr::new(0xfd00, 0, 0, network, 0, 0, 0, host).into()
+}
