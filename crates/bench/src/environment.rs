@@ -275,7 +275,8 @@ impl FactCollector {
             self.copy(&path.replace('/', "."), &format!("proc/sys/{path}"));
         }
         let most = self.text("proc/sys/net/core/rmem_max").and_then(|text| text.parse::<u64>().ok());
-        if let Some(most) = most.filter(|most| *most < MIN_RECEIVE_BUFFER && !datapath::privileges::is_root()) {
+        if let Some(most) = most.filter(|most| *most < MIN_RECEIVE_BUFFER && !datapath::privileges::is_root())
+        {
             self.warn(format!(
                 "receive buffers are limited to {most} octets: replies may be lost here, not at the device; run as \
                  root, or `sysctl net.core.rmem_max={}`",

@@ -52,25 +52,25 @@ impl Engine {
         let is_meant = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
-                && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.generation)
+                && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
         };
-        let bucket = self.cache.bucket_of(self.key.hash(name));
-        self.cache.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
+        let bucket = self.cache.entries.bucket_of(self.key.hash(name));
+        self.cache.entries.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
     }
 
     /// Forgets all that the cache holds. Returns how many entries that were.
     pub fn flush_all(&mut self) -> usize {
         self.bump_flush_epoch();
-        let all = self.cache.len();
-        self.cache.clear();
+        let all = self.cache.entries.len();
+        self.cache.entries.clear();
         all
     }
 
     /// Forgets what the cache holds of a name (wire form). Returns how many entries that were.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
-        let bucket = self.cache.bucket_of(self.key.hash(name));
-        self.cache.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
+        let bucket = self.cache.entries.bucket_of(self.key.hash(name));
+        self.cache.entries.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name))
     }
 
     /// A step of forgetting what the cache holds of a name and of all names below it: they may lie anywhere, and to look
@@ -80,18 +80,20 @@ impl Engine {
         if step == 0 {
             self.bump_flush_epoch();
         }
-        let buckets = self.cache.buckets();
+        let buckets = self.cache.entries.buckets();
         let from = step.saturating_mul(FLUSHED_BUCKETS).min(buckets);
         let to = (from + FLUSHED_BUCKETS).min(buckets);
         let removed = (from..to)
-            .map(|bucket| self.cache.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name)))
+            .map(|bucket| {
+                self.cache.entries.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name))
+            })
             .sum();
         (removed, (to < buckets).then(|| step + 1))
     }
 
     /// What was asked before comes too late to be kept, whatever name it is about: it may be what is to be forgotten.
     fn bump_flush_epoch(&mut self) {
-        self.flights.flush_epoch = self.flights.flush_epoch.wrapping_add(1);
+        self.upstream.flights.flush_epoch = self.upstream.flights.flush_epoch.wrapping_add(1);
     }
 }
 

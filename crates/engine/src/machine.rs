@@ -1,8 +1,14 @@
-//! The three inputs of the engine: a query of a client, a reply of an upstream, time.
+//! The three inputs of the engine: a client's query, an upstream's reply (or the failure of a link), and time.
+//!
+//! `upstream` says what a reply or a timeout did to a question in flight; this file carries that to the clients that wait for it
+//! (`resolve`).
 
-use crate::base::time::{Instant, Span};
+use crate::base::slab::Index;
+use crate::base::time::Instant;
 use crate::engine::Engine;
 use crate::interface::{Client, Link, Machine, Outbox};
+use crate::upstream::receive::Received;
+use crate::upstream::retry::{NextTry, TryDeadline};
 
 impl Machine for Engine {
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
@@ -10,41 +16,72 @@ impl Machine for Engine {
     }
 
     fn reply(&mut self, now: Instant, via: Link, message: &[u8], out: &mut impl Outbox) {
-        self.on_reply(now, via, message, out);
+        let Engine { upstream, counters, .. } = self;
+        let Some(message) = upstream.read(via, message, now, counters) else { return };
+        match upstream.receive(via, &message, now, counters, out) {
+            Received::Nothing => {}
+            Received::Completed(flight) => self.complete_flight(flight, Some(&message), now, out),
+            Received::Failed(flight) => self.complete_flight(flight, None, now, out),
+            Received::Unusable(flight) => self.complete_unusable(flight, &message, now, out),
+        }
     }
 
     fn unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
-        self.on_unreachable(now, via, out);
+        let Some(mut failed) = self.upstream.fail_link(via, now, &mut self.counters) else { return };
+        // Every question whose current try went over the link is asked again at once, elsewhere if possible.
+        while let Some(flight) = self.upstream.next_stranded(&mut failed) {
+            self.retry(flight, now, out);
+        }
+        self.upstream.finish_failed_link(&failed, out);
     }
 
     fn idle(&self) -> bool {
-        self.waiters.len() == 0
+        self.clients.waiters.len() == 0
     }
 
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
-        while let Some(flight) = self.wheel.pop(&mut self.flights.slab, now) {
-            self.on_deadline(flight, now, out);
+        while let Some(flight) = self.upstream.pop_due(now) {
+            self.on_timer(flight, now, out);
         }
-        if core::mem::take(&mut self.stale_links) {
-            self.close_stale_links(out);
+        self.upstream.maintain(now, &mut self.counters, out)
+    }
+}
+
+impl Engine {
+    /// The timer of a question in flight has come due.
+    fn on_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+        let due = self.upstream.take_due(flight, now);
+        if due.a_leg {
+            self.ask_a_for_all(flight, now, out);
         }
-        let mut next = None;
-        let mut has_died = false;
-        for number in 0..self.servers.list.len() {
-            has_died |= self.servers.list[number].breaker.take_has_opened();
-            if self.servers.list[number].take_probe(now) {
-                self.probe(number as u16, now, out);
+        if due.client_response {
+            self.on_client_response_timer(flight, now, out);
+        }
+        let is_crowded = self.clients.waiters.is_crowded();
+        match self.upstream.on_try_deadline(flight, is_crowded, now, &mut self.counters) {
+            TryDeadline::NotYet => {}
+            TryDeadline::WaitUntil(until) => {
+                self.ask_a_before_retry(flight, now, out);
+                self.upstream.set_deadline(flight, until);
             }
-            if let Some(probe) = self.servers.list[number].next_probe() {
-                next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
+            TryDeadline::Over(silent) => {
+                self.retry(flight, now, out);
+                if let Some(server) = silent {
+                    self.upstream.probe_idle_servers(flight, server, now);
+                }
             }
         }
-        if has_died {
-            self.expedite_retries(now);
+    }
+
+    /// The current try of a question is over: the next one, or the question has failed.
+    fn retry(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
+        match self.upstream.next_try(flight, now, &mut self.counters, out) {
+            NextTry::Wait => {}
+            NextTry::Failed => self.complete_flight(flight, None, now, out),
+            NextTry::Send => {
+                self.ask_a_before_retry(flight, now, out);
+                self.upstream.send(flight, now, &mut self.counters, out);
+            }
         }
-        // Probes have set deadlines of their own.
-        let next = next.into_iter().chain(self.wheel.next()).min();
-        // A tick never comes due in the same look again.
-        next.map(|next| next.max(now + Span(1)))
     }
 }

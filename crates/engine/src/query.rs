@@ -1,7 +1,6 @@
 //! Client questions: what is answered at once, what is refused, and what waits for an upstream.
 
-use crate::answer::builder::empty;
-use crate::answer::builder::referral_to_tcp;
+use crate::answer::builder::{empty, referral_to_tcp};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -18,8 +17,7 @@ use crate::message::client_subnet::Subnet;
 use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
 use crate::settings::ClientSubnet;
-use wire::header;
-use wire::header::Flags;
+use wire::header::{self, Flags};
 use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
 
 /// How many of the clients of a flight are compared with a newcomer that may be a repetition.
@@ -42,7 +40,7 @@ impl Engine {
             return self.counters.count(Counter::DroppedResponse);
         }
         let mut proven = from.carrier == Carrier::Tcp;
-        let mut rate = self.rate_limiter.query(now, from.address, proven);
+        let mut rate = self.clients.rate_limiter.query(now, from.address, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
@@ -77,7 +75,7 @@ impl Engine {
         if rate != RateDecision::Within && !proven && requestor.has_valid_cookie() {
             // RFC 7873 section 5.2.5: what is done against forged sources is not for who is there. The limit is, though.
             proven = true;
-            rate = self.rate_limiter.query(now, from.address, true);
+            rate = self.clients.rate_limiter.query(now, from.address, true);
         }
         if rate != RateDecision::Within {
             return self.answer_over_rate(now, from, &requestor, rate, proven, out);
@@ -192,7 +190,7 @@ impl Engine {
                 self.counters.count(here.counter);
                 let sink = ResponseSink {
                     counters: &mut self.counters,
-                    rate_limiter: Some(&mut self.rate_limiter),
+                    rate_limiter: Some(&mut self.clients.rate_limiter),
                     now,
                 };
                 send(sink, from, requestor, out, |frame, requestor| here.write(frame, requestor, qname, &[]));
@@ -247,8 +245,8 @@ impl Engine {
         if look == CacheLookup::Answered {
             return;
         }
-        let scope = Engine::drop_subnet_if_crowded(&self.flights, &mut self.counters, &mut question);
-        let flight = self.flights.find(&question);
+        let scope = self.upstream.drop_subnet_if_crowded(&mut question, &mut self.counters);
+        let flight = self.upstream.flights.find(&question);
         if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
             return self.counters.count(Counter::DroppedRepeated);
         }
@@ -257,7 +255,7 @@ impl Engine {
                 empty(frame, requestor, Rcode::REFUSED, None)
             });
         };
-        let waiter = &mut self.waiters[index];
+        let waiter = &mut self.clients.waiters[index];
         waiter.id = requestor.id;
         waiter.flags = requestor.flags;
         waiter.edns = requestor.edns;
@@ -270,10 +268,10 @@ impl Engine {
         waiter.question_len = requestor.question.len() as u16;
         waiter.question[..requestor.question.len()].copy_from_slice(requestor.question);
         if let Some(alias) = alias {
-            let Some(chain) = self.start_chase(index) else {
+            let Some(chain) = self.clients.start_chase(index) else {
                 return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
             };
-            let chain = &mut self.chases[chain];
+            let chain = &mut self.clients.chases[chain];
             chain.name.clear();
             chain.name.extend_from_slice(question.name);
             chain.replies.push(alias.reply);
@@ -293,7 +291,7 @@ impl Engine {
                 }
             }
             None => {
-                let Some(flight) = self.launch(&question, now, out) else {
+                let Some(flight) = self.upstream.launch(&question, now, &mut self.counters, out) else {
                     return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
                 };
                 self.attach(flight, index);
@@ -302,7 +300,7 @@ impl Engine {
                     match self.settings.dns64.lookup {
                         Lookup::Sequential => {}
                         Lookup::Parallel => self.ask_a_early(index, now, out),
-                        Lookup::Stagger(span) => self.set_stagger(flight, now + span),
+                        Lookup::Stagger(span) => self.upstream.set_stagger(flight, now + span),
                     }
                 }
             }
@@ -311,12 +309,12 @@ impl Engine {
 
     /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.
     fn is_repeated(&self, flight: Index, from: &Client, requestor: &Requestor<'_>) -> bool {
-        let mut index = self.flights.slab[flight].waiters;
+        let mut index = self.upstream.flights[flight].waiters;
         for _ in 0..REPETITIONS_COMPARED {
             if index == NONE {
                 return false;
             }
-            let waiter = &self.waiters[index];
+            let waiter = &self.clients.waiters[index];
             if waiter.id == requestor.id
                 && waiter.question() == requestor.question
                 && waiter.client.port == from.port

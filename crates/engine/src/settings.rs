@@ -5,11 +5,12 @@ pub use crate::base::network::{Network, Networks};
 pub use crate::cache::ttl::Caching;
 pub use crate::dns64::config::{Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, OnFailure, Reverse};
 pub use crate::interface::Transport;
-pub use crate::upstream::groups::{ForwardZone as Zone, ForwardZone, Select, Upstream};
+pub use crate::upstream::config::{ForwardZone as Zone, ForwardZone, Select, UpstreamConfig as Upstream};
 
 use crate::local::local_data::LocalData;
 use crate::message::cookie::Cookies;
 use crate::rpz::table::ResponsePolicy;
+use crate::upstream::config::Parameters;
 use std::sync::Arc;
 
 /// What is done with the client subnets of queries (RFC 7871).
@@ -49,6 +50,15 @@ pub struct Settings {
     pub queries_per_client: u32,
     /// Answers of one kind to one network over UDP in a second; 0: no limit.
     pub responses_per_client: u32,
+}
+
+impl Settings {
+    /// The values that the upstream side needs for every query.
+    pub(crate) fn upstream_parameters(&self) -> Parameters {
+        let Upstream { tries, timeout, transport, select, .. } = self.upstream;
+        let sends_cookies = self.cookies.enabled;
+        Parameters { tries, timeout, transport, select, sends_cookies, udp_size: self.udp_size }
+    }
 }
 
 /// What is reserved at start and cannot change afterwards.

@@ -4,6 +4,7 @@
 //!
 //! Read `slab.rs` first: waiters and questions in flight live in slabs and name each other by index.
 
+pub(crate) mod buffers;
 pub(crate) mod name_hash;
 pub(crate) mod name_table;
 pub mod network;

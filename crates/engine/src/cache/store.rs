@@ -1,67 +1,385 @@
-//! The message cache: which question an entry answers, and what is stored of a message.
+//! The message cache: which question an entry answers, and what is stored of a reply or a synthesis.
+//!
+//! A message is stored under the question that it answers, as it would be forwarded, and is given for no other question: what a
+//! reply says of other names never becomes data of those names. Answers live while their TTL lasts, negative ones as RFC 2308
+//! section 5 says, failures for seconds (RFC 9520 section 3.2). Expired data stay for when the upstreams fail (RFC 8767).
 
+use crate::answer::forward::{ForwardedReply, pass as forward, verbatim_end};
+use crate::answer::requestor::{Requestor, unlimited_requestor};
+use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
-use crate::base::time::Instant;
-use crate::cache::entry::{Body, CacheKey, EntryKind, Facts};
-use crate::limits::KEPT_RECORDS;
-use crate::message::question::Question;
-use crate::upstream::groups::ServerGroups;
-use wire::{Message, Section, Type, header};
+use crate::base::time::{Instant, Span};
+use crate::cache::Cache;
+use crate::cache::entry::{
+    self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
+};
+use crate::cache::index::Place;
+use crate::cache::ttl::{Caching, is_due, lifetime};
+use crate::counters::Counter;
+use crate::limits::{KEPT_RECORDS, MESSAGE};
+use crate::message::cname_chain::Chain;
+use crate::message::question::{QUESTION, QueryFlags, Question};
+use crate::message::reply::{ede_to_store, first_ede};
+use wire::header::{self, Flags};
+use wire::{Class, Message, Section, Type, ede};
 
-/// The key under which the reply to a question, or what is made of it, is kept.
-#[inline]
-pub(crate) fn key_of<'a>(
-    hash: HashKey,
-    servers: &ServerGroups,
-    question: &Question<'a>,
-    qtype: Type,
-    kind: EntryKind,
-) -> CacheKey<'a> {
-    let group = servers.group_number(question.name);
-    let query_flags = question.query_flags.kept();
-    let rest = u64::from(qtype.0)
-        | u64::from(question.class.0) << 16
-        | u64::from(query_flags) << 32
-        | (kind as u64) << 40
-        | u64::from(group) << 48;
-    let all = hash.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
-    CacheKey {
-        hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
-        name: question.name,
-        qtype,
-        class: question.class,
-        query_flags,
-        kind,
-        group,
-    }
+/// Lifetime of the first failure (RFC 9520 section 3.2: at least 1 s).
+const FAILURE_SECS: u64 = 1;
+/// Failures in a row double the lifetime, so many times at most: 32 s.
+const FAILURE_DOUBLINGS: u8 = 5;
+/// A failure after so long without one is the first again.
+const FAILURE_MEMORY: Span = Span::from_secs(60);
+
+/// The message cache of one worker. It knows no client and no upstream: a group of upstreams is a number.
+pub(crate) struct MessageCache {
+    pub entries: Cache,
+    /// Counts the settings: an answer that was checked under earlier ones has to be checked again.
+    pub generation: u32,
+    caching: Caching,
+    key: HashKey,
+    frames: FramePool,
 }
 
-/// Keeps a message with the places of its TTLs, which are those in `records`.
-pub(crate) fn put(
-    cache: &mut crate::cache::Cache,
-    now: Instant,
-    key: &CacheKey<'_>,
-    facts: &Facts,
-    records: &Message<'_>,
-    body: Body<'_>,
-) {
-    let mut ttls = [0u16; KEPT_RECORDS];
-    let mut count = 0;
-    for section in [Section::Answer, Section::Authority, Section::Additional] {
-        for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
-            let Some(place) = ttls.get_mut(count) else {
-                cache.remove(key);
-                return;
-            };
-            *place = record.ttl_start() as u16;
-            count += 1;
+impl MessageCache {
+    /// A cache of `octets`; 0 turns it off. `key` hashes names as the rest of the engine does.
+    pub fn new(octets: usize, caching: Caching, key: HashKey) -> MessageCache {
+        let mut entries = Cache::new(octets);
+        entries.keep_stale(caching.stale);
+        MessageCache { entries, generation: 1, caching, key, frames: FramePool::new(MESSAGE) }
+    }
+
+    /// Applies other settings. Nothing is flushed: the first query for an entry checks it again.
+    pub fn configure(&mut self, caching: Caching) {
+        self.entries.keep_stale(caching.stale);
+        self.caching = caching;
+        // 0 is no generation.
+        self.generation = self.generation.wrapping_add(1).max(1);
+    }
+
+    /// True if nothing is cached.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        self.entries.is_off()
+    }
+
+    /// True if the cache may answer a question, or store its reply: class IN, and RD is set. RD=0 asks for what somebody has
+    /// already, which is not what we have. Answers for client subnets are not cached: each would be for one client (RFC 7871
+    /// section 7.3.1 says what a cache for them would have to do).
+    #[inline]
+    pub fn is_cacheable(&self, question: &Question<'_>) -> bool {
+        let Question { class, query_flags, subnet, .. } = question;
+        !self.is_off()
+            && *class == Class::IN
+            && query_flags.has(QueryFlags::RD)
+            && !query_flags.has(QueryFlags::PROBE)
+            && subnet.is_none()
+    }
+
+    /// The key of the reply to a question, or of the synthesis for it; `group`: the upstreams that its name belongs to.
+    #[inline]
+    pub fn key<'a>(&self, question: &Question<'a>, qtype: Type, kind: EntryKind, group: u32) -> CacheKey<'a> {
+        let query_flags = question.query_flags.kept();
+        let rest = u64::from(qtype.0)
+            | u64::from(question.class.0) << 16
+            | u64::from(query_flags) << 32
+            | (kind as u64) << 40
+            | u64::from(group) << 48;
+        let all = self.key.hash_number(u128::from(rest) << 64 | u128::from(question.hash));
+        CacheKey {
+            hash: all & !0xffff_ffff | question.hash & 0xffff_ffff,
+            name: question.name,
+            qtype,
+            class: question.class,
+            query_flags,
+            kind,
+            group,
         }
     }
-    cache.put(now, key, facts, &ttls[..count], body);
+
+    /// The place of the reply to a question for a type.
+    #[inline]
+    pub fn find_reply(&self, question: &Question<'_>, qtype: Type, group: u32) -> Option<Place> {
+        self.entries.find(&self.key(question, qtype, EntryKind::Reply, group))
+    }
+
+    /// True if there is a reply to a question for a type that has not expired.
+    pub fn has_fresh(&self, question: &Question<'_>, qtype: Type, group: u32, now: Instant) -> bool {
+        let place = self.find_reply(question, qtype, group);
+        place.is_some_and(|place| self.entries.entry(place).expires() > now)
+    }
+
+    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked before the cache was
+    /// flushed, so its reply may hold the data that was flushed.
+    pub fn store_reply(
+        &mut self,
+        question: &Question<'_>,
+        group: u32,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        predates_flush: bool,
+        now: Instant,
+    ) {
+        let lifetime = lifetime(message, chain, &self.caching);
+        let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !predates_flush) else {
+            // RFC 8767 section 4: the reply has refreshed the entry, though it is not cached itself.
+            return self.expire_early(question, group);
+        };
+        let facts = Facts {
+            stored: now,
+            expires: now + Span::from_secs(u64::from(lifetime_secs)),
+            born: now,
+            marks: if is_negative { NEGATIVE } else { 0 },
+            valid_for: 0,
+            valid_for_dns64: 0,
+            ede: first_ede(message),
+            reason: 0,
+            failures: 0,
+        };
+        self.store_message(question, group, message, chain, &facts, now);
+    }
+
+    /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain.
+    /// AD is what the upstream said; the query that uses the entry decides whether to trust it.
+    fn store_message(
+        &mut self,
+        question: &Question<'_>,
+        group: u32,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        facts: &Facts,
+        now: Instant,
+    ) {
+        let requestor =
+            Requestor { flags: Flags::AD, ..unlimited_requestor(question.query_flags, message.question()) };
+        let forwarded = ForwardedReply { message, chain, trusted: true, exclude: None, before: &[] };
+        if let Some(end) = verbatim_end(&requestor, &forwarded)
+            && let Some(mut body) = Body::of(&message.bytes()[..end])
+        {
+            let secure = message.flags().contains(Flags::AD);
+            header::set_flags(&mut body.header, requestor.flags(message.rcode(), secure));
+            let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
+            header::set_arcount(&mut body.header, others as u16);
+            return self.store_body(question, group, message, body, facts, now);
+        }
+        let mut frame = self.frames.take();
+        let written = forward(&mut frame, &requestor, &forwarded);
+        if !written.truncated
+            && written.rcode == message.rcode()
+            && let Ok(written) = Message::parse(&frame[..written.len])
+            && let Some(body) = without_opt(&written)
+        {
+            self.store_body(question, group, &written, body, facts, now);
+        } else {
+            self.expire_early(question, group);
+        }
+        self.frames.give(frame);
+    }
+
+    /// Removes the reply to a question, and the synthesis that was made of it.
+    fn expire_early(&mut self, question: &Question<'_>, group: u32) {
+        self.entries.remove(&self.key(question, question.qtype, EntryKind::Reply, group));
+        self.remove_synthesis(question, group);
+    }
+
+    /// Removes the synthesis that was made of the reply to a question.
+    fn remove_synthesis(&mut self, question: &Question<'_>, group: u32) {
+        if matches!(question.qtype, Type::A | Type::AAAA) {
+            self.entries.remove(&self.key(question, Type::AAAA, EntryKind::Synthesis, group));
+        }
+    }
+
+    /// Stores a message whose records stand as in `records`, but for OPT.
+    fn store_body(
+        &mut self,
+        question: &Question<'_>,
+        group: u32,
+        records: &Message<'_>,
+        body: Body<'_>,
+        facts: &Facts,
+        now: Instant,
+    ) {
+        if records.points_behind_question() && !self.can_age(records) {
+            return self.expire_early(question, group);
+        }
+        let key = self.key(question, question.qtype, EntryKind::Reply, group);
+        self.put(&key, facts, records, body, now);
+        // The cached synthesis was made of an older A or AAAA reply.
+        if facts.marks & FAILURE == 0 {
+            self.remove_synthesis(question, group);
+        }
+    }
+
+    /// True if a message stays well formed when its TTLs count down. A compression pointer may lead anywhere before it, and the
+    /// sender may have let a name run through a TTL.
+    fn can_age(&mut self, message: &Message<'_>) -> bool {
+        let mut frame = self.frames.take();
+        let copy = &mut frame[..message.end()];
+        copy.copy_from_slice(&message.bytes()[..message.end()]);
+        for section in [Section::Answer, Section::Authority, Section::Additional] {
+            for record in message.records(section).filter(|record| record.rtype != Type::OPT) {
+                // The length of no label, and no pointer.
+                copy[record.ttl_start()..record.ttl_start() + 4].fill(0x80);
+            }
+        }
+        let can_age = Message::parse(copy).is_ok();
+        self.frames.give(frame);
+        can_age
+    }
+
+    /// Writes an entry with the places of its TTLs, which are those in `records`.
+    fn put(
+        &mut self,
+        key: &CacheKey<'_>,
+        facts: &Facts,
+        records: &Message<'_>,
+        body: Body<'_>,
+        now: Instant,
+    ) {
+        let mut ttls = [0u16; KEPT_RECORDS];
+        let mut count = 0;
+        for section in [Section::Answer, Section::Authority, Section::Additional] {
+            for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
+                let Some(place) = ttls.get_mut(count) else {
+                    self.entries.remove(key);
+                    return;
+                };
+                *place = record.ttl_start() as u16;
+                count += 1;
+            }
+        }
+        self.entries.put(now, key, facts, &ttls[..count], body);
+    }
+
+    /// Stores that a question failed, so that it is not asked again at once. Data that have not expired stay. `reply`: the
+    /// failure that an upstream reported; none after silence.
+    pub fn store_failure(
+        &mut self,
+        question: &Question<'_>,
+        group: u32,
+        reply: Option<&Message<'_>>,
+        now: Instant,
+    ) {
+        let key = self.key(question, question.qtype, EntryKind::Reply, group);
+        let mut failures = 0;
+        if let Some(place) = self.entries.find(&key) {
+            let entry = self.entries.entry(place);
+            if !entry.is(FAILURE) && entry.expires() > now {
+                return;
+            }
+            if entry.is(FAILURE) && entry.expires() + FAILURE_MEMORY > now {
+                failures = entry.failures();
+            }
+        }
+        // Silence is the upstream's, not the name's: its return shall be noticed at once.
+        let doublings = if reply.is_some() { failures.min(FAILURE_DOUBLINGS) } else { 0 };
+        let facts = Facts {
+            stored: now,
+            expires: now + Span::from_secs(FAILURE_SECS << doublings),
+            born: now,
+            marks: NEGATIVE | FAILURE | if reply.is_some() { 0 } else { SILENT },
+            valid_for: 0,
+            valid_for_dns64: 0,
+            ede: reply.and_then(ede_to_store),
+            reason: 0,
+            failures: failures.saturating_add(1),
+        };
+        match reply {
+            Some(message) if message.rcode().0 <= 15 => {
+                self.store_message(question, group, message, &Chain::follow(message), &facts, now);
+            }
+            // An extended RCODE says something of this one exchange.
+            Some(_) => {}
+            None => {
+                let mut bytes = [0; wire::HEADER + QUESTION];
+                let end = wire::HEADER + question.name.len();
+                bytes[wire::HEADER..end].copy_from_slice(question.name);
+                bytes[end..end + 2].copy_from_slice(&question.qtype.0.to_be_bytes());
+                bytes[end + 2..end + 4].copy_from_slice(&question.class.0.to_be_bytes());
+                header::set_qdcount(&mut bytes, 1);
+                if let Some(body) = Body::of(&bytes[..end + 4]) {
+                    self.entries.put(now, &key, &facts, &[], body);
+                }
+            }
+        }
+    }
+
+    /// Marks the failure of a question's AAAA leg as a bogus answer, for queries that come soon.
+    pub fn mark_bogus(&mut self, question: &Question<'_>, group: u32) {
+        if let Some(place) = self.find_reply(question, Type::AAAA, group)
+            && self.entries.entry(place).is(FAILURE)
+        {
+            entry::set_ede(self.entries.entry_mut(place), ede::DNSSEC_BOGUS);
+        }
+    }
+
+    /// Marks the reply to a question as its answer under the current settings. `reason`: for clients with DNS64, the counter of
+    /// that answer.
+    pub fn mark_valid(&mut self, question: &Question<'_>, group: u32, reason: Option<Counter>) {
+        if let Some(place) = self.find_reply(question, question.qtype, group)
+            && !self.entries.entry(place).is(FAILURE)
+        {
+            let reason = reason.map(|reason| reason as u8);
+            entry::mark_valid(self.entries.entry_mut(place), self.generation, reason);
+        }
+    }
+
+    /// Stores the synthesized answer to a question: a message as every client without a rule of its own gets it. `counter`:
+    /// the counter of the synthesis.
+    pub fn store_synthesis(
+        &mut self,
+        question: &Question<'_>,
+        group: u32,
+        bytes: &[u8],
+        counter: Counter,
+        now: Instant,
+    ) {
+        let Ok(message) = Message::parse(bytes) else { return };
+        let ttl = message.records(Section::Answer).map(|record| record.ttl).min().unwrap_or(0);
+        if ttl == 0 {
+            return;
+        }
+        let leg = |qtype| self.find_reply(question, qtype, group).map(|place| self.entries.entry(place));
+        let (Some(aaaa), Some(a)) = (leg(Type::AAAA), leg(Type::A)) else { return };
+        let expires = now + Span::from_secs(u64::from(ttl));
+        let facts = Facts {
+            stored: now,
+            // It outlives neither reply: excluded addresses may have a shorter TTL, and real ones come in their place.
+            expires: expires.min(aaaa.expires()).min(a.expires()),
+            born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
+            marks: 0,
+            valid_for: 0,
+            valid_for_dns64: self.generation,
+            ede: Some(ede::SYNTHESIZED),
+            reason: counter as u8,
+            failures: 0,
+        };
+        let key = self.key(question, question.qtype, EntryKind::Synthesis, group);
+        if let Some(body) = without_opt(&message) {
+            self.put(&key, &facts, &message, body, now);
+        }
+    }
+
+    /// True if a leg is to be refreshed because a synthesis of it was given; the entry is marked, as a synthesis may be made
+    /// again as often as its other leg is.
+    pub fn claim_refresh(&mut self, question: &Question<'_>, group: u32, now: Instant) -> bool {
+        let Some(place) = self.find_reply(question, question.qtype, group) else { return true };
+        let is_due = is_due(&self.entries.entry(place), now);
+        if is_due {
+            entry::mark(self.entries.entry_mut(place), REFRESHED);
+        }
+        is_due
+    }
+
+    /// True if an entry is the answer to its question as it stands, and fits.
+    #[inline]
+    pub fn is_valid(&self, entry: &Entry<'_>, dns64: bool, now: Instant) -> bool {
+        let valid_for = if dns64 { entry.valid_for_dns64() } else { entry.valid_for() };
+        valid_for == self.generation && entry.expires() > now
+    }
 }
 
 /// A message that we wrote, without its OPT record, which is the last one.
-pub(crate) fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
+fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
     let mut body = Body::of(&message.bytes()[..message.opt_start().unwrap_or(message.end())])?;
     if message.opt_start().is_some() {
         let others = header::arcount(&body.header);

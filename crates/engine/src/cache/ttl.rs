@@ -103,7 +103,7 @@ pub(crate) fn write_ttls(entry: &Entry<'_>, frame: &mut [u8], age: Age) {
 }
 
 /// What a client is told of expired data (RFC 8914 sections 4.4 and 4.20).
-pub(crate) fn stale_reason(entry: &Entry<'_>) -> u16 {
+pub(crate) fn stale_ede(entry: &Entry<'_>) -> u16 {
     let is_nxdomain = header::flags(entry.message()).rcode() == Rcode::NXDOMAIN;
     if is_nxdomain { ede::STALE_NXDOMAIN } else { ede::STALE }
 }

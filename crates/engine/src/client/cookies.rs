@@ -21,7 +21,7 @@ impl Engine {
         if !enabled || first(opt).is_none() {
             return Ok(None);
         }
-        let cookie = Cookie::of_query(opt, from.address, secrets, self.clock.unix_secs(now));
+        let cookie = Cookie::of_query(opt, from.address, secrets, self.clients.clock.unix_secs(now));
         match cookie {
             Ok(Some(cookie)) => self.counters.count(cookie.counter()),
             Ok(None) => {}

@@ -1,6 +1,6 @@
-//! Clients: pending queries, limits per network, cookies, and the way out for a response.
+//! Clients: pending queries, limits per network, cookies, CNAME chases, and the way out for a response.
 //!
-//! It knows no upstream and no cache.
+//! It knows no upstream and no cache: a waiter names the question in flight that it waits for by its index only.
 //!
 //! Read `waiter.rs` first: one client query that waits for its answer.
 
@@ -10,3 +10,130 @@ pub(crate) mod quota;
 pub(crate) mod rate_limit;
 pub(crate) mod respond;
 pub(crate) mod waiter;
+
+use crate::base::name_hash::HashKey;
+use crate::base::slab::{Index, NONE, Slab};
+use crate::base::time::{Clock, Instant};
+use crate::client::chased::CnameChases;
+use crate::client::quota::{ClientQuotas, client_network};
+use crate::client::rate_limit::RateLimiter;
+use crate::client::waiter::{CacheHit, Waiter};
+use crate::counters::{Counter, Counters};
+use crate::interface::Client;
+use crate::message::question::CurrentQuestion;
+
+/// The client side of the engine: waiters, and what each client network may do.
+pub(crate) struct Clients {
+    pub waiters: Slab<Waiter>,
+    pub chases: CnameChases,
+    pub rate_limiter: RateLimiter,
+    pub clock: Clock,
+    quotas: ClientQuotas,
+}
+
+/// Result of looking for room for one more query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// There is room.
+    Room,
+    /// All room is taken: this waiter, the newest query of the network that holds most, gives way.
+    Evict(Index),
+    /// The query is refused, for this reason.
+    Refused(Counter),
+}
+
+impl Clients {
+    /// Room for `pending` queries. `key` hashes networks and names as the rest of the engine does.
+    pub fn new(pending: usize, key: HashKey) -> Clients {
+        Clients {
+            waiters: Slab::new(pending),
+            chases: CnameChases::new(key),
+            rate_limiter: RateLimiter::new(key),
+            clock: Clock::default(),
+            quotas: ClientQuotas::new(pending, key),
+        }
+    }
+
+    /// Looks for room for one more query of a client, of whose network at most `limit` may be pending.
+    pub fn admission(&mut self, from: &Client, limit: u32) -> Admission {
+        if self.quotas.highest() < limit && !self.waiters.is_full() {
+            return Admission::Room;
+        }
+        let quota = self.quotas.find(client_network(from.address));
+        let count = quota.map_or(0, |quota| self.quotas.count(quota));
+        if count >= limit {
+            return Admission::Refused(Counter::RefusedPendingPerClient);
+        }
+        if !self.waiters.is_full() {
+            return Admission::Room;
+        }
+        // The client's own network holds most, or as many as any other would after this query.
+        if count + 1 >= self.quotas.highest() {
+            return Admission::Refused(Counter::RefusedPending);
+        }
+        match self.quotas.largest() {
+            Some(largest) => Admission::Evict(self.quotas.newest(largest)),
+            None => Admission::Refused(Counter::RefusedPending),
+        }
+    }
+
+    /// Makes a waiter for a query that was admitted; it may be answered until `useful_until`.
+    pub fn admit(&mut self, from: &Client, now: Instant, useful_until: Instant) -> Option<Index> {
+        let index = self.waiters.take()?;
+        let quota = self.quotas.add(client_network(from.address));
+        let older = if self.quotas.count(quota) == 1 { NONE } else { self.quotas.newest(quota) };
+        if older != NONE {
+            self.waiters[older].newer = index;
+        }
+        self.quotas.set_newest(quota, index);
+        self.waiters[index].reset(from, now, useful_until, quota, older);
+        Some(index)
+    }
+
+    /// Frees a waiter that has its answer, or never will, and counts what it got from the cache. Returns the A question that it
+    /// referred to, or [`NONE`].
+    pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
+        let Waiter { quota, older, newer, a_flight, chase, cache_hit, missed, .. } = self.waiters[index];
+        match cache_hit {
+            CacheHit::Nothing => {}
+            CacheHit::Stale => counters.count(Counter::CacheHitsStale),
+            _ if missed => {}
+            CacheHit::Positive => counters.count(Counter::CacheHitsPositive),
+            CacheHit::Negative => counters.count(Counter::CacheHitsNegative),
+            CacheHit::Synthesized => counters.count(Counter::CacheHitsSynthesized),
+            CacheHit::Failure => counters.count(Counter::CacheHitsFailure),
+        }
+        if chase != NONE {
+            self.chases.give(chase);
+        }
+        if newer == NONE {
+            self.quotas.set_newest(quota, older);
+        } else {
+            self.waiters[newer].older = older;
+        }
+        if older != NONE {
+            self.waiters[older].newer = newer;
+        }
+        self.quotas.remove(quota);
+        self.waiters.give(index);
+        a_flight
+    }
+
+    /// Starts the CNAME chase of a waiter that has none yet. None: its network has as many as it may.
+    pub fn start_chase(&mut self, waiter: Index) -> Option<Index> {
+        let chase = self.chases.take(client_network(self.waiters[waiter].client.address))?;
+        self.waiters[waiter].chase = chase;
+        Some(chase)
+    }
+
+    /// The question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
+    pub fn current_question(&self, waiter: Index) -> CurrentQuestion<'_> {
+        let waiter = &self.waiters[waiter];
+        let (qtype, class) = waiter.asks_for();
+        let name = match waiter.chase {
+            NONE => waiter.name(),
+            chase => &self.chases[chase].name,
+        };
+        CurrentQuestion { name, qtype: waiter.stage.qtype().unwrap_or(qtype), class }
+    }
+}

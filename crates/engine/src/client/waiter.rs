@@ -131,6 +131,26 @@ impl Default for Waiter {
 }
 
 impl Waiter {
+    /// Prepares a slot for a query that was admitted. The query itself is filled in by the caller.
+    pub fn reset(&mut self, from: &Client, now: Instant, useful_until: Instant, quota: Index, older: Index) {
+        self.client = *from;
+        self.arrived = now;
+        self.useful_until = useful_until;
+        self.quota = quota;
+        self.older = older;
+        self.newer = NONE;
+        self.a_flight = NONE;
+        self.chase = NONE;
+        self.cause = Cause::NoData;
+        self.policy = NO_RULE_YET;
+        self.secure = false;
+        self.bogus_recheck = false;
+        self.cache_hit = CacheHit::Nothing;
+        self.missed = false;
+        self.has_stale = false;
+        self.client_timer_expired = false;
+    }
+
     /// The name asked, as the client wrote it.
     #[inline]
     pub fn name(&self) -> &[u8] {

@@ -24,6 +24,18 @@ pub enum Stage {
     AaaaWithCd,
 }
 
+impl Stage {
+    /// The type that is asked for in this stage; none: that of the client's own question.
+    #[inline]
+    pub fn qtype(self) -> Option<Type> {
+        match self {
+            Stage::Direct => None,
+            Stage::Aaaa | Stage::NegativeAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
+            Stage::A => Some(Type::A),
+        }
+    }
+}
+
 /// Why the A leg is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Cause {

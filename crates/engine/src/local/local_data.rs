@@ -102,11 +102,6 @@ impl LocalData {
         }
     }
 }
-
-/// A frame for a reply of our own.
-pub(crate) fn frame() -> Box<[u8]> {
-    vec![0; crate::limits::MESSAGE].into()
-}
 #[cfg(test)]
 mod tests {
     use super::*;

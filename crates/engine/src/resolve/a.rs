@@ -31,7 +31,7 @@ impl Engine {
     ) {
         let (negative_ttl, secure) = match outcome {
             Outcome::Reply(message, chain) => {
-                let is_cacheable = self.is_cacheable(&self.waiters[waiter].as_question());
+                let is_cacheable = self.cache.is_cacheable(&self.clients.waiters[waiter].as_question());
                 let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
                 (negative_ttl(message, chain).map(|ttl| ttl.max(least)), self.is_secure(message))
             }
@@ -41,7 +41,7 @@ impl Engine {
             cause,
             rule: if cause == Cause::Ignored { self.ignores_real(waiter) } else { None },
         });
-        let state = &mut self.waiters[waiter];
+        let state = &mut self.clients.waiters[waiter];
         state.stage = Stage::A;
         state.cause = cause;
         state.negative_ttl = negative_ttl;
@@ -66,28 +66,28 @@ impl Engine {
 
     /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
     fn use_early_a(&mut self, waiter: Index, a_flight: Index, now: Instant, out: &mut impl Outbox) {
-        if self.flights.slab[a_flight].state == FlightState::Asked {
-            self.flights.slab[a_flight].references -= 1;
+        if self.upstream.flights[a_flight].state == FlightState::Asked {
+            self.upstream.flights[a_flight].references -= 1;
             // There may be expired data, and reason enough to give them.
             if !self.answer_from_cache(waiter, now, out) {
                 self.attach(a_flight, waiter);
             }
             return;
         }
-        let scope = self.flights.slab[a_flight].scope;
-        self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
-        match self.flights.slab[a_flight].parked {
+        let scope = self.upstream.flights[a_flight].scope;
+        self.clients.waiters[waiter].scope = self.clients.waiters[waiter].scope.max(scope);
+        match self.upstream.flights[a_flight].parked {
             NONE => self.on_early_a(waiter, &Outcome::Failed, now, out),
             NOT_PARKED => self.ask_a(waiter, now, out),
             parked => {
-                let bytes = self.parked.lend(parked);
+                let bytes = self.upstream.parked.lend(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was kept");
                 let chain = Chain::follow(&message);
                 self.on_early_a(waiter, &Outcome::Reply(&message, &chain), now, out);
-                self.parked.put_back(parked, bytes);
+                self.upstream.parked.put_back(parked, bytes);
             }
         }
-        self.release_flight(a_flight);
+        self.upstream.release_flight(a_flight);
     }
 
     fn on_early_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
@@ -127,9 +127,9 @@ impl Engine {
             out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedNoA));
             return self.pass_on(waiter, message, chain, true, now, out);
         };
-        let mut kept = if self.is_synthesis_stored(waiter) { Some(self.frame()) } else { None };
+        let mut kept = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
         let dns64 = &self.settings.dns64;
-        let state = &self.waiters[waiter];
+        let state = &self.clients.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
         let negative_ttl = state.negative_ttl;
         out.trace(|| TraceEvent::Addresses { reply: message, chain, rules: &rules, negative_ttl });
@@ -137,22 +137,29 @@ impl Engine {
         if let Some(tally) = left_out
             && self.needs_negative_aaaa(waiter, message)
         {
-            self.frames.extend(kept);
+            if let Some(frame) = kept {
+                self.frames.give(frame);
+            }
             self.account(waiter, &tally);
             out.trace(|| TraceEvent::Basis);
             return self.ask_negative_aaaa(waiter, now, out);
         }
-        let secure = self.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
+        let secure =
+            self.clients.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
         let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-        let before = replies(&self.chases, self.waiters[waiter].chase);
+        let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
-        let written =
-            kept.as_mut().and_then(|frame| synthesize_for_cache(frame, &self.waiters[waiter], &input));
+        let written = kept
+            .as_mut()
+            .and_then(|frame| synthesize_for_cache(frame, &self.clients.waiters[waiter], &input));
         let mut tally = Tally::default();
-        let (waiters, own_size) = (&self.waiters, self.settings.udp_size);
-        let sink =
-            ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now };
+        let (waiters, own_size) = (&self.clients.waiters, self.settings.udp_size);
+        let sink = ResponseSink {
+            counters: &mut self.counters,
+            rate_limiter: Some(&mut self.clients.rate_limiter),
+            now,
+        };
         respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
             let (written, counted) = synthesize(frame, requestor, &input);
             tally = counted;
@@ -161,7 +168,9 @@ impl Engine {
         if let (Some(frame), Some(length)) = (&kept, written) {
             self.store_synthesis(waiter, &frame[..length], now);
         }
-        self.frames.extend(kept);
+        if let Some(frame) = kept {
+            self.frames.give(frame);
+        }
         self.account(waiter, &tally);
         self.free_waiter(waiter);
     }
@@ -169,7 +178,7 @@ impl Engine {
     /// Whether an answer without any address lacks the SOA that lets the client keep it (RFC 2308 section 5), and the
     /// AAAA answer had one.
     fn needs_negative_aaaa(&self, waiter: Index, message: &Message<'_>) -> bool {
-        let waiter = &self.waiters[waiter];
+        let waiter = &self.clients.waiters[waiter];
         waiter.cause == Cause::NoData
             && waiter.negative_ttl.is_some()
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
@@ -177,7 +186,7 @@ impl Engine {
 
     /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
     fn ask_negative_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        self.waiters[waiter].stage = Stage::NegativeAaaa;
+        self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
         if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
             return;
         }
@@ -216,7 +225,7 @@ impl Engine {
                 counters.add(counter, amount);
             }
         }
-        let state = &mut self.waiters[waiter];
+        let state = &mut self.clients.waiters[waiter];
         if state.cache_hit == CacheHit::Positive && tally.records > 0 {
             state.cache_hit = CacheHit::Synthesized;
         }

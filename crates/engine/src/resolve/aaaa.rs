@@ -34,7 +34,7 @@ impl Engine {
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
                 out.trace(|| TraceEvent::Passed(reason));
-                return self.pass_direct(waiter, outcome, now, out);
+                return self.on_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {
                 if self.chase_cname(waiter, message, chain.end(), Type::AAAA, now, out) {
@@ -54,7 +54,7 @@ impl Engine {
 
     /// The rule that has a client's question synthesized although there are AAAA records.
     pub(crate) fn ignores_real(&self, waiter: Index) -> Option<&Rule> {
-        let waiter = &self.waiters[waiter];
+        let waiter = &self.clients.waiters[waiter];
         self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()
     }
 }

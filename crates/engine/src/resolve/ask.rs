@@ -2,22 +2,19 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
-use crate::cache::entry::{self, EntryKind, REFRESHED};
-use crate::cache::store::key_of;
-use crate::cache::ttl::is_due;
+use crate::cache::entry::EntryKind;
 use crate::counters::Counter;
 use crate::dns64::config::{Lookup, OnFailure};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::Question;
-use crate::upstream::in_flight::prepare;
 use wire::{Class, Type};
 
 impl Engine {
     /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
     pub(crate) fn ask_a_before_retry(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.flights.slab[index];
+        let flight = &mut self.upstream.flights[index];
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
             flight.stagger = None;
             self.ask_a_for_all(index, now, out);
@@ -26,10 +23,12 @@ impl Engine {
 
     /// Asks the A leg for every client of a AAAA flight that may need it.
     pub(crate) fn ask_a_for_all(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
-        let mut index = self.flights.slab[flight].waiters;
+        let mut index = self.upstream.flights[flight].waiters;
         while index != NONE {
-            let next = self.waiters[index].next;
-            if self.waiters[index].stage == Stage::Aaaa && self.waiters[index].a_flight == NONE {
+            let next = self.clients.waiters[index].next;
+            if self.clients.waiters[index].stage == Stage::Aaaa
+                && self.clients.waiters[index].a_flight == NONE
+            {
                 self.ask_a_early(index, now, out);
             }
             index = next;
@@ -43,8 +42,8 @@ impl Engine {
             return;
         }
         if let Some(flight) = self.flight_for(index, Type::A, now, out) {
-            self.flights.slab[flight].references += 1;
-            self.waiters[index].a_flight = flight;
+            self.upstream.flights[flight].references += 1;
+            self.clients.waiters[index].a_flight = flight;
         }
     }
 
@@ -56,32 +55,30 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> Option<Index> {
-        let Engine { waiters, chases, flights, random, settings, servers, key, counters, .. } = self;
-        let waiter = &waiters[index];
+        let Engine { clients, upstream, key, counters, .. } = self;
+        let waiter = &clients.waiters[index];
         let (name, hash) = match waiter.chase {
             NONE => (waiter.name(), waiter.hash),
-            chain => (&chases[chain].name[..], key.hash(&chases[chain].name)),
+            chase => (&clients.chases[chase].name[..], key.hash(&clients.chases[chase].name)),
         };
         let query_flags = waiter.query_flags_for(qtype);
         let mut question =
             Question { name, hash, qtype, class: Class::IN, query_flags, subnet: waiter.subnet.as_ref() };
-        let scope = waiter.scope.max(Engine::drop_subnet_if_crowded(flights, counters, &mut question));
-        let found = flights.find(&question);
-        let flight = match found {
-            Some(flight) => flight,
-            None => prepare(flights, random, settings, servers, &question)?,
+        let scope = waiter.scope.max(upstream.drop_subnet_if_crowded(&mut question, counters));
+        let flight = match upstream.flights.find(&question) {
+            Some(flight) => {
+                counters.count(Counter::Joined);
+                flight
+            }
+            None => upstream.launch(&question, now, counters, out)?,
         };
-        waiters[index].scope = scope;
-        match found {
-            Some(_) => counters.count(Counter::Joined),
-            None => self.ask(flight, now, out),
-        }
+        clients.waiters[index].scope = scope;
         Some(flight)
     }
 
     /// Whether the A leg of new clients of a AAAA flight is asked at once.
     pub(crate) fn asks_a_at_once(&self, flight: Index) -> bool {
-        let flight = &self.flights.slab[flight];
+        let flight = &self.upstream.flights[flight];
         match self.settings.dns64.lookup {
             Lookup::Parallel => true,
             Lookup::Stagger(_) => flight.stagger.is_none(),
@@ -100,11 +97,11 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let state = &self.waiters[waiter];
+        let state = &self.clients.waiters[waiter];
         let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.as_question() };
         if state.chase == NONE
             && !self.settings.own.knows(state.name())
-            && self.flights.find(&question).is_none()
+            && self.upstream.flights.find(&question).is_none()
             // A flight for nobody: what it brings is kept.
             && self.flight_for(waiter, qtype, now, out).is_some()
             && is_fresh
@@ -124,36 +121,24 @@ impl Engine {
     ) {
         let types: &[Type] =
             if kind == EntryKind::Synthesis { &[Type::AAAA, Type::A] } else { &[question.qtype] };
+        let group = self.upstream.servers.group_number(question.name);
         for &qtype in types {
             let question = Question { qtype, ..*question };
-            let is_wanted = kind == EntryKind::Reply || self.claims_refresh(&question, now);
-            if is_wanted && self.flights.find(&question).is_none() {
+            let is_wanted = kind == EntryKind::Reply || self.cache.claim_refresh(&question, group, now);
+            if is_wanted && self.upstream.flights.find(&question).is_none() {
                 self.counters.count(Counter::Refreshed);
-                let _ = self.launch(&question, now, out);
+                let _ = self.upstream.launch(&question, now, &mut self.counters, out);
             }
         }
     }
 
-    /// Whether a leg is to be refreshed because of an answer that was made of it; that is noted in it, as the answer may be
-    /// made again as often as its other leg is.
-    fn claims_refresh(&mut self, question: &Question<'_>, now: Instant) -> bool {
-        let leg = key_of(self.key, &self.servers, question, question.qtype, EntryKind::Reply);
-        let Some(place) = self.cache.find(&leg) else { return true };
-        let is_due = is_due(&self.cache.entry(place), now);
-        if is_due {
-            entry::mark(self.cache.entry_mut(place), REFRESHED);
-        }
-        is_due
-    }
-
     /// Whether the A leg of a waiter needs no question: a fresh reply is kept.
     pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
-        let state = &self.waiters[waiter];
+        let state = &self.clients.waiters[waiter];
         let question = Question { qtype, ..state.as_question() };
-        if !self.is_cacheable(&question) || state.chase != NONE {
+        if !self.cache.is_cacheable(&question) || state.chase != NONE {
             return false;
         }
-        let key = key_of(self.key, &self.servers, &question, qtype, EntryKind::Reply);
-        self.cache.find(&key).is_some_and(|place| self.cache.entry(place).expires() > now)
+        self.cache.has_fresh(&question, qtype, self.upstream.servers.group_number(question.name), now)
     }
 }

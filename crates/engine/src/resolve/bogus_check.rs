@@ -34,7 +34,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> Option<Cause> {
-        let state = &mut self.waiters[waiter];
+        let state = &mut self.clients.waiters[waiter];
         // Nobody has validated for a client that asks with CD.
         if state.query_flags.has(QueryFlags::CD) {
             return Some(Cause::Error);
@@ -73,7 +73,7 @@ impl Engine {
             }
             Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
                 out.trace(|| TraceEvent::AsksAgain);
-                let state = &mut self.waiters[waiter];
+                let state = &mut self.clients.waiters[waiter];
                 state.stage = Stage::Aaaa;
                 state.bogus_recheck = true;
                 self.ask_aaaa_again(waiter, now, out);
@@ -84,8 +84,9 @@ impl Engine {
 
     fn ask_aaaa_again(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         // To ask once more means to ask: what is kept is the failure that is in doubt.
-        self.waiters[waiter].has_stale = false;
-        if self.waiters[waiter].stage == Stage::AaaaWithCd && self.answer_from_cache(waiter, now, out) {
+        self.clients.waiters[waiter].has_stale = false;
+        if self.clients.waiters[waiter].stage == Stage::AaaaWithCd && self.answer_from_cache(waiter, now, out)
+        {
             return;
         }
         match self.flight_for(waiter, Type::AAAA, now, out) {

@@ -3,7 +3,6 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::chased::replies;
-use crate::client::quota::client_network;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::event::TraceEvent;
@@ -12,13 +11,6 @@ use crate::limits::{CHAIN_OCTETS, HOPS};
 use wire::{Message, Name, Rcode, Type};
 
 impl Engine {
-    /// Room for the way of a client's question, which has none yet. None: its network has enough.
-    pub(crate) fn start_chase(&mut self, waiter: Index) -> Option<Index> {
-        let chain = self.chases.take(client_network(self.waiters[waiter].client.address))?;
-        self.waiters[waiter].chase = chain;
-        Some(chain)
-    }
-
     /// Asks for the end of a chain that the upstream left unfinished. False: the chain is too long, or too many are
     /// followed at a time.
     //= RFC 6147 section 5.1.5: requirement 10
@@ -31,7 +23,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let before = replies(&self.chases, self.waiters[waiter].chase);
+        let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         let comes_back = before.iter().any(|reply| {
             let earlier = Message::parse(reply).expect("it was parsed before it was kept");
             earlier.question_name().eq_ignore_case(&end)
@@ -41,14 +33,14 @@ impl Engine {
             out.trace(|| TraceEvent::Unfinished);
             return false;
         }
-        let followed = match self.waiters[waiter].chase {
-            NONE => match self.start_chase(waiter) {
+        let followed = match self.clients.waiters[waiter].chase {
+            NONE => match self.clients.start_chase(waiter) {
                 Some(followed) => followed,
                 None => return false,
             },
             followed => followed,
         };
-        let chain = &mut self.chases[followed];
+        let chain = &mut self.clients.chases[followed];
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
         chain.name.clear();
@@ -56,10 +48,10 @@ impl Engine {
         chain.replies.push(message.bytes().to_vec());
         out.trace(|| TraceEvent::Follows { reply: message, name: &chain.name });
         // What was found out and asked ahead was for another name.
-        self.waiters[waiter].bogus_recheck = false;
-        let a_flight = core::mem::replace(&mut self.waiters[waiter].a_flight, NONE);
+        self.clients.waiters[waiter].bogus_recheck = false;
+        let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
         if a_flight != NONE {
-            self.release_flight(a_flight);
+            self.upstream.release_flight(a_flight);
         }
         self.counters.count(Counter::Hops);
         if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {

@@ -2,70 +2,26 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, EntryKind, FAILURE};
-use crate::cache::store::key_of;
-use crate::cache::ttl::{Age, materialize, stale_reason};
+use crate::cache::entry::{self, FAILURE};
+use crate::cache::ttl::{Age, materialize, stale_ede};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
-use crate::dns64::decision::Stage;
-use crate::dns64::decision::decide;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
-use crate::message::reply::is_bogus;
-use crate::message::reply::{Outcome, is_no_answer};
-use crate::upstream::in_flight::FlightState;
-use wire::header;
-use wire::header::Flags;
+use crate::message::reply::{Outcome, is_bogus, is_no_answer};
+use wire::header::{self, Flags};
 use wire::{Message, Rcode, ede};
 
-impl Engine {
-    /// Ends a flight.
-    pub(crate) fn serve_waiters(
-        &mut self,
-        index: Index,
-        outcome: &Outcome<'_, '_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        self.wheel.cancel(&mut self.flights.slab, index);
-        self.flights.leave(index);
-        self.release_links(index, out);
-        let mut waiter = core::mem::replace(&mut self.flights.slab[index].waiters, NONE);
-        let scope = self.flights.slab[index].scope;
-        // No reply and no question finds it any more, so nothing below comes back to this flight.
-        self.flights.slab[index].state = FlightState::Completed;
-        // The same for all of them, and only AAAA flights have clients that need it.
-        let mut verdict = None;
-        while waiter != NONE {
-            let next = self.waiters[waiter].next;
-            self.waiters[waiter].scope = self.waiters[waiter].scope.max(scope);
-            if self.apply_rpz_to_reply(waiter, outcome, now, out) {
-                waiter = next;
-                continue;
-            }
-            match self.waiters[waiter].stage {
-                Stage::Direct => self.pass_direct(waiter, outcome, now, out),
-                Stage::Aaaa => {
-                    let verdict = *verdict.get_or_insert_with(|| decide(outcome, &self.settings.dns64));
-                    self.on_aaaa(waiter, verdict, outcome, now, out);
-                }
-                Stage::A => self.on_a(waiter, outcome, now, out),
-                Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
-                Stage::AaaaWithCd => self.on_aaaa_with_cd(waiter, outcome, now, out),
-            }
-            waiter = next;
-        }
-        if self.flights.slab[index].references == 0 {
-            return self.free_flight(index);
-        }
-        if let Outcome::Reply(message, _) = outcome {
-            self.flights.slab[index].parked = self.parked.keep(message.bytes());
-        }
-    }
+/// After an upstream's failure, expired data are given without another try for so long (RFC 8767 section 5).
+const FAILURE_RECHECK: Span = Span::from_secs(30);
+/// After silence, expired data are given without another try for so long: the server is found dead by then, or is asked again.
+const SILENCE_RECHECK: Span = Span::from_secs(1);
 
-    /// A flight is over: what it brought is kept, and its clients get it, or something older that is better.
+impl Engine {
+    /// Ends a question in flight: its reply is stored, and its waiters get it, or expired data that are better. None: no reply
+    /// came, or it says nothing to clients.
     pub(crate) fn complete_flight(
         &mut self,
         index: Index,
@@ -73,13 +29,12 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let flight = &self.flights.slab[index];
-        // After a reload its name may belong to other upstreams, for whom the former ones do not speak.
+        let flight = &self.upstream.flights[index];
+        // The reply came to a query without EDNS, so it carries no signatures: never cache it under a DO query.
         let is_private = flight.is_private && flight.query_flags.has(QueryFlags::DO);
-        if is_private
-            || !self.is_cacheable(&flight.question())
-            || flight.group != self.servers.group_number(flight.name())
-        {
+        // After a reload the name may belong to other upstreams, for which the former ones do not speak.
+        let is_of_group = flight.group == self.upstream.servers.group_number(flight.name());
+        if is_private || !is_of_group || !self.cache.is_cacheable(&flight.question()) {
             return self.serve_reply(index, reply, now, out);
         }
         let Some(message) = reply.filter(|message| !is_no_answer(message)) else {
@@ -93,7 +48,7 @@ impl Engine {
         self.serve_waiters(index, &Outcome::Reply(message, &chain), now, out);
     }
 
-    /// The same for a flight that nobody answered, or whose answer is a failure.
+    /// Ends a question that was not answered, or whose reply is a failure.
     fn complete_failed(
         &mut self,
         index: Index,
@@ -101,15 +56,112 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        // An answer that was found bogus is an answer: older data would paper over it.
+        // A bogus answer is an answer: older data would paper over it.
         if !reply.is_some_and(is_bogus) {
             let recheck = if reply.is_some() { FAILURE_RECHECK } else { SILENCE_RECHECK };
             if self.complete_with_stale(index, recheck, now, out) {
                 return;
             }
         }
-        self.store_failure(index, reply, now);
+        if !self.upstream.flights.predates_flush(index) {
+            let flight = &self.upstream.flights[index];
+            self.cache.store_failure(&flight.question(), flight.group, reply, now);
+        }
         self.serve_reply(index, reply, now, out);
+    }
+
+    /// Ends a question with a reply whose TTLs are beyond what the configuration allows.
+    fn complete_clamped(&mut self, index: Index, message: &Message<'_>, now: Instant, out: &mut impl Outbox) {
+        let mut frame = self.frames.take();
+        let bytes = &mut frame[..message.bytes().len()];
+        bytes.copy_from_slice(message.bytes());
+        self.settings.cache.clamp(message, bytes);
+        if let Ok(clamped) = Message::parse(&frame[..message.bytes().len()]) {
+            let chain = Chain::follow(&clamped);
+            self.store_reply(index, &clamped, &chain, now);
+            self.serve_waiters(index, &Outcome::Reply(&clamped, &chain), now, out);
+        } else {
+            // A name ran through a TTL. The wait goes on, as after any malformed reply.
+            self.counters.count(Counter::DroppedMalformedReply);
+        }
+        self.frames.give(frame);
+    }
+
+    fn store_reply(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
+        let predates_flush = self.upstream.flights.predates_flush(index);
+        let flight = &self.upstream.flights[index];
+        self.cache.store_reply(&flight.question(), flight.group, message, chain, predates_flush, now);
+    }
+
+    /// Ends a failed question with expired data (RFC 8767). Returns false if there are none.
+    fn complete_with_stale(
+        &mut self,
+        index: Index,
+        recheck: Span,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        let flight = &self.upstream.flights[index];
+        let found = self.cache.find_reply(&flight.question(), flight.qtype, flight.group);
+        let Some(place) = found else { return false };
+        let entry = self.cache.entries.entry(place);
+        if entry.is(FAILURE) || entry.expires() + self.settings.cache.stale <= now {
+            return false;
+        }
+        let is_fresh = entry.expires() > now;
+        // A failed refresh sets no recheck timer: it was one try, for no client, and a client's question makes all of them.
+        if !is_fresh {
+            entry::set_failure_recheck(self.cache.entries.entry_mut(place), now + recheck);
+        }
+        let mut waiter = flight.waiters;
+        while waiter != NONE && !is_fresh {
+            self.clients.waiters[waiter].cache_hit = CacheHit::Stale;
+            waiter = self.clients.waiters[waiter].next;
+        }
+        let mut frame = self.frames.take();
+        let entry = self.cache.entries.entry(place);
+        let length = if is_fresh {
+            // A refresh failed, and the data that it was to replace are still good.
+            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
+        } else {
+            materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
+        };
+        let parsed = Message::parse(&frame[..length]);
+        if let Ok(message) = &parsed {
+            self.serve_reply(index, Some(message), now, out);
+        }
+        let is_served = parsed.is_ok();
+        self.frames.give(frame);
+        is_served
+    }
+
+    /// Ends a question that got nothing better than an unusable reply: its clients get SERVFAIL, and that no authority can be
+    /// reached (RFC 8914 section 4.23).
+    #[cold]
+    pub(crate) fn complete_unusable(
+        &mut self,
+        index: Index,
+        message: &Message<'_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let mut frame = self.frames.take();
+        let end = wire::HEADER + message.question().len();
+        frame[..end].copy_from_slice(&message.bytes()[..end]);
+        let flags = message.flags().without(Flags::TC).without(Flags::AD).with_rcode(Rcode::SERVFAIL);
+        header::set_flags(&mut frame, flags);
+        header::set_ancount(&mut frame, 0);
+        header::set_nscount(&mut frame, 0);
+        header::set_arcount(&mut frame, 1);
+        let room = &mut frame[end..];
+        let octets = wire::write_opt(room, 512, 0, 0, false, Some(ede::NO_REACHABLE_AUTHORITY));
+        if let Ok(failure) = Message::parse(&frame[..end + octets.unwrap_or(0)]) {
+            self.complete_flight(index, Some(&failure), now, out);
+        } else {
+            debug_assert!(false, "a failure of our own does not parse");
+            self.complete_flight(index, None, now, out);
+        }
+        self.frames.give(frame);
     }
 
     fn serve_reply(
@@ -128,98 +180,31 @@ impl Engine {
         }
     }
 
-    /// The same with a reply whose TTLs are beyond what the configuration allows.
-    fn complete_clamped(&mut self, index: Index, message: &Message<'_>, now: Instant, out: &mut impl Outbox) {
-        let mut frame = self.frame();
-        let bytes = &mut frame[..message.bytes().len()];
-        bytes.copy_from_slice(message.bytes());
-        self.settings.cache.clamp(message, bytes);
-        if let Ok(clamped) = Message::parse(&frame[..message.bytes().len()]) {
-            let chain = Chain::follow(&clamped);
-            self.store_reply(index, &clamped, &chain, now);
-            self.serve_waiters(index, &Outcome::Reply(&clamped, &chain), now, out);
-        } else {
-            // A name ran through a TTL. The wait goes on, as after any malformed reply.
-            self.counters.count(Counter::DroppedMalformedReply);
-        }
-        self.frames.push(frame);
-    }
-
-    /// Ends a failed flight with data that have expired (RFC 8767). False: there are none.
-    fn complete_with_stale(
+    /// Gives the outcome of a question in flight to every waiter: each gets its answer, or goes on to the next question.
+    fn serve_waiters(
         &mut self,
         index: Index,
-        recheck: Span,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let Engine { cache, flights, servers, key, settings, waiters, .. } = self;
-        let question = flights.slab[index].question();
-        let leg = key_of(*key, servers, &question, question.qtype, EntryKind::Reply);
-        let Some(place) = cache.find(&leg) else { return false };
-        let entry = cache.entry(place);
-        if entry.is(FAILURE) || entry.expires() + settings.cache.stale <= now {
-            return false;
-        }
-        let is_fresh = entry.expires() > now;
-        // That a refresh failed puts nothing off: it was one try, for nobody, and a client's question makes all of them.
-        if !is_fresh {
-            entry::set_failure_recheck(cache.entry_mut(place), now + recheck);
-        }
-        let mut waiter = flights.slab[index].waiters;
-        while waiter != NONE && !is_fresh {
-            waiters[waiter].cache_hit = CacheHit::Stale;
-            waiter = waiters[waiter].next;
-        }
-        let mut frame = self.frame();
-        let entry = self.cache.entry(place);
-        let length = if is_fresh {
-            // A refresh failed, and what it was to replace is still good.
-            materialize(&entry, &mut frame, Age::of(&entry, now), entry.ede())
-        } else {
-            materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
-        };
-        let parsed = Message::parse(&frame[..length]);
-        if let Ok(message) = &parsed {
-            self.serve_reply(index, Some(message), now, out);
-        }
-        let settled = parsed.is_ok();
-        self.frames.push(frame);
-        settled
-    }
-
-    /// Ends a flight that got nothing better: its clients are told that no authority can be reached (RFC 8914 section
-    /// 4.23).
-    #[cold]
-    pub(crate) fn complete_unusable(
-        &mut self,
-        index: Index,
-        message: &Message<'_>,
+        outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let mut frame = self.frame();
-        let end = wire::HEADER + message.question().len();
-        frame[..end].copy_from_slice(&message.bytes()[..end]);
-        let flags = message.flags().without(Flags::TC).without(Flags::AD).with_rcode(Rcode::SERVFAIL);
-        header::set_flags(&mut frame, flags);
-        header::set_ancount(&mut frame, 0);
-        header::set_nscount(&mut frame, 0);
-        header::set_arcount(&mut frame, 1);
-        let room = &mut frame[end..];
-        let octets = wire::write_opt(room, 512, 0, 0, false, Some(ede::NO_REACHABLE_AUTHORITY));
-        if let Ok(failure) = Message::parse(&frame[..end + octets.unwrap_or(0)]) {
-            self.complete_flight(index, Some(&failure), now, out);
-        } else {
-            debug_assert!(false, "a failure of our own does not parse");
-            self.complete_flight(index, None, now, out);
+        let scope = self.upstream.flights[index].scope;
+        let mut waiter = self.upstream.complete(index, out);
+        // No reply and no question finds it any more, so nothing below comes back to this one.
+        let mut decision = None;
+        while waiter != NONE {
+            let next = self.clients.waiters[waiter].next;
+            let state = &mut self.clients.waiters[waiter];
+            state.scope = state.scope.max(scope);
+            if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
+                self.step(waiter, outcome, &mut decision, now, out);
+            }
+            waiter = next;
         }
-        self.frames.push(frame);
+        let reply = match outcome {
+            Outcome::Reply(message, _) => Some(message.bytes()),
+            Outcome::Failed => None,
+        };
+        self.upstream.park_or_free(index, reply);
     }
 }
-
-/// After a failure of an upstream, expired data are given without another try for so long (RFC 8767 section 5).
-const FAILURE_RECHECK: Span = Span::from_secs(30);
-
-/// The same after silence: the server is found dead by then, or is asked again.
-const SILENCE_RECHECK: Span = Span::from_secs(1);

@@ -9,8 +9,8 @@ use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
-use crate::cache::store::key_of;
-use crate::cache::ttl::{Age, is_due, materialize, stale_reason, write_ttls};
+use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
+use crate::client::Clients;
 use crate::client::respond::{ResponseSink, send};
 use crate::client::waiter::CacheHit;
 use crate::counters::Counter;
@@ -18,7 +18,6 @@ use crate::dns64::config::Dnssec;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::{Client, Outbox};
-use crate::limits::MESSAGE;
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::Outcome;
@@ -50,7 +49,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> CacheLookup {
         let Settings { own, policy, .. } = &self.settings;
-        if !self.is_cacheable(question)
+        if !self.cache.is_cacheable(question)
             || own.knows(question.name)
             // What a response policy says may depend on who asks, and how.
             || !policy.is_empty()
@@ -61,7 +60,7 @@ impl Engine {
             return self.copy_from_cache(question, EntryKind::Reply, false, from, requestor, now, out);
         }
         // What a rule says may depend on who asks.
-        if !self.is_general(from, question.name) {
+        if !self.has_no_rule(from, question.name) {
             return CacheLookup::Unfit;
         }
         match self.copy_from_cache(question, EntryKind::Synthesis, true, from, requestor, now, out) {
@@ -72,7 +71,7 @@ impl Engine {
 
     /// Whether no rule has to do with a question.
     #[inline]
-    pub(crate) fn is_general(&self, from: &Client, name: &[u8]) -> bool {
+    pub(crate) fn has_no_rule(&self, from: &Client, name: &[u8]) -> bool {
         let rules = &self.settings.dns64.rules;
         rules.is_empty() || rules.of(from.address, name).is_empty()
     }
@@ -89,32 +88,32 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> CacheLookup {
-        let key = key_of(self.key, &self.servers, question, question.qtype, kind);
-        let Some(place) = self.cache.find(&key) else { return CacheLookup::Absent };
-        let entry = self.cache.entry(place);
-        let valid_for = if dns64 { entry.valid_for_dns64() } else { entry.valid_for() };
+        let group = self.upstream.servers.group_number(question.name);
+        let key = self.cache.key(question, question.qtype, kind, group);
+        let Some(place) = self.cache.entries.find(&key) else { return CacheLookup::Absent };
+        let entry = self.cache.entries.entry(place);
         let octets = requestor.opt_octets(entry.ede());
-        if valid_for != self.generation
-            || entry.expires() <= now
-            || entry.message().len() + octets > requestor.limit
-        {
+        if !self.cache.is_valid(&entry, dns64, now) || entry.message().len() + octets > requestor.limit {
             return CacheLookup::Unfit;
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
         let reason = dns64.then(|| entry.reason());
         let cache_hit = hit_counter(&entry);
-        let sink =
-            ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now };
+        let sink = ResponseSink {
+            counters: &mut self.counters,
+            rate_limiter: Some(&mut self.clients.rate_limiter),
+            now,
+        };
         send(sink, from, requestor, out, |frame, requestor| copy(&entry, frame, requestor, trusted, now));
         if let Some(&counter) = reason.and_then(|reason| Counter::ALL.get(usize::from(reason))) {
             self.counters.count(counter);
         }
         self.counters.count(cache_hit);
         self.counters.duration(Span::ZERO);
-        entry::visit(self.cache.entry_mut(place));
+        entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
-            entry::mark(self.cache.entry_mut(place), REFRESHED);
+            entry::mark(self.cache.entries.entry_mut(place), REFRESHED);
             self.refresh(question, kind, now, out);
         }
         CacheLookup::Answered
@@ -125,46 +124,46 @@ impl Engine {
         if self.cache.is_off() {
             return false;
         }
-        let (_, qtype) = self.current_name_and_type(waiter);
-        let Engine { cache, waiters, chases, servers, settings, key, random, .. } = self;
+        let Engine { cache, clients, upstream, settings, key, .. } = self;
+        let Clients { waiters, chases, .. } = clients;
         let state = &waiters[waiter];
-        let class = state.asks_for().1;
+        let (asked, class) = state.asks_for();
+        let qtype = state.stage.qtype().unwrap_or(asked);
         if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return false;
         }
         let (name, hash) = match state.chase {
             NONE => (state.name(), state.hash),
-            chain => (&chases[chain].name[..], key.hash(&chases[chain].name)),
+            chase => (&chases[chase].name[..], key.hash(&chases[chase].name)),
         };
         let question =
             Question { name, hash, qtype, class, query_flags: state.query_flags_for(qtype), subnet: None };
-        let leg = key_of(*key, servers, &question, qtype, EntryKind::Reply);
-        let place = cache.find(&leg);
-        let Some(place) = place else {
+        let found = cache.find_reply(&question, qtype, upstream.servers.group_number(name));
+        let Some(place) = found else {
             waiters[waiter].has_stale = false;
             return false;
         };
-        let entry = cache.entry(place);
+        let entry = cache.entries.entry(place);
         let is_fresh = entry.expires() > now;
         let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
         // At once when a try has just failed, or would fail, or this client has waited long enough already.
         let is_stale = has_stale
             && (entry.failure_recheck() > now
                 || state.client_timer_expired
-                || servers.is_dead(name)
-                || servers.in_slow_start(name, now, |bound| random.below(bound)));
+                || upstream.servers.is_dead(name)
+                || upstream.in_slow_start(name, now));
         let has_timer_expired = state.client_timer_expired;
         waiters[waiter].has_stale = has_stale;
         if !is_fresh && !is_stale {
             return false;
         }
-        let mut frame = self.frames.pop().unwrap_or_else(|| vec![0; MESSAGE].into());
+        let mut frame = self.frames.take();
         let length = if is_fresh {
             let reason =
                 if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
             materialize(&entry, &mut frame, Age::of(&entry, now), reason)
         } else {
-            materialize(&entry, &mut frame, Age::Stale, Some(stale_reason(&entry)))
+            materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
         };
         // Who has waited long enough waits no more; what it does not wait for is asked all the same.
         let is_asked = is_stale && has_timer_expired;
@@ -177,10 +176,10 @@ impl Engine {
             () if entry.is(NEGATIVE) => CacheHit::Negative,
             () => CacheHit::Positive,
         };
-        entry::visit(cache.entry_mut(place));
+        entry::visit(cache.entries.entry_mut(place));
         if is_refreshed {
             if is_fresh {
-                entry::mark(cache.entry_mut(place), REFRESHED);
+                entry::mark(cache.entries.entry_mut(place), REFRESHED);
             }
             self.refresh_for(waiter, qtype, is_fresh, now, out);
         }
@@ -194,19 +193,19 @@ impl Engine {
             debug_assert!(false, "a kept message does not parse");
             self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
         }
-        self.frames.push(frame);
+        self.frames.give(frame);
         true
     }
 
     /// Clients of a flight have waited long enough: those for whom there are expired data get them. The flight goes on,
     /// for who comes next.
     pub(crate) fn on_client_response_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
-        let mut waiter = self.flights.slab[flight].waiters;
+        let mut waiter = self.upstream.flights[flight].waiters;
         while waiter != NONE {
-            let next = self.waiters[waiter].next;
-            if self.waiters[waiter].has_stale {
+            let next = self.clients.waiters[waiter].next;
+            if self.clients.waiters[waiter].has_stale {
                 self.detach(waiter);
-                self.waiters[waiter].client_timer_expired = true;
+                self.clients.waiters[waiter].client_timer_expired = true;
                 if !self.answer_from_cache(waiter, now, out) {
                     // It had to give way to something else meanwhile.
                     self.attach(flight, waiter);

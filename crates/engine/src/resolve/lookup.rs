@@ -3,12 +3,12 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::client::Clients;
 use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
-use crate::local::local_data::frame;
 use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
@@ -19,7 +19,8 @@ impl Engine {
     /// Answers a client whose alias has led to such a name, or goes on with what that is an alias of. False: it is an
     /// ordinary name.
     pub(crate) fn answer_aliased(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, chases, .. } = clients;
         let state = &waiters[waiter];
         if state.chase == NONE {
             return false;
@@ -62,12 +63,12 @@ impl Engine {
     #[inline]
     pub(crate) fn lookup_local(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         !self.settings.own.is_empty() && self.answer_from_local_data(waiter, now, out)
-            || self.waiters[waiter].chase != NONE && self.answer_aliased(waiter, now, out)
+            || self.clients.waiters[waiter].chase != NONE && self.answer_aliased(waiter, now, out)
             || !self.settings.policy.is_empty() && self.apply_rpz_to_question(waiter, now, out)
     }
 
     fn answer_from_local_data(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let leg = self.current_question(waiter);
+        let leg = self.clients.current_question(waiter);
         // Most names are not ours, and need no more than this look.
         if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
             return false;
@@ -75,14 +76,14 @@ impl Engine {
         let (mut room, qtype) = ([0; QUESTION], leg.qtype);
         let question = leg.question(&mut room);
         // Lent while it is read; what it leads to may need another one.
-        let mut frame = self.frames.pop().unwrap_or_else(frame);
+        let mut frame = self.frames.take();
         let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
             out.trace(|| TraceEvent::Own(counter));
             self.use_local_reply(waiter, &frame[..length], qtype, now, out);
         }
-        self.frames.push(frame);
+        self.frames.give(frame);
         reply.is_some()
     }
 
@@ -101,7 +102,7 @@ impl Engine {
         };
         let chain = Chain::follow(&message);
         // An upstream follows aliases for us, unless it is we who know the alias.
-        let follows = self.waiters[waiter].stage == Stage::Direct
+        let follows = self.clients.waiters[waiter].stage == Stage::Direct
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
         if !follows || !self.chase_cname(waiter, &message, chain.end(), qtype, now, out) {

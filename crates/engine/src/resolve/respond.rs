@@ -5,6 +5,7 @@ use crate::answer::forward::{ForwardedReply, pass};
 use crate::answer::synthesis::aliases;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
+use crate::client::Clients;
 use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::config::Dnssec;
@@ -13,6 +14,7 @@ use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
+use crate::message::question::CurrentQuestion;
 use crate::message::reply::Outcome;
 use wire::header::{self, Flags};
 use wire::{Message, Rcode, ede};
@@ -20,7 +22,7 @@ use wire::{Message, Rcode, ede};
 impl Engine {
     /// The way out for an answer.
     pub(crate) fn response_sink(&mut self, now: Instant) -> ResponseSink<'_> {
-        ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.rate_limiter), now }
+        ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.clients.rate_limiter), now }
     }
 
     /// An answer without records to a waiter, who then waits no more.
@@ -33,7 +35,8 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let own_size = self.settings.udp_size;
-        let Engine { waiters, counters, rate_limiter, .. } = self;
+        let Engine { clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, own_size, index, out, |frame, requestor| {
             empty(frame, requestor, rcode, reason)
@@ -42,7 +45,7 @@ impl Engine {
     }
 
     pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
-        let (name, qtype) = self.current_name_and_type(waiter);
+        let CurrentQuestion { name, qtype, .. } = self.clients.current_question(waiter);
         let reply = match *outcome {
             Outcome::Reply(message, _) => Some(message),
             Outcome::Failed => None,
@@ -51,7 +54,7 @@ impl Engine {
     }
 
     /// The answer to the very question of the client.
-    pub(crate) fn pass_direct(
+    pub(crate) fn on_direct(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
@@ -72,7 +75,8 @@ impl Engine {
 
     /// Nothing but the aliases that led to a name which exists: what could be said of it did not come.
     pub(crate) fn respond_aliases(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, chases, .. } = clients;
         let before = replies(chases, waiters[waiter].chase);
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
@@ -92,10 +96,11 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         // An A answer in the place of the AAAA answer says that there is no AAAA: both must be secure, and it must be true.
-        let state = &self.waiters[waiter];
+        let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
-        let Engine { settings, waiters, counters, rate_limiter, chases, .. } = self;
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, chases, .. } = clients;
         let forwarded = ForwardedReply {
             message,
             chain,
@@ -121,7 +126,7 @@ impl Engine {
     /// Whether every reply that led to the name asked now was secure: AD speaks for all records of an answer (RFC 4035
     /// section 3.2.3).
     pub(crate) fn came_secure(&self, waiter: Index) -> bool {
-        let before = replies(&self.chases, self.waiters[waiter].chase);
+        let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         before.iter().all(|reply| header::flags(reply).contains(Flags::AD))
     }
 }

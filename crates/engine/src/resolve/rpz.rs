@@ -7,13 +7,13 @@
 use crate::answer::builder::referral_to_tcp;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::client::Clients;
 use crate::client::respond::{ResponseSink, respond};
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::{Carrier, Outbox};
-use crate::local::local_data::frame;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
@@ -29,13 +29,13 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let state = &self.waiters[waiter];
+        let state = &self.clients.waiters[waiter];
         match state.policy {
             PASSTHRU => return false,
             NO_RULE_YET => {}
             rule => return self.answer_from(waiter, rule, now, out),
         }
-        let (leg, policy) = (self.current_question(waiter), &self.settings.policy);
+        let (leg, policy) = (self.clients.current_question(waiter), &self.settings.policy);
         if !leg.is_ours() {
             return false;
         }
@@ -59,8 +59,8 @@ impl Engine {
     ) -> bool {
         // What nobody has validated is not what a client will be told.
         !self.settings.policy.is_empty()
-            && self.waiters[waiter].policy == NO_RULE_YET
-            && self.waiters[waiter].stage != Stage::AaaaWithCd
+            && self.clients.waiters[waiter].policy == NO_RULE_YET
+            && self.clients.waiters[waiter].stage != Stage::AaaaWithCd
             && self.match_rpz_to_reply(waiter, outcome, now, out)
     }
 
@@ -71,8 +71,8 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let state = &self.waiters[waiter];
-        let leg = self.current_question(waiter);
+        let state = &self.clients.waiters[waiter];
+        let leg = self.clients.current_question(waiter);
         if !leg.is_ours() {
             return false;
         }
@@ -105,7 +105,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         let Some((found, _)) = self.settings.policy.rule_of(rule) else { return false };
-        let over_udp = self.waiters[waiter].client.carrier == Carrier::Udp;
+        let over_udp = self.clients.waiters[waiter].client.carrier == Carrier::Udp;
         let (counter, leads_on) = match &found.action {
             Action::NxDomain => (Counter::FilteredNxDomain, false),
             Action::NoData => (Counter::FilteredNoData, false),
@@ -114,7 +114,7 @@ impl Engine {
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
                 out.trace(|| TraceEvent::Own(Counter::FilteredPassthru));
-                self.waiters[waiter].policy = PASSTHRU;
+                self.clients.waiters[waiter].policy = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
@@ -122,18 +122,18 @@ impl Engine {
         self.counters.count(counter);
         out.trace(|| TraceEvent::Own(counter));
         if leads_on {
-            self.waiters[waiter].policy = rule;
+            self.clients.waiters[waiter].policy = rule;
             // What was asked ahead is not what the zone says.
-            let a_flight = core::mem::replace(&mut self.waiters[waiter].a_flight, NONE);
+            let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
             if a_flight != NONE {
-                self.release_flight(a_flight);
+                self.upstream.release_flight(a_flight);
             }
             return match from {
                 Some(from) if from.place > 0 => self.lead_to(waiter, from, now, out),
                 _ => self.answer_from(waiter, rule, now, out),
             };
         }
-        if self.waiters[waiter].stage != Stage::Direct {
+        if self.clients.waiters[waiter].stage != Stage::Direct {
             self.counters.count(Counter::NotSynthesizedPolicy);
         }
         match counter {
@@ -147,7 +147,8 @@ impl Engine {
     /// An empty answer with TC (draft section 3.5).
     fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let own_size = self.settings.udp_size;
-        let Engine { waiters, counters, rate_limiter, .. } = self;
+        let Engine { clients, counters, .. } = self;
+        let Clients { waiters, rate_limiter, .. } = clients;
         let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
         respond(waiters, sink, own_size, waiter, out, referral_to_tcp);
         self.free_waiter(waiter);
@@ -162,9 +163,9 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let mut frame = self.frames.pop().unwrap_or_else(frame);
+        let mut frame = self.frames.take();
         let mut room = [0; QUESTION];
-        let question = self.current_question(waiter).question(&mut room);
+        let question = self.clients.current_question(waiter).question(&mut room);
         let length = self.settings.policy.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
         match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
             Some(message) => {
@@ -174,7 +175,7 @@ impl Engine {
             }
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
         }
-        self.frames.push(frame);
+        self.frames.give(frame);
     }
 
     /// Goes over to a name that the answer leads to, whose data are those of a rule: what an upstream says ends there.
@@ -185,9 +186,9 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let mut frame = self.frames.pop().unwrap_or_else(frame);
+        let mut frame = self.frames.take();
         let mut room = [0; QUESTION];
-        let leg = self.current_question(waiter);
+        let leg = self.clients.current_question(waiter);
         let qtype = leg.qtype;
         let question = leg.question(&mut room);
         let length = from.way(question, &mut frame);
@@ -198,7 +199,7 @@ impl Engine {
         if !goes {
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out);
         }
-        self.frames.push(frame);
+        self.frames.give(frame);
         true
     }
 
@@ -206,28 +207,28 @@ impl Engine {
     fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
         let policy = &self.settings.policy;
         let Some((found, _)) = policy.rule_of(rule) else {
-            self.waiters[waiter].policy = PASSTHRU;
+            self.clients.waiters[waiter].policy = PASSTHRU;
             return false;
         };
         let is_alias = match &found.action {
             Action::Data(records) => records.iter().any(|record| record.rtype == Type::CNAME),
             _ => true,
         };
-        let leg = self.current_question(waiter);
+        let leg = self.clients.current_question(waiter);
         let qtype = leg.qtype;
         let mut room = [0; QUESTION];
         let question = leg.question(&mut room);
-        let mut frame = self.frames.pop().unwrap_or_else(frame);
+        let mut frame = self.frames.take();
         let length = self.settings.policy.data(rule, question, &self.settings.dns64.arpa, &mut frame);
         if is_alias {
             // Its target is what it is: no second rule is looked for.
-            self.waiters[waiter].policy = PASSTHRU;
+            self.clients.waiters[waiter].policy = PASSTHRU;
         }
         match length {
             Some(length) => self.use_local_reply(waiter, &frame[..length], qtype, now, out),
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
         }
-        self.frames.push(frame);
+        self.frames.give(frame);
         true
     }
 }

@@ -1,27 +1,28 @@
-//! The next step of a waiter, when what it waited for is there.
+//! The next step of a waiter, when the reply to its current question is there.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::dns64::decision::Stage;
-use crate::dns64::decision::decide;
+use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 
 impl Engine {
-    /// What one client waited for is there, though no flight brought it.
-    pub(crate) fn proceed(
+    /// Goes on with a waiter by the outcome of its current question, according to its stage. `decision`: the decision about
+    /// an AAAA outcome, which is made once for all waiters of a question.
+    pub(crate) fn step(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
+        decision: &mut Option<AaaaDecision>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        match self.waiters[waiter].stage {
-            Stage::Direct => self.pass_direct(waiter, outcome, now, out),
+        match self.clients.waiters[waiter].stage {
+            Stage::Direct => self.on_direct(waiter, outcome, now, out),
             Stage::Aaaa => {
-                let verdict = decide(outcome, &self.settings.dns64);
-                self.on_aaaa(waiter, verdict, outcome, now, out);
+                let decision = *decision.get_or_insert_with(|| decide(outcome, &self.settings.dns64));
+                self.on_aaaa(waiter, decision, outcome, now, out);
             }
             Stage::A => self.on_a(waiter, outcome, now, out),
             Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
@@ -29,6 +30,18 @@ impl Engine {
         }
     }
 
+    /// Goes on with a waiter by a reply that was made here. RPZ does not apply to it.
+    pub(crate) fn proceed(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.step(waiter, outcome, &mut None, now, out);
+    }
+
+    /// Goes on with a waiter by an upstream's reply, unless a response policy zone takes it over.
     pub(crate) fn proceed_after_rpz(
         &mut self,
         waiter: Index,

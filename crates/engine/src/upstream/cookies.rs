@@ -74,7 +74,7 @@ impl ClientCookieSecret {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerCookieState {
     /// It has returned our cookie: over UDP nothing without it is believed.
-    pub(crate) expected: bool,
+    expected: bool,
     /// Its cookie, and the cookie of ours that it belongs to.
     server: [u8; SERVER],
     server_len: u8,
@@ -124,6 +124,11 @@ impl ServerCookieState {
 
     pub(crate) fn leave_out(&mut self, now: Instant) {
         self.left_out_until = now + LEFT_OUT;
+    }
+
+    /// The server has understood a query with a cookie.
+    pub(crate) fn forget_formerrs(&mut self) {
+        self.formerrs = 0;
     }
 
     /// Whether over UDP nothing is believed without its cookie.

@@ -48,7 +48,7 @@ impl EdnsSupport {
 
     /// A reply had an OPT record.
     #[inline]
-    pub(crate) fn shows(&mut self, now: Instant) {
+    pub(crate) fn on_edns(&mut self, now: Instant) {
         self.known_until = now + KNOWN;
         self.formerrs = 0;
     }
@@ -82,7 +82,7 @@ mod tests {
         for _ in 1..FORMERRS {
             edns.note_formerr(now);
         }
-        edns.shows(now);
+        edns.on_edns(now);
         for _ in 0..3 * FORMERRS {
             edns.note_formerr(now);
         }

@@ -5,8 +5,7 @@
 //! avoids does not arise).
 
 use crate::base::time::{Instant, Span};
-use crate::interface::Transport;
-use crate::settings::Settings;
+use crate::upstream::config::{Select, UpstreamConfig};
 use crate::upstream::server::Server;
 use core::net::SocketAddr;
 
@@ -36,7 +35,7 @@ pub struct ServerGroups {
 
 impl ServerGroups {
     /// The servers of a configuration.
-    pub fn new(upstream: &Upstream) -> ServerGroups {
+    pub fn new(upstream: &UpstreamConfig) -> ServerGroups {
         let mut servers = ServerGroups {
             list: Vec::new(),
             default: Vec::new(),
@@ -52,7 +51,7 @@ impl ServerGroups {
 
     /// Takes over another configuration. Servers that stay keep what is known of them. `unused` tells whether
     /// nothing is in flight to a server, so that its number may be given to another.
-    pub fn configure(&mut self, upstream: &Upstream, unused: impl Fn(u16) -> bool) {
+    pub fn configure(&mut self, upstream: &UpstreamConfig, unused: impl Fn(u16) -> bool) {
         for server in &mut self.list {
             server.configured = false;
         }
@@ -81,7 +80,7 @@ impl ServerGroups {
 
     /// A group keeps its number while its zone and its servers stay what they are: what one group said is never given
     /// for another one's names.
-    fn number_groups(&mut self, upstream: &Upstream) {
+    fn number_groups(&mut self, upstream: &UpstreamConfig) {
         let root = Box::from(&[0][..]);
         let groups =
             core::iter::once((&root, &upstream.forwarders)).chain(self.zones.iter().map(|(name, _)| {
@@ -165,7 +164,7 @@ impl ServerGroups {
     pub fn choose(
         &self,
         name: &[u8],
-        settings: &Settings,
+        select: Select,
         random: &mut crate::base::random::Random,
         tries: impl Fn(u16) -> u32,
     ) -> Option<u16> {
@@ -173,7 +172,7 @@ impl ServerGroups {
         if let [only] = group {
             return Some(*only);
         }
-        let select = match settings.upstream.select {
+        let select = match select {
             // Now and then another one is asked, or a server that was slow once would never be measured again.
             Select::Fastest if random.below(EXPLORE) == 0 => Select::Random,
             select => select,
@@ -198,51 +197,6 @@ impl ServerGroups {
             return Some(group[random.below(group.len() as u64) as usize]);
         }
         Some(chosen)
-    }
-}
-
-/// Which upstream of a group is asked first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Select {
-    /// The first in the list that is alive.
-    #[default]
-    Ordered,
-    /// One at random per question.
-    Random,
-    /// The one with the shortest measured round trip.
-    Fastest,
-}
-
-/// Forwarders of a zone.
-#[derive(Clone, Debug)]
-pub struct ForwardZone {
-    /// The zone's name in wire form, lower case; the root (`[0]`) matches everything.
-    pub name: Box<[u8]>,
-    /// Its forwarders, in order.
-    pub forwarders: Vec<SocketAddr>,
-}
-
-/// `[upstream]`.
-#[derive(Clone, Debug)]
-pub struct Upstream {
-    /// Forwarders for everything that no zone claims, in order.
-    pub forwarders: Vec<SocketAddr>,
-    /// Zones that go elsewhere; the longest match wins.
-    pub zones: Vec<ForwardZone>,
-    /// Which of a group is asked first.
-    pub select: Select,
-    /// Ceiling for the wait of one try.
-    pub timeout: Span,
-    /// Tries in all, over all forwarders: 1 to [`crate::limits::TRIES`].
-    pub tries: u8,
-    /// How questions travel.
-    pub transport: Transport,
-}
-
-impl Upstream {
-    /// How long all tries of one question take at most.
-    pub fn longest(&self) -> Span {
-        Span(self.timeout.0.saturating_mul(u64::from(self.tries)))
     }
 }
 

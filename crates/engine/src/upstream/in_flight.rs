@@ -1,19 +1,17 @@
 //! Questions that are asked upstream. Equal questions meet here, so an upstream is asked once however many
 //! clients wait (which also denies the birthday attack, VU#457875).
 
-use crate::base::random::Random;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
 use crate::base::timer_wheel::{Hook, Hooks};
-use crate::counters::Counter;
-use crate::engine::Engine;
-use crate::interface::{Link, Transport};
+use crate::counters::{Counter, Counters};
+use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{ATTEMPTS, SUBNETS};
 use crate::message::client_subnet::Subnet;
 use crate::message::question::{QueryFlags, Question};
-use crate::settings::Settings;
+use crate::upstream::Upstream;
 use crate::upstream::dns0x20::mix_case;
-use crate::upstream::groups::ServerGroups;
+use crate::upstream::links::Release;
 use wire::{Class, Type};
 
 /// One try.
@@ -183,6 +181,12 @@ impl Flight {
         }
     }
 
+    /// True if somebody waits for the answer, or will.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.waiters != NONE || self.references > 0
+    }
+
     /// The tries that may still be answered.
     #[inline]
     pub fn attempts(&self) -> &[Attempt] {
@@ -312,50 +316,6 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// A flight for a question, in the table and not asked yet. None: all room is taken.
-pub(crate) fn prepare(
-    flights: &mut Flights,
-    random: &mut Random,
-    settings: &Settings,
-    servers: &ServerGroups,
-    question: &Question<'_>,
-) -> Option<Index> {
-    let index = flights.slab.take()?;
-    let flush_epoch = flights.flush_epoch;
-    let flight = &mut flights.slab[index];
-    flight.state = FlightState::Asked;
-    flight.unsent = false;
-    flight.over_tcp = settings.upstream.transport == Transport::Tcp;
-    flight.tries = 0;
-    flight.attempts_len = 0;
-    flight.query_flags = question.query_flags;
-    flight.subnet = question.subnet.copied();
-    flight.scope = 0;
-    flight.without_subnet = false;
-    flight.without_cookie = false;
-    flight.without_edns = false;
-    flight.next_is_hedge = false;
-    flight.hedge_deferred = false;
-    flight.extended_wait = false;
-    flight.is_private = false;
-    flight.cookie_renewed = false;
-    flight.cookie_missing = false;
-    flight.qtype = question.qtype;
-    flight.class = question.class;
-    flight.hash = question.hash;
-    flight.stagger = None;
-    flight.client_response_timer = None;
-    flight.group = servers.group_number(question.name);
-    flight.flush_epoch = flush_epoch;
-    flight.waiters = NONE;
-    flight.references = 0;
-    flight.parked = NONE;
-    flight.name_len = question.name.len() as u8;
-    mix_case(question.name, random.bits(), &mut flight.name);
-    flights.enter(index);
-    Some(index)
-}
-
 impl Flights {
     /// Whether a question with a subnet would be one too many of those that differ in nothing else.
     #[cold]
@@ -379,57 +339,149 @@ impl Flights {
     }
 }
 
-impl Engine {
-    pub(crate) fn set_deadline(&mut self, index: Index, deadline: Instant) {
-        let flight = &mut self.flights.slab[index];
+impl core::ops::Index<Index> for Flights {
+    type Output = Flight;
+    #[inline]
+    fn index(&self, index: Index) -> &Flight {
+        &self.slab[index]
+    }
+}
+
+impl core::ops::IndexMut<Index> for Flights {
+    #[inline]
+    fn index_mut(&mut self, index: Index) -> &mut Flight {
+        &mut self.slab[index]
+    }
+}
+
+impl Upstream {
+    /// Makes a question in flight, entered into the table and not asked yet. None: there is no room.
+    pub(super) fn prepare(&mut self, question: &Question<'_>) -> Option<Index> {
+        let Upstream { flights, random, parameters, servers, .. } = self;
+        let index = flights.slab.take()?;
+        let flush_epoch = flights.flush_epoch;
+        let flight = &mut flights.slab[index];
+        flight.state = FlightState::Asked;
+        flight.unsent = false;
+        flight.over_tcp = parameters.transport == Transport::Tcp;
+        flight.tries = 0;
+        flight.attempts_len = 0;
+        flight.query_flags = question.query_flags;
+        flight.subnet = question.subnet.copied();
+        flight.scope = 0;
+        flight.without_subnet = false;
+        flight.without_cookie = false;
+        flight.without_edns = false;
+        flight.next_is_hedge = false;
+        flight.hedge_deferred = false;
+        flight.extended_wait = false;
+        flight.is_private = false;
+        flight.cookie_renewed = false;
+        flight.cookie_missing = false;
+        flight.qtype = question.qtype;
+        flight.class = question.class;
+        flight.hash = question.hash;
+        flight.stagger = None;
+        flight.client_response_timer = None;
+        flight.group = servers.group_number(question.name);
+        flight.flush_epoch = flush_epoch;
+        flight.waiters = NONE;
+        flight.references = 0;
+        flight.parked = NONE;
+        flight.name_len = question.name.len() as u8;
+        mix_case(question.name, random.bits(), &mut flight.name);
+        flights.enter(index);
+        Some(index)
+    }
+
+    /// Sets when the current try of a question is over.
+    pub fn set_deadline(&mut self, index: Index, deadline: Instant) {
+        let flight = &mut self.flights[index];
         flight.deadline = deadline;
-        let due =
-            [flight.stagger, flight.client_response_timer].into_iter().flatten().fold(deadline, Instant::min);
+        let others = [flight.stagger, flight.client_response_timer].into_iter().flatten();
+        let due = others.fold(deadline, Instant::min);
         self.wheel.set(&mut self.flights.slab, index, due);
     }
 
-    /// Sets when the A leg of a AAAA flight is asked.
-    pub(crate) fn set_stagger(&mut self, index: Index, at: Instant) {
-        self.flights.slab[index].stagger = Some(at);
-        let deadline = self.flights.slab[index].deadline;
+    /// Sets when the A leg of an AAAA question is asked as well.
+    pub fn set_stagger(&mut self, index: Index, at: Instant) {
+        self.flights[index].stagger = Some(at);
+        let deadline = self.flights[index].deadline;
         self.set_deadline(index, deadline);
     }
 
-    /// Sets when clients of a flight get expired data.
-    pub(crate) fn set_client_response_timer(&mut self, index: Index, at: Instant) {
-        let flight = &mut self.flights.slab[index];
-        if flight.client_response_timer.is_none_or(|client_response_timer| at < client_response_timer) {
+    /// Sets when clients that have expired data get them (RFC 8767 section 5), unless that is set to an earlier time.
+    pub fn set_client_response_timer(&mut self, index: Index, at: Instant) {
+        let flight = &mut self.flights[index];
+        if flight.client_response_timer.is_none_or(|timer| at < timer) {
             flight.client_response_timer = Some(at);
             let deadline = flight.deadline;
             self.set_deadline(index, deadline);
         }
     }
 
-    /// Whether somebody waits for the answer, or will.
-    pub(crate) fn is_wanted(&self, index: Index) -> bool {
-        let flight = &self.flights.slab[index];
-        flight.waiters != NONE || flight.references > 0
-    }
-
-    /// What is asked upstream for a question with a subnet: without it when as many with others are on their way as are
-    /// allowed. Returns the scope of an answer to that.
+    /// Leaves out the subnet of a question when as many questions with others are in flight as are allowed. Returns the scope
+    /// of the answer to the question without it.
     ///
-    /// That answer is told to count for this one subnet: what came of a crowd, perhaps a malicious one, must not keep
-    /// the caches of others from asking for their own.
+    /// That scope is the full source prefix length, so that a client's cache does not reuse the answer for other subnets:
+    /// answers made under a crowd, perhaps a malicious one, must not keep others from asking for their own.
     #[inline]
-    pub(crate) fn drop_subnet_if_crowded(
-        flights: &Flights,
-        counters: &mut crate::Counters,
-        question: &mut Question<'_>,
-    ) -> u8 {
+    pub fn drop_subnet_if_crowded(&self, question: &mut Question<'_>, counters: &mut Counters) -> u8 {
         match question.subnet {
-            Some(subnet) if flights.too_many_subnets(question) => {
+            Some(subnet) if self.flights.too_many_subnets(question) => {
                 counters.count(Counter::SubnetCrowded);
                 question.subnet = None;
                 subnet.source
             }
             _ => 0,
         }
+    }
+
+    /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns the first of those
+    /// who wait for it.
+    pub fn complete(&mut self, index: Index, out: &mut impl Outbox) -> Index {
+        self.wheel.cancel(&mut self.flights.slab, index);
+        self.flights.leave(index);
+        for place in 0..self.flights[index].attempts_len as usize {
+            let link = self.flights[index].attempts[place].link;
+            if self.links.release(link) == Release::Close {
+                self.close(link, out);
+            }
+        }
+        let flight = &mut self.flights[index];
+        flight.attempts_len = 0;
+        flight.state = FlightState::Completed;
+        core::mem::replace(&mut flight.waiters, NONE)
+    }
+
+    /// Frees a completed question, or parks its reply for those who refer to it.
+    pub fn park_or_free(&mut self, index: Index, reply: Option<&[u8]>) {
+        if self.flights[index].references == 0 {
+            return self.free_flight(index);
+        }
+        if let Some(reply) = reply {
+            self.flights[index].parked = self.parked.keep(reply);
+        }
+    }
+
+    /// Somebody who referred to a question needs it no more. A question that was asked stays in flight until its reply, which
+    /// would otherwise look like a forgery.
+    pub fn release_flight(&mut self, index: Index) {
+        let flight = &mut self.flights[index];
+        flight.references -= 1;
+        if flight.references == 0 && flight.state == FlightState::Completed {
+            self.free_flight(index);
+        }
+    }
+
+    /// Frees a question that has left the table.
+    fn free_flight(&mut self, index: Index) {
+        let parked = core::mem::replace(&mut self.flights[index].parked, NONE);
+        if parked != NONE {
+            self.parked.forget(parked);
+        }
+        self.flights[index].state = FlightState::Free;
+        self.flights.slab.give(index);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Queries to upstream servers and their replies: everything between "ask this" and "this came back".
 //!
-//! It knows no client and no cache. Results leave as values.
+//! It knows no client and no cache. What happened leaves as a value ([`Received`](receive::Received),
+//! [`NextTry`](retry::NextTry), [`TryDeadline`](retry::TryDeadline)), and the caller decides what that means for clients.
 //!
 //! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
 
 pub mod circuit_breaker;
+pub(crate) mod config;
 pub(crate) mod cookies;
 pub(crate) mod dns0x20;
 pub(crate) mod edns_support;
@@ -22,49 +24,119 @@ pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
 
-use crate::base::slab::{Index, NONE};
-use crate::engine::Engine;
+use crate::base::name_hash::HashKey;
+use crate::base::random::Random;
+use crate::base::slab::Index;
+use crate::base::time::{Instant, Span};
+use crate::base::timer_wheel::TimerWheel;
 use crate::interface::{Link, Outbox};
-use crate::upstream::in_flight::FlightState;
-use crate::upstream::links::Release;
+use crate::upstream::config::{Parameters, UpstreamConfig};
+use crate::upstream::cookies::ClientCookieSecret;
+use crate::upstream::groups::ServerGroups;
+use crate::upstream::in_flight::Flights;
+use crate::upstream::links::{Links, Release};
+use crate::upstream::parked_replies::ParkedReplies;
+use crate::upstream::retry_budget::RetryBudget;
 
-impl Engine {
-    /// A waiter no longer needs a flight that it held. An asked question stays in flight until its reply, which
-    /// would otherwise look like a forgery.
-    pub(crate) fn release_flight(&mut self, flight: Index) {
-        let state = {
-            let flight = &mut self.flights.slab[flight];
-            flight.references -= 1;
-            if flight.references > 0 { FlightState::Asked } else { flight.state }
-        };
-        if state == FlightState::Completed {
-            self.free_flight(flight);
+/// The upstream side of the engine: servers, links, and the questions in flight to them.
+pub(crate) struct Upstream {
+    parameters: Parameters,
+    pub flights: Flights,
+    pub servers: ServerGroups,
+    links: Links,
+    wheel: TimerWheel,
+    budget: RetryBudget,
+    pub parked: ParkedReplies,
+    cookie_secret: ClientCookieSecret,
+    random: Random,
+    key: HashKey,
+    /// The configuration has changed: links to servers that it no longer names are to be closed.
+    has_stale_links: bool,
+}
+
+impl Upstream {
+    /// The servers of `config`, with room for `flights` questions. `key` hashes names as the rest of the engine does.
+    pub fn new(
+        config: &UpstreamConfig,
+        parameters: Parameters,
+        flights: usize,
+        key: HashKey,
+        cookie_secret: ClientCookieSecret,
+        random: Random,
+    ) -> Upstream {
+        Upstream {
+            parameters,
+            flights: Flights::new(flights),
+            servers: ServerGroups::new(config),
+            links: Links::new(),
+            wheel: TimerWheel::new(),
+            budget: RetryBudget::default(),
+            parked: ParkedReplies::new(),
+            cookie_secret,
+            random,
+            key,
+            has_stale_links: false,
         }
     }
 
-    /// Frees a flight that has left the table.
-    pub(crate) fn free_flight(&mut self, flight: Index) {
-        let parked = core::mem::replace(&mut self.flights.slab[flight].parked, NONE);
-        if parked != NONE {
-            self.parked.forget(parked);
-        }
-        self.flights.slab[flight].state = FlightState::Free;
-        self.flights.slab.give(flight);
+    /// Applies another configuration. Questions in flight go on.
+    pub fn configure(&mut self, config: &UpstreamConfig, parameters: Parameters) {
+        let Upstream { servers, links, .. } = self;
+        servers.configure(config, |number| !links.leads_to(number));
+        self.parameters = parameters;
+        self.has_stale_links = true;
     }
 
-    /// All tries of a flight are over: its links may close.
-    pub(crate) fn release_links(&mut self, flight: Index, out: &mut impl Outbox) {
-        for place in 0..self.flights.slab[flight].attempts_len as usize {
-            let link = self.flights.slab[flight].attempts[place].link;
-            if self.links.release(link) == Release::Close {
-                self.close(link, out);
+    /// Number of open links.
+    pub fn open_links(&self) -> usize {
+        self.links.open()
+    }
+
+    /// True if a question for which the cache has expired data is not to be asked now, because its servers have only just come
+    /// back (see [`ServerGroups::in_slow_start`]).
+    pub fn in_slow_start(&mut self, name: &[u8], now: Instant) -> bool {
+        let Upstream { servers, random, .. } = self;
+        servers.in_slow_start(name, now, |bound| random.below(bound))
+    }
+
+    /// A question in flight whose timer has come due; none when there is no more. The caller goes on with
+    /// [`Upstream::take_due`].
+    pub fn pop_due(&mut self, now: Instant) -> Option<Index> {
+        self.wheel.pop(&mut self.flights.slab, now)
+    }
+
+    /// Work that time brings and no question waits for: links to close, probes to send. Returns the next deadline.
+    pub fn maintain(
+        &mut self,
+        now: Instant,
+        counters: &mut crate::Counters,
+        out: &mut impl Outbox,
+    ) -> Option<Instant> {
+        if core::mem::take(&mut self.has_stale_links) {
+            self.close_stale_links(out);
+        }
+        let mut next = None;
+        let mut has_opened = false;
+        for number in 0..self.servers.list.len() {
+            has_opened |= self.servers.list[number].breaker.take_has_opened();
+            if self.servers.list[number].take_probe(now) {
+                self.probe(number as u16, now, counters, out);
+            }
+            if let Some(probe) = self.servers.list[number].next_probe() {
+                next = Some(next.map_or(probe, |next: Instant| next.min(probe)));
             }
         }
-        self.flights.slab[flight].attempts_len = 0;
+        if has_opened {
+            self.expedite_retries(now);
+        }
+        // Probes have set deadlines of their own.
+        let next = next.into_iter().chain(self.wheel.next()).min();
+        // A tick never comes due in the same look again.
+        next.map(|next| next.max(now + Span(1)))
     }
 
     /// Retires the links to servers that the configuration no longer names.
-    pub(crate) fn close_stale_links(&mut self, out: &mut impl Outbox) {
+    fn close_stale_links(&mut self, out: &mut impl Outbox) {
         for number in 0..self.servers.list.len() {
             let server = &mut self.servers.list[number];
             if server.configured {
@@ -80,13 +152,13 @@ impl Engine {
     }
 
     /// Closes a link.
-    pub(crate) fn close(&mut self, link: Link, out: &mut impl Outbox) {
+    fn close(&mut self, link: Link, out: &mut impl Outbox) {
         self.forget_link(link);
         out.close(link);
     }
 
-    /// A link is gone: no new question takes it, its slot is free.
-    pub(crate) fn forget_link(&mut self, link: Link) {
+    /// Forgets a closed link: no new question takes it, and its slot is free.
+    fn forget_link(&mut self, link: Link) {
         let server = self.links.server(link);
         for current in &mut self.servers.list[server as usize].current {
             if *current == Some(link.slot) {

@@ -1,37 +1,25 @@
-//! Probes of servers that do not reply.
+//! Probes: queries for the root's NS records that ask a server whether it lives (see `circuit_breaker.rs`).
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::engine::Engine;
+use crate::counters::Counters;
 use crate::interface::Outbox;
 use crate::limits::TRIES;
 use crate::message::question::{QueryFlags, Question};
-use crate::upstream::in_flight::prepare;
-use wire::{Class, Type};
+use crate::message::reply::{is_lame, warrants_failover};
+use crate::upstream::Upstream;
+use crate::upstream::retry::NextTry;
+use wire::{Class, Message, Type};
 
-impl Engine {
-    /// A question of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
-    pub(crate) fn probe_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &self.flights.slab[index];
-        let Some(&first) = flight.attempts().first() else {
-            return self.complete_flight(index, None, now, out);
-        };
-        let is_over = now - first.sent >= self.settings.upstream.timeout;
-        let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
-            return self.ask_server(index, first.server, now, out);
-        }
-        self.on_probe_failed(first.server, now);
-        self.complete_flight(index, None, now, out);
-    }
-
-    fn on_probe_failed(&mut self, server: u16, now: Instant) {
-        let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
-        self.servers.list[usize::from(server)].breaker.on_probe_failed(now, urgent, jitter);
-    }
-
-    /// Asks a server that counts as dead whether it lives.
-    pub(crate) fn probe(&mut self, server: u16, now: Instant, out: &mut impl Outbox) {
+impl Upstream {
+    /// Sends a probe to a server.
+    pub(super) fn probe(
+        &mut self,
+        server: u16,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) {
         let root = [0u8];
         let question = Question {
             name: &root,
@@ -41,10 +29,41 @@ impl Engine {
             query_flags: QueryFlags::RD.with(QueryFlags::PROBE, true),
             subnet: None,
         };
-        let Engine { flights, random, settings, servers, .. } = self;
-        match prepare(flights, random, settings, servers, &question) {
-            Some(index) => self.ask_server(index, server, now, out),
+        match self.prepare(&question) {
+            Some(index) => self.send_to(index, server, now, counters, out),
             None => self.on_probe_failed(server, now),
         }
+    }
+
+    /// A query of a probe was not answered: it is repeated until the ceiling is over, so that late replies count.
+    pub(super) fn continue_probe(
+        &mut self,
+        index: Index,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> NextTry {
+        let flight = &self.flights[index];
+        let Some(&first) = flight.attempts().first() else { return NextTry::Failed };
+        let is_over = now - first.sent >= self.parameters.timeout;
+        let server = &self.servers.list[usize::from(first.server)];
+        if !is_over && !flight.unsent && flight.attempts().len() < TRIES && server.configured {
+            self.send_to(index, first.server, now, counters, out);
+            return NextTry::Wait;
+        }
+        self.on_probe_failed(first.server, now);
+        NextTry::Failed
+    }
+
+    fn on_probe_failed(&mut self, server: u16, now: Instant) {
+        let (urgent, jitter) = (self.servers.is_urgent(server), self.random.bits());
+        self.servers.list[usize::from(server)].breaker.on_probe_failed(now, urgent, jitter);
+    }
+
+    /// A probe was replied to.
+    pub(super) fn on_probe_reply(&mut self, server: u16, message: &Message<'_>, now: Instant) {
+        let jitter = self.random.bits();
+        let is_failure = warrants_failover(message) || is_lame(message);
+        self.servers.list[usize::from(server)].breaker.on_probe_reply(now, is_failure, jitter);
     }
 }

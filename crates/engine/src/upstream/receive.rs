@@ -1,47 +1,83 @@
-//! Replies of upstreams, believed only when everything fits (RFC 5452 section 9.1): the socket, the address (the
-//! socket is connected), QR, the operation, the ID, one question, octet for octet in the letter case that we sent. Anything else is
+//! Replies of upstreams. A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the
+//! socket is connected), QR, the OPCODE, the ID, one question, octet for octet in the letter case that we sent. Anything else is
 //! counted, and the wait goes on. A forgery attempt moves its question to TCP.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
 use crate::message::question::QueryFlags;
 use crate::message::reply::{is_bogus, is_lame, warrants_failover};
+use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
 use wire::header::{self, Flags};
 use wire::{Message, Opcode, Rcode};
 
-/// What a message from an upstream is.
+/// Effect of a message from an upstream on the question in flight that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// None yet: it was dropped, or the wait goes on, or another query was sent.
+    Nothing,
+    /// The question is answered by this reply.
+    Completed(Index),
+    /// The question is over without an answer: the reply speaks of the exchange between the upstream and us only.
+    Failed(Index),
+    /// The question is over: the reply is well formed and no answer (lame, or truncated over TCP).
+    Unusable(Index),
+}
+
+/// Result of comparing a message with the queries in flight.
 enum Match {
-    /// The reply to a try of a flight.
+    /// The reply to a try of a question.
     Reply { flight: Index, attempt: usize },
-    /// None; the reason, and the flight that somebody tries to answer in the upstream's place.
+    /// No reply to any; the reason, and the question that somebody tries to answer in the upstream's place.
     Suspect(Counter, Option<Index>),
 }
 
-impl Engine {
-    pub(crate) fn on_reply(&mut self, now: Instant, via: Link, bytes: &[u8], out: &mut impl Outbox) {
+impl Upstream {
+    /// Reads a message that came over a link. None: it cannot be a reply to anything, and was counted.
+    pub fn read<'m>(
+        &mut self,
+        via: Link,
+        bytes: &'m [u8],
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Option<Message<'m>> {
         if !self.links.is_open(via) {
-            return self.counters.count(Counter::DroppedStaleLink);
+            counters.count(Counter::DroppedStaleLink);
+            return None;
         }
         self.links.hear(via, now);
         if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
-            return self.counters.count(Counter::SuspectNotResponse);
+            counters.count(Counter::SuspectNotResponse);
+            return None;
         }
         // TuDoor: a malformed reply is neither believed nor taken for a failure; the wait goes on.
-        let Ok(message) = Message::parse(bytes) else {
-            return self.counters.count(Counter::DroppedMalformedReply);
-        };
-        match self.matching(via, &message) {
-            Match::Reply { flight, attempt } => self.accept(flight, attempt, &message, now, out),
+        let message = Message::parse(bytes).ok();
+        if message.is_none() {
+            counters.count(Counter::DroppedMalformedReply);
+        }
+        message
+    }
+
+    /// Matches a message to the queries in flight, and handles it if it fits.
+    pub fn receive(
+        &mut self,
+        via: Link,
+        message: &Message<'_>,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> Received {
+        match self.matching(via, message) {
+            Match::Reply { flight, attempt } => self.accept(flight, attempt, message, now, counters, out),
             Match::Suspect(reason, flight) => {
-                self.counters.count(reason);
+                counters.count(reason);
                 if let Some(flight) = flight {
                     let server = self.links.server(via);
-                    self.move_to_tcp(flight, server, Counter::TcpSuspicion, now, out);
+                    self.move_to_tcp(flight, server, Counter::TcpSuspicion, now, counters, out);
                 }
+                Received::Nothing
             }
         }
     }
@@ -51,7 +87,7 @@ impl Engine {
         let hash = self.key.hash(message.qname());
         let mut suspicion = Match::Suspect(Counter::SuspectUnknown, None);
         for index in self.flights.candidates(hash, message.qtype(), message.qclass()) {
-            let flight = &self.flights.slab[index];
+            let flight = &self.flights[index];
             if flight.qtype != message.qtype() || flight.class != message.qclass() {
                 continue;
             }
@@ -60,7 +96,7 @@ impl Engine {
                 continue;
             }
             let mut suspect = |reason, flight: Option<Index>| {
-                // Of several flights that may be meant, one that can still be moved to TCP is named.
+                // Of several questions that may be meant, one that can still be moved to TCP is named.
                 if flight.is_some() || matches!(suspicion, Match::Suspect(_, None)) {
                     suspicion = Match::Suspect(reason, flight);
                 }
@@ -73,12 +109,12 @@ impl Engine {
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
             if over_udp && flight.over_tcp {
-                // The question was moved to TCP: whoever still answers over UDP is too late, or nobody we know.
+                // The question was moved to TCP: a reply over UDP is too late, or of a third party.
                 suspect(Counter::SuspectAbandoned, None);
                 continue;
             }
             match over_link.find(|(_, attempt)| attempt.id == message.id()) {
-                // The reply to an earlier flight's try, which another try has made superfluous.
+                // The reply to a try of an earlier question, which another try has made superfluous.
                 None if self.links.was_issued(via, message.id()) => suspect(Counter::DroppedLate, None),
                 None => suspect(Counter::SuspectId, over_udp.then_some(index)),
                 // 0x20 is a defence of UDP; over TCP an upstream may write the name as it likes.
@@ -91,84 +127,80 @@ impl Engine {
         suspicion
     }
 
-    /// A reply that fits.
+    /// Handles a reply that fits.
     fn accept(
         &mut self,
         index: Index,
-        attempt: usize,
+        place: usize,
         message: &Message<'_>,
         now: Instant,
+        counters: &mut Counters,
         out: &mut impl Outbox,
-    ) {
-        let place = attempt;
-        let attempt = self.flights.slab[index].attempts[place];
-        if attempt.with_cookie && !self.verify_cookie(index, place, message, now, out) {
-            return;
+    ) -> Received {
+        let attempt = self.flights[index].attempts[place];
+        if attempt.with_cookie && !self.verify_cookie(index, place, message, now, counters, out) {
+            return Received::Nothing;
         }
-        if attempt.with_subnet && !self.verify_subnet(index, place, message, now, out) {
-            return;
+        if attempt.with_subnet && !self.verify_subnet(index, place, message, now, counters, out) {
+            return Received::Nothing;
         }
         if attempt.is_hedge {
-            self.hedge_helped();
+            self.hedge_helped(counters);
         }
-        if self.servers.list[attempt.server as usize].answered(now - attempt.sent) {
+        if self.servers.list[attempt.server as usize].on_reply(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);
         }
-        if self.flights.slab[index].query_flags.has(QueryFlags::PROBE) {
-            let jitter = self.random.bits();
-            let is_failure = warrants_failover(message) || is_lame(message);
-            self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(now, is_failure, jitter);
-            return self.complete_flight(index, Some(message), now, out);
+        if self.flights[index].query_flags.has(QueryFlags::PROBE) {
+            self.on_probe_reply(attempt.server, message, now);
+            return Received::Completed(index);
         }
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         if over_udp && message.flags().contains(Flags::TC) {
-            return self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, out);
+            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, counters, out);
+            return Received::Nothing;
         }
-        if self.on_badcookie(index, place, message, now, out) {
-            return;
-        }
-        if attempt.with_subnet && self.on_subnet_refused(index, place, message, now, out) {
-            return;
-        }
-        if self.on_no_edns(index, place, message, now, out) {
-            return;
+        if self.on_badcookie(index, place, message, now, counters, out)
+            || attempt.with_subnet && self.on_subnet_refused(index, place, message, now, counters, out)
+            || self.on_no_edns(index, place, message, now, counters, out)
+        {
+            return Received::Nothing;
         }
         let is_unusable = self.is_unusable(index, message, over_udp);
         if is_unusable || warrants_failover(message) {
-            self.flights.slab[index].attempts[place].failed = true;
-            if self.is_wanted(index) && !is_bogus(message) {
-                if self.asks_another(index, attempt.server) {
-                    self.counters.count(Counter::Failover);
-                    return self.ask(index, now, out);
+            self.flights[index].attempts[place].failed = true;
+            if self.flights[index].is_wanted() && !is_bogus(message) {
+                if self.can_ask_another(index, attempt.server) {
+                    counters.count(Counter::Failover);
+                    self.send(index, now, counters, out);
+                    return Received::Nothing;
                 }
                 if self.waits_for_another(index, attempt.server) {
-                    return;
+                    return Received::Nothing;
                 }
             }
             if is_unusable {
                 let is_cut = message.flags().contains(Flags::TC);
-                self.counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
-                return self.complete_unusable(index, message, now, out);
+                counters.count(if is_cut { Counter::CutOverTcp } else { Counter::Lame });
+                return Received::Unusable(index);
             }
         } else {
             self.record_result(index, attempt.server, now);
         }
-        self.flights.slab[index].is_private = !attempt.with_opt;
-        // What it thinks of our cookies is nothing to the client. What is cut over TCP, too, would look like the whole answer
+        self.flights[index].is_private = !attempt.with_opt;
+        // BADCOOKIE is between the upstream and us. A reply that is truncated over TCP, too, would look like the whole answer
         // (RFC 2181 section 9), and has not come as far as this.
-        let reply = Some(message).filter(|message| message.rcode() != Rcode::BADCOOKIE);
-        self.complete_flight(index, reply, now, out);
+        if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
     }
 
-    /// A server has an answer: it helps, and those that failed with this question do not.
+    /// A server has an answer: record its success, and a failure of those that failed with this question.
     #[inline]
     fn record_result(&mut self, index: Index, server: u16, now: Instant) {
         self.servers.list[usize::from(server)].breaker.on_success();
-        let flight = &self.flights.slab[index];
+        let flight = &self.flights[index];
         if flight.attempts().len() > 1 {
             for place in 0..flight.attempts().len() {
-                let other = self.flights.slab[index].attempts[place];
-                // What could not be sent is no failure of this kind.
+                let other = self.flights[index].attempts[place];
+                // A query that could not be sent is no failure of this kind.
                 if other.failed && other.server != server && other.link != Link::NOWHERE {
                     self.servers.list[usize::from(other.server)].breaker.on_failure(now);
                 }
@@ -176,10 +208,10 @@ impl Engine {
         }
     }
 
-    /// Whether a failure that one server reports is reason to ask another one that lives and was not asked yet.
-    fn asks_another(&self, index: Index, server: u16) -> bool {
-        let flight = &self.flights.slab[index];
-        flight.tries < self.settings.upstream.tries
+    /// True if, after one server's failure, another one that lives and was not asked yet can be asked.
+    fn can_ask_another(&self, index: Index, server: u16) -> bool {
+        let flight = &self.flights[index];
+        flight.tries < self.parameters.tries
             && self.servers.group(flight.name()).iter().any(|&other| {
                 other != server
                     && !self.servers.list[other as usize].is_dead()
@@ -188,10 +220,10 @@ impl Engine {
             })
     }
 
-    /// Whether another server that lives was asked and may still answer: one server's failure, or the same failure
+    /// True if another server that lives was asked and may still answer: one server's failure, or the same failure
     /// coming twice, is not the last word then.
     fn waits_for_another(&self, index: Index, server: u16) -> bool {
-        let flight = &self.flights.slab[index];
+        let flight = &self.flights[index];
         flight.attempts().iter().any(|attempt| {
             attempt.server != server
                 && !attempt.failed
@@ -201,22 +233,50 @@ impl Engine {
         })
     }
 
-    /// A link failed: every question whose current try went over it is asked again at once, elsewhere if possible.
-    pub(crate) fn on_unreachable(&mut self, now: Instant, via: Link, out: &mut impl Outbox) {
+    /// True if a reply is no answer although its RCODE is 0. Replies to probes show life, whatever they say.
+    #[inline]
+    fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
+        let flight = &self.flights[index];
+        let is_cut = !over_udp && message.flags().contains(Flags::TC);
+        // A query without RD may be answered with a referral.
+        (is_cut || flight.query_flags.has(QueryFlags::RD) && is_lame(message))
+            && !flight.query_flags.has(QueryFlags::PROBE)
+    }
+}
+
+/// True for a response to a query: we send nothing else.
+#[inline]
+fn is_response(flags: Flags) -> bool {
+    flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
+}
+
+/// A link that failed, and how far the questions on it were looked through ([`Upstream::next_stranded`]).
+pub(crate) struct FailedLink {
+    link: Link,
+    transport: Transport,
+    next: u32,
+    end: u32,
+}
+
+impl Upstream {
+    /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current try went
+    /// over it ([`Upstream::next_stranded`]), and ends with [`Upstream::finish_failed_link`]. None: the link is not open.
+    pub fn fail_link(&mut self, via: Link, now: Instant, counters: &mut Counters) -> Option<FailedLink> {
         if !self.links.is_open(via) {
-            return;
+            return None;
         }
         let server = self.links.server(via);
         let transport = self.links.transport(via);
+        let waited = self.links.outstanding(via) > 0;
         // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
-        if self.links.outstanding(via) > 0 {
-            self.counters.count(Counter::Unreachable);
+        if waited {
+            counters.count(Counter::Unreachable);
             // A server that only answers over UDP is not dead.
-            if transport == Transport::Udp || self.settings.upstream.transport == Transport::Tcp {
+            if transport == Transport::Udp || self.parameters.transport == Transport::Tcp {
                 self.servers.list[server as usize].breaker.on_refused(now);
             }
         }
-        match transport {
+        let end = match transport {
             Transport::Udp => {
                 // Nothing more goes over it; replies that are under way may still come.
                 let current = &mut self.servers.list[server as usize].current[transport as usize];
@@ -225,55 +285,55 @@ impl Engine {
                     *current = None;
                 }
                 let _ = self.links.retire(via);
-                for place in 0..crate::limits::LINK_QUESTIONS {
-                    let Some((id, index)) = self.links.asked(via, place) else { break };
-                    if self.is_current(index, via, Some(id)) {
-                        self.try_again(index, now, out);
-                        if !self.links.is_open(via) {
-                            break;
-                        }
-                    }
-                }
-                if self.links.is_open(via) && self.links.outstanding(via) == 0 {
-                    self.close(via, out);
-                }
+                crate::limits::LINK_QUESTIONS as u32
             }
             Transport::Tcp => {
-                let waited = self.links.outstanding(via) > 0;
                 self.forget_link(via);
-                let touched = if waited { self.flights.slab.touched() } else { 0 };
-                for index in 0..touched {
-                    if self.is_current(index, via, None) {
-                        self.try_again(index, now, out);
+                if waited { self.flights.slab.touched() } else { 0 }
+            }
+        };
+        Some(FailedLink { link: via, transport, next: 0, end })
+    }
+
+    /// The next question whose current try went over a failed link; none when there is no more.
+    pub fn next_stranded(&self, failed: &mut FailedLink) -> Option<Index> {
+        while failed.next < failed.end {
+            let place = failed.next;
+            failed.next += 1;
+            match failed.transport {
+                // An early retry may have closed the link with its last question.
+                Transport::Udp if !self.links.is_open(failed.link) => return None,
+                Transport::Udp => {
+                    let (id, index) = self.links.asked(failed.link, place as usize)?;
+                    if self.is_current(index, failed.link, Some(id)) {
+                        return Some(index);
+                    }
+                }
+                Transport::Tcp => {
+                    if self.is_current(place, failed.link, None) {
+                        return Some(place);
                     }
                 }
             }
         }
+        None
     }
 
-    /// Whether the current try of a flight went over a link.
+    /// Closes a failed UDP link if no question waits on it any more.
+    pub fn finish_failed_link(&mut self, failed: &FailedLink, out: &mut impl Outbox) {
+        let FailedLink { link, transport, .. } = *failed;
+        if transport == Transport::Udp && self.links.is_open(link) && self.links.outstanding(link) == 0 {
+            self.close(link, out);
+        }
+    }
+
+    /// True if the current try of a question went over a link.
     fn is_current(&self, index: Index, via: Link, id: Option<u16>) -> bool {
-        let flight = &self.flights.slab[index];
+        let flight = &self.flights[index];
         flight.state == FlightState::Asked
             && flight
                 .attempts()
                 .last()
                 .is_some_and(|attempt| attempt.link == via && id.is_none_or(|id| attempt.id == id))
     }
-
-    /// Whether a reply is none, though it says that all is well. Replies to probes show life, whatever they say.
-    #[inline]
-    pub(crate) fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
-        let flight = &self.flights.slab[index];
-        let is_cut = !over_udp && message.flags().contains(Flags::TC);
-        // What a client asks without RD it may be referred for.
-        (is_cut || flight.query_flags.has(QueryFlags::RD) && is_lame(message))
-            && !flight.query_flags.has(QueryFlags::PROBE)
-    }
-}
-
-/// Whether this is a response, and to a query: we ask nothing else.
-#[inline]
-fn is_response(flags: Flags) -> bool {
-    flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
 }

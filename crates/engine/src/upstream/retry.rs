@@ -1,36 +1,80 @@
-//! Timeouts of queries: the next try, the hedged retry, the end.
+//! Timeouts: what a question in flight does when its timer comes due (the next try, a hedged retry, the end).
+//!
+//! A question has one timer and up to three deadlines: that of its current try, that of the A leg (`stagger`), and the client
+//! response timer (RFC 8767 section 5). The caller asks for what is due, acts on it, and asks for the next step:
+//!
+//! ```text
+//! pop_due -> take_due -> (A leg, stale answers) -> on_try_deadline -> next_try -> send, or the question has failed
+//! ```
 
-use crate::base::slab::{Index, NONE};
-use crate::base::time::Instant;
-use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::base::slab::Index;
+use crate::base::time::{Instant, Span};
+use crate::counters::{Counter, Counters};
 use crate::interface::{Outbox, Transport};
 use crate::message::question::QueryFlags;
+use crate::upstream::Upstream;
 use crate::upstream::in_flight::FlightState;
 
-impl Engine {
-    /// A deadline of a flight has come: the A leg is due, or the current try is given up.
-    pub(crate) fn on_deadline(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        if self.flights.slab[index].stagger.is_some_and(|stagger| stagger <= now) {
-            self.flights.slab[index].stagger = None;
-            self.ask_a_for_all(index, now, out);
-        }
-        if self.flights.slab[index]
-            .client_response_timer
-            .is_some_and(|client_response_timer| client_response_timer <= now)
-        {
-            self.flights.slab[index].client_response_timer = None;
-            self.on_client_response_timer(index, now, out);
-        }
-        let flight = &self.flights.slab[index];
+/// Deadlines of a question, other than that of its current try, that have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// The A leg is to be asked as well.
+    pub a_leg: bool,
+    /// Clients that have expired data are to get them.
+    pub client_response: bool,
+}
+
+/// State of the current try of a question when its timer has come due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TryDeadline {
+    /// It is not over; the timer was set again.
+    NotYet,
+    /// It is late, and waits on until this time before it is repeated. The caller asks the A leg if it may be needed, then
+    /// sets the deadline.
+    WaitUntil(Instant),
+    /// It is over: the caller retries. The server that was silent, if one was asked.
+    Over(Option<u16>),
+}
+
+/// The next step of a question whose current try is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextTry {
+    /// A query can be sent: the caller asks the A leg if it may be needed, then sends.
+    Send,
+    /// Nothing to do: a probe was sent again, or an earlier try may still be answered.
+    Wait,
+    /// No server answers: the question has failed.
+    Failed,
+}
+
+impl Upstream {
+    /// Takes the deadlines of a question that have come, but for that of its current try.
+    pub fn take_due(&mut self, index: Index, now: Instant) -> Due {
+        let flight = &mut self.flights[index];
+        let a_leg = flight.stagger.take_if(|stagger| *stagger <= now).is_some();
+        let client_response = flight.client_response_timer.take_if(|timer| *timer <= now).is_some();
+        Due { a_leg, client_response }
+    }
+
+    /// Looks at the current try of a question whose timer has come due. `is_crowded`: more than half of the room for client
+    /// queries is taken, so queries are not hedged.
+    pub fn on_try_deadline(
+        &mut self,
+        index: Index,
+        is_crowded: bool,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> TryDeadline {
+        let flight = &self.flights[index];
         if flight.deadline > now {
             let deadline = flight.deadline;
-            return self.set_deadline(index, deadline);
+            self.set_deadline(index, deadline);
+            return TryDeadline::NotYet;
         }
         let last = flight.attempts().last().copied();
-        // It was counted when it began to wait on.
+        // An extended wait was counted when it began.
         if !flight.extended_wait {
-            self.counters.count(Counter::Timeouts);
+            counters.count(Counter::Timeouts);
         }
         if let Some(attempt) = last
             && !flight.unsent
@@ -42,7 +86,7 @@ impl Engine {
             } else {
                 server.breaker.on_timeout(now);
             }
-            // The kernel gives a connection up only after minutes: the next question opens another one.
+            // The kernel gives a connection up only after minutes: the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
                 let current = &mut server.current[Transport::Tcp as usize];
                 if *current == Some(attempt.link.slot) {
@@ -52,77 +96,110 @@ impl Engine {
                 let _ = self.links.retire(attempt.link);
             }
         }
-        if self.hedge_or_wait(index, now, out) {
-            return;
-        }
-        self.try_again(index, now, out);
-        if let Some(attempt) = last {
-            self.probe_idle_servers(index, attempt.server, now);
+        match self.hedge_or_wait(index, is_crowded, now, counters) {
+            Some(until) => TryDeadline::WaitUntil(until),
+            None => TryDeadline::Over(last.map(|attempt| attempt.server)),
         }
     }
 
-    /// A server was silent: those of its group that nobody asks have to show that they live.
-    fn probe_idle_servers(&mut self, index: Index, silent: u16, now: Instant) {
-        let flight = &self.flights.slab[index];
+    /// Decides whether a question whose last try is late is repeated now, at the cost of a token (`retry_budget.rs`). Returns
+    /// until when it waits otherwise.
+    fn hedge_or_wait(
+        &mut self,
+        index: Index,
+        is_crowded: bool,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Option<Instant> {
+        let flight = &mut self.flights[index];
+        let &attempt = flight.attempts().last()?;
+        let half = Span(self.parameters.timeout.0 / 2);
+        let is_early = now - attempt.sent < half
+            && !flight.unsent
+            && !flight.over_tcp
+            && !flight.extended_wait
+            && !flight.query_flags.has(QueryFlags::PROBE)
+            && flight.is_wanted()
+            && flight.tries < self.parameters.tries
+            && !self.servers.list[usize::from(attempt.server)].is_dead();
+        if !is_early {
+            return None;
+        }
+        if !is_crowded && self.budget.take() {
+            flight.next_is_hedge = true;
+            counters.count(Counter::RepeatedEarly);
+            return None;
+        }
+        flight.hedge_deferred = true;
+        flight.extended_wait = true;
+        counters.count(Counter::HeldBack);
+        Some(attempt.sent + half)
+    }
+
+    /// Decides what follows when the current try of a question is over.
+    pub fn next_try(
+        &mut self,
+        index: Index,
+        now: Instant,
+        counters: &mut Counters,
+        out: &mut impl Outbox,
+    ) -> NextTry {
+        let flight = &self.flights[index];
+        if flight.query_flags.has(QueryFlags::PROBE) {
+            return self.continue_probe(index, now, counters, out);
+        }
+        if !flight.is_wanted() || flight.tries >= self.parameters.tries {
+            return NextTry::Failed;
+        }
+        if self.servers.is_dead(flight.name()) {
+            return self.await_last_reply(index, now);
+        }
+        NextTry::Send
+    }
+
+    /// No server is left to be asked. Queries under way may still be answered until their time is over: a forger of ICMP
+    /// errors must not end a question, nor must servers that have become slow and so look dead.
+    fn await_last_reply(&mut self, index: Index, now: Instant) -> NextTry {
+        let flight = &mut self.flights[index];
+        let ceiling = self.parameters.timeout;
+        let Some(&attempt) = flight.attempts().last() else { return NextTry::Failed };
+        let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
+        let deadline = if flight.deadline > now {
+            flight.deadline.min(now + wait)
+        } else if attempt.sent + wait > now && !flight.unsent && !flight.extended_wait {
+            flight.extended_wait = true;
+            attempt.sent + wait
+        } else {
+            return NextTry::Failed;
+        };
+        self.set_deadline(index, deadline);
+        NextTry::Wait
+    }
+
+    /// A server was silent: servers of its group without recent queries have to show that they live.
+    pub fn probe_idle_servers(&mut self, index: Index, silent: u16, now: Instant) {
+        let flight = &self.flights[index];
         if flight.state == FlightState::Asked && !flight.query_flags.has(QueryFlags::PROBE) {
             self.servers.probe_idle_servers(flight.name(), silent, now);
         }
     }
 
-    /// The current try of a flight has failed: another one, or the flight settles.
-    pub(crate) fn try_again(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &self.flights.slab[index];
-        if flight.query_flags.has(QueryFlags::PROBE) {
-            return self.probe_again(index, now, out);
-        }
-        if !self.is_wanted(index) || flight.tries >= self.settings.upstream.tries {
-            return self.complete_flight(index, None, now, out);
-        }
-        if self.servers.is_dead(flight.name()) {
-            return self.give_up(index, now, out);
-        }
-        self.ask_a_before_retry(index, now, out);
-        self.ask(index, now, out);
-    }
-
-    /// Nobody is left to be asked. What was asked may still be answered until its time is over: whoever forges ICMP errors
-    /// must not end a question, nor must servers that have become slow and so look dead.
-    fn give_up(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
-        let flight = &mut self.flights.slab[index];
-        let ceiling = self.settings.upstream.timeout;
-        let Some(&attempt) = flight.attempts().last() else {
-            return self.complete_flight(index, None, now, out);
-        };
-        let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
-        if flight.deadline > now {
-            let deadline = flight.deadline.min(now + wait);
-            self.set_deadline(index, deadline);
-        } else if attempt.sent + wait > now && !flight.unsent && !flight.extended_wait {
-            flight.extended_wait = true;
-            self.set_deadline(index, attempt.sent + wait);
-        } else {
-            self.complete_flight(index, None, now, out);
-        }
-    }
-
-    /// A server has died: what it was asked last is asked of others now. Where no other server lives, clients for whom there
-    /// are expired data wait no more, and no probe makes a long pause.
+    /// A server has died: questions that it was asked last go to others now. Where no other server lives, clients that have
+    /// expired data wait no more, and no probe makes a long pause.
     #[cold]
-    pub(crate) fn expedite_retries(&mut self, now: Instant) {
+    pub(super) fn expedite_retries(&mut self, now: Instant) {
         for index in 0..self.flights.slab.touched() {
-            let flight = &self.flights.slab[index];
+            let flight = &self.flights[index];
             if flight.state != FlightState::Asked || flight.query_flags.has(QueryFlags::PROBE) {
                 continue;
             }
+            let is_dead = |server: u16| self.servers.list[usize::from(server)].is_dead();
             if self.servers.is_dead(flight.name()) {
                 if flight.client_response_timer.is_some() {
                     self.set_client_response_timer(index, now);
                 }
-            } else if flight
-                .attempts()
-                .last()
-                .is_some_and(|attempt| self.servers.list[usize::from(attempt.server)].is_dead())
-                && flight.tries < self.settings.upstream.tries
+            } else if flight.attempts().last().is_some_and(|attempt| is_dead(attempt.server))
+                && flight.tries < self.parameters.tries
             {
                 self.set_deadline(index, now);
             }
@@ -131,40 +208,10 @@ impl Engine {
         self.servers.expedite_probes(now, jitter);
     }
 
-    /// Whether a question whose last try is late has to wait on before it is asked again. The A leg of its clients does
-    /// not wait: it is no repetition.
-    pub(crate) fn hedge_or_wait(&mut self, index: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let flight = &mut self.flights.slab[index];
-        let Some(&attempt) = flight.attempts().last() else { return false };
-        let half = crate::Span(self.settings.upstream.timeout.0 / 2);
-        let is_early = now - attempt.sent < half
-            && !flight.unsent
-            && !flight.over_tcp
-            && !flight.extended_wait
-            && !flight.query_flags.has(QueryFlags::PROBE)
-            && (flight.waiters != NONE || flight.references > 0)
-            && flight.tries < self.settings.upstream.tries
-            && !self.servers.list[usize::from(attempt.server)].is_dead();
-        if !is_early {
-            return false;
-        }
-        if !self.waiters.is_crowded() && self.budget.take() {
-            flight.next_is_hedge = true;
-            self.counters.count(Counter::RepeatedEarly);
-            return false;
-        }
-        flight.hedge_deferred = true;
-        flight.extended_wait = true;
-        self.counters.count(Counter::HeldBack);
-        self.ask_a_before_retry(index, now, out);
-        self.set_deadline(index, attempt.sent + half);
-        true
-    }
-
-    /// A repetition was answered before what it repeats.
+    /// A hedge was answered before the query that it repeats.
     #[cold]
-    pub(crate) fn hedge_helped(&mut self) {
-        self.counters.count(Counter::RepeatHelped);
+    pub(super) fn hedge_helped(&mut self, counters: &mut Counters) {
+        counters.count(Counter::RepeatHelped);
         self.budget.helped();
     }
 }

@@ -52,7 +52,7 @@ pub struct Server {
     /// The link that new questions take, by transport (UDP, TCP).
     pub(crate) current: [Option<u16>; 2],
     /// What is known of its cookies, and of its EDNS.
-    pub(crate) cookie_state: ServerCookieState,
+    pub(crate) cookies: ServerCookieState,
     pub(crate) edns: EdnsSupport,
     /// Questions sent, by [`QueryKind`].
     pub asked: [u64; 4],
@@ -71,7 +71,7 @@ impl Server {
             breaker: CircuitBreaker::default(),
             configured: true,
             current: [None; 2],
-            cookie_state: ServerCookieState::default(),
+            cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             asked: [0; 4],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// A reply came after `sample` (RFC 6298 section 2). True: the server was dead until now.
-    pub fn answered(&mut self, sample: Span) -> bool {
+    pub fn on_reply(&mut self, sample: Span) -> bool {
         (self.round_trip, self.variance) = match self.round_trip {
             None => (Some(sample), Span(sample.0 / 2)),
             Some(Span(smooth)) => {
@@ -149,13 +149,13 @@ mod tests {
         let ceiling = Span::from_secs(1);
         assert_eq!(server.wait(0, ceiling), FIRST_WAIT);
         for _ in 0..100 {
-            server.answered(Span::from_millis(80));
+            server.on_reply(Span::from_millis(80));
         }
         let wait = server.wait(0, ceiling);
         assert!(wait >= Span::from_millis(99) && wait < Span::from_millis(102), "{wait:?}");
         assert_eq!(server.wait(1, ceiling), Span(wait.0 * 2));
         assert_eq!(server.wait(7, ceiling), ceiling);
-        server.answered(Span::from_millis(400));
+        server.on_reply(Span::from_millis(400));
         assert!(server.wait(0, ceiling) > Span::from_millis(400));
     }
 }
