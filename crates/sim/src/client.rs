@@ -1,7 +1,7 @@
 //! Clients: who asks what, and in which form.
 
-use crate::chance::Chance;
 use crate::message::{self, COOKIE, QUESTION};
+use crate::rng::Chance;
 use crate::truth::{A, AAAA, Bits, NameId, PTR, TXT, Truth};
 use engine::face::Carrier;
 use engine::{Client, Hop};

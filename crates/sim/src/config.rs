@@ -1,9 +1,9 @@
 //! The configuration of a world, as the oracle reads it, and the same as the engine's settings.
 
-use crate::chance::Chance;
 use crate::cookie::Secret;
-use crate::own::Owned;
+use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
+use crate::rng::Chance;
 use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};

@@ -1,7 +1,7 @@
 //! Server cookies as RFC 9018 section 4 has them, made and read without the engine's code: what clients bring, and what must come
 //! back.
 
-use crate::chance::Chance;
+use crate::rng::Chance;
 use std::net::IpAddr;
 
 /// A server's secret.
@@ -72,7 +72,7 @@ pub fn is_right(
 /// What a client brings: the cookie that it got last, and now and then one of every other kind. `jar`: the cookies that clients
 /// got, oldest first.
 pub fn brought(client: u32, jar: &[(u32, Vec<u8>)], chance: &mut Chance) -> Vec<u8> {
-    let first = crate::chance::mix(u64::from(client)).to_be_bytes().to_vec();
+    let first = crate::rng::mix(u64::from(client)).to_be_bytes().to_vec();
     let own = |jar: &[(u32, Vec<u8>)]| {
         jar.iter().rev().find(|cookie| cookie.0 == client).map(|cookie| cookie.1.clone())
     };

@@ -2,8 +2,8 @@
 //! and may know everything about it but one thing, so that no luck is needed to tell whether he can win. What he says is
 //! marked; no answer and no cache may ever hold it.
 
-use crate::chance::Chance;
 use crate::message;
+use crate::rng::Chance;
 use engine::Link;
 
 /// A forged reply: over which link, after how long, and the message.

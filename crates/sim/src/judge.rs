@@ -1,19 +1,19 @@
 //! The judgement: what must hold of every answer, of every question upstream, at every step and at the end. The numbers of the
 //! invariants are those of `docs/simulation.md`.
 
+use crate::client_view::{self, Seen};
 use crate::config::Config;
 use crate::cookie::{Worth, is_right, worth};
-use crate::enforced::Mode;
 use crate::message::{MARK4, MARK6, QUESTION};
-use crate::meter::{Met, NOBODY};
 use crate::oracle::Case;
+use crate::outbox::{Answered, Asked, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
-use crate::seen::{self, Seen};
+use crate::rate_check::{Met, NOBODY};
+use crate::rpz_oracle::Mode;
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, Kind, MILLI, SECOND, SPECIAL};
 use crate::weather::SERVERS;
-use crate::wires::{Answered, Asked, instant};
 use crate::world::World;
 use core::cell::Cell;
 use engine::Counter;
@@ -138,7 +138,7 @@ impl World {
         {
             return Err(("I2", format!("ID or question differ: {bytes:02x?}")));
         }
-        let seen = seen::read(&self.truth, bytes, pending.question.len())
+        let seen = client_view::read(&self.truth, bytes, pending.question.len())
             .map_err(|error| ("I2", format!("{error}: {bytes:02x?}")))?;
         self.trace(|_| format!("answer {seen:?}"));
         // The size in force when it was asked or when it was answered.
@@ -181,7 +181,7 @@ impl World {
                 false => Err(("I13", format!("{seen:?} to who asks too often"))),
             };
         }
-        let own = |owner: u32| owner != seen::STRANGER;
+        let own = |owner: u32| owner != client_view::STRANGER;
         let marked = seen.v4.iter().any(|record| record.2[..3] == MARK4)
             || seen
                 .v6

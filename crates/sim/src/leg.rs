@@ -2,8 +2,8 @@
 //! enough when it asked, expired ones when something went wrong, and silence.
 
 use crate::config::Config;
-use crate::enforced::Mode;
 use crate::oracle::{Case, FAILURE};
+use crate::rpz_oracle::Mode;
 use crate::timeline::{Heard, Key};
 use crate::truth::{NameId, SECOND, Said};
 

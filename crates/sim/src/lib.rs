@@ -5,27 +5,27 @@
 //! `docs/simulation.md` of the project says what is checked, and how a failing seed is played again.
 #![forbid(unsafe_code)]
 
-pub mod chance;
 pub mod client;
+pub mod client_view;
 pub mod config;
 pub mod cookie;
-pub mod enforced;
 pub mod forger;
 mod judge;
 mod leg;
+pub mod local_oracle;
 pub mod message;
-mod meter;
 pub mod oracle;
-pub mod own;
+pub mod outbox;
 pub mod pending;
 pub mod policy;
+mod rate_check;
 pub mod rates;
+pub mod rng;
+pub mod rpz_oracle;
 pub mod run;
-pub mod seen;
 pub mod siege;
 pub mod timeline;
 pub mod truth;
 pub mod upstream;
 pub mod weather;
-pub mod wires;
 pub mod world;

@@ -1,7 +1,7 @@
 //! Messages as the world around the engine writes them: questions of clients, replies of upstreams and of a forger. Written
 //! without the engine's code, so that both do not share a mistake.
 
-use crate::chance::Chance;
+use crate::rng::Chance;
 use crate::truth::{A, AAAA, CNAME, NS, OPT, PTR, RRSIG, SOA, Said, Truth};
 
 /// First three octets of every IPv4 address that only a forger or a liar says.

@@ -2,11 +2,11 @@
 //! wrong, it tells whether an answer is one of those that are allowed. It knows nothing of flights, links or entries: any
 //! reply that was heard while the client waited, or that was young enough when it asked, may be a leg of its answer.
 
+use crate::client_view::Seen;
 use crate::config::Config;
-use crate::enforced::{Mode, Ruled};
 use crate::leg::Leg;
 use crate::pending::Pending;
-use crate::seen::Seen;
+use crate::rpz_oracle::{Mode, Ruled};
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said};
 

@@ -1,7 +1,7 @@
 //! Response policy zones, naively: rules in zones, and which of them decides a name, a client or an address
 //! (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
 
-use crate::chance::Chance;
+use crate::rng::Chance;
 use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
 use engine::own::Record;
 use engine::policy::{Action as EngineAction, Entry, Policy, Trigger as EngineTrigger, Zone};

@@ -5,12 +5,12 @@
 //!
 //! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
 
-use crate::chance::Chance;
 use crate::config::server;
 use crate::forger::question;
 use crate::message::{self, COOKIE, MARK4, MARK6, QUESTION};
+use crate::outbox::{Answered, Asked, Wires, instant};
+use crate::rng::Chance;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
-use crate::wires::{Answered, Asked, Wires, instant};
 use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
 use engine::settings::{Select, Upstream};
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};

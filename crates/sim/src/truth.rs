@@ -2,9 +2,9 @@
 //! oracle knows nothing else. Addresses tell which name and which moment they are of, so data that went to the wrong place
 //! is recognised.
 
-use crate::chance::{Chance, mix};
 use crate::config::{Prefix, prefix};
-use crate::own::{in_addr, ip6};
+use crate::local_oracle::{in_addr, ip6};
+use crate::rng::{Chance, mix};
 
 /// A name by its number.
 pub type NameId = u32;

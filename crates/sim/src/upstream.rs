@@ -1,12 +1,12 @@
 //! Upstreams: what they make of a question in their mood, and what the network makes of that.
 
-use crate::chance::Chance;
 use crate::forger::question;
 use crate::message::{self, Junk};
+use crate::outbox::Asked;
+use crate::rng::Chance;
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, Bits, MILLI, Said, TXT, Truth};
 use crate::weather::{LATE, Mood, Weather};
-use crate::wires::Asked;
 use std::rc::Rc;
 
 /// What arrives at the engine's end of a link.

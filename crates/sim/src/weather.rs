@@ -1,6 +1,6 @@
 //! The weather: what the network does to messages, and what mood each upstream is in. It changes every few seconds.
 
-use crate::chance::Chance;
+use crate::rng::Chance;
 use crate::truth::{MILLI, SECOND};
 
 /// Upstreams of a world.

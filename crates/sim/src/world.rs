@@ -1,21 +1,21 @@
 //! One world: the engine, the clock, everything that is under way, and the judgement of every answer.
 
-use crate::chance::Chance;
 use crate::client::{Clients, Question};
 use crate::config::{Config, server};
 use crate::forger::Forger;
 use crate::judge::DEADLINE;
 use crate::leg::life;
 use crate::message::QUESTION;
-use crate::meter::{Met, NOBODY};
+use crate::outbox::{Asked, Wires, instant};
 use crate::pending::Pending;
+use crate::rate_check::{Met, NOBODY};
 use crate::rates::Buckets;
+use crate::rng::Chance;
 use crate::siege::unbelieved;
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
 use crate::upstream::{Arrival, fate, is_plain, key_of};
 use crate::weather::{SERVERS, Weather};
-use crate::wires::{Asked, Wires, instant};
 use engine::{Capacity, Engine, Link, Machine, Span, Transport};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};

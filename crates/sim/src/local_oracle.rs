@@ -1,8 +1,8 @@
 //! What the configuration says of names by itself, naively: records of its own, blocked names, the reverse names of addresses under
 //! its prefixes (RFC 6147 section 5.3.1), and `ipv4only.arpa` (RFC 8880). Each is what an upstream would say that knew it.
 
-use crate::chance::{Chance, mix};
 use crate::config::{Config, Prefix};
+use crate::rng::{Chance, mix};
 use crate::truth::{A, AAAA, Kind, NameId, PTR, Said, TXT, Truth};
 use engine::own::{Own, Record};
 use engine::settings::Reverse;

@@ -2,10 +2,10 @@
 //! known beforehand ([`crate::rates`]), from what the client has shown with its cookie ([`crate::cookie`]).
 
 use crate::cookie::{Worth, worth};
+use crate::outbox::instant;
 use crate::policy::Action;
 use crate::rates::{Bucket, Fate, network};
 use crate::truth::{NameId, SECOND};
-use crate::wires::instant;
 use crate::world::World;
 use engine::{Counter, Engine, Machine};
 

@@ -1,7 +1,7 @@
 //! What the engine sees of the world: its outbox. It checks on the way what holds for each message: links, IDs, sizes.
 
-use crate::chance::mix;
 use crate::forger::question;
+use crate::rng::mix;
 use crate::truth::{MILLI, SECOND};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
