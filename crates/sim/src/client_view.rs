@@ -1,10 +1,10 @@
 //! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
 
-use crate::message::COOKIE;
+use crate::message::COOKIE_OPTION;
 use crate::truth::{A, AAAA, CNAME, NameId, OPT, PTR, RRSIG, SOA, Truth};
 
 /// An owner or target that is no name of the world.
-pub const STRANGER: NameId = NameId::MAX;
+pub const UNKNOWN_NAME: NameId = NameId::MAX;
 
 /// An answer, taken apart.
 #[derive(Debug, Default, Clone)]
@@ -34,14 +34,14 @@ pub struct Seen {
 }
 
 /// Reads an answer whose question section has `question` octets. The error says what is malformed.
-pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
+pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
     let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };
     let mut at = 12 + question;
     let mut name = Vec::with_capacity(255);
     for section in 0..3 {
         for _ in 0..word(6 + 2 * section).ok_or("no header")? {
-            at = expand(bytes, at, &mut name)?;
+            at = read_name(bytes, at, &mut name)?;
             let rtype = word(at).ok_or("no type")?;
             let class = word(at + 2).ok_or("no class")?;
             let ttl = bytes.get(at + 4..at + 8).ok_or("no TTL")?;
@@ -65,8 +65,8 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                     let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
                     match (u16::from_be_bytes([*high, *low]), value) {
                         (15, [high, low, ..]) => seen.ede = Some(u16::from_be_bytes([*high, *low])),
-                        (COOKIE, _) if seen.cookie.is_some() => return Err("two cookies"),
-                        (COOKIE, _) => seen.cookie = Some(value.to_vec()),
+                        (COOKIE_OPTION, _) if seen.cookie.is_some() => return Err("two cookies"),
+                        (COOKIE_OPTION, _) => seen.cookie = Some(value.to_vec()),
                         _ => return Err("an option that nobody asked for"),
                     }
                     rest = after;
@@ -76,22 +76,22 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
             if class != 1 {
                 return Err("a record of another class");
             }
-            let owner = truth.find(&name).unwrap_or(STRANGER);
+            let owner = truth.find(&name).unwrap_or(UNKNOWN_NAME);
             match (section, rtype) {
                 (0, CNAME) => {
-                    let end = expand(bytes, start, &mut name)?;
+                    let end = read_name(bytes, start, &mut name)?;
                     if end != at {
                         return Err("a target of another length");
                     }
-                    seen.edges.push((owner, truth.find(&name).unwrap_or(STRANGER), ttl));
+                    seen.edges.push((owner, truth.find(&name).unwrap_or(UNKNOWN_NAME), ttl));
                 }
                 (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
                 (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
                 (0, PTR) => {
-                    if expand(bytes, start, &mut name)? != at {
+                    if read_name(bytes, start, &mut name)? != at {
                         return Err("a target of another length");
                     }
-                    seen.pointers.push((owner, ttl, truth.find(&name).unwrap_or(STRANGER)));
+                    seen.pointers.push((owner, ttl, truth.find(&name).unwrap_or(UNKNOWN_NAME)));
                 }
                 (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
                 (0, _) => seen.others += 1,
@@ -107,7 +107,7 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
 }
 
 /// Reads a name, compressed or not, in lower case. Returns where it ends.
-fn expand(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
+fn read_name(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
     name.clear();
     let mut end = None;
     for _ in 0..128 {

@@ -3,7 +3,7 @@
 use crate::cookie::Secret;
 use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
@@ -104,14 +104,14 @@ pub fn server(number: u64) -> SocketAddr {
 }
 
 /// Draws the secrets of a server that gives cookies, or none.
-fn secrets(chance: &mut Chance) -> Vec<Secret> {
-    let many = *chance.one(&[0, 0, 1, 2]);
-    (0..many).map(|_| (u128::from(chance.bits()) << 64 | u128::from(chance.bits())).to_be_bytes()).collect()
+fn secrets(rng: &mut Rng) -> Vec<Secret> {
+    let many = *rng.choose(&[0, 0, 1, 2]);
+    (0..many).map(|_| (u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())).to_be_bytes()).collect()
 }
 
 /// Draws a prefix.
-pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
-    let (text, length) = *chance.one(&[
+pub fn prefix(rng: &mut Rng, place: u8) -> Prefix {
+    let (text, length) = *rng.choose(&[
         (WELL_KNOWN, 96),
         ("2001:db8:64::", 96),
         ("2001:db8:64:ff00::", 56),
@@ -128,7 +128,7 @@ pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
         address[1] = 2 + place;
     }
     let mut suffix = [0; 16];
-    if length < 96 && chance.permille(300) {
+    if length < 96 && rng.permille(300) {
         suffix[15] = 0x5a;
     }
     Prefix { address, length, suffix }
@@ -136,95 +136,95 @@ pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
 
 impl Config {
     /// A configuration for the start of a world.
-    pub fn draw(chance: &mut Chance) -> Config {
-        let defaults = chance.permille(300);
-        let many = 1 + usize::from(chance.permille(250)) + usize::from(chance.permille(60));
+    pub fn draw(rng: &mut Rng) -> Config {
+        let defaults = rng.permille(300);
+        let many = 1 + usize::from(rng.permille(250)) + usize::from(rng.permille(60));
         let mut config = Config {
             prefixes: vec![],
             legacy: None,
             ignores: false,
             leaves_out: false,
             v6_only: false,
-            closed: chance.permille(200),
+            closed: rng.permille(200),
             synthesize: [true; 5],
             trust: true,
             break_dnssec: false,
             recursive_only: false,
             max_records: 64,
-            lookup: *chance.one(&[Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span(20 * MILLI))]),
+            lookup: *rng.choose(&[Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span(20 * MILLI))]),
             servers: [vec![], vec![]],
-            select: *chance.one(&[Select::Ordered, Select::Random, Select::Fastest]),
+            select: *rng.choose(&[Select::Ordered, Select::Random, Select::Fastest]),
             timeout: 500 * MILLI,
             tries: 3,
-            tcp: chance.permille(80),
+            tcp: rng.permille(80),
             ttl_range: (0, 86_400),
             max_negative: 3600,
-            stale: *chance.one(&[0, 10 * SECOND, 86_400 * SECOND]),
-            prefetch: chance.permille(700),
-            udp_size: *chance.one(&[512, 1232, 1232, 4096]),
-            pending_per_client: *chance.one(&[1000, 1000, 30]),
-            secrets: secrets(chance),
-            queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
-            responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
-            own: Owned::draw(chance),
-            policy: PolicyRules::draw(chance),
-            reverse: *chance.one(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
-            cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
-            pending: *chance.one(&[1024, 1024, 1024, 60]),
+            stale: *rng.choose(&[0, 10 * SECOND, 86_400 * SECOND]),
+            prefetch: rng.permille(700),
+            udp_size: *rng.choose(&[512, 1232, 1232, 4096]),
+            pending_per_client: *rng.choose(&[1000, 1000, 30]),
+            secrets: secrets(rng),
+            queries: *rng.choose(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
+            responses: *rng.choose(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
+            own: Owned::draw(rng),
+            policy: PolicyRules::draw(rng),
+            reverse: *rng.choose(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
+            cache: *rng.choose(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
+            pending: *rng.choose(&[1024, 1024, 1024, 60]),
         };
         for place in 0..many {
-            let prefix = prefix(chance, place as u8);
+            let prefix = prefix(rng, place as u8);
             if !config.prefixes.contains(&prefix) {
                 config.prefixes.push(prefix);
             }
         }
-        config.draw_servers(chance);
+        config.draw_servers(rng);
         if !defaults {
-            config.legacy = chance.permille(300).then(|| prefix(chance, 9));
-            config.ignores = chance.permille(250);
-            config.leaves_out = chance.permille(250);
-            config.v6_only = chance.permille(200);
-            config.synthesize = core::array::from_fn(|_| !chance.permille(150));
-            config.trust = !chance.permille(200);
-            config.break_dnssec = chance.permille(150);
-            config.recursive_only = chance.permille(150);
-            config.max_records = *chance.one(&[64, 64, 3, 1]);
-            config.timeout = *chance.one(&[200, 500]) * MILLI;
-            config.tries = 1 + chance.below(3) as u8;
-            config.ttl_range = *chance.one(&[(0, 86_400), (0, 86_400), (3, 86_400), (0, 10), (2, 60)]);
-            config.max_negative = *chance.one(&[3600, 5]);
+            config.legacy = rng.permille(300).then(|| prefix(rng, 9));
+            config.ignores = rng.permille(250);
+            config.leaves_out = rng.permille(250);
+            config.v6_only = rng.permille(200);
+            config.synthesize = core::array::from_fn(|_| !rng.permille(150));
+            config.trust = !rng.permille(200);
+            config.break_dnssec = rng.permille(150);
+            config.recursive_only = rng.permille(150);
+            config.max_records = *rng.choose(&[64, 64, 3, 1]);
+            config.timeout = *rng.choose(&[200, 500]) * MILLI;
+            config.tries = 1 + rng.below(3) as u8;
+            config.ttl_range = *rng.choose(&[(0, 86_400), (0, 86_400), (3, 86_400), (0, 10), (2, 60)]);
+            config.max_negative = *rng.choose(&[3600, 5]);
         }
         config
     }
 
     /// What the operator makes of it at run time.
-    pub fn reload(&self, chance: &mut Chance) -> Config {
-        let mut other = Config::draw(chance);
+    pub fn reload(&self, rng: &mut Rng) -> Config {
+        let mut other = Config::draw(rng);
         (other.cache, other.pending) = (self.cache, self.pending);
         // Often only one thing changes.
-        if chance.permille(500) {
+        if rng.permille(500) {
             let (servers, secrets) = (core::mem::take(&mut other.servers), other.secrets.clone());
             other = self.clone();
-            match chance.below(5) {
+            match rng.below(5) {
                 0 => other.servers = servers,
                 // The next secret comes into use, the one before it is still known.
                 1 => {
                     other.secrets.splice(..0, secrets);
                     other.secrets.truncate(2);
                 }
-                2 => other.queries = *chance.one(&[0, 1, 50]),
-                3 => other.own = Owned::draw(chance),
-                _ => other.prefixes = vec![prefix(chance, 5)],
+                2 => other.queries = *rng.choose(&[0, 1, 50]),
+                3 => other.own = Owned::draw(rng),
+                _ => other.prefixes = vec![prefix(rng, 5)],
             }
         }
         other
     }
 
-    fn draw_servers(&mut self, chance: &mut Chance) {
-        let first = chance.below(3);
+    fn draw_servers(&mut self, rng: &mut Rng) {
+        let first = rng.below(3);
         self.servers = [
-            (first..first + 1 + chance.below(3)).map(server).collect(),
-            (6..7 + chance.below(2)).map(server).collect(),
+            (first..first + 1 + rng.below(3)).map(server).collect(),
+            (6..7 + rng.below(2)).map(server).collect(),
         ];
     }
 

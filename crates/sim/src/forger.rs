@@ -3,7 +3,7 @@
 //! marked; no answer and no cache may ever hold it.
 
 use crate::message;
-use crate::rng::Chance;
+use crate::rng::Rng;
 use engine::Link;
 
 /// A forged reply: over which link, after how long, and the message.
@@ -31,90 +31,81 @@ impl Forger {
         asked: &[u8],
         over_udp: bool,
         within: u64,
-        chance: &mut Chance,
+        rng: &mut Rng,
     ) -> Vec<Forgery> {
-        let question = question(asked);
+        let question = message::question_section(asked);
         let id = u16::from_be_bytes([asked[0], asked[1]]);
         let mut forgeries = vec![];
-        for _ in 0..1 + chance.below(3) {
-            let after = chance.below(within + within / 2 + 1);
-            let wrong_id = id ^ (1 + chance.below(65_535) as u16);
-            let bytes = match chance.below(7) {
+        for _ in 0..1 + rng.below(3) {
+            let after = rng.below(within + within / 2 + 1);
+            let wrong_id = id ^ (1 + rng.below(65_535) as u16);
+            let bytes = match rng.below(7) {
                 // The port is known, the letters too.
-                0 | 1 => message::forged(question, wrong_id, chance),
+                0 | 1 => message::write_forged_reply(question, wrong_id, rng),
                 // The port and the ID are known.
-                2 if over_udp => message::forged(&other_case(question, chance), id, chance),
+                2 if over_udp => message::write_forged_reply(&other_case(question, rng), id, rng),
                 3 if over_udp => {
-                    let mut bytes = message::forged(question, id, chance);
+                    let mut bytes = message::write_forged_reply(question, id, rng);
                     // Not a response.
                     bytes[2] &= 0x7f;
                     bytes
                 }
                 // The next ID, for who counts upwards.
-                4 => message::forged(question, id.wrapping_add(1), chance),
+                4 => message::write_forged_reply(question, id.wrapping_add(1), rng),
                 // Another type under the right ID.
                 5 => {
                     let mut other = question.to_vec();
                     let at = other.len() - 3;
                     other[at] = if other[at] == 1 { 28 } else { 1 };
-                    message::forged(&other, id, chance)
+                    message::write_forged_reply(&other, id, rng)
                 }
                 // Everything is known but the socket: of another question, perhaps to another server.
-                _ => match self.past.get(chance.below(self.past.len().max(1) as u64) as usize) {
+                _ => match self.past.get(rng.below(self.past.len().max(1) as u64) as usize) {
                     Some((link, _)) if *link != via => {
                         forgeries.push(Forgery {
                             via: *link,
                             after,
-                            bytes: message::forged(question, id, chance),
+                            bytes: message::write_forged_reply(question, id, rng),
                         });
                         continue;
                     }
-                    _ => message::forged(question, wrong_id, chance),
+                    _ => message::write_forged_reply(question, wrong_id, rng),
                 },
             };
             forgeries.push(Forgery { via, after, bytes });
         }
         // An ID of the past, on the link where it was used.
         if let Some((link, old)) = self.past.last()
-            && chance.permille(300)
+            && rng.permille(300)
             && *old != asked
         {
             let old_id = u16::from_be_bytes([old[0], old[1]]);
             if old_id != id || *link != via {
                 forgeries.push(Forgery {
                     via: *link,
-                    after: chance.below(within + 1),
-                    bytes: message::forged(question, old_id, chance),
+                    after: rng.below(within + 1),
+                    bytes: message::write_forged_reply(question, old_id, rng),
                 });
             }
         }
         if self.past.len() < 16 {
             self.past.push((via, asked.to_vec()));
         } else {
-            let place = chance.below(16) as usize;
+            let place = rng.below(16) as usize;
             self.past[place] = (via, asked.to_vec());
         }
         forgeries
     }
 }
 
-/// The question section of what the engine asks.
-pub fn question(asked: &[u8]) -> &[u8] {
-    let mut at = message::QUESTION;
-    while asked[at] != 0 {
-        at += 1 + usize::from(asked[at]);
-    }
-    &asked[message::QUESTION..at + 5]
-}
-
 /// The same name in other letters: at least one differs.
-fn other_case(question: &[u8], chance: &mut Chance) -> Vec<u8> {
+fn other_case(question: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut other = question.to_vec();
     let letters: Vec<usize> =
         (0..question.len() - 5).filter(|&place| question[place].is_ascii_alphabetic()).collect();
-    for _ in 0..1 + chance.below(letters.len().max(1) as u64) {
+    for _ in 0..1 + rng.below(letters.len().max(1) as u64) {
         if !letters.is_empty() {
-            other[*chance.one(&letters)] ^= 0x20;
+            other[*rng.choose(&letters)] ^= 0x20;
         }
     }
     if other == question

@@ -3,16 +3,16 @@
 
 use crate::client_view::{self, Seen};
 use crate::config::Config;
-use crate::cookie::{Worth, is_right, worth};
-use crate::message::{MARK4, MARK6, QUESTION};
+use crate::cookie::{CookieStatus, cookie_status, is_expected_cookie};
+use crate::message::{MARK4, MARK6, QUESTION_OFFSET};
 use crate::oracle::Case;
-use crate::outbox::{Answered, Asked, instant};
+use crate::outbox::{SentAnswer, SentQuery, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rate_check::{Met, NOBODY};
 use crate::rpz_oracle::Mode;
 use crate::timeline::Key;
-use crate::truth::{A, AAAA, Kind, MILLI, SECOND, SPECIAL};
+use crate::truth::{A, AAAA, FIRST_ARPA_ID, Kind, MILLI, SECOND};
 use crate::weather::SERVERS;
 use crate::world::World;
 use core::cell::Cell;
@@ -25,15 +25,15 @@ pub(crate) const DEADLINE: u64 = 12 * SECOND;
 const DEADLINE_ALIAS: u64 = 9 * DEADLINE;
 
 /// Cookies that are remembered.
-const JAR: usize = 64;
+const MAX_COOKIES: usize = 64;
 
 impl World {
     /// I8: a question is not asked under two identities at a time. All tries of one have the same letters.
-    pub(crate) fn judge_the_flight(&mut self, key: Key, asked: &Asked) {
+    pub(crate) fn judge_the_flight(&mut self, key: Key, asked: &SentQuery) {
         let now = self.now;
         let (jumped, noise) = (self.timeline.trouble, self.timeline.noise);
-        let letters = crate::forger::question(&asked.bytes).to_vec();
-        let track = self.timeline.track(key);
+        let letters = crate::message::question_section(&asked.bytes).to_vec();
+        let track = self.timeline.track_mut(key);
         let twin = match &track.asked {
             Some((before, at)) if *before != letters => {
                 // Nothing came for the other one, and it cannot have been given up yet.
@@ -54,8 +54,8 @@ impl World {
     }
 
     /// An answer reaches a client.
-    pub(crate) fn judge(&mut self, answered: &Answered) {
-        let Answered { to, bytes, is_withheld } = answered;
+    pub(crate) fn judge(&mut self, answered: &SentAnswer) {
+        let SentAnswer { to, bytes, is_withheld } = answered;
         let (token, is_withheld) = (to.stream, *is_withheld);
         let curbed = self.curbed.filter(|curbed| curbed.0 == token).map(|curbed| curbed.1);
         if token == NOBODY {
@@ -132,13 +132,13 @@ impl World {
         is_referral: bool,
         is_refused: bool,
     ) -> Result<(), (&'static str, String)> {
-        let question = QUESTION..QUESTION + pending.question.len();
+        let question = QUESTION_OFFSET..QUESTION_OFFSET + pending.question.len();
         if bytes.get(..2) != Some(&pending.id.to_be_bytes())
             || bytes.get(question) != Some(&pending.question[..])
         {
             return Err(("I2", format!("ID or question differ: {bytes:02x?}")));
         }
-        let seen = client_view::read(&self.truth, bytes, pending.question.len())
+        let seen = client_view::parse_answer(&self.truth, bytes, pending.question.len())
             .map_err(|error| ("I2", format!("{error}: {bytes:02x?}")))?;
         self.trace(|_| format!("answer {seen:?}"));
         // The size in force when it was asked or when it was answered.
@@ -155,7 +155,7 @@ impl World {
         // QR, RD, RA, CD as they must be; AA and Z clear.
         let wanted = 0x8080 | pending.flags & 0x0110;
         // RFC 8880 section 7.1 (4): here we are the authority, unless an alias led there.
-        let may_be_authority = pending.name >= SPECIAL && seen.edges.len() <= 1;
+        let may_be_authority = pending.name >= FIRST_ARPA_ID && seen.edges.len() <= 1;
         let authority = if may_be_authority { seen.flags & 0x0400 } else { 0 };
         if seen.flags & 0xfdd0 != wanted | authority {
             return Err(("I2", format!("flags {:04x}, not {wanted:04x}", seen.flags)));
@@ -168,9 +168,9 @@ impl World {
             return Err(("I14", format!("cookie {got:02x?} to {:02x?}", pending.cookie)));
         }
         if let Some(cookie) = got {
-            self.jar.push((pending.client, cookie));
-            if self.jar.len() > JAR {
-                self.jar.remove(0);
+            self.received_cookies.push((pending.client, cookie));
+            if self.received_cookies.len() > MAX_COOKIES {
+                self.received_cookies.remove(0);
             }
         }
         let is_empty = bytes[6..10] == [0; 4];
@@ -181,7 +181,7 @@ impl World {
                 false => Err(("I13", format!("{seen:?} to who asks too often"))),
             };
         }
-        let own = |owner: u32| owner != client_view::STRANGER;
+        let own = |owner: u32| owner != client_view::UNKNOWN_NAME;
         let marked = seen.v4.iter().any(|record| record.2[..3] == MARK4)
             || seen
                 .v6
@@ -208,8 +208,8 @@ impl World {
         let fits = |config: &Config| match &pending.cookie {
             Some(brought) if !config.secrets.is_empty() => match &seen.cookie {
                 // Nothing else is answered then.
-                None => worth(brought, address, &config.secrets, now) == Worth::Malformed,
-                Some(got) => is_right(brought, got, address, &config.secrets, asked, now),
+                None => cookie_status(brought, address, &config.secrets, now) == CookieStatus::Malformed,
+                Some(got) => is_expected_cookie(brought, got, address, &config.secrets, asked, now),
             },
             _ => seen.cookie.is_none(),
         };
@@ -239,7 +239,8 @@ impl World {
         // RFC 7873 section 5.2.2.
         let is_malformed = |config: &Config| {
             let worth_of = |data: &Vec<u8>| {
-                worth(data, self.clients.address(pending.client), &config.secrets, 0) == Worth::Malformed
+                cookie_status(data, self.clients.address(pending.client), &config.secrets, 0)
+                    == CookieStatus::Malformed
             };
             !config.secrets.is_empty() && pending.cookie.as_ref().is_some_and(worth_of)
         };
@@ -298,9 +299,9 @@ impl World {
             || pending > config.pending
             || flights > 2 * config.pending + 512
             || links > engine::limits::LINKS
-            || links != self.wires.links.len();
+            || links != self.outbox.links.len();
         if too_much {
-            let open = self.wires.links.len();
+            let open = self.outbox.links.len();
             self.violate(
                 "I9",
                 format!(
@@ -383,7 +384,7 @@ impl World {
                 break;
             }
         }
-        let figures = &self.wires.figures;
+        let figures = &self.outbox.figures;
         let many = figures.questions > 2000;
         let is_counting = many && figures.next_ids * 100 > figures.questions;
         let is_flat = figures.letters > 5000 && !(3..=7).contains(&(figures.capitals * 10 / figures.letters));

@@ -2,7 +2,7 @@
 //! its prefixes (RFC 6147 section 5.3.1), and `ipv4only.arpa` (RFC 8880). Each is what an upstream would say that knew it.
 
 use crate::config::{Config, Prefix};
-use crate::rng::{Chance, mix};
+use crate::rng::{Rng, mix};
 use crate::truth::{A, AAAA, Kind, NameId, PTR, Said, TXT, Truth};
 use engine::own::{Own, Record};
 use engine::settings::Reverse;
@@ -39,8 +39,8 @@ pub struct Owned {
 
 impl Owned {
     /// Says something of a few names, or of none.
-    pub fn draw(chance: &mut Chance) -> Owned {
-        Owned { share: *chance.one(&[0, 0, 0, 100]), salt: chance.bits(), said: HashMap::new() }
+    pub fn draw(rng: &mut Rng) -> Owned {
+        Owned { share: *rng.choose(&[0, 0, 0, 100]), salt: rng.next_u64(), said: HashMap::new() }
     }
 
     /// What is said to a question; none: an upstream is asked.
@@ -130,7 +130,7 @@ impl Config {
                 said.insert((name, rtype), Rc::new(says));
             }
         }
-        for name in truth.special_ids() {
+        for name in truth.arpa_ids() {
             for rtype in [A, AAAA, TXT, PTR] {
                 let says = match truth.name(name).kind {
                     Kind::Reverse(address) => self.say_reverse(truth, name, address),

@@ -1,8 +1,8 @@
 //! `sixfold-sim`: plays worlds of the simulator. See `docs/simulation.md`.
 #![forbid(unsafe_code)]
 
-use sixfold_sim::run::{Plan, replay, run};
-use sixfold_sim::siege::{Knows, Score, besiege_all};
+use sixfold_sim::run::{Plan, replay_command, run};
+use sixfold_sim::siege::{Knowledge, Score, besiege_all};
 use sixfold_sim::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ struct Options {
 /// `sixfold-sim forge`.
 struct Assault {
     replies: u64,
-    knows: Vec<Knows>,
+    knows: Vec<Knowledge>,
 }
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 
 fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Plan { from: 1, seeds: 100, queries: 10_000, time: None, threads, goes_on: false };
+    let plan = Plan { first_seed: 1, seeds: 100, queries: 10_000, time: None, threads, keep_going: false };
     let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None };
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
@@ -76,14 +76,14 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
         };
         match word.as_str() {
             "forge" if options.forge.is_none() => {
-                options.forge = Some(Assault { replies: 1_000_000, knows: Knows::ALL.to_vec() });
+                options.forge = Some(Assault { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
             }
             "--replies" | "--knows" if options.forge.is_none() => {
                 return Err(format!("{word} belongs behind `forge`"));
             }
             "--seed" => options.seed = Some(number()?),
             "--seeds" => options.seeds = Some(number()?),
-            "--from" => options.plan.from = number()?,
+            "--from" => options.plan.first_seed = number()?,
             "--queries" => options.plan.queries = number()?,
             "--minutes" => {
                 let text = words.next().ok_or("--minutes: a number is missing")?;
@@ -98,7 +98,7 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
             }
             "--knows" => {
                 let text = words.next().unwrap_or_default();
-                let knows = Knows::ALL.into_iter().find(|knows| knows.word() == text);
+                let knows = Knowledge::ALL.into_iter().find(|knows| knows.name() == text);
                 let knows = knows
                     .ok_or(format!("--knows: {text:?} is none of address, port, letters, all-but-cookie"))?;
                 if let Some(assault) = &mut options.forge {
@@ -106,7 +106,7 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
                 }
             }
             "--threads" => options.plan.threads = number()?.max(1) as usize,
-            "--keep-going" => options.plan.goes_on = true,
+            "--keep-going" => options.plan.keep_going = true,
             "--trace" => options.trace = true,
             "--help" | "-h" => return Ok(None),
             _ => return Err(format!("{word}: no such option")),
@@ -138,29 +138,29 @@ fn forge(assault: &Assault, plan: &Plan) -> ExitCode {
     );
     for &knows in &assault.knows {
         let start = Instant::now();
-        let score = besiege_all(knows, assault.replies, plan.from, plan.threads);
+        let score = besiege_all(knows, assault.replies, plan.first_seed, plan.threads);
         println!(
             "{:<14} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
-            knows.word(),
+            knows.name(),
             score.sent,
-            score.handed,
+            score.delivered,
             score.questions,
             score.accepted,
-            score.luck,
+            score.expected_by_luck,
             start.elapsed().as_secs_f64(),
         );
         if !score.is_in_order() {
             let Score { accepted, unserved, .. } = score;
             println!(
                 "siege: {}: {accepted} believed, {unserved} questions not answered rightly",
-                knows.word()
+                knows.name()
             );
         }
         all.add(&score);
     }
     println!(
         "{} forged replies, {} seen by the engine, {} believed; {} client questions not answered rightly",
-        all.sent, all.handed, all.accepted, all.unserved
+        all.sent, all.delivered, all.accepted, all.unserved
     );
     if all.is_in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -171,7 +171,7 @@ fn many(plan: &Plan) -> ExitCode {
     let seconds = start.elapsed().as_secs_f64();
     for failure in &outcome.failures {
         println!("seed {}: {}: {}", failure.seed, failure.violation.invariant, failure.violation.what);
-        println!("again with: {}", replay(failure.seed, plan.queries));
+        println!("again with: {}", replay_command(failure.seed, plan.queries));
     }
     let tally = &outcome.tally;
     println!(

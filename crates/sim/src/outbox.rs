@@ -1,6 +1,6 @@
 //! What the engine sees of the world: its outbox. It checks on the way what holds for each message: links, IDs, sizes.
 
-use crate::forger::question;
+use crate::message::question_section;
 use crate::rng::mix;
 use crate::truth::{MILLI, SECOND};
 use engine::{Client, Instant, Link, Outbox, Transport};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 /// A question that left for an upstream.
 #[derive(Debug)]
-pub struct Asked {
+pub struct SentQuery {
     /// Link.
     pub link: Link,
     /// Server.
@@ -22,7 +22,7 @@ pub struct Asked {
 
 /// An open link.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenLink {
     /// Server.
     pub upstream: SocketAddr,
     /// Transport.
@@ -34,10 +34,10 @@ pub struct Opened {
     ids: Vec<(u16, u64)>,
 }
 
-impl Opened {
+impl OpenLink {
     /// Whether a message names a question that was asked over this link, with its ID and in its letters: whoever sends that
     /// has guessed everything.
-    pub fn is_hit(&self, message: &[u8]) -> bool {
+    pub fn matches_query(&self, message: &[u8]) -> bool {
         message.len() > 12
             && message[2] & 0x80 != 0
             && self.ids.contains(&(u16::from_be_bytes([message[0], message[1]]), digest(message)))
@@ -46,12 +46,12 @@ impl Opened {
 
 /// A digest of the question section.
 fn digest(message: &[u8]) -> u64 {
-    question(message).iter().fold(0, |sum, &octet| mix(sum ^ u64::from(octet)))
+    question_section(message).iter().fold(0, |sum, &octet| mix(sum ^ u64::from(octet)))
 }
 
 /// An answer that left, or was withheld.
 #[derive(Debug)]
-pub struct Answered {
+pub struct SentAnswer {
     /// To whom.
     pub to: Client,
     /// Message; one that was withheld as it had been written.
@@ -62,19 +62,19 @@ pub struct Answered {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Wires {
+pub struct SimOutbox {
     /// Virtual time.
     pub now: u64,
     /// Open links.
-    pub links: HashMap<Link, Opened>,
+    pub links: HashMap<Link, OpenLink>,
     /// Questions that left.
-    pub asked: Vec<Asked>,
+    pub queries: Vec<SentQuery>,
     /// Answers that left, in order.
-    pub answered: Vec<Answered>,
+    pub answers: Vec<SentAnswer>,
     /// Servers without a route.
     pub no_route: Vec<SocketAddr>,
     /// A link could not be opened.
-    pub refused: bool,
+    pub open_failed: bool,
     /// What was wrong.
     pub faults: Vec<String>,
     /// Figures over all that was asked: how IDs, ports and letters look.
@@ -104,26 +104,26 @@ pub struct Figures {
 const LINK_QUESTIONS: usize = 256;
 const LINK_LIFE: u64 = 10 * SECOND;
 
-impl Wires {
+impl SimOutbox {
     fn fault(&mut self, what: String) {
         self.faults.push(what);
     }
 }
 
-impl Outbox for Wires {
+impl Outbox for SimOutbox {
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         // What was in a frame before must not show through.
         let mut frame = vec![0xa5; size];
         let length = fill(&mut frame);
         if length == 0 {
-            self.answered.push(Answered { to: *to, bytes: frame, is_withheld: true });
+            self.answers.push(SentAnswer { to: *to, bytes: frame, is_withheld: true });
             return true;
         }
         if length < 12 || length > size {
             self.fault(format!("an answer of {length} octets in a frame of {size}"));
         }
         frame.truncate(length);
-        self.answered.push(Answered { to: *to, bytes: frame, is_withheld: false });
+        self.answers.push(SentAnswer { to: *to, bytes: frame, is_withheld: false });
         true
     }
 
@@ -160,7 +160,7 @@ impl Outbox for Wires {
                 figures.capitals += u64::from(octet.is_ascii_uppercase());
             }
         }
-        self.asked.push(Asked { link: via, upstream, over_udp, bytes });
+        self.queries.push(SentQuery { link: via, upstream, over_udp, bytes });
         true
     }
 
@@ -169,7 +169,7 @@ impl Outbox for Wires {
             self.fault(format!("{link:?} is open already"));
         }
         if self.no_route.contains(&upstream) {
-            self.refused = true;
+            self.open_failed = true;
             return false;
         }
         if transport == Transport::Udp {
@@ -181,7 +181,7 @@ impl Outbox for Wires {
                 self.fault(format!("port {port} is privileged"));
             }
         }
-        self.links.insert(link, Opened { upstream, transport, port, at: self.now, ids: vec![] });
+        self.links.insert(link, OpenLink { upstream, transport, port, at: self.now, ids: vec![] });
         true
     }
 

@@ -1,7 +1,7 @@
 //! Response policy zones, naively: rules in zones, and which of them decides a name, a client or an address
 //! (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
 
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
 use engine::own::Record;
 use engine::policy::{Action as EngineAction, Entry, Policy, Trigger as EngineTrigger, Zone};
@@ -79,7 +79,7 @@ impl Rule {
     fn watches_name(&self, name: NameId) -> bool {
         match self.trigger {
             Trigger::Name(watched) => watched == name,
-            Trigger::Below(zone) => name < crate::truth::SPECIAL && zone_of(name) == zone,
+            Trigger::Below(zone) => name < crate::truth::FIRST_ARPA_ID && zone_of(name) == zone,
             _ => false,
         }
     }
@@ -110,13 +110,13 @@ pub struct Rules {
 
 impl Rules {
     /// Some rules in up to two zones, or none. No two have the same trigger in one zone.
-    pub fn draw(chance: &mut Chance) -> Rules {
-        let zones = *chance.one(&[0, 0, 0, 1, 2]);
+    pub fn draw(rng: &mut Rng) -> Rules {
+        let zones = *rng.choose(&[0, 0, 0, 1, 2]);
         let mut rules: Vec<Rule> = vec![];
         for zone in 0..zones {
-            for _ in 0..1 + chance.below(6) {
-                let number = chance.below(30) as u32;
-                let trigger = match chance.below(8) {
+            for _ in 0..1 + rng.below(6) {
+                let number = rng.below(30) as u32;
+                let trigger = match rng.below(8) {
                     0 => Trigger::Address([45, 0, 0, 0], 1),
                     1 => Trigger::Address([44, 0, number as u8, 0], 3),
                     2 => {
@@ -124,10 +124,10 @@ impl Rules {
                         Trigger::Client(client.into())
                     }
                     3 => Trigger::Client(Ipv4Addr::new(10, 0, 0, number as u8 | 1).into()),
-                    4 => Trigger::Below(1 + chance.below(3) as usize),
+                    4 => Trigger::Below(1 + rng.below(3) as usize),
                     _ => Trigger::Name(number % 5),
                 };
-                let action = *chance.one(&[
+                let action = *rng.choose(&[
                     Action::NxDomain,
                     Action::NoData,
                     Action::Passthru,

@@ -1,7 +1,7 @@
 //! Client questions on their way in, and answers on their way out, past the limits of their networks: what becomes of each is
 //! known beforehand ([`crate::rates`]), from what the client has shown with its cookie ([`crate::cookie`]).
 
-use crate::cookie::{Worth, worth};
+use crate::cookie::{CookieStatus, cookie_status};
 use crate::outbox::instant;
 use crate::policy::Action;
 use crate::rates::{Bucket, Fate, network};
@@ -36,8 +36,8 @@ impl World {
     /// Whether a client has shown with its cookie that it is where it seems to be.
     pub(crate) fn is_good(&self, client: u32, cookie: Option<&[u8]>) -> bool {
         let address = self.clients.address(client);
-        let value = |data| worth(data, address, &self.config().secrets, self.unix(self.now));
-        cookie.is_some_and(|data| matches!(value(data), Worth::Good | Worth::Fresh))
+        let value = |data| cookie_status(data, address, &self.config().secrets, self.unix(self.now));
+        cookie.is_some_and(|data| matches!(value(data), CookieStatus::Valid | CookieStatus::Current))
     }
 
     /// A client's message reaches the engine.
@@ -61,7 +61,7 @@ impl World {
         let expected = self.expect(client, token, tcp, bytes, cookie);
         let before = counts(&self.engine);
         let face = self.clients.face(client, token, tcp);
-        self.engine.query(instant(self.now), &face, bytes, &mut self.wires);
+        self.engine.query(instant(self.now), &face, bytes, &mut self.outbox);
         let after = counts(&self.engine);
         let met = match [0, 1, 2, 3].map(|place| after[place] - before[place]) {
             [0, 0, 0, 0] => Met::Taken,
@@ -96,10 +96,10 @@ impl World {
         let (rate, now) = (self.config().queries, self.now);
         let network = network(self.clients.address(client));
         let mut proven = tcp;
-        let mut fate = self.buckets.take(Bucket::Asked { network, proven }, rate, now);
+        let mut fate = self.buckets.take(Bucket::Queries { network, proven }, rate, now);
         if fate != Fate::Within && !tcp && self.is_good(client, cookie) {
             proven = true;
-            fate = self.buckets.take(Bucket::Asked { network, proven }, rate, now);
+            fate = self.buckets.take(Bucket::Queries { network, proven }, rate, now);
         }
         let is_allowed = !(self.clients.is_outside(client) && self.config().closed);
         match fate {
@@ -123,8 +123,8 @@ impl World {
         let (rate, now) = (self.config().responses, self.now);
         let network = network(self.clients.address(client));
         let bucket = |rcode: u8| match question {
-            Some((name, rtype)) if rcode == 0 => Bucket::Answered { network, name, rtype },
-            _ => Bucket::Failed { network, rcode },
+            Some((name, rtype)) if rcode == 0 => Bucket::Answers { network, name, rtype },
+            _ => Bucket::Failures { network, rcode },
         };
         let rcode = bytes[3] & 15;
         let is_referral = bytes[2] & 2 != 0 && rcode == 0 && bytes[6..10] == [0; 4];

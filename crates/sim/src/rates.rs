@@ -9,14 +9,14 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
     /// Questions of a network; of those that are proven to be there, apart from those that may be forged.
-    Asked {
+    Queries {
         /// Network.
         network: u128,
         /// Over TCP, or with a good cookie.
         proven: bool,
     },
     /// Answers without an error to one question, over UDP.
-    Answered {
+    Answers {
         /// Network.
         network: u128,
         /// Name.
@@ -25,7 +25,7 @@ pub enum Bucket {
         rtype: u16,
     },
     /// Answers with an RCODE, whatever the question.
-    Failed {
+    Failures {
         /// Network.
         network: u128,
         /// RCODE.
@@ -37,8 +37,8 @@ impl Bucket {
     /// The network whose answers it counts.
     fn answers(&self) -> Option<u128> {
         match *self {
-            Bucket::Asked { .. } => None,
-            Bucket::Answered { network, .. } | Bucket::Failed { network, .. } => Some(network),
+            Bucket::Queries { .. } => None,
+            Bucket::Answers { network, .. } | Bucket::Failures { network, .. } => Some(network),
         }
     }
 }

@@ -2,25 +2,25 @@
 
 /// A stream of numbers that a seed unfolds to.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// The stream of a seed.
-    pub fn new(seed: u64) -> Chance {
-        let mut chance = Chance(seed ^ 0x6a09_e667_f3bc_c908);
+    pub fn new(seed: u64) -> Rng {
+        let mut rng = Rng(seed ^ 0x6a09_e667_f3bc_c908);
         // Neighbouring seeds unfold differently from the first number on.
-        Chance(chance.bits())
+        Rng(rng.next_u64())
     }
 
     /// 64 bits.
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
     /// True so many times out of a thousand.
@@ -29,23 +29,23 @@ impl Chance {
     }
 
     /// One of several.
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub fn choose<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
 
     /// A number from 0 to 1.
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    pub fn unit_interval(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A time around `mean` as waits between independent events are.
-    pub fn wait(&mut self, mean: u64) -> u64 {
-        (-(1.0 - self.unit()).ln() * mean as f64) as u64
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        (-(1.0 - self.unit_interval()).ln() * mean as f64) as u64
     }
 
     /// A rank below `count`: low ones come often, as with names that people ask for (Zipf with exponent 1).
-    pub fn rank(&mut self, count: u64) -> u64 {
-        let rank = (count as f64 + 1.0).powf(self.unit()) as u64;
+    pub fn zipf(&mut self, count: u64) -> u64 {
+        let rank = (count as f64 + 1.0).powf(self.unit_interval()) as u64;
         rank.clamp(1, count) - 1
     }
 }

@@ -18,7 +18,7 @@ pub struct Failure {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The first seed.
-    pub from: u64,
+    pub first_seed: u64,
     /// How many.
     pub seeds: u64,
     /// Client questions for each.
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Threads.
     pub threads: usize,
     /// Go on behind a failure.
-    pub goes_on: bool,
+    pub keep_going: bool,
 }
 
 /// How it went.
@@ -43,13 +43,13 @@ pub struct Outcome {
 }
 
 /// The command that plays a seed again.
-pub fn replay(seed: u64, queries: u64) -> String {
+pub fn replay_command(seed: u64, queries: u64) -> String {
     format!("cargo run -p sixfold-sim --release -- --seed {seed} --queries {queries} --trace")
 }
 
 /// Runs the worlds of a plan.
 pub fn run(plan: &Plan) -> Outcome {
-    let next = AtomicU64::new(plan.from);
+    let next = AtomicU64::new(plan.first_seed);
     let stop = AtomicBool::new(false);
     let outcome = Mutex::new(Outcome::default());
     let start = Instant::now();
@@ -59,20 +59,23 @@ pub fn run(plan: &Plan) -> Outcome {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let late = plan.time.is_some_and(|time| start.elapsed() > time);
-                    if late || stop.load(Ordering::Relaxed) || seed >= plan.from.saturating_add(plan.seeds) {
+                    if late
+                        || stop.load(Ordering::Relaxed)
+                        || seed >= plan.first_seed.saturating_add(plan.seeds)
+                    {
                         return;
                     }
                     // A panic of the engine ends the thread; the scope passes it on, and this says which seed it was.
-                    let told = Told { seed, queries: plan.queries };
+                    let on_panic = SeedOnPanic { seed, queries: plan.queries };
                     let result = World::new(seed, plan.queries, false).run();
-                    core::mem::forget(told);
+                    core::mem::forget(on_panic);
                     let Ok(mut outcome) = outcome.lock() else { return };
                     outcome.seeds += 1;
                     match result {
                         Ok(tally) => outcome.tally.add(&tally),
                         Err(violation) => {
                             outcome.failures.push(Failure { seed, violation });
-                            stop.store(!plan.goes_on, Ordering::Relaxed);
+                            stop.store(!plan.keep_going, Ordering::Relaxed);
                         }
                     }
                 }
@@ -83,13 +86,13 @@ pub fn run(plan: &Plan) -> Outcome {
 }
 
 /// Says on unwinding which seed it was. Where panics abort, the hook of the program says it.
-struct Told {
+struct SeedOnPanic {
     seed: u64,
     queries: u64,
 }
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
-        eprintln!("panicked; again with: {}", replay(self.seed, self.queries));
+        eprintln!("panicked; again with: {}", replay_command(self.seed, self.queries));
     }
 }

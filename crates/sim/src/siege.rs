@@ -6,10 +6,10 @@
 //! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
 
 use crate::config::server;
-use crate::forger::question;
-use crate::message::{self, COOKIE, MARK4, MARK6, QUESTION};
-use crate::outbox::{Answered, Asked, Wires, instant};
-use crate::rng::Chance;
+use crate::message::question_section;
+use crate::message::{self, COOKIE_OPTION, MARK4, MARK6, QUESTION_OFFSET};
+use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
+use crate::rng::Rng;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
 use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
 use engine::settings::{Select, Upstream};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 /// What a besieger knows, beside the upstream's address and the question; the rest he guesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knows {
+pub enum Knowledge {
     /// Nothing else: he sends to ports at random.
     Address,
     /// The port of the socket as well. He sends every ID, in letters at random.
@@ -31,17 +31,18 @@ pub enum Knows {
     AllButCookie,
 }
 
-impl Knows {
+impl Knowledge {
     /// All of them.
-    pub const ALL: [Knows; 4] = [Knows::Address, Knows::Port, Knows::Letters, Knows::AllButCookie];
+    pub const ALL: [Knowledge; 4] =
+        [Knowledge::Address, Knowledge::Port, Knowledge::Letters, Knowledge::AllButCookie];
 
     /// Its word on the command line.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Knows::Address => "address",
-            Knows::Port => "port",
-            Knows::Letters => "letters",
-            Knows::AllButCookie => "all-but-cookie",
+            Knowledge::Address => "address",
+            Knowledge::Port => "port",
+            Knowledge::Letters => "letters",
+            Knowledge::AllButCookie => "all-but-cookie",
         }
     }
 }
@@ -52,7 +53,7 @@ pub struct Score {
     /// Forged replies that were sent.
     pub sent: u64,
     /// Those that hit an open socket: the engine saw them.
-    pub handed: u64,
+    pub delivered: u64,
     /// Questions over UDP that were attacked.
     pub questions: u64,
     /// Those that the engine believed, by its own counts, or marks that were found; more than one for each may be.
@@ -60,18 +61,18 @@ pub struct Score {
     /// Questions of clients that were not answered, or otherwise than the upstream says.
     pub unserved: u64,
     /// How many replies would have been believed by luck, on the average, if nothing but guessing decides.
-    pub luck: f64,
+    pub expected_by_luck: f64,
 }
 
 impl Score {
     /// Both together.
     pub fn add(&mut self, other: &Score) {
         self.sent += other.sent;
-        self.handed += other.handed;
+        self.delivered += other.delivered;
         self.questions += other.questions;
         self.accepted += other.accepted;
         self.unserved += other.unserved;
-        self.luck += other.luck;
+        self.expected_by_luck += other.expected_by_luck;
     }
 
     /// Whether he won nothing, and nobody else lost.
@@ -81,10 +82,10 @@ impl Score {
 }
 
 /// Message IDs, and ports that a socket may have.
-const IDS: u64 = 1 << 16;
+const QUERY_IDS: u64 = 1 << 16;
 const PORTS: u64 = 65_536 - 1024;
 /// Questions that wait at a time.
-const SIDE_BY_SIDE: u64 = 4;
+const CONCURRENT_QUERIES: u64 = 4;
 /// The names that he is after, in wire form, and what is true of them.
 const VICTIMS: [&[u8]; 2] = [b"\x03www\x06victim\x04test\x00", b"\x02ns\x06victim\x04test\x00"];
 const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
@@ -93,19 +94,19 @@ const ZONE: &[u8] = b"\x06victim\x04test\x00";
 const SERVER_COOKIE: &[u8; 8] = b"honestly";
 
 /// Lets somebody who knows that much send so many replies.
-pub fn besiege(knows: Knows, replies: u64, seed: u64) -> Score {
+pub fn besiege(knows: Knowledge, replies: u64, seed: u64) -> Score {
     let mut siege = Siege::new(knows, seed);
     // He comes when the engine has talked to its upstream before.
     siege.round(0);
     while siege.score.sent < replies {
         siege.round(replies);
     }
-    siege.see_what_is_kept(VICTIMS.map(<[u8]>::to_vec).as_slice());
+    siege.check_cache(VICTIMS.map(<[u8]>::to_vec).as_slice());
     siege.score
 }
 
 /// The same on several threads, in parts of which each has an engine of its own.
-pub fn besiege_all(knows: Knows, replies: u64, seed: u64, threads: usize) -> Score {
+pub fn besiege_all(knows: Knowledge, replies: u64, seed: u64, threads: usize) -> Score {
     const PART: u64 = 1_000_000;
     let next = AtomicU64::new(0);
     let score = Mutex::new(Score::default());
@@ -130,11 +131,11 @@ pub fn besiege_all(knows: Knows, replies: u64, seed: u64, threads: usize) -> Sco
 }
 
 struct Siege {
-    knows: Knows,
+    knows: Knowledge,
     engine: Engine,
-    wires: Wires,
+    outbox: SimOutbox,
     now: u64,
-    chance: Chance,
+    rng: Rng,
     client: u64,
     /// The sockets by port, as far as any are open.
     sockets: Vec<Option<Link>>,
@@ -142,19 +143,19 @@ struct Siege {
 }
 
 impl Siege {
-    fn new(knows: Knows, seed: u64) -> Siege {
-        let mut chance = Chance::new(seed);
+    fn new(knows: Knowledge, seed: u64) -> Siege {
+        let mut rng = Rng::new(seed);
         let mut entropy = [0; 32];
         for octets in entropy.chunks_mut(8) {
-            octets.copy_from_slice(&chance.bits().to_le_bytes());
+            octets.copy_from_slice(&rng.next_u64().to_le_bytes());
         }
         let capacity = Capacity { pending: 256, cache: 1 << 20 };
         Siege {
             knows,
             engine: Engine::new(settings(), capacity, entropy),
-            wires: Wires::default(),
+            outbox: SimOutbox::default(),
             now: SECOND,
-            chance,
+            rng,
             client: 0,
             sockets: vec![None; 1 << 16],
             score: Score::default(),
@@ -163,10 +164,11 @@ impl Siege {
 
     /// Some questions, the forged replies to them, the true ones, and what the clients got.
     fn round(&mut self, most: u64) {
-        let mut names: Vec<Vec<u8>> = (0..1 + self.chance.below(SIDE_BY_SIDE)).map(|_| self.name()).collect();
+        let mut names: Vec<Vec<u8>> =
+            (0..1 + self.rng.below(CONCURRENT_QUERIES)).map(|_| self.fresh_name()).collect();
         // Now and then one of those that he is after: are they what they were?
-        if self.chance.permille(10) {
-            names.push(self.chance.one(&VICTIMS).to_vec());
+        if self.rng.permille(10) {
+            names.push(self.rng.choose(&VICTIMS).to_vec());
         }
         for name in &names {
             self.ask(name);
@@ -174,25 +176,25 @@ impl Siege {
         let mut answered = 0;
         // Two legs, over UDP and TCP.
         for _ in 0..6 {
-            let asked = core::mem::take(&mut self.wires.asked);
+            let asked = core::mem::take(&mut self.outbox.queries);
             for question in asked.iter().filter(|asked| asked.over_udp) {
                 self.attack(question, most);
             }
-            self.pass(20 * MILLI);
+            self.advance(20 * MILLI);
             for question in &asked {
-                self.reply(question);
+                self.send_true_reply(question);
             }
-            self.pass(MILLI);
-            answered += self.look();
+            self.advance(MILLI);
+            answered += self.read_answers();
         }
         self.score.unserved += (names.len() as u64).abs_diff(answered);
-        self.see_what_is_kept(&names);
+        self.check_cache(&names);
     }
 
     /// A name that nobody has asked for: letters for 0x20, so many that they matter.
-    fn name(&mut self) -> Vec<u8> {
+    fn fresh_name(&mut self) -> Vec<u8> {
         let mut name = vec![8];
-        name.extend((0..8).map(|_| *self.chance.one(b"abcdefghijklmnopqrstuvwxyz")));
+        name.extend((0..8).map(|_| *self.rng.choose(b"abcdefghijklmnopqrstuvwxyz")));
         name.extend(ZONE);
         name
     }
@@ -200,58 +202,58 @@ impl Siege {
     fn ask(&mut self, name: &[u8]) {
         self.client += 1;
         let mut bytes = vec![];
-        message::header(&mut bytes, self.client as u16, 0x0100);
+        message::write_header(&mut bytes, self.client as u16, 0x0100);
         bytes.extend(name);
-        let rtype = if self.chance.permille(700) { AAAA } else { A };
+        let rtype = if self.rng.permille(700) { AAAA } else { A };
         bytes.extend([0, rtype as u8, 0, 1]);
         let address = Ipv6Addr::new(0x2001, 0xdb8, 0xc, self.client as u16, 0, 0, 0, 1);
         let client = Client::udp(SocketAddr::new(address.into(), 4000));
-        self.engine.query(instant(self.now), &client, &bytes, &mut self.wires);
+        self.engine.query(instant(self.now), &client, &bytes, &mut self.outbox);
     }
 
-    fn pass(&mut self, time: u64) {
+    fn advance(&mut self, time: u64) {
         self.now += time;
-        self.wires.now = self.now;
-        let _ = self.engine.expire(instant(self.now), &mut self.wires);
+        self.outbox.now = self.now;
+        let _ = self.engine.expire(instant(self.now), &mut self.outbox);
     }
 
     /// Forged replies to one question.
-    fn attack(&mut self, asked: &Asked, most: u64) {
+    fn attack(&mut self, asked: &SentQuery, most: u64) {
         let burst = match self.knows {
-            Knows::AllButCookie => *self.chance.one(&[1, 4, 64]),
+            Knowledge::AllButCookie => *self.rng.choose(&[1, 4, 64]),
             // Whoever knows the letters hits with his first guess in one of 65,536 questions, whatever is done about it.
-            Knows::Letters => IDS,
-            _ => *self.chance.one(&[IDS, IDS, 256, 16]),
+            Knowledge::Letters => QUERY_IDS,
+            _ => *self.rng.choose(&[QUERY_IDS, QUERY_IDS, 256, 16]),
         };
         let burst = burst.min(most.saturating_sub(self.score.sent));
         if burst == 0 {
             return;
         }
         self.score.questions += 1;
-        let section = question(&asked.bytes);
-        let letters: Vec<usize> = (QUESTION..QUESTION + section.len() - 5)
+        let section = question_section(&asked.bytes);
+        let letters: Vec<usize> = (QUESTION_OFFSET..QUESTION_OFFSET + section.len() - 5)
             .filter(|&place| asked.bytes[place].is_ascii_alphabetic())
             .collect();
-        let guess = 0.5f64.powi(letters.len() as i32) / IDS as f64;
-        self.score.luck += match self.knows {
-            Knows::Address => burst as f64 * guess / PORTS as f64,
+        let guess = 0.5f64.powi(letters.len() as i32) / QUERY_IDS as f64;
+        self.score.expected_by_luck += match self.knows {
+            Knowledge::Address => burst as f64 * guess / PORTS as f64,
             // The first wrong one sends the question to TCP.
-            Knows::Port => guess,
-            Knows::Letters => 1.0 / IDS as f64,
-            Knows::AllButCookie => 0.0,
+            Knowledge::Port => guess,
+            Knowledge::Letters => 1.0 / QUERY_IDS as f64,
+            Knowledge::AllButCookie => 0.0,
         };
-        let mut forged = forged(section, &mut self.chance);
+        let mut forged = forged(section, &mut self.rng);
         let right = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
-        if self.knows == Knows::AllButCookie && self.chance.permille(500) {
-            let client = self.chance.bits();
+        if self.knows == Knowledge::AllButCookie && self.rng.permille(500) {
+            let client = self.rng.next_u64();
             add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
         }
         // Every ID once, in an order of its own.
-        let (start, step) = (self.chance.bits() as u16, self.chance.bits() as u16 | 1);
-        let (before, handed) = (unbelieved(&self.engine), self.score.handed);
-        if self.knows == Knows::Address {
+        let (start, step) = (self.rng.next_u64() as u16, self.rng.next_u64() as u16 | 1);
+        let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
+        if self.knows == Knowledge::Address {
             self.sockets.fill(None);
-            for (&link, opened) in &self.wires.links {
+            for (&link, opened) in &self.outbox.links {
                 if opened.transport == Transport::Udp {
                     self.sockets[usize::from(opened.port)] = Some(link);
                 }
@@ -259,11 +261,11 @@ impl Siege {
         }
         for number in 0..burst {
             let id = match self.knows {
-                Knows::AllButCookie => right,
+                Knowledge::AllButCookie => right,
                 _ => start.wrapping_add(step.wrapping_mul(number as u16)),
             };
             let via = match self.knows {
-                Knows::Address => match self.sockets[1024 + self.chance.below(PORTS) as usize] {
+                Knowledge::Address => match self.sockets[1024 + self.rng.below(PORTS) as usize] {
                     Some(link) => link,
                     // No socket has this port.
                     None => continue,
@@ -271,49 +273,49 @@ impl Siege {
                 _ => asked.link,
             };
             forged[..2].copy_from_slice(&id.to_be_bytes());
-            if matches!(self.knows, Knows::Address | Knows::Port) {
-                let case = self.chance.bits();
+            if matches!(self.knows, Knowledge::Address | Knowledge::Port) {
+                let case = self.rng.next_u64();
                 for (bit, &place) in letters.iter().enumerate() {
                     forged[place] = forged[place] & !0x20 | ((case >> (bit % 64)) as u8 & 1) << 5;
                 }
             }
-            self.score.handed += 1;
-            self.engine.reply(instant(self.now), via, &forged, &mut self.wires);
+            self.score.delivered += 1;
+            self.engine.reply(instant(self.now), via, &forged, &mut self.outbox);
         }
         self.score.sent += burst;
-        let unbelieved = unbelieved(&self.engine) - before;
-        self.score.accepted += (self.score.handed - handed).abs_diff(unbelieved);
+        let rejected_replies = rejected_replies(&self.engine) - before;
+        self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected_replies);
     }
 
     /// The true reply.
-    fn reply(&mut self, asked: &Asked) {
-        let section = question(&asked.bytes);
+    fn send_true_reply(&mut self, asked: &SentQuery) {
+        let section = question_section(&asked.bytes);
         let (id, rtype) = (u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]), section[section.len() - 3]);
         let mut bytes = vec![];
-        message::header(&mut bytes, id, 0x8180);
+        message::write_header(&mut bytes, id, 0x8180);
         bytes.extend(section);
         if u16::from(rtype) == A {
             bytes[7] = 1;
-            record(&mut bytes, &[0xc0, QUESTION as u8], A, 60, &TRUE_ADDRESS);
+            record(&mut bytes, &[0xc0, QUESTION_OFFSET as u8], A, 60, &TRUE_ADDRESS);
         } else {
             bytes[9] = 1;
             let mut data = b"\x02ns\x00\x04host\x00".to_vec();
             data.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
             record(&mut bytes, ZONE, SOA, 60, &data);
         }
-        message::opt(&mut bytes, 1232, false, None);
-        if self.knows == Knows::AllButCookie
+        message::write_opt(&mut bytes, 1232, false, None);
+        if self.knows == Knowledge::AllButCookie
             && let Some(client) = client_cookie(&asked.bytes)
         {
             add_cookie(&mut bytes, &client, SERVER_COOKIE);
         }
-        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.wires);
+        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.outbox);
     }
 
     /// Reads the answers. Returns how many were right.
-    fn look(&mut self) -> u64 {
+    fn read_answers(&mut self) -> u64 {
         let mut right = 0;
-        for Answered { bytes, .. } in core::mem::take(&mut self.wires.answered) {
+        for SentAnswer { bytes, .. } in core::mem::take(&mut self.outbox.answers) {
             if is_marked(&bytes) {
                 self.score.accepted += 1;
             }
@@ -322,7 +324,7 @@ impl Siege {
         right
     }
 
-    fn see_what_is_kept(&mut self, names: &[Vec<u8>]) {
+    fn check_cache(&mut self, names: &[Vec<u8>]) {
         for name in names {
             let kept = self.engine.kept(name, None, instant(self.now));
             let is_won = kept.iter().filter_map(|kept| kept.message.as_ref()).any(|bytes| is_marked(bytes));
@@ -332,8 +334,8 @@ impl Siege {
 }
 
 /// Replies that an engine counted as not believed.
-pub fn unbelieved(engine: &Engine) -> u64 {
-    const UNBELIEVED: [Counter; 11] = [
+pub fn rejected_replies(engine: &Engine) -> u64 {
+    const REJECTED: [Counter; 11] = [
         Counter::DroppedMalformedReply,
         Counter::DroppedLate,
         Counter::DroppedStaleLink,
@@ -346,7 +348,7 @@ pub fn unbelieved(engine: &Engine) -> u64 {
         Counter::SuspectCookie,
         Counter::SuspectNotResponse,
     ];
-    UNBELIEVED.iter().map(|&counter| engine.counters().get(counter)).sum()
+    REJECTED.iter().map(|&counter| engine.counters().get(counter)).sum()
 }
 
 fn is_marked(bytes: &[u8]) -> bool {
@@ -355,8 +357,8 @@ fn is_marked(bytes: &[u8]) -> bool {
 }
 
 /// A marked answer to the question, and marked addresses of the names that he is after beside it.
-fn forged(section: &[u8], chance: &mut Chance) -> Vec<u8> {
-    let mut bytes = message::forged(section, 0, chance);
+fn forged(section: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = message::write_forged_reply(section, 0, rng);
     // Without the OPT record that it may end with.
     if bytes[11] == 1 {
         bytes.truncate(bytes.len() - 11);
@@ -368,7 +370,7 @@ fn forged(section: &[u8], chance: &mut Chance) -> Vec<u8> {
         bytes[11] += 1;
         record(&mut bytes, victim, A, 86_400, &[MARK4[0], MARK4[1], MARK4[2], 6]);
     }
-    message::opt(&mut bytes, 1232, false, None);
+    message::write_opt(&mut bytes, 1232, false, None);
     bytes
 }
 
@@ -384,14 +386,14 @@ fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) 
 /// Adds a cookie to the OPT record that a message ends with, which has no option yet.
 fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
     let opt = bytes.len() - 11;
-    message::option(bytes, opt, COOKIE, [*client, *server].as_flattened());
+    message::add_option(bytes, opt, COOKIE_OPTION, [*client, *server].as_flattened());
 }
 
 /// The client cookie of a question of the engine: the first option of its OPT record.
 fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
-    let opt = QUESTION + question(asked).len();
+    let opt = QUESTION_OFFSET + question_section(asked).len();
     let option = asked.get(opt + 11..opt + 15)?;
-    if option[..2] != COOKIE.to_be_bytes() {
+    if option[..2] != COOKIE_OPTION.to_be_bytes() {
         return None;
     }
     asked.get(opt + 15..opt + 23)?.try_into().ok()

@@ -47,9 +47,9 @@ pub struct Track {
 
 /// Replies of one question that are remembered. More are only heard where nothing is kept, or of names with tiny TTLs, and
 /// then the oldest are long over.
-const HEARD: usize = 768;
+const MAX_HEARD: usize = 768;
 /// Of these, the latest: somebody may wait for them.
-const RECENT: usize = 96;
+const RECENT_HEARD: usize = 96;
 
 /// Everything that is known.
 #[derive(Debug, Default)]
@@ -72,17 +72,17 @@ impl Timeline {
     }
 
     /// The same, to add to it.
-    pub fn track(&mut self, key: Key) -> &mut Track {
+    pub fn track_mut(&mut self, key: Key) -> &mut Track {
         self.tracks.entry(key).or_default()
     }
 
     /// A reply arrives.
-    pub fn hear(&mut self, key: Key, heard: Heard) {
-        let track = self.track(key);
-        if track.heard.len() == HEARD {
+    pub fn record_reply(&mut self, key: Key, heard: Heard) {
+        let track = self.track_mut(key);
+        if track.heard.len() == MAX_HEARD {
             // What is kept is of use longest.
             let fleeting = |heard: &Heard| heard.life.is_none();
-            let place = track.heard[..HEARD - RECENT].iter().position(fleeting).unwrap_or(0);
+            let place = track.heard[..MAX_HEARD - RECENT_HEARD].iter().position(fleeting).unwrap_or(0);
             track.heard.remove(place);
         }
         track.touched = heard.at;
@@ -90,10 +90,10 @@ impl Timeline {
     }
 
     /// Something goes wrong with a question.
-    pub fn upset(&mut self, key: Option<Key>, now: u64) {
+    pub fn record_trouble(&mut self, key: Option<Key>, now: u64) {
         self.any_trouble = Some(now);
         match key {
-            Some(key) => self.track(key).trouble = Some(now),
+            Some(key) => self.track_mut(key).trouble = Some(now),
             None => self.trouble = Some(now),
         }
     }

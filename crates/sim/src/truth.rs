@@ -4,7 +4,7 @@
 
 use crate::config::{Prefix, prefix};
 use crate::local_oracle::{in_addr, ip6};
-use crate::rng::{Chance, mix};
+use crate::rng::{Rng, mix};
 
 /// A name by its number.
 pub type NameId = u32;
@@ -103,11 +103,11 @@ pub struct Truth {
     /// The names by number.
     pub names: Vec<Name>,
     /// Names under `arpa`, whose numbers begin at [`SPECIAL`].
-    specials: Vec<Name>,
+    arpa_names: Vec<Name>,
 }
 
 /// The first number of names that are none of the many.
-pub const SPECIAL: NameId = 1 << 20;
+pub const FIRST_ARPA_ID: NameId = 1 << 20;
 
 /// What is said to a question: the content of a reply, as long as it is well-formed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Said {
 
     /// What it comes to, over UDP or not: a referral to who asked for recursion (`rd`), and a message that is cut over TCP,
     /// are failures of the server, of which a client is told that no authority can be reached.
-    pub fn in_effect(self, over_udp: bool, rd: bool) -> Said {
+    pub fn effective(self, over_udp: bool, rd: bool) -> Said {
         match self.lame && rd || self.cut && !over_udp {
             true => Said { rcode: 2, ede: Some(22), ..Said::default() },
             false => self,
@@ -187,7 +187,7 @@ pub const ZONES: [&[u8]; 4] =
 /// Which zone a name is in.
 pub fn zone_of(name: NameId) -> usize {
     match name % 16 {
-        _ if name >= SPECIAL => 0,
+        _ if name >= FIRST_ARPA_ID => 0,
         0 => 1,
         5 => 2,
         10 => 3,
@@ -197,9 +197,9 @@ pub fn zone_of(name: NameId) -> usize {
 
 impl Truth {
     /// So many names, unfolding from `chance`.
-    pub fn new(count: u32, chance: &mut Chance) -> Truth {
-        let odd_share = *chance.one(&[0, 30, 200]);
-        let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, chance)).collect();
+    pub fn new(count: u32, rng: &mut Rng) -> Truth {
+        let odd_share = *rng.choose(&[0, 30, 200]);
+        let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, rng)).collect();
         for number in 1..count as usize {
             // Two aliases of each other.
             if names[number].kind == Kind::Loop(number as u32) {
@@ -207,46 +207,46 @@ impl Truth {
                 names[number - 1].kind = Kind::Loop(number as u32);
             }
         }
-        let mut specials = vec![special(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
+        let mut arpa_names = vec![arpa_name(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
         for number in 0..6 {
-            let prefix = prefix(chance, number % 3);
-            let address = prefix.embed([44, number, chance.bits() as u8, chance.bits() as u8]);
-            specials.push(special(ip6(address), Kind::Reverse(address)));
+            let prefix = prefix(rng, number % 3);
+            let address = prefix.embed([44, number, rng.next_u64() as u8, rng.next_u64() as u8]);
+            arpa_names.push(arpa_name(ip6(address), Kind::Reverse(address)));
             // Whichever prefix it will be under.
             for length in [32, 40, 48, 56, 64, 96] {
                 if let Some(v4) = (Prefix { length, ..prefix }).extract(&address) {
-                    specials.push(special(in_addr(v4), Kind::InAddr(v4)));
+                    arpa_names.push(arpa_name(in_addr(v4), Kind::InAddr(v4)));
                 }
             }
         }
         let mut known = std::collections::HashSet::new();
-        specials.retain(|name| known.insert(name.wire.clone()));
-        Truth { names, specials }
+        arpa_names.retain(|name| known.insert(name.wire.clone()));
+        Truth { names, arpa_names }
     }
 
     /// A name by its number.
     pub fn name(&self, number: NameId) -> &Name {
-        match number.checked_sub(SPECIAL) {
-            Some(place) => &self.specials[place as usize],
+        match number.checked_sub(FIRST_ARPA_ID) {
+            Some(place) => &self.arpa_names[place as usize],
             None => &self.names[number as usize],
         }
     }
 
     /// The numbers of the names under `arpa`.
-    pub fn special_ids(&self) -> core::ops::Range<NameId> {
-        SPECIAL..SPECIAL + self.specials.len() as NameId
+    pub fn arpa_ids(&self) -> core::ops::Range<NameId> {
+        FIRST_ARPA_ID..FIRST_ARPA_ID + self.arpa_names.len() as NameId
     }
 
     /// The zone of a name in wire form.
     pub fn zone(number: NameId) -> &'static [u8] {
-        if number >= SPECIAL { b"\x04arpa\x00" } else { ZONES[zone_of(number)] }
+        if number >= FIRST_ARPA_ID { b"\x04arpa\x00" } else { ZONES[zone_of(number)] }
     }
 
     /// The number of a name in wire form, lower case.
     pub fn find(&self, wire: &[u8]) -> Option<NameId> {
         if wire.ends_with(b"\x04arpa\x00") {
-            let place = self.specials.iter().position(|name| name.wire == wire)?;
-            return Some(SPECIAL + place as NameId);
+            let place = self.arpa_names.iter().position(|name| name.wire == wire)?;
+            return Some(FIRST_ARPA_ID + place as NameId);
         }
         let digits = wire.get(2..7)?;
         let number = digits.iter().try_fold(0u32, |number, &digit| {
@@ -256,7 +256,7 @@ impl Truth {
     }
 
     /// What an upstream that works says to a question. `dnssec_ok`, `checking_disabled` and `wants_ad` are bits of it.
-    pub fn say(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
+    pub fn reply_to(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
         let mut said = Said::default();
         let mut end = asked;
         let mut secure = true;
@@ -401,13 +401,13 @@ impl Bits {
     }
 }
 
-fn special(wire: Vec<u8>, kind: Kind) -> Name {
+fn arpa_name(wire: Vec<u8>, kind: Kind) -> Name {
     Name { wire, kind, ttl: 30, soa: Some((60, 20)), period: 0, signed: false }
 }
 
-fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {
-    let target = chance.below(u64::from(number.max(1))) as u32;
-    let kind = match chance.below(100) {
+fn name(number: u32, odd_share: u64, rng: &mut Rng) -> Name {
+    let target = rng.below(u64::from(number.max(1))) as u32;
+    let kind = match rng.below(100) {
         0..24 => Kind::V4,
         24..32 => Kind::V6,
         32..44 => Kind::Both,
@@ -420,27 +420,27 @@ fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {
         80..84 if number > 0 => Kind::Loose(target),
         84..86 if number > 0 => Kind::Loop(number),
         86..89 => Kind::Many,
-        89..92 => Kind::Bogus { told: chance.permille(500) },
+        89..92 => Kind::Bogus { told: rng.permille(500) },
         92..96 => Kind::Private,
-        96..98 => Kind::Never { alone: chance.permille(500) },
+        96..98 => Kind::Never { alone: rng.permille(500) },
         _ => Kind::V4,
     };
-    let ttl = |chance: &mut Chance| match chance.permille(odd_share) {
-        true => *chance.one(&[0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 604_800]),
-        false => *chance.one(&[1, 2, 5, 5, 10, 30, 60, 300, 3600]),
+    let ttl = |rng: &mut Rng| match rng.permille(odd_share) {
+        true => *rng.choose(&[0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 604_800]),
+        false => *rng.choose(&[1, 2, 5, 5, 10, 30, 60, 300, 3600]),
     };
     let letters = b"abcdefghijklmnopqrstuvwxyz";
     let mut label = format!("n{number:05}").into_bytes();
-    label.extend((0..4 + chance.below(8)).map(|_| *chance.one(letters)));
+    label.extend((0..4 + rng.below(8)).map(|_| *rng.choose(letters)));
     let mut wire = vec![label.len() as u8];
     wire.extend(label);
     wire.extend(ZONES[zone_of(number)]);
     Name {
         wire,
         kind,
-        ttl: ttl(chance),
-        soa: (!chance.permille(100)).then(|| (ttl(chance), ttl(chance))),
-        period: *chance.one(&[0, 3, 7, 20, 100]) * SECOND,
-        signed: chance.permille(400),
+        ttl: ttl(rng),
+        soa: (!rng.permille(100)).then(|| (ttl(rng), ttl(rng))),
+        period: *rng.choose(&[0, 3, 7, 20, 100]) * SECOND,
+        signed: rng.permille(400),
     }
 }

@@ -1,6 +1,6 @@
 //! The weather: what the network does to messages, and what mood each upstream is in. It changes every few seconds.
 
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::truth::{MILLI, SECOND};
 
 /// Upstreams of a world.
@@ -95,38 +95,38 @@ pub struct Weather {
 
 impl Weather {
     /// The weather at the start of a world.
-    pub fn draw(chance: &mut Chance) -> Weather {
-        let harshness = *chance.one(&[0, 50, 200, 500, 900]);
+    pub fn draw(rng: &mut Rng) -> Weather {
+        let harshness = *rng.choose(&[0, 50, 200, 500, 900]);
         let mut weather = Weather {
             loss: 0,
             duplicates: 0,
             damage: 0,
             tail: 0,
-            delay: *chance.one(&[1, 5, 15]) * MILLI,
+            delay: *rng.choose(&[1, 5, 15]) * MILLI,
             moods: [Mood::Good; SERVERS],
             cut: [false; SERVERS],
-            forger: *chance.one(&[0, 20, 300]),
-            reload: *chance.one(&[0, 300, 3000]),
+            forger: *rng.choose(&[0, 20, 300]),
+            reload: *rng.choose(&[0, 300, 3000]),
             harshness,
             until: 0,
         };
-        weather.change(0, chance);
+        weather.change(0, rng);
         weather
     }
 
     /// It changes.
-    pub fn change(&mut self, now: u64, chance: &mut Chance) {
-        self.until = now + SECOND + chance.wait(8 * SECOND);
+    pub fn change(&mut self, now: u64, rng: &mut Rng) {
+        self.until = now + SECOND + rng.exponential(8 * SECOND);
         let calm = self.harshness == 0;
-        let of = |chance: &mut Chance, all: &[u64]| if calm { 0 } else { *chance.one(all) };
-        self.loss = of(chance, &[0, 0, 10, 100, 300, 500]);
-        self.duplicates = *chance.one(&[0, 50, 300]);
-        self.damage = of(chance, &[0, 0, 20, 200]);
-        self.tail = of(chance, &[0, 0, 20, 200]);
+        let of = |rng: &mut Rng, all: &[u64]| if calm { 0 } else { *rng.choose(all) };
+        self.loss = of(rng, &[0, 0, 10, 100, 300, 500]);
+        self.duplicates = *rng.choose(&[0, 50, 300]);
+        self.damage = of(rng, &[0, 0, 20, 200]);
+        self.tail = of(rng, &[0, 0, 20, 200]);
         for place in 0..SERVERS {
-            let is_bad = chance.permille(self.harshness);
-            self.moods[place] = if is_bad { *chance.one(&BAD) } else { Mood::Good };
-            self.cut[place] = chance.permille(self.harshness / 8);
+            let is_bad = rng.permille(self.harshness);
+            self.moods[place] = if is_bad { *rng.choose(&BAD) } else { Mood::Good };
+            self.cut[place] = rng.permille(self.harshness / 8);
         }
     }
 
@@ -139,11 +139,11 @@ impl Weather {
     }
 
     /// How long a message is on its way.
-    pub fn delay(&self, chance: &mut Chance) -> u64 {
-        let usual = MILLI / 2 + chance.below(self.delay * 2);
-        if chance.permille(self.tail) {
+    pub fn delay(&self, rng: &mut Rng) -> u64 {
+        let usual = MILLI / 2 + rng.below(self.delay * 2);
+        if rng.permille(self.tail) {
             // A heavy tail: one of a thousand of these takes a thousand times as long.
-            (usual as f64 / (chance.unit() + 0.001)) as u64
+            (usual as f64 / (rng.unit_interval() + 0.001)) as u64
         } else {
             usual
         }

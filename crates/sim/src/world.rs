@@ -5,16 +5,16 @@ use crate::config::{Config, server};
 use crate::forger::Forger;
 use crate::judge::DEADLINE;
 use crate::leg::life;
-use crate::message::QUESTION;
-use crate::outbox::{Asked, Wires, instant};
+use crate::message::QUESTION_OFFSET;
+use crate::outbox::{SentQuery, SimOutbox, instant};
 use crate::pending::Pending;
 use crate::rate_check::{Met, NOBODY};
 use crate::rates::Buckets;
-use crate::rng::Chance;
-use crate::siege::unbelieved;
+use crate::rng::Rng;
+use crate::siege::rejected_replies;
 use crate::timeline::{Heard, Key, Timeline};
 use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
-use crate::upstream::{Arrival, fate, is_plain, key_of};
+use crate::upstream::{Arrival, deliver, question_key, without_opt};
 use crate::weather::{SERVERS, Weather};
 use engine::{Capacity, Engine, Link, Machine, Span, Transport};
 use std::cmp::Reverse;
@@ -78,14 +78,14 @@ impl Tally {
 /// See the module.
 pub struct World {
     pub(crate) engine: Engine,
-    pub(crate) wires: Wires,
+    pub(crate) outbox: SimOutbox,
     pub(crate) now: u64,
     pub(crate) jumped: u64,
     pub(crate) deadline: Option<u64>,
     pub(crate) events: BinaryHeap<Reverse<(u64, u64)>>,
     bodies: HashMap<u64, Event>,
     pub(crate) event: u64,
-    pub(crate) chance: Chance,
+    pub(crate) rng: Rng,
     pub(crate) truth: Truth,
     pub(crate) weather: Weather,
     pub(crate) clients: Clients,
@@ -100,7 +100,7 @@ pub struct World {
     /// Unix time when the clock stood at 0.
     pub(crate) unix_start: u32,
     /// Cookies that clients got, with their numbers, oldest first.
-    pub(crate) jar: Vec<(u32, Vec<u8>)>,
+    pub(crate) received_cookies: Vec<(u32, Vec<u8>)>,
     pub(crate) buckets: Buckets,
     /// The question that is answered now was too many for its network.
     pub(crate) curbed: Option<(u64, Met)>,
@@ -115,19 +115,19 @@ pub struct World {
 impl World {
     /// A world that unfolds from a seed, with so many client questions.
     pub fn new(seed: u64, queries: u64, is_traced: bool) -> World {
-        let mut chance = Chance::new(seed);
-        let mut config = Config::draw(&mut chance);
-        let count = *chance.one(&[5, 30, 200, 1000]);
-        let truth = Truth::new(count, &mut chance);
+        let mut rng = Rng::new(seed);
+        let mut config = Config::draw(&mut rng);
+        let count = *rng.choose(&[5, 30, 200, 1000]);
+        let truth = Truth::new(count, &mut rng);
         config.prepare(&truth);
         let mut entropy = [0; 32];
         for octets in entropy.chunks_mut(8) {
-            octets.copy_from_slice(&chance.bits().to_le_bytes());
+            octets.copy_from_slice(&rng.next_u64().to_le_bytes());
         }
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
             engine: Engine::new(config.settings(&truth), capacity, entropy),
-            wires: Wires::default(),
+            outbox: SimOutbox::default(),
             now: SECOND,
             jumped: 0,
             deadline: None,
@@ -135,8 +135,8 @@ impl World {
             bodies: HashMap::new(),
             event: 0,
             truth,
-            weather: Weather::draw(&mut chance),
-            clients: Clients::draw(&mut chance),
+            weather: Weather::draw(&mut rng),
+            clients: Clients::draw(&mut rng),
             forger: Forger::default(),
             configs: vec![config],
             timeline: Timeline::default(),
@@ -144,8 +144,8 @@ impl World {
             over: HashMap::new(),
             reloaded: 0,
             // The second one is soon 0 again.
-            unix_start: *chance.one(&[1_700_000_000, 0u32.wrapping_sub(60)]),
-            jar: vec![],
+            unix_start: *rng.choose(&[1_700_000_000, 0u32.wrapping_sub(60)]),
+            received_cookies: vec![],
             buckets: Buckets::default(),
             curbed: None,
             unanswered: 0,
@@ -154,7 +154,7 @@ impl World {
             tally: Tally::default(),
             violations: vec![],
             is_traced,
-            chance,
+            rng,
         };
         world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
         world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
@@ -171,9 +171,9 @@ impl World {
                 break;
             }
             self.now = self.now.max(next);
-            self.wires.now = self.now;
+            self.outbox.now = self.now;
             if self.now >= self.weather.until {
-                self.weather.change(self.now, &mut self.chance);
+                self.weather.change(self.now, &mut self.rng);
                 self.set_routes();
                 self.trace(|world| format!("weather {:?}", world.weather));
             }
@@ -188,7 +188,7 @@ impl World {
             }
             if self.queries_left == 0 && self.weather.until != u64::MAX {
                 self.weather.calm();
-                self.wires.no_route.clear();
+                self.outbox.no_route.clear();
             }
             // A dead server is asked twice a second for ever; by then it has answered.
             if self.queries_left == 0
@@ -256,16 +256,20 @@ impl World {
         }
         self.queries_left -= 1;
         self.disturb();
-        if self.chance.permille(3) {
+        if self.rng.permille(3) {
             self.ask_nonsense();
         }
-        let mut question = self.clients.ask(&self.truth, &mut self.chance);
-        if self.clients.brings_cookie(&mut self.chance) {
-            question.bring(crate::cookie::brought(question.client, &self.jar, &mut self.chance));
+        let mut question = self.clients.ask(&self.truth, &mut self.rng);
+        if self.clients.brings_cookie(&mut self.rng) {
+            question.bring(crate::cookie::draw_cookie(
+                question.client,
+                &self.received_cookies,
+                &mut self.rng,
+            ));
         }
         self.send(question);
         if self.queries_left > 0 {
-            let at = self.now + self.clients.pause(&mut self.chance);
+            let at = self.now + self.clients.pause(&mut self.rng);
             self.schedule(at, Event::Ask);
         }
     }
@@ -289,7 +293,7 @@ impl World {
             client,
             id,
             flags,
-            question: bytes[QUESTION..QUESTION + length].to_vec(),
+            question: bytes[QUESTION_OFFSET..QUESTION_OFFSET + length].to_vec(),
             bytes,
             is_proven: self.is_good(client, cookie.as_deref()),
             cookie,
@@ -307,7 +311,7 @@ impl World {
         self.pending.insert(token, pending);
         self.unanswered += 1;
         self.tally.queries += 1;
-        let asked = self.wires.asked.len();
+        let asked = self.outbox.queries.len();
         let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
         match met {
             Met::Taken => {}
@@ -316,38 +320,38 @@ impl World {
             }
             Met::Slipped | Met::Refused => self.curbed = Some((token, met)),
         }
-        if self.wires.asked.len() == asked && !self.wires.answered.is_empty() {
+        if self.outbox.queries.len() == asked && !self.outbox.answers.is_empty() {
             self.tally.hits += 1;
         }
         self.look();
-        if !tcp && self.chance.permille(20) {
-            let at = self.now + self.chance.wait(30 * MILLI);
+        if !tcp && self.rng.permille(20) {
+            let at = self.now + self.rng.exponential(30 * MILLI);
             self.schedule(at, Event::Repeat(token));
         }
     }
 
     /// Messages that are no questions of ours: dropped or refused, and counted.
     fn ask_nonsense(&mut self) {
-        let mut bytes: Vec<u8> = match self.chance.below(3) {
-            0 => (0..self.chance.below(40)).map(|_| self.chance.bits() as u8).collect(),
-            1 => self.clients.ask(&self.truth, &mut self.chance).bytes,
-            _ => vec![0; self.chance.below(12) as usize],
+        let mut bytes: Vec<u8> = match self.rng.below(3) {
+            0 => (0..self.rng.below(40)).map(|_| self.rng.next_u64() as u8).collect(),
+            1 => self.clients.ask(&self.truth, &mut self.rng).bytes,
+            _ => vec![0; self.rng.below(12) as usize],
         };
         if bytes.len() > 12 {
-            match self.chance.below(4) {
+            match self.rng.below(4) {
                 0 => bytes[2] |= 0x80,
-                1 => bytes[2] |= 0x78 & self.chance.bits() as u8 | 0x10,
+                1 => bytes[2] |= 0x78 & self.rng.next_u64() as u8 | 0x10,
                 2 => bytes[4..6].copy_from_slice(&[0, 2]),
                 _ => bytes.truncate(13),
             }
         }
         self.unanswered += 1;
         self.tally.queries += 1;
-        let answered = self.wires.answered.len();
+        let answered = self.outbox.answers.len();
         // Nobody's question.
         let met = self.submit(0, NOBODY, false, &bytes, None);
         self.curbed = Some((NOBODY, met)).filter(|_| met != Met::Taken);
-        let is_answered = self.wires.answered.len() > answered;
+        let is_answered = self.outbox.answers.len() > answered;
         if is_answered && (bytes.len() < 12 || bytes[2] & 0x80 != 0) {
             self.violate("I1", format!("an answer to what is no question: {bytes:02x?}"));
         }
@@ -357,10 +361,10 @@ impl World {
     /// Reloads, flushes, jumps of the clock.
     fn disturb(&mut self) {
         let share = self.weather.reload;
-        if self.chance.below(1_000_000) < share {
+        if self.rng.below(1_000_000) < share {
             let before = self.config().clone();
-            let mut config = before.reload(&mut self.chance);
-            if self.chance.permille(100) {
+            let mut config = before.reload(&mut self.rng);
+            if self.rng.permille(100) {
                 // A reload without a change.
                 config = before;
             }
@@ -372,56 +376,56 @@ impl World {
             self.tally.reloads += 1;
             self.look();
         }
-        if self.chance.below(1_000_000) < share / 4 {
+        if self.rng.below(1_000_000) < share / 4 {
             self.engine.flush_all();
             self.timeline.flushed = self.now;
             self.trace(|_| "flush".to_owned());
         }
-        if self.chance.below(1_000_000) < share / 4 {
-            let jump = *self.chance.one(&[SECOND, 5 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
+        if self.rng.below(1_000_000) < share / 4 {
+            let jump = *self.rng.choose(&[SECOND, 5 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
             self.trace(|_| format!("the clock jumps by {} s", jump / SECOND));
             self.now += jump;
             self.jumped += jump;
-            self.wires.now = self.now;
-            self.timeline.upset(None, self.now);
+            self.outbox.now = self.now;
+            self.timeline.record_trouble(None, self.now);
         }
     }
 
     fn set_routes(&mut self) {
-        self.wires.no_route.clear();
+        self.outbox.no_route.clear();
         for place in 0..SERVERS {
-            if self.weather.moods[place] == crate::weather::Mood::Unreachable && self.chance.permille(300) {
-                self.wires.no_route.push(server(place as u64));
+            if self.weather.moods[place] == crate::weather::Mood::Unreachable && self.rng.permille(300) {
+                self.outbox.no_route.push(server(place as u64));
             }
         }
     }
 
     fn arrive(&mut self, via: Link, arrival: Arrival, is_forged: bool) {
         // What arrives at a closed socket goes nowhere.
-        let Some(opened) = self.wires.links.get(&via) else { return };
+        let Some(opened) = self.outbox.links.get(&via) else { return };
         let is_tcp = opened.transport == Transport::Tcp;
         match arrival {
             Arrival::Failure => {
                 self.trace(|_| format!("{via:?} fails"));
                 if is_tcp {
-                    self.wires.links.remove(&via);
+                    self.outbox.links.remove(&via);
                 }
-                self.timeline.upset(None, self.now);
-                self.engine.unreachable(instant(self.now), via, &mut self.wires);
+                self.timeline.record_trouble(None, self.now);
+                self.engine.unreachable(instant(self.now), via, &mut self.outbox);
             }
-            Arrival::Message { bytes, said, is_plain } => {
-                if is_forged && opened.is_hit(&bytes) {
+            Arrival::Message { bytes, said, without_opt } => {
+                if is_forged && opened.matches_query(&bytes) {
                     // Luck of one in millions is not what is tested.
                     return;
                 }
                 self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
-                let before = unbelieved(&self.engine);
-                self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
+                let before = rejected_replies(&self.engine);
+                self.engine.reply(instant(self.now), via, &bytes, &mut self.outbox);
                 if let Some((key, said)) = said {
                     // What came without an OPT record may have been for who wanted signatures, and is no news for others.
-                    let is_believed = unbelieved(&self.engine) == before && !is_plain;
+                    let is_believed = rejected_replies(&self.engine) == before && !without_opt;
                     self.hear(key, said.clone(), is_believed, true);
-                    if is_plain {
+                    if without_opt {
                         // It is the answer then, but is not kept.
                         let bits = Bits { dnssec_ok: true, ..key.bits };
                         self.hear(Key { bits, ..key }, said, is_believed, false);
@@ -448,27 +452,27 @@ impl World {
             range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
             said,
         };
-        self.timeline.hear(key, heard);
+        self.timeline.record_reply(key, heard);
     }
 
     /// What a datapath does after each batch: deadlines, and everything that leaves.
     fn look(&mut self) {
-        self.wires.now = self.now;
-        self.deadline = self.engine.expire(instant(self.now), &mut self.wires).map(|at| at.0);
+        self.outbox.now = self.now;
+        self.deadline = self.engine.expire(instant(self.now), &mut self.outbox).map(|at| at.0);
         if self.deadline.is_some_and(|deadline| deadline <= self.now) {
             self.violate("I1", "a deadline that never passes".to_owned());
         }
-        if core::mem::take(&mut self.wires.refused) {
-            self.timeline.upset(None, self.now);
+        if core::mem::take(&mut self.outbox.open_failed) {
+            self.timeline.record_trouble(None, self.now);
         }
-        for fault in core::mem::take(&mut self.wires.faults) {
+        for fault in core::mem::take(&mut self.outbox.faults) {
             self.violate("I10", fault);
         }
         // Questions first: what went wrong with them decides which answers are allowed.
-        for asked in core::mem::take(&mut self.wires.asked) {
+        for asked in core::mem::take(&mut self.outbox.queries) {
             self.carry(&asked);
         }
-        for answered in core::mem::take(&mut self.wires.answered) {
+        for answered in core::mem::take(&mut self.outbox.answers) {
             self.judge(&answered);
         }
         self.curbed = None;
@@ -476,12 +480,12 @@ impl World {
     }
 
     /// A question leaves for an upstream.
-    fn carry(&mut self, asked: &Asked) {
+    fn carry(&mut self, asked: &SentQuery) {
         self.tally.asked += 1;
-        let key = key_of(&self.truth, &asked.bytes);
+        let key = question_key(&self.truth, &asked.bytes);
         if let Some(key) = key {
             // Flights that differ in DO look the same without an OPT record.
-            if !is_plain(&asked.bytes) {
+            if !without_opt(&asked.bytes) {
                 self.judge_the_flight(key, asked);
             }
             let group = usize::from(zone_of(key.name) == 3);
@@ -491,41 +495,41 @@ impl World {
             }
         }
         let place = (0..SERVERS as u64).position(|number| server(number) == asked.upstream).unwrap_or(0);
-        let fate = fate(&self.truth, &self.weather, place, asked, self.now, &mut self.chance);
+        let delivery = deliver(&self.truth, &self.weather, place, asked, self.now, &mut self.rng);
         self.trace(|_| {
             format!(
                 "asks {} {:?} {:?} {key:?}: {} {}",
                 asked.upstream,
                 asked.link,
                 if asked.over_udp { "UDP" } else { "TCP" },
-                fate.mood,
-                fate.is_trouble
+                delivery.mood,
+                delivery.is_trouble
             )
         });
-        if fate.is_trouble {
-            if let Some(key) = key.filter(|_| is_plain(&asked.bytes)) {
+        if delivery.is_trouble {
+            if let Some(key) = key.filter(|_| without_opt(&asked.bytes)) {
                 let bits = Bits { dnssec_ok: true, ..key.bits };
-                self.timeline.upset(Some(Key { bits, ..key }), self.now);
+                self.timeline.record_trouble(Some(Key { bits, ..key }), self.now);
             }
             match key {
-                Some(key) => self.timeline.upset(Some(key), self.now),
+                Some(key) => self.timeline.record_trouble(Some(key), self.now),
                 None => self.timeline.any_trouble = Some(self.now),
             }
         }
-        let within = fate.arrivals.first().map_or(100 * MILLI, |arrival| arrival.0);
-        if asked.over_udp && key.is_some() && self.chance.permille(self.weather.forger) {
+        let within = delivery.arrivals.first().map_or(100 * MILLI, |arrival| arrival.0);
+        if asked.over_udp && key.is_some() && self.rng.permille(self.weather.forger) {
             let forgeries =
-                self.forger.watch(asked.link, &asked.bytes, asked.over_udp, within, &mut self.chance);
+                self.forger.watch(asked.link, &asked.bytes, asked.over_udp, within, &mut self.rng);
             for forgery in forgeries {
                 self.tally.forged += 1;
-                let arrival = Arrival::Message { bytes: forgery.bytes, said: None, is_plain: false };
+                let arrival = Arrival::Message { bytes: forgery.bytes, said: None, without_opt: false };
                 self.schedule(
                     self.now + forgery.after,
                     Event::Arrives { via: forgery.via, arrival, is_forged: true },
                 );
             }
         }
-        for (after, arrival) in fate.arrivals {
+        for (after, arrival) in delivery.arrivals {
             self.schedule(self.now + after, Event::Arrives { via: asked.link, arrival, is_forged: false });
         }
     }
