@@ -69,7 +69,7 @@ impl<'a> Case<'a> {
     /// Whether a configuration answers a question by itself.
     pub(crate) fn knows(&self, name: NameId, rtype: u16, config: &Config) -> bool {
         let is_told = !(self.is_ipv4only && self.is_v4 && config.v6_only);
-        is_told && config.own.say(name, rtype).is_some()
+        is_told && config.own.lookup(name, rtype).is_some()
     }
 
     /// Everything that a leg may have brought.
@@ -79,7 +79,7 @@ impl<'a> Case<'a> {
         let (mut is_asked, mut own) = (false, vec![]);
         for config in self.configs {
             let said = if self.knows(key.name, key.rtype, config) {
-                config.own.say(key.name, key.rtype)
+                config.own.lookup(key.name, key.rtype)
             } else {
                 None
             };

@@ -197,7 +197,7 @@ impl Rules {
     }
 
     /// The same for the engine.
-    pub fn compiled(&self, truth: &Truth) -> Policy {
+    pub fn to_engine(&self, truth: &Truth) -> Policy {
         let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
         let soa = |zone: usize| {
             let mut rdata = b"\x02ns\x00\x04host\x00".to_vec();

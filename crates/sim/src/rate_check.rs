@@ -86,7 +86,7 @@ impl World {
         let (config, client) = (self.config(), self.clients.address(pending.client));
         let rule = config.policy.of_question(Some(client), pending.name);
         rule.is_some_and(|rule| rule.action == Action::Drop)
-            && config.own.say(pending.name, pending.rtype).is_none()
+            && config.own.lookup(pending.name, pending.rtype).is_none()
     }
 
     fn expect(&mut self, client: u32, token: u64, tcp: bool, bytes: &[u8], cookie: Option<&[u8]>) -> Met {

@@ -5,7 +5,7 @@
 //!
 //! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
 
-use crate::config::server;
+use crate::config::server_address;
 use crate::message::question_section;
 use crate::message::{self, COOKIE_OPTION, MARK4, MARK6, QUESTION_OFFSET};
 use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
@@ -405,7 +405,7 @@ fn settings() -> Settings {
     Settings {
         allow: everybody.clone(),
         upstream: Upstream {
-            forwarders: vec![server(0)],
+            forwarders: vec![server_address(0)],
             zones: vec![],
             select: Select::Ordered,
             timeout: Span::from_millis(500),

@@ -2,8 +2,8 @@
 //! oracle knows nothing else. Addresses tell which name and which moment they are of, so data that went to the wrong place
 //! is recognised.
 
-use crate::config::{Prefix, prefix};
-use crate::local_oracle::{in_addr, ip6};
+use crate::prefix::Prefix;
+use crate::reverse_name::{in_addr, ip6};
 use crate::rng::{Rng, mix};
 
 /// A name by its number.
@@ -209,7 +209,7 @@ impl Truth {
         }
         let mut arpa_names = vec![arpa_name(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
         for number in 0..6 {
-            let prefix = prefix(rng, number % 3);
+            let prefix = Prefix::draw(rng, number % 3);
             let address = prefix.embed([44, number, rng.next_u64() as u8, rng.next_u64() as u8]);
             arpa_names.push(arpa_name(ip6(address), Kind::Reverse(address)));
             // Whichever prefix it will be under.

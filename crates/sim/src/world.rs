@@ -1,7 +1,7 @@
 //! One world: the engine, the clock, everything that is under way, and the judgement of every answer.
 
 use crate::client::{Clients, Question};
-use crate::config::{Config, server};
+use crate::config::{Config, server_address};
 use crate::forger::Forger;
 use crate::judge::DEADLINE;
 use crate::leg::life;
@@ -126,7 +126,7 @@ impl World {
         }
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.settings(&truth), capacity, entropy),
+            engine: Engine::new(config.to_engine(&truth), capacity, entropy),
             outbox: SimOutbox::default(),
             now: SECOND,
             jumped: 0,
@@ -363,14 +363,14 @@ impl World {
         let share = self.weather.reload;
         if self.rng.below(1_000_000) < share {
             let before = self.config().clone();
-            let mut config = before.reload(&mut self.rng);
+            let mut config = before.draw_reload(&mut self.rng);
             if self.rng.permille(100) {
                 // A reload without a change.
                 config = before;
             }
             self.trace(|_| format!("reload {config:?}"));
             config.prepare(&self.truth);
-            self.engine.configure(config.settings(&self.truth));
+            self.engine.configure(config.to_engine(&self.truth));
             self.configs.push(config);
             self.reloaded = self.now - self.jumped;
             self.tally.reloads += 1;
@@ -395,7 +395,7 @@ impl World {
         self.outbox.no_route.clear();
         for place in 0..SERVERS {
             if self.weather.moods[place] == crate::weather::Mood::Unreachable && self.rng.permille(300) {
-                self.outbox.no_route.push(server(place as u64));
+                self.outbox.no_route.push(server_address(place as u64));
             }
         }
     }
@@ -494,7 +494,8 @@ impl World {
                 self.violate("I2", format!("{key:?} is asked at {}", asked.upstream));
             }
         }
-        let place = (0..SERVERS as u64).position(|number| server(number) == asked.upstream).unwrap_or(0);
+        let place =
+            (0..SERVERS as u64).position(|number| server_address(number) == asked.upstream).unwrap_or(0);
         let delivery = deliver(&self.truth, &self.weather, place, asked, self.now, &mut self.rng);
         self.trace(|_| {
             format!(
