@@ -33,6 +33,23 @@ pub struct Seen {
     pub others: usize,
 }
 
+impl Seen {
+    /// RCODE.
+    pub fn rcode(&self) -> u16 {
+        self.flags & 15
+    }
+
+    /// AD.
+    pub fn ad(&self) -> bool {
+        self.flags & 0x20 != 0
+    }
+
+    /// TC.
+    pub fn is_truncated(&self) -> bool {
+        self.flags & 0x0200 != 0
+    }
+}
+
 /// Reads an answer whose question section has `question` octets. The error says what is malformed.
 pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));

@@ -1,16 +1,15 @@
 //! The judgement: what must hold of every answer, of every question upstream, at every step and at the end. The numbers of the
 //! invariants are those of `docs/simulation.md`.
 
+use crate::case::{Case, RpzState};
 use crate::client_view::{self, Seen};
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status, is_expected_cookie};
 use crate::message::{MARK4, MARK6, QUESTION_OFFSET};
-use crate::oracle::Case;
 use crate::outbox::{SentAnswer, SentQuery, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rate_check::{Met, NOBODY};
-use crate::rpz_oracle::Mode;
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, FIRST_ARPA_ID, Kind, MILLI, SECOND};
 use crate::weather::SERVERS;
@@ -176,7 +175,7 @@ impl World {
         let is_empty = bytes[6..10] == [0; 4];
         if is_referral || is_refused {
             let wanted = if is_referral { (true, 0) } else { (false, 5) };
-            return match is_empty && (seen.is_cut(), seen.rcode()) == wanted {
+            return match is_empty && (seen.is_truncated(), seen.rcode()) == wanted {
                 true => Ok(()),
                 false => Err(("I13", format!("{seen:?} to who asks too often"))),
             };
@@ -255,7 +254,7 @@ impl World {
         }
         // Which of several answers a referral stands for is not always known: it may be one that is too much.
         let has_limits = configs.iter().any(|config| config.responses > 0);
-        if has_limits && seen.is_cut() && seen.rcode() == 0 && empty && !pending.tcp {
+        if has_limits && seen.is_truncated() && seen.rcode() == 0 && empty && !pending.tcp {
             return Ok(());
         }
         // Which rule of one configuration becomes which of another is nothing to rely on.
@@ -265,13 +264,13 @@ impl World {
         let case = Case {
             timeline: &self.timeline,
             configs,
-            asked: pending,
-            seen,
+            query: pending,
+            answer: seen,
             now: self.now,
             limit,
             is_v4: self.clients.is_v4(pending.client),
             client: self.clients.address(pending.client),
-            mode: Cell::new(Mode::Open),
+            rpz: Cell::new(RpzState::Undecided),
             is_ipv4only: self.truth.name(pending.name).kind == Kind::Ipv4Only,
         };
         if case.is_allowed() {
@@ -315,7 +314,7 @@ impl World {
     fn may_be_dropped(&self, pending: &Pending) -> bool {
         let client = Some(self.clients.address(pending.client));
         self.configs[pending.generation..].iter().skip(1).any(|config| {
-            let rule = config.policy.of_question(client, pending.name);
+            let rule = config.policy.for_question(client, pending.name);
             rule.is_some_and(|rule| rule.action == Action::Drop)
         })
     }

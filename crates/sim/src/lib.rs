@@ -5,8 +5,10 @@
 //! `docs/simulation.md` of the project says what is checked, and how a failing seed is played again.
 #![forbid(unsafe_code)]
 
+pub mod case;
 pub mod client;
 pub mod client_view;
+mod comparison;
 pub mod config;
 pub mod cookie;
 pub mod forger;
@@ -23,7 +25,7 @@ mod rate_check;
 pub mod rates;
 pub mod reverse_name;
 pub mod rng;
-pub mod rpz_oracle;
+mod rpz_oracle;
 pub mod run;
 pub mod siege;
 pub mod timeline;

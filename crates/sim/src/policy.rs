@@ -58,7 +58,7 @@ pub struct Rule {
 
 impl Rule {
     /// What it says to a question, if it has data.
-    pub fn say(&self, rtype: u16) -> &Said {
+    pub fn reply_to(&self, rtype: u16) -> &Said {
         match rtype {
             A => &self.said[0],
             AAAA => &self.said[1],
@@ -76,7 +76,7 @@ impl Rule {
         }
     }
 
-    fn watches_name(&self, name: NameId) -> bool {
+    fn matches_name(&self, name: NameId) -> bool {
         match self.trigger {
             Trigger::Name(watched) => watched == name,
             Trigger::Below(zone) => name < crate::truth::FIRST_ARPA_ID && zone_of(name) == zone,
@@ -84,7 +84,7 @@ impl Rule {
         }
     }
 
-    fn watches_client(&self, client: IpAddr) -> bool {
+    fn matches_client(&self, client: IpAddr) -> bool {
         match (self.trigger, client) {
             (Trigger::Client(IpAddr::V6(watched)), IpAddr::V6(client)) => {
                 watched.octets()[..8] == client.octets()[..8]
@@ -94,7 +94,7 @@ impl Rule {
         }
     }
 
-    fn watches_address(&self, address: [u8; 4]) -> bool {
+    fn matches_address(&self, address: [u8; 4]) -> bool {
         match self.trigger {
             Trigger::Address(watched, octets) => watched[..octets] == address[..octets],
             _ => false,
@@ -140,7 +140,7 @@ impl Rules {
                 let is_clear = zone == 0 && matches!(trigger, Trigger::Client(_));
                 let action = if action == Action::Drop && !is_clear { Action::NxDomain } else { action };
                 if rules.iter().all(|rule| (rule.trigger, rule.zone) != (trigger, zone)) {
-                    let said = Rules::data(action).map(Rc::new);
+                    let said = Rules::replies(action).map(Rc::new);
                     rules.push(Rule { trigger, zone, action, said });
                 }
             }
@@ -148,7 +148,7 @@ impl Rules {
         Rules { rules }
     }
 
-    fn data(action: Action) -> [Said; 3] {
+    fn replies(action: Action) -> [Said; 3] {
         let nothing = Said { soa: Some((TTL, TTL)), ..Said::default() };
         let mut said = [nothing.clone(), nothing.clone(), nothing];
         match action {
@@ -165,21 +165,21 @@ impl Rules {
     }
 
     /// The rule for a question before anything is known of its answer. `client`: of the first name of a way.
-    pub fn of_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
-        let watches = |rule: &&Rule| {
-            rule.watches_name(name) || client.is_some_and(|client| rule.watches_client(client))
+    pub fn for_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
+        let matches = |rule: &&Rule| {
+            rule.matches_name(name) || client.is_some_and(|client| rule.matches_client(client))
         };
-        self.rules.iter().filter(watches).min_by_key(|rule| rule.rank())
+        self.rules.iter().filter(matches).min_by_key(|rule| rule.rank())
     }
 
     /// Whether an address in the answer to a question might go before a rule.
-    pub fn is_open(&self, rule: &Rule, rtype: u16) -> bool {
-        let watches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
-        matches!(rtype, A | AAAA) && self.rules.iter().any(watches)
+    pub fn may_be_overridden(&self, rule: &Rule, rtype: u16) -> bool {
+        let matches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
+        matches!(rtype, A | AAAA) && self.rules.iter().any(matches)
     }
 
     /// The rule for a reply, and how many aliases lead to the name that it is about.
-    pub fn of_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
+    pub fn for_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
         let mut names = vec![name];
         names.extend(said.edges.iter().map(|edge| edge.1));
         if said.is_loop {
@@ -189,9 +189,9 @@ impl Rules {
         names.into_iter().enumerate().find_map(|(place, name)| {
             let client = client.filter(|_| place == 0);
             let addresses = if place == last && !said.is_loop { &said.v4[..] } else { &[] };
-            let watching =
-                self.rules.iter().filter(|rule| addresses.iter().any(|&v4| rule.watches_address(v4)));
-            let found = self.of_question(client, name).into_iter().chain(watching);
+            let matching =
+                self.rules.iter().filter(|rule| addresses.iter().any(|&v4| rule.matches_address(v4)));
+            let found = self.for_question(client, name).into_iter().chain(matching);
             found.min_by_key(|rule| rule.rank()).map(|rule| (rule, place))
         })
     }
@@ -245,4 +245,4 @@ const V4: [u8; 4] = [44, 255, 255, 251];
 const V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 6, 0, 0, 0, 0, 255, 255, 0, 0, 251, 9];
 
 /// TTL and MINIMUM of the SOA in a denial.
-pub const DENIED: (u32, u32) = (TTL, TTL);
+pub const DENIAL_SOA: (u32, u32) = (TTL, TTL);

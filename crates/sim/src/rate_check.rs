@@ -84,7 +84,7 @@ impl World {
     fn is_filtered(&self, token: u64) -> bool {
         let Some(pending) = self.pending.get(&token) else { return false };
         let (config, client) = (self.config(), self.clients.address(pending.client));
-        let rule = config.policy.of_question(Some(client), pending.name);
+        let rule = config.policy.for_question(Some(client), pending.name);
         rule.is_some_and(|rule| rule.action == Action::Drop)
             && config.own.lookup(pending.name, pending.rtype).is_none()
     }
