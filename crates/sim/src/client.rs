@@ -25,7 +25,7 @@ pub struct Clients {
 
 /// A question, ready to be sent.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ClientQuery {
     /// Number of the client.
     pub client: u32,
     /// The message.
@@ -50,9 +50,9 @@ pub struct Question {
     pub tcp: bool,
 }
 
-impl Question {
+impl ClientQuery {
     /// Adds a cookie to a question with an OPT record.
-    pub fn bring(&mut self, cookie: Vec<u8>) {
+    pub fn add_cookie(&mut self, cookie: Vec<u8>) {
         if self.edns.is_some() {
             message::add_option(&mut self.bytes, QUESTION_OFFSET + self.question, COOKIE_OPTION, &cookie);
             self.cookie = Some(cookie);
@@ -90,7 +90,7 @@ impl Clients {
     }
 
     /// Whether a question comes with a cookie.
-    pub fn brings_cookie(&self, rng: &mut Rng) -> bool {
+    pub fn draws_cookie(&self, rng: &mut Rng) -> bool {
         rng.permille(self.cookies)
     }
 
@@ -115,21 +115,21 @@ impl Clients {
     }
 
     /// The engine's view of a client; `token` tells the question.
-    pub fn face(&self, client: u32, token: u64, tcp: bool) -> Client {
+    pub fn engine_client(&self, client: u32, token: u64, tcp: bool) -> Client {
         let port = 1024 + (token % 60_000) as u16;
-        let mut face = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
-        face.stream = token;
+        let mut from = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
+        from.stream = token;
         if self.proxied && client % 3 == 1 {
-            face.hop = Some(Hop { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
+            from.hop = Some(Hop { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
         }
         if tcp {
-            face.carrier = Carrier::Tcp;
+            from.carrier = Carrier::Tcp;
         }
-        face
+        from
     }
 
     /// The next question.
-    pub fn ask(&self, truth: &Truth, rng: &mut Rng) -> Question {
+    pub fn draw_query(&self, truth: &Truth, rng: &mut Rng) -> ClientQuery {
         let count = truth.names.len() as u64;
         // Popular names are spread over the kinds, as ranks are mixed.
         let rank = if self.zipf { rng.zipf(count) } else { rng.below(count) };
@@ -164,7 +164,7 @@ impl Clients {
         rtype: u16,
         bits: Bits,
         edns: Option<(u16, bool)>,
-    ) -> Question {
+    ) -> ClientQuery {
         let id = rng.next_u64() as u16;
         let flag = |on: bool, flag: u16| if on { flag } else { 0 };
         let flags = flag(bits.rd, 0x0100) | flag(bits.cd, 0x0010) | flag(bits.ad, 0x0020);
@@ -183,7 +183,7 @@ impl Clients {
         if let Some((size, dnssec_ok)) = edns {
             message::write_opt(&mut bytes, size, dnssec_ok, None);
         }
-        Question {
+        ClientQuery {
             client: rng.below(self.addresses.len() as u64) as u32,
             bytes,
             id,

@@ -3,6 +3,7 @@
 //! marked; no answer and no cache may ever hold it.
 
 use crate::message;
+use crate::outbox::SentQuery;
 use crate::rng::Rng;
 use engine::Link;
 
@@ -24,15 +25,9 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// A question leaves over `via`; `within` is when its reply will come. What he sends.
-    pub fn watch(
-        &mut self,
-        via: Link,
-        asked: &[u8],
-        over_udp: bool,
-        within: u64,
-        rng: &mut Rng,
-    ) -> Vec<Forgery> {
+    /// The forged replies to a query. `within`: the time until its true reply arrives.
+    pub fn forge_replies(&mut self, query: &SentQuery, within: u64, rng: &mut Rng) -> Vec<Forgery> {
+        let (via, asked) = (query.link, &query.bytes);
         let question = message::question_section(asked);
         let id = u16::from_be_bytes([asked[0], asked[1]]);
         let mut forgeries = vec![];
@@ -43,8 +38,8 @@ impl Forger {
                 // The port is known, the letters too.
                 0 | 1 => message::write_forged_reply(question, wrong_id, rng),
                 // The port and the ID are known.
-                2 if over_udp => message::write_forged_reply(&other_case(question, rng), id, rng),
-                3 if over_udp => {
+                2 if query.over_udp => message::write_forged_reply(&other_case(question, rng), id, rng),
+                3 if query.over_udp => {
                     let mut bytes = message::write_forged_reply(question, id, rng);
                     // Not a response.
                     bytes[2] &= 0x7f;
@@ -77,7 +72,7 @@ impl Forger {
         // An ID of the past, on the link where it was used.
         if let Some((link, old)) = self.past.last()
             && rng.permille(300)
-            && *old != asked
+            && old != asked
         {
             let old_id = u16::from_be_bytes([old[0], old[1]]);
             if old_id != id || *link != via {

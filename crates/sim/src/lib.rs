@@ -11,6 +11,7 @@ pub mod client_view;
 mod comparison;
 pub mod config;
 pub mod cookie;
+mod event_loop;
 pub mod forger;
 mod judge;
 mod leg;

@@ -45,7 +45,7 @@ impl Bucket {
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum RateVerdict {
     /// It passes.
     Within,
     /// It is too much; TCP is offered.
@@ -78,34 +78,34 @@ pub fn network(address: IpAddr) -> u128 {
 
 impl Buckets {
     /// What would become of one more, when `rate` of them may come in a second; 0: all that want.
-    pub fn look(&self, bucket: Bucket, rate: u32, now: u64) -> Fate {
+    pub fn peek(&self, bucket: Bucket, rate: u32, now: u64) -> RateVerdict {
         if rate == 0 {
-            return Fate::Within;
+            return RateVerdict::Within;
         }
         let (owed, slips) = self.owed(bucket, now);
         let token = SECOND / u64::from(rate);
         match owed <= token * u64::from(rate - 1) {
-            true => Fate::Within,
+            true => RateVerdict::Within,
             false => match slips {
-                Some(true) => Fate::Slips,
-                Some(false) => Fate::Beyond,
-                None => Fate::TooMuch,
+                Some(true) => RateVerdict::Slips,
+                Some(false) => RateVerdict::Beyond,
+                None => RateVerdict::TooMuch,
             },
         }
     }
 
     /// The same, and it has come.
-    pub fn take(&mut self, bucket: Bucket, rate: u32, now: u64) -> Fate {
-        let fate = self.look(bucket, rate, now);
+    pub fn charge(&mut self, bucket: Bucket, rate: u32, now: u64) -> RateVerdict {
+        let verdict = self.peek(bucket, rate, now);
         if rate > 0 {
             let (owed, slips) = self.owed(bucket, now);
-            let entry = match fate {
-                Fate::Within => (owed + SECOND / u64::from(rate), now, slips),
+            let entry = match verdict {
+                RateVerdict::Within => (owed + SECOND / u64::from(rate), now, slips),
                 _ => (owed, now, slips.map(|slips| !slips)),
             };
             self.owed.insert(bucket, entry);
         }
-        fate
+        verdict
     }
 
     /// From now on nothing is known of what a network was answered.
@@ -130,7 +130,7 @@ impl Buckets {
     }
 
     /// What became of the last one that was too much: it slipped, or it did not, or nobody knows.
-    pub fn note(&mut self, bucket: Bucket, has_slipped: Option<bool>) {
+    pub fn note_slip(&mut self, bucket: Bucket, has_slipped: Option<bool>) {
         if let Some(entry) = self.owed.get_mut(&bucket) {
             entry.2 = has_slipped.map(|has_slipped| !has_slipped);
         }

@@ -18,6 +18,15 @@ impl Rng {
         mix(self.0)
     }
 
+    /// Entropy for an engine.
+    pub fn entropy(&mut self) -> [u8; 32] {
+        let mut entropy = [0; 32];
+        for octets in entropy.chunks_mut(8) {
+            octets.copy_from_slice(&self.next_u64().to_le_bytes());
+        }
+        entropy
+    }
+
     /// A number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64

@@ -145,10 +145,7 @@ struct Siege {
 impl Siege {
     fn new(knows: Knowledge, seed: u64) -> Siege {
         let mut rng = Rng::new(seed);
-        let mut entropy = [0; 32];
-        for octets in entropy.chunks_mut(8) {
-            octets.copy_from_slice(&rng.next_u64().to_le_bytes());
-        }
+        let entropy = rng.entropy();
         let capacity = Capacity { pending: 256, cache: 1 << 20 };
         Siege {
             knows,

@@ -19,7 +19,7 @@ pub enum Arrival {
         /// Content, of a reply that has to be believed.
         said: Option<(Key, Rc<Said>)>,
         /// The question had no OPT record, so nobody sees whether signatures were wanted.
-        without_opt: bool,
+        to_query_without_opt: bool,
     },
     /// An ICMP error, or the end of a connection.
     Failure,
@@ -53,7 +53,7 @@ pub fn question_key(truth: &Truth, asked: &[u8]) -> Option<Key> {
 }
 
 /// Whether a question has no OPT record.
-pub fn without_opt(asked: &[u8]) -> bool {
+pub fn has_no_opt(asked: &[u8]) -> bool {
     asked[11] == 0
 }
 
@@ -110,7 +110,7 @@ pub fn deliver(
         Mood::NoEdns => {
             edns = false;
             // It understands questions without an OPT record.
-            if without_opt(&asked.bytes) { said } else { error(1, None) }
+            if has_no_opt(&asked.bytes) { said } else { error(1, None) }
         }
         Mood::Lame => Said { lame: true, ..Said::default() },
         Mood::TruncationLoop => Said { cut: true, ..Said::default() },
@@ -204,15 +204,16 @@ pub fn deliver(
     delivery.is_trouble =
         !is_fit || delay > LATE || said.is_failure() || !is_fine || said.cut && !asked.over_udp;
     delivery.mood = if is_cut { "truncated" } else { "answered" };
-    let without_opt = without_opt(&asked.bytes);
+    let to_query_without_opt = has_no_opt(&asked.bytes);
     let effective = said.effective(asked.over_udp, flags & 0x0100 != 0);
     let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(effective)));
     if rng.permille(weather.duplicates) && asked.over_udp {
         let later = delay + weather.delay(rng);
-        delivery
-            .arrivals
-            .push((later, Arrival::Message { bytes: bytes.clone(), said: said.clone(), without_opt }));
+        delivery.arrivals.push((
+            later,
+            Arrival::Message { bytes: bytes.clone(), said: said.clone(), to_query_without_opt },
+        ));
     }
-    delivery.arrivals.push((delay, Arrival::Message { bytes, said, without_opt }));
+    delivery.arrivals.push((delay, Arrival::Message { bytes, said, to_query_without_opt }));
     delivery
 }
