@@ -214,11 +214,11 @@ impl Siege {
         let _ = self.engine.expire(instant(self.now), &mut self.outbox);
     }
 
-    /// Forged replies to one question.
-    fn attack(&mut self, asked: &SentQuery, most: u64) {
+    /// Sends forged replies to one query, at most until `most` replies have been sent in all.
+    fn attack(&mut self, query: &SentQuery, most: u64) {
         let burst = match self.knows {
             Knowledge::AllButCookie => *self.rng.choose(&[1, 4, 64]),
-            // Whoever knows the letters hits with his first guess in one of 65,536 questions, whatever is done about it.
+            // With the letter case, the first guess hits in one of 65,536 queries, and no defence can prevent that.
             Knowledge::Letters => QUERY_IDS,
             _ => *self.rng.choose(&[QUERY_IDS, QUERY_IDS, 256, 16]),
         };
@@ -227,38 +227,46 @@ impl Siege {
             return;
         }
         self.score.questions += 1;
-        let section = question_section(&asked.bytes);
+        let section = question_section(&query.bytes);
         let letters: Vec<usize> = (QUESTION_OFFSET..QUESTION_OFFSET + section.len() - 5)
-            .filter(|&place| asked.bytes[place].is_ascii_alphabetic())
+            .filter(|&place| query.bytes[place].is_ascii_alphabetic())
             .collect();
-        let guess = 0.5f64.powi(letters.len() as i32) / QUERY_IDS as f64;
-        self.score.expected_by_luck += match self.knows {
-            Knowledge::Address => burst as f64 * guess / PORTS as f64,
-            // The first wrong one sends the question to TCP.
-            Knowledge::Port => guess,
-            Knowledge::Letters => 1.0 / QUERY_IDS as f64,
-            Knowledge::AllButCookie => 0.0,
-        };
+        self.score.expected_by_luck += self.expected_hits(burst, letters.len());
         let mut forged = forged(section, &mut self.rng);
-        let right = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
         if self.knows == Knowledge::AllButCookie && self.rng.permille(500) {
             let client = self.rng.next_u64();
             add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
         }
+        let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
+        self.send_burst(query, burst, forged, &letters);
+        self.score.sent += burst;
+        let rejected = rejected_replies(&self.engine) - before;
+        self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected);
+    }
+
+    /// The number of hits that luck alone gives, on average, for a burst of replies to a name with this many letters.
+    fn expected_hits(&self, burst: u64, letters: usize) -> f64 {
+        let guess = 0.5f64.powi(letters as i32) / QUERY_IDS as f64;
+        match self.knows {
+            Knowledge::Address => burst as f64 * guess / PORTS as f64,
+            // The first wrong ID makes the engine ask over TCP.
+            Knowledge::Port => guess,
+            Knowledge::Letters => 1.0 / QUERY_IDS as f64,
+            Knowledge::AllButCookie => 0.0,
+        }
+    }
+
+    /// Sends a burst of replies, each with its own guess. `letters`: offsets of the letters of the name.
+    fn send_burst(&mut self, query: &SentQuery, burst: u64, mut forged: Vec<u8>, letters: &[usize]) {
+        let right_id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
         // Every ID once, in an order of its own.
         let (start, step) = (self.rng.next_u64() as u16, self.rng.next_u64() as u16 | 1);
-        let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
         if self.knows == Knowledge::Address {
-            self.sockets.fill(None);
-            for (&link, opened) in &self.outbox.links {
-                if opened.transport == Transport::Udp {
-                    self.sockets[usize::from(opened.port)] = Some(link);
-                }
-            }
+            self.find_sockets();
         }
         for number in 0..burst {
             let id = match self.knows {
-                Knowledge::AllButCookie => right,
+                Knowledge::AllButCookie => right_id,
                 _ => start.wrapping_add(step.wrapping_mul(number as u16)),
             };
             let via = match self.knows {
@@ -267,7 +275,7 @@ impl Siege {
                     // No socket has this port.
                     None => continue,
                 },
-                _ => asked.link,
+                _ => query.link,
             };
             forged[..2].copy_from_slice(&id.to_be_bytes());
             if matches!(self.knows, Knowledge::Address | Knowledge::Port) {
@@ -279,9 +287,16 @@ impl Siege {
             self.score.delivered += 1;
             self.engine.reply(instant(self.now), via, &forged, &mut self.outbox);
         }
-        self.score.sent += burst;
-        let rejected_replies = rejected_replies(&self.engine) - before;
-        self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected_replies);
+    }
+
+    /// Lists the open UDP sockets by port.
+    fn find_sockets(&mut self) {
+        self.sockets.fill(None);
+        for (&link, opened) in &self.outbox.links {
+            if opened.transport == Transport::Udp {
+                self.sockets[usize::from(opened.port)] = Some(link);
+            }
+        }
     }
 
     /// The true reply.
