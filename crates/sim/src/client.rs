@@ -1,4 +1,4 @@
-//! Clients: who asks what, and in which form.
+//! The simulated clients and their queries.
 
 use crate::message::{self, COOKIE_OPTION, QUESTION_OFFSET};
 use crate::rng::Rng;
@@ -7,23 +7,23 @@ use engine::face::Carrier;
 use engine::{Client, Hop};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Addresses that ask. The last of IPv6 is outside what a closed server allows.
+/// The addresses of the clients. The last IPv6 address is outside the networks that a closed server allows.
 #[derive(Debug)]
 pub struct Clients {
     addresses: Vec<IpAddr>,
     qps_mean: u64,
     tcp_permille: u64,
-    /// Every so many names in Zipf's order; 0: all are equal.
+    /// The popularity of names follows Zipf's law; otherwise all names are equally popular.
     zipf: bool,
-    /// Questions with a cookie, of a thousand.
+    /// Queries with a cookie, of a thousand.
     cookies: u64,
-    /// Questions for names under `arpa`, of a thousand.
+    /// Queries for names under `arpa`, of a thousand.
     arpa: u64,
-    /// Some of them ask through a proxy.
+    /// Some clients send their queries through a proxy.
     proxied: bool,
 }
 
-/// A question, ready to be sent.
+/// A query, ready to be sent.
 #[derive(Clone, Debug)]
 pub struct ClientQuery {
     /// Number of the client.
@@ -40,18 +40,18 @@ pub struct ClientQuery {
     pub name: NameId,
     /// Type.
     pub rtype: u16,
-    /// Bits.
+    /// Flags and DO.
     pub bits: Bits,
-    /// UDP size and DO.
+    /// UDP payload size and DO of the OPT record.
     pub edns: Option<(u16, bool)>,
-    /// The data of its cookie option.
+    /// Data of the cookie option.
     pub cookie: Option<Vec<u8>>,
     /// Over TCP.
     pub tcp: bool,
 }
 
 impl ClientQuery {
-    /// Adds a cookie to a question with an OPT record.
+    /// Adds a cookie to a query that has an OPT record.
     pub fn add_cookie(&mut self, cookie: Vec<u8>) {
         if self.edns.is_some() {
             message::add_option(&mut self.bytes, QUESTION_OFFSET + self.question, COOKIE_OPTION, &cookie);
@@ -61,13 +61,13 @@ impl ClientQuery {
 }
 
 impl Clients {
-    /// Clients of a world.
+    /// Draws the clients of a world.
     pub fn draw(rng: &mut Rng) -> Clients {
         let count = *rng.choose(&[2, 20, 200]);
         let addresses = (0..count)
             .map(|number: u16| match number % 4 {
                 1 => Ipv4Addr::new(10, 0, (number >> 8) as u8, number as u8).into(),
-                // Several in one /64.
+                // Several clients in one /64.
                 2 => Ipv6Addr::new(0x2001, 0xdb8, 0xc, 0, 0, 0, 0, number).into(),
                 _ => Ipv6Addr::new(0x2001, 0xdb8, 0xc, number, 0, 0, 0, 1).into(),
             })
@@ -84,12 +84,12 @@ impl Clients {
         }
     }
 
-    /// Whether a client is in the network that a closed server does not allow.
+    /// True if a client is in the network that a closed server does not allow.
     pub fn is_outside(&self, client: u32) -> bool {
         client as usize + 1 == self.addresses.len()
     }
 
-    /// Whether a question comes with a cookie.
+    /// Draws whether a query has a cookie.
     pub fn draws_cookie(&self, rng: &mut Rng) -> bool {
         rng.permille(self.cookies)
     }
@@ -99,22 +99,22 @@ impl Clients {
         self.addresses[client as usize]
     }
 
-    /// Whether it asks over IPv4.
+    /// True if a client uses IPv4.
     pub fn is_v4(&self, client: u32) -> bool {
         self.addresses[client as usize].is_ipv4()
     }
 
-    /// How long until the next question, nanoseconds.
+    /// Time until the next query, nanoseconds.
     pub fn pause(&self, rng: &mut Rng) -> u64 {
         match rng.below(3000) {
-            // A quiet time: things expire.
+            // A quiet time, in which cached data expire.
             0 => rng.exponential(4_000_000_000),
             1 => rng.exponential(60_000_000_000),
             _ => rng.exponential(self.qps_mean),
         }
     }
 
-    /// The engine's view of a client; `token` tells the question.
+    /// The client as the engine sees it. `token` identifies the query.
     pub fn engine_client(&self, client: u32, token: u64, tcp: bool) -> Client {
         let port = 1024 + (token % 60_000) as u16;
         let mut from = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
@@ -128,10 +128,10 @@ impl Clients {
         from
     }
 
-    /// The next question.
+    /// Draws the next query.
     pub fn draw_query(&self, truth: &Truth, rng: &mut Rng) -> ClientQuery {
         let count = truth.names.len() as u64;
-        // Popular names are spread over the kinds, as ranks are mixed.
+        // The multiplication spreads popular ranks over all kinds of names.
         let rank = if self.zipf { rng.zipf(count) } else { rng.below(count) };
         let mut name = (rank.wrapping_mul(7919) % count) as NameId;
         let mut rtype = *rng.choose(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);

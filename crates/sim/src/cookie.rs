@@ -1,27 +1,27 @@
-//! Server cookies as RFC 9018 section 4 has them, made and read without the engine's code: what clients bring, and what must come
-//! back.
+//! Server cookies by RFC 9018 section 4, independent of the engine's code: the cookies that clients send, and the check of
+//! those that the engine returns.
 
 use crate::rng::Rng;
 use std::net::IpAddr;
 
-/// A server's secret.
+/// The secret of a server.
 pub type Secret = [u8; 16];
 
-/// What somebody's cookie is worth.
+/// Status of a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieStatus {
     /// The option has a length that is not allowed (RFC 7873 section 4).
     Malformed,
-    /// There is no server cookie in it, or a wrong, foreign or old one.
+    /// There is no server cookie, or it is wrong, old, or of another client or server.
     Invalid,
-    /// It is good, but the client gets a new one.
+    /// The cookie is valid, but the client gets a new one.
     Valid,
-    /// It is good and comes back as it is: made with the secret in use, half an hour ago at most, or by a clock that is ahead (RFC
-    /// 9018 section 4.3).
+    /// The cookie is valid and is returned unchanged: it was made with the secret in use, at most half an hour ago or by a
+    /// clock that is ahead (RFC 9018 section 4.3).
     Current,
 }
 
-/// What a cookie is worth that comes from `address` at `now`, Unix time.
+/// The status of a cookie from `address` at `now`, in Unix time.
 pub fn cookie_status(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32) -> CookieStatus {
     if !matches!(data.len(), 8 | 16..=40) {
         return CookieStatus::Malformed;
@@ -34,7 +34,7 @@ pub fn cookie_status(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32)
         return CookieStatus::Invalid;
     };
     let made = u32::from_be_bytes([data[12], data[13], data[14], data[15]]);
-    // Serial numbers: the year 2106 is no end.
+    // Serial number arithmetic, so that the year 2106 changes nothing.
     let age = i64::from(now.wrapping_sub(made) as i32);
     match age {
         -300..=1800 if place == 0 => CookieStatus::Current,
@@ -43,7 +43,8 @@ pub fn cookie_status(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32)
     }
 }
 
-/// Whether an answer between two times has the cookie that it must have. `brought`: the option of the question.
+/// True if an answer has the cookie that the query calls for, at any time between the query and now. `brought`: cookie of the
+/// query.
 pub fn is_expected_cookie(
     brought: &[u8],
     got: &[u8],
@@ -69,8 +70,8 @@ pub fn is_expected_cookie(
     })
 }
 
-/// What a client brings: the cookie that it got last, and now and then one of every other kind. `jar`: the cookies that clients
-/// got, oldest first.
+/// Draws the cookie of a query: mostly the last one that the client got, now and then one of every other kind. `received`: all
+/// cookies that clients got, oldest first.
 pub fn draw_cookie(client: u32, received: &[(u32, Vec<u8>)], rng: &mut Rng) -> Vec<u8> {
     let first = crate::rng::mix(u64::from(client)).to_be_bytes().to_vec();
     let own = |received: &[(u32, Vec<u8>)]| {
@@ -93,7 +94,7 @@ pub fn draw_cookie(client: u32, received: &[(u32, Vec<u8>)], rng: &mut Rng) -> V
     }
 }
 
-/// RFC 9018 section 4.4: a hash of client cookie, version, reserved octets, time and address.
+/// The hash of RFC 9018 section 4.4 over client cookie, version, reserved octets, time and address.
 fn hash(secret: &Secret, head: &[u8], address: IpAddr) -> [u8; 8] {
     let mut text = head.to_vec();
     match address {
@@ -103,7 +104,7 @@ fn hash(secret: &Secret, head: &[u8], address: IpAddr) -> [u8; 8] {
     siphash(secret, &text).to_le_bytes()
 }
 
-/// SipHash-2-4, step by step as its paper writes it down.
+/// SipHash-2-4, step by step as in its paper.
 fn siphash(key: &Secret, text: &[u8]) -> u64 {
     let number = |octets: &[u8]| octets.iter().rev().fold(0u64, |sum, &octet| sum << 8 | u64::from(octet));
     let (k0, k1) = (number(&key[..8]), number(&key[8..]));

@@ -1,5 +1,5 @@
-//! Response policy zones, naively: rules in zones, and which of them decides a name, a client or an address
-//! (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
+//! Response policy zones, naively: rules in zones, and a search over all rules for the one that applies to a name, a client or
+//! an address (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
 
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
@@ -9,38 +9,38 @@ use engine::settings::Network;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-/// TTL of data of a rule, and of its denials, seconds.
+/// TTL of the data and of the denials of a rule, seconds.
 const TTL: u32 = 9;
 
-/// What a rule watches for.
+/// Trigger of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A name.
+    /// A query name or a CNAME target.
     Name(NameId),
     /// All names of one of the [`ZONES`].
     Below(usize),
-    /// IPv4 addresses in an answer: so many leading octets of them.
+    /// IPv4 addresses in an answer, by this many leading octets.
     Address([u8; 4], usize),
     /// A client: one IPv4 address, or the /64 of an IPv6 address.
     Client(IpAddr),
 }
 
-/// What is done.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The name does not exist.
+    /// NXDOMAIN.
     NxDomain,
-    /// It has nothing.
+    /// NODATA.
     NoData,
-    /// Nothing, and no other rule counts.
+    /// The query is exempt from all rules.
     Passthru,
-    /// Nobody answers.
+    /// The query is not answered.
     Drop,
-    /// TCP only.
+    /// Over UDP, an empty answer with TC.
     TcpOnly,
-    /// This address, of this type.
+    /// An A record.
     V4,
-    /// The same.
+    /// An AAAA record.
     V6,
 }
 
@@ -48,16 +48,16 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Rule {
     trigger: Trigger,
-    /// Its zone: the first wins.
+    /// Number of its zone. The first zone takes precedence.
     zone: usize,
-    /// What is done.
+    /// Action.
     pub action: Action,
-    /// What it says to a question for A, AAAA, and anything else.
+    /// The replies to a question for A, for AAAA, and for any other type.
     said: [Rc<Said>; 3],
 }
 
 impl Rule {
-    /// What it says to a question, if it has data.
+    /// The reply to a question, if the rule has data.
     pub fn reply_to(&self, rtype: u16) -> &Said {
         match rtype {
             A => &self.said[0],
@@ -66,7 +66,7 @@ impl Rule {
         }
     }
 
-    /// Among rules of one zone: a client, a name, an address; then the closest.
+    /// Precedence: by zone; in a zone by client, name and address; then the closest match. The smallest rank applies.
     fn rank(&self) -> (usize, usize, usize) {
         match self.trigger {
             Trigger::Client(_) => (self.zone, 0, 0),
@@ -102,14 +102,14 @@ impl Rule {
     }
 }
 
-/// All rules.
+/// The rules of all zones.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
 impl Rules {
-    /// Some rules in up to two zones, or none. No two have the same trigger in one zone.
+    /// Draws some rules in up to two zones, or none. The rules of a zone have different triggers.
     pub fn draw(rng: &mut Rng) -> Rules {
         let zones = *rng.choose(&[0, 0, 0, 1, 2]);
         let mut rules: Vec<Rule> = vec![];
@@ -136,7 +136,7 @@ impl Rules {
                     Action::V6,
                     Action::Drop,
                 ]);
-                // Only of a client of the first zone it is known at once that nobody answers.
+                // Only for a client rule of the first zone can the simulator predict at once that a query is dropped.
                 let is_clear = zone == 0 && matches!(trigger, Trigger::Client(_));
                 let action = if action == Action::Drop && !is_clear { Action::NxDomain } else { action };
                 if rules.iter().all(|rule| (rule.trigger, rule.zone) != (trigger, zone)) {
@@ -159,12 +159,12 @@ impl Rules {
         said
     }
 
-    /// Whether there are none.
+    /// True if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rule for a question before anything is known of its answer. `client`: of the first name of a way.
+    /// The rule for a question before there is a reply. `client`: only for the first name of a chain.
     pub fn for_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
         let matches = |rule: &&Rule| {
             rule.matches_name(name) || client.is_some_and(|client| rule.matches_client(client))
@@ -172,13 +172,13 @@ impl Rules {
         self.rules.iter().filter(matches).min_by_key(|rule| rule.rank())
     }
 
-    /// Whether an address in the answer to a question might go before a rule.
+    /// True if an address in the reply may match a rule that takes precedence over this one.
     pub fn may_be_overridden(&self, rule: &Rule, rtype: u16) -> bool {
         let matches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
         matches!(rtype, A | AAAA) && self.rules.iter().any(matches)
     }
 
-    /// The rule for a reply, and how many aliases lead to the name that it is about.
+    /// The rule for a reply, and the number of CNAME records that lead to the name that the rule is about.
     pub fn for_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
         let mut names = vec![name];
         names.extend(said.edges.iter().map(|edge| edge.1));
@@ -196,7 +196,7 @@ impl Rules {
         })
     }
 
-    /// The same for the engine.
+    /// The rules as the engine's type.
     pub fn to_engine(&self, truth: &Truth) -> Policy {
         let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
         let soa = |zone: usize| {
@@ -206,7 +206,7 @@ impl Rules {
             Record { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
         };
         let all = |zone: usize| Zone { soa: soa(zone), entries: self.entries(truth, zone) };
-        // There are few.
+        // There are few rules, so the limit of the engine is never reached.
         Policy::build((0..zones).map(all).collect()).unwrap_or_default()
     }
 
@@ -244,5 +244,5 @@ impl Rules {
 const V4: [u8; 4] = [44, 255, 255, 251];
 const V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 6, 0, 0, 0, 0, 255, 255, 0, 0, 251, 9];
 
-/// TTL and MINIMUM of the SOA in a denial.
+/// TTL and MINIMUM of the SOA record in a denial.
 pub const DENIAL_SOA: (u32, u32) = (TTL, TTL);

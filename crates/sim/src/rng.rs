@@ -1,6 +1,6 @@
-//! The seeded source of everything that happens by chance around the engine (SplitMix64): cheap, and equal for equal seeds.
+//! The pseudorandom generator of the world (SplitMix64): cheap, and the same numbers for the same seed.
 
-/// A stream of numbers that a seed unfolds to.
+/// A seeded stream of numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -8,11 +8,11 @@ impl Rng {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Rng {
         let mut rng = Rng(seed ^ 0x6a09_e667_f3bc_c908);
-        // Neighbouring seeds unfold differently from the first number on.
+        // Streams of neighbouring seeds differ from the first number on.
         Rng(rng.next_u64())
     }
 
-    /// 64 bits.
+    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
@@ -32,12 +32,12 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True so many times out of a thousand.
+    /// True with a probability of `share` in a thousand.
     pub fn permille(&mut self, share: u64) -> bool {
         self.below(1000) < share
     }
 
-    /// One of several.
+    /// One of several values, all equally likely.
     pub fn choose<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
@@ -47,19 +47,19 @@ impl Rng {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A time around `mean` as waits between independent events are.
+    /// An exponentially distributed time with this mean: a wait between independent events.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         (-(1.0 - self.unit_interval()).ln() * mean as f64) as u64
     }
 
-    /// A rank below `count`: low ones come often, as with names that people ask for (Zipf with exponent 1).
+    /// A rank below `count` by Zipf's law with exponent 1, as for the popularity of names: low ranks are frequent.
     pub fn zipf(&mut self, count: u64) -> u64 {
         let rank = (count as f64 + 1.0).powf(self.unit_interval()) as u64;
         rank.clamp(1, count) - 1
     }
 }
 
-/// Scrambles a number.
+/// Mixes the bits of a number (the finalizer of SplitMix64).
 pub fn mix(number: u64) -> u64 {
     let mut z = number;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

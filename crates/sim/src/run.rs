@@ -1,4 +1,4 @@
-//! Many worlds one after another, on several threads, and the command that plays a failing one again.
+//! Many worlds one after another on several threads, and the command that replays a failing seed.
 
 use crate::world::{Tally, Violation, World};
 use std::sync::Mutex;
@@ -10,39 +10,39 @@ use std::time::{Duration, Instant};
 pub struct Failure {
     /// Seed.
     pub seed: u64,
-    /// What is wrong.
+    /// The broken invariant.
     pub violation: Violation,
 }
 
-/// What to run.
+/// The worlds to run, and when to stop.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The first seed.
     pub first_seed: u64,
-    /// How many.
+    /// Number of worlds.
     pub seeds: u64,
-    /// Client questions for each.
+    /// Client queries in each world.
     pub queries: u64,
-    /// Stop after this.
+    /// Longest time of the run.
     pub time: Option<Duration>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Go on behind a failure.
+    /// Continue after a failure.
     pub keep_going: bool,
 }
 
-/// How it went.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Worlds.
+    /// Number of worlds.
     pub seeds: u64,
-    /// Sum of all.
+    /// Sum of the counts of all worlds.
     pub tally: Tally,
-    /// What failed, by seed.
+    /// Failures in the order in which they were found.
     pub failures: Vec<Failure>,
 }
 
-/// The command that plays a seed again.
+/// The command that replays a seed.
 pub fn replay_command(seed: u64, queries: u64) -> String {
     format!("cargo run -p sixfold-sim --release -- --seed {seed} --queries {queries} --trace")
 }
@@ -65,7 +65,7 @@ pub fn run(plan: &Plan) -> Outcome {
                     {
                         return;
                     }
-                    // A panic of the engine ends the thread; the scope passes it on, and this says which seed it was.
+                    // A panic of the engine ends the thread, and the scope passes it on. The guard prints the seed.
                     let on_panic = SeedOnPanic { seed, queries: plan.queries };
                     let result = World::new(seed, plan.queries, false).run();
                     core::mem::forget(on_panic);
@@ -85,7 +85,8 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome.into_inner().unwrap_or_default()
 }
 
-/// Says on unwinding which seed it was. Where panics abort, the hook of the program says it.
+/// Prints the seed when it is dropped by unwinding. In a build where panics abort, nothing is unwound, and the panic hook
+/// prints the seed.
 struct SeedOnPanic {
     seed: u64,
     queries: u64,
@@ -93,6 +94,6 @@ struct SeedOnPanic {
 
 impl Drop for SeedOnPanic {
     fn drop(&mut self) {
-        eprintln!("panicked; again with: {}", replay_command(self.seed, self.queries));
+        eprintln!("panicked; replay with: {}", replay_command(self.seed, self.queries));
     }
 }

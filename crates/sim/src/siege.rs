@@ -1,9 +1,9 @@
-//! A siege: forged replies by the hundred million. Somebody off the path makes the engine ask (names that nobody asked for
-//! before, as Kaminsky did), and answers in the upstream's place, with everything that he can guess in every combination.
-//! What he says is marked, so a mark in an answer or in the cache is a win; besides, every reply that is handed to the
-//! engine has to be counted among those that were not believed.
+//! A siege: forged replies by the hundred million. An off-path attacker makes the engine send queries (for names that were
+//! never asked for, as in Kaminsky's attack), and replies in the upstream's place with every combination that he can guess. His
+//! replies are marked, so a mark in an answer or in the cache is a success of the attacker. So is a forged reply that the
+//! engine does not count as rejected.
 //!
-//! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
+//! `docs/simulation.md` lists the knowledge of each attacker. The upstream works, and replies after the forged replies.
 
 use crate::config::server_address;
 use crate::message::question_section;
@@ -18,25 +18,25 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a besieger knows, beside the upstream's address and the question; the rest he guesses.
+/// Knowledge of an attacker, besides the upstream's address and the question. He guesses the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// Nothing else: he sends to ports at random.
+    /// Nothing else: he sends to random ports.
     Address,
-    /// The port of the socket as well. He sends every ID, in letters at random.
+    /// The port of the socket as well. He sends every ID, with random letter case.
     Port,
-    /// The letters as well. He sends every ID.
+    /// The letter case as well. He sends every ID.
     Letters,
     /// The ID as well: everything but the cookie that the upstream and the engine share.
     AllButCookie,
 }
 
 impl Knowledge {
-    /// All of them.
+    /// All kinds of attackers.
     pub const ALL: [Knowledge; 4] =
         [Knowledge::Address, Knowledge::Port, Knowledge::Letters, Knowledge::AllButCookie];
 
-    /// Its word on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Knowledge::Address => "address",
@@ -47,25 +47,26 @@ impl Knowledge {
     }
 }
 
-/// What came of it.
+/// Result of a siege.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
     /// Forged replies that were sent.
     pub sent: u64,
-    /// Those that hit an open socket: the engine saw them.
+    /// Forged replies that reached an open socket, and so the engine.
     pub delivered: u64,
-    /// Questions over UDP that were attacked.
+    /// Queries over UDP that were attacked.
     pub questions: u64,
-    /// Those that the engine believed, by its own counts, or marks that were found; more than one for each may be.
+    /// Successes: forged replies that the engine does not count as rejected, and marks that were found. One reply may count
+    /// twice.
     pub accepted: u64,
-    /// Questions of clients that were not answered, or otherwise than the upstream says.
+    /// Client queries that were not answered, or not with the upstream's data.
     pub unserved: u64,
-    /// How many replies would have been believed by luck, on the average, if nothing but guessing decides.
+    /// Successes to be expected from luck alone, on average.
     pub expected_by_luck: f64,
 }
 
 impl Score {
-    /// Both together.
+    /// Adds another result.
     pub fn add(&mut self, other: &Score) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -75,28 +76,28 @@ impl Score {
         self.expected_by_luck += other.expected_by_luck;
     }
 
-    /// Whether he won nothing, and nobody else lost.
+    /// True if the attacker had no success and every client was served.
     pub fn is_in_order(&self) -> bool {
         self.accepted == 0 && self.unserved == 0
     }
 }
 
-/// Message IDs, and ports that a socket may have.
+/// Number of message IDs, and of ports that a socket may have.
 const QUERY_IDS: u64 = 1 << 16;
 const PORTS: u64 = 65_536 - 1024;
-/// Questions that wait at a time.
+/// Largest number of client queries at a time.
 const CONCURRENT_QUERIES: u64 = 4;
-/// The names that he is after, in wire form, and what is true of them.
+/// The names under attack in wire form, and their true address.
 const VICTIMS: [&[u8]; 2] = [b"\x03www\x06victim\x04test\x00", b"\x02ns\x06victim\x04test\x00"];
 const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
 const ZONE: &[u8] = b"\x06victim\x04test\x00";
 /// The server cookie of the upstream.
 const SERVER_COOKIE: &[u8; 8] = b"honestly";
 
-/// Lets somebody who knows that much send so many replies.
+/// Lets an attacker send this many forged replies.
 pub fn besiege(knows: Knowledge, replies: u64, seed: u64) -> Score {
     let mut siege = Siege::new(knows, seed);
-    // He comes when the engine has talked to its upstream before.
+    // The attack begins after a first exchange between the engine and its upstream.
     siege.round(0);
     while siege.score.sent < replies {
         siege.round(replies);
@@ -105,7 +106,7 @@ pub fn besiege(knows: Knowledge, replies: u64, seed: u64) -> Score {
     siege.score
 }
 
-/// The same on several threads, in parts of which each has an engine of its own.
+/// Divides a siege among threads. Each part of a million replies has an engine of its own.
 pub fn besiege_all(knows: Knowledge, replies: u64, seed: u64, threads: usize) -> Score {
     const PART: u64 = 1_000_000;
     let next = AtomicU64::new(0);
@@ -137,7 +138,7 @@ struct Siege {
     now: u64,
     rng: Rng,
     client: u64,
-    /// The sockets by port, as far as any are open.
+    /// The open UDP sockets by port.
     sockets: Vec<Option<Link>>,
     score: Score,
 }
@@ -159,11 +160,12 @@ impl Siege {
         }
     }
 
-    /// Some questions, the forged replies to them, the true ones, and what the clients got.
+    /// One round: some client queries, forged replies, true replies, and the check of the answers. `most`: replies to send in
+    /// all.
     fn round(&mut self, most: u64) {
         let mut names: Vec<Vec<u8>> =
             (0..1 + self.rng.below(CONCURRENT_QUERIES)).map(|_| self.fresh_name()).collect();
-        // Now and then one of those that he is after: are they what they were?
+        // Now and then a name under attack is queried, to see whether its data are still true.
         if self.rng.permille(10) {
             names.push(self.rng.choose(&VICTIMS).to_vec());
         }
@@ -188,7 +190,7 @@ impl Siege {
         self.check_cache(&names);
     }
 
-    /// A name that nobody has asked for: letters for 0x20, so many that they matter.
+    /// A name that was never asked for, with enough letters for 0x20.
     fn fresh_name(&mut self) -> Vec<u8> {
         let mut name = vec![8];
         name.extend((0..8).map(|_| *self.rng.choose(b"abcdefghijklmnopqrstuvwxyz")));
@@ -299,7 +301,7 @@ impl Siege {
         }
     }
 
-    /// The true reply.
+    /// Sends the true reply.
     fn send_true_reply(&mut self, asked: &SentQuery) {
         let section = question_section(&asked.bytes);
         let (id, rtype) = (u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]), section[section.len() - 3]);
@@ -324,7 +326,7 @@ impl Siege {
         self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.outbox);
     }
 
-    /// Reads the answers. Returns how many were right.
+    /// Reads the answers. Returns the number of right ones.
     fn read_answers(&mut self) -> u64 {
         let mut right = 0;
         for SentAnswer { bytes, .. } in core::mem::take(&mut self.outbox.answers) {
@@ -345,7 +347,7 @@ impl Siege {
     }
 }
 
-/// Replies that an engine counted as not believed.
+/// Number of replies that an engine has counted as rejected.
 pub fn rejected_replies(engine: &Engine) -> u64 {
     const REJECTED: [Counter; 11] = [
         Counter::DroppedMalformedReply,
@@ -368,10 +370,10 @@ fn is_marked(bytes: &[u8]) -> bool {
     has(&MARK4) || has(&MARK6)
 }
 
-/// A marked answer to the question, and marked addresses of the names that he is after beside it.
+/// A marked reply to the question, with marked addresses of the names under attack in the additional section.
 fn forged(section: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = message::write_forged_reply(section, 0, rng);
-    // Without the OPT record that it may end with.
+    // Removes the OPT record that may be at the end.
     if bytes[11] == 1 {
         bytes.truncate(bytes.len() - 11);
         bytes[11] = 0;
@@ -395,13 +397,13 @@ fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) 
     bytes.extend(data);
 }
 
-/// Adds a cookie to the OPT record that a message ends with, which has no option yet.
+/// Adds a cookie to the OPT record at the end of a message. The record has no options yet.
 fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
     let opt = bytes.len() - 11;
     message::add_option(bytes, opt, COOKIE_OPTION, [*client, *server].as_flattened());
 }
 
-/// The client cookie of a question of the engine: the first option of its OPT record.
+/// The client cookie of a query of the engine: the first option of its OPT record.
 fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
     let opt = QUESTION_OFFSET + question_section(asked).len();
     let option = asked.get(opt + 11..opt + 15)?;

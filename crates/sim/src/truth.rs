@@ -1,17 +1,17 @@
-//! What is true: the names of a world, and what each has at a point in time. Upstreams that work say exactly this; the
-//! oracle knows nothing else. Addresses tell which name and which moment they are of, so data that went to the wrong place
-//! is recognised.
+//! The true data: the names of a world, and the records of each name at a point in time. Upstreams that work return exactly
+//! these data, and the oracle knows no others. An address encodes its name and its time, so data in a wrong place are
+//! recognised.
 
 use crate::prefix::Prefix;
 use crate::reverse_name::{in_addr, ip6};
 use crate::rng::{Rng, mix};
 
-/// A name by its number.
+/// Number of a name.
 pub type NameId = u32;
 
-/// A second of the virtual clock.
+/// A second of the virtual clock, in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;
-/// A millisecond.
+/// A millisecond, in nanoseconds.
 pub const MILLI: u64 = 1_000_000;
 
 /// RR type A.
@@ -33,36 +33,36 @@ pub const OPT: u16 = 41;
 /// RR type RRSIG.
 pub const RRSIG: u16 = 46;
 
-/// What a name has.
+/// The kind of data of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only IPv4 addresses.
     V4,
     /// Only IPv6 addresses.
     V6,
-    /// Both.
+    /// IPv4 and IPv6 addresses.
     Both,
-    /// IPv4 addresses, and IPv6 addresses that count as absent.
+    /// IPv4 addresses, and IPv6 addresses that are excluded (RFC 6147 section 5.1.4).
     Excluded,
-    /// The same, and one that counts.
+    /// IPv4 addresses, IPv6 addresses that are excluded, and one that is not.
     Mixed,
-    /// By turns only IPv4, and both.
+    /// By turns IPv4 addresses only, and addresses of both families.
     Flip,
-    /// It exists.
+    /// No addresses: NODATA.
     Nothing,
-    /// It does not exist.
+    /// No such name: NXDOMAIN.
     Missing,
-    /// An alias that upstreams follow.
+    /// An alias whose target is in the upstream's reply.
     Alias(NameId),
-    /// An alias where upstreams stop.
+    /// An alias at which the upstream's reply ends.
     Loose(NameId),
     /// One of two aliases of each other.
     Loop(NameId),
-    /// So many IPv4 addresses that no small message holds them.
+    /// More IPv4 addresses than a small message can hold.
     Many,
-    /// Validation fails; the reply says so or not.
+    /// Validation fails.
     Bogus {
-        /// Whether it has an extended error.
+        /// The reply has the extended DNS error "DNSSEC Bogus".
         told: bool,
     },
     /// IPv4 addresses that are not global.
@@ -73,9 +73,9 @@ pub enum Kind {
     InAddr([u8; 4]),
     /// `ipv4only.arpa` (RFC 7050).
     Ipv4Only,
-    /// IPv4 addresses that are never embedded, beside one that is, or alone.
+    /// IPv4 addresses that are never embedded, with or without one that may be.
     Never {
-        /// Whether there is no other.
+        /// All addresses are of this kind.
         alone: bool,
     },
 }
@@ -85,63 +85,63 @@ pub enum Kind {
 pub struct Name {
     /// In wire form, lower case.
     pub wire: Vec<u8>,
-    /// What it has.
+    /// Kind of its data.
     pub kind: Kind,
-    /// TTL of its records, seconds, as it stands in messages.
+    /// TTL of its records, seconds, as in messages.
     pub ttl: u32,
-    /// TTL and MINIMUM of the SOA of its zone, in answers about it; none: answers have no SOA.
+    /// TTL and MINIMUM of the SOA record of its zone in negative replies; none: these have no SOA record.
     pub soa: Option<(u32, u32)>,
-    /// Its addresses change so often, nanoseconds; 0: never.
+    /// Interval at which its addresses change, nanoseconds; 0: they never change.
     period: u64,
-    /// Whether its zone is signed.
+    /// Its zone is signed.
     pub signed: bool,
 }
 
-/// Everything that is true.
+/// All true data.
 #[derive(Debug)]
 pub struct Truth {
-    /// The names by number.
+    /// The ordinary names by number.
     pub names: Vec<Name>,
-    /// Names under `arpa`, whose numbers begin at [`SPECIAL`].
+    /// The names under `arpa`, whose numbers begin at [`FIRST_ARPA_ID`].
     arpa_names: Vec<Name>,
 }
 
-/// The first number of names that are none of the many.
+/// Number of the first name under `arpa`.
 pub const FIRST_ARPA_ID: NameId = 1 << 20;
 
-/// What is said to a question: the content of a reply, as long as it is well-formed.
+/// The content of a well-formed reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// RCODE.
     pub rcode: u8,
-    /// Aliases in order: owner, target, TTL.
+    /// CNAME records in order: owner, target, TTL.
     pub edges: Vec<(NameId, NameId, u32)>,
-    /// The aliases come back to where they were.
+    /// The CNAME records are a loop.
     pub is_loop: bool,
-    /// A records at the end.
+    /// A records at the end of the chain.
     pub v4: Vec<[u8; 4]>,
-    /// AAAA records at the end.
+    /// AAAA records at the end of the chain.
     pub v6: Vec<[u8; 16]>,
-    /// The name that a reverse name points to.
+    /// Target of the PTR record.
     pub pointer: Option<NameId>,
-    /// TTL of these.
+    /// TTL of the records at the end of the chain.
     pub ttl: u32,
-    /// TTL and MINIMUM of the SOA in the authority section, and the name in whose zone it is.
+    /// TTL and MINIMUM of the SOA record in the authority section.
     pub soa: Option<(u32, u32)>,
     /// AD.
     pub ad: bool,
-    /// Extended error.
+    /// Extended DNS error.
     pub ede: Option<u16>,
     /// TC.
     pub cut: bool,
-    /// The records at the end have a signature.
+    /// The records at the end of the chain are signed.
     pub signed: bool,
-    /// It refers to others.
+    /// The reply is a referral.
     pub lame: bool,
 }
 
 impl Said {
-    /// The name at the end of the aliases.
+    /// The name at the end of the chain.
     pub fn end(&self, asked: NameId) -> NameId {
         if self.is_loop {
             return asked;
@@ -149,7 +149,7 @@ impl Said {
         self.edges.last().map_or(asked, |edge| edge.1)
     }
 
-    /// Whether it stops at an alias, and nothing says that there is nothing behind.
+    /// True if the reply ends at a CNAME record and does not deny data of its target.
     pub fn is_unfinished(&self) -> bool {
         self.rcode == 0
             && !self.edges.is_empty()
@@ -160,13 +160,13 @@ impl Said {
             && self.soa.is_none()
     }
 
-    /// Whether it has what was asked for.
+    /// True if the reply has records of the type that was asked for.
     pub fn is_answer(&self, rtype: u16) -> bool {
         rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty() || self.pointer.is_some()
     }
 
-    /// What it comes to, over UDP or not: a referral to who asked for recursion (`rd`), and a message that is cut over TCP,
-    /// are failures of the server, of which a client is told that no authority can be reached.
+    /// The reply as it counts. A referral in reply to a recursive query (`rd`), and a truncated message over TCP, are failures
+    /// of the server; a client gets SERVFAIL with the extended DNS error "No Reachable Authority".
     pub fn effective(self, over_udp: bool, rd: bool) -> Said {
         match self.lame && rd || self.cut && !over_udp {
             true => Said { rcode: 2, ede: Some(22), ..Said::default() },
@@ -174,17 +174,17 @@ impl Said {
         }
     }
 
-    /// Whether it is neither data nor their absence.
+    /// True if the reply has no data and does not deny them.
     pub fn is_failure(&self) -> bool {
         !matches!(self.rcode, 0 | 3)
     }
 }
 
-/// The zones, in wire form: those of all names by turns. Names of the last have servers of their own.
+/// The zones in wire form. Names of the last one have upstream servers of their own.
 pub const ZONES: [&[u8]; 4] =
     [b"\x05alpha\x04test\x00", b"\x06legacy\x04test\x00", b"\x06ignore\x04test\x00", b"\x04corp\x04test\x00"];
 
-/// Which zone a name is in.
+/// The number of the zone of a name in [`ZONES`].
 pub fn zone_of(name: NameId) -> usize {
     match name % 16 {
         _ if name >= FIRST_ARPA_ID => 0,
@@ -196,7 +196,7 @@ pub fn zone_of(name: NameId) -> usize {
 }
 
 impl Truth {
-    /// So many names, unfolding from `chance`.
+    /// Draws this many names, and those under `arpa`.
     pub fn new(count: u32, rng: &mut Rng) -> Truth {
         let odd_share = *rng.choose(&[0, 30, 200]);
         let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, rng)).collect();
@@ -212,7 +212,7 @@ impl Truth {
             let prefix = Prefix::draw(rng, number % 3);
             let address = prefix.embed([44, number, rng.next_u64() as u8, rng.next_u64() as u8]);
             arpa_names.push(arpa_name(ip6(address), Kind::Reverse(address)));
-            // Whichever prefix it will be under.
+            // The prefix that will contain the address depends on the configuration, so there is a target for each length.
             for length in [32, 40, 48, 56, 64, 96] {
                 if let Some(v4) = (Prefix { length, ..prefix }).extract(&address) {
                     arpa_names.push(arpa_name(in_addr(v4), Kind::InAddr(v4)));
@@ -255,7 +255,7 @@ impl Truth {
         self.names.get(number as usize).filter(|name| name.wire == wire).map(|_| number)
     }
 
-    /// What an upstream that works says to a question. `dnssec_ok`, `checking_disabled` and `wants_ad` are bits of it.
+    /// The reply of an upstream that works. `bits`: flags and DO of the query.
     pub fn reply_to(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
         let mut said = Said::default();
         let mut end = asked;
@@ -270,7 +270,7 @@ impl Truth {
                         said.is_loop = true;
                         return said;
                     }
-                    // A loop that the name asked is not part of: the upstream gives up.
+                    // A loop that does not contain the query name: the upstream gives up.
                     if matches!(name.kind, Kind::Loop(_)) && said.edges.len() > 12 {
                         return Said { rcode: 2, ..Said::default() };
                     }
@@ -314,7 +314,7 @@ impl Truth {
 
     fn version(&self, number: NameId, at: u64) -> u64 {
         let period = self.name(number).period;
-        // Names do not change all at once.
+        // The shift makes names change at different times.
         let shift = mix(u64::from(number)).checked_rem(period).unwrap_or(0);
         (at + shift).checked_div(period).unwrap_or(0)
     }
@@ -328,7 +328,7 @@ impl Truth {
                 (0..1 + number as u8 % 3).map(|place| of(44 + place)).collect()
             }
             Kind::Both => vec![of(44)],
-            // The same address twice: equal records are one (RFC 2181 section 5).
+            // One address is twice there: equal records are one (RFC 2181 section 5).
             Kind::Many => (0..40).map(|place| of(44 + place)).chain([of(44)]).collect(),
             Kind::Private => vec![of(10), of(44)],
             Kind::Never { alone } => {
@@ -378,21 +378,21 @@ impl Truth {
     }
 }
 
-/// Bits of a question.
+/// Flags of a query, with DO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Bits {
     /// Recursion desired.
     pub rd: bool,
     /// Checking disabled.
     pub cd: bool,
-    /// The asker understands AD.
+    /// The requestor understands AD.
     pub ad: bool,
     /// DNSSEC OK.
     pub dnssec_ok: bool,
 }
 
 impl Bits {
-    /// As a number below 16.
+    /// The flags as a number below 16.
     pub fn number(self) -> u64 {
         u64::from(self.rd)
             | u64::from(self.cd) << 1
