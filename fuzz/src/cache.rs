@@ -1,7 +1,7 @@
 //! The memory of the cache, beside a table that forgets nothing: what is found is what was put last under its key, and all
 //! of it fits.
 
-use crate::script::Script;
+use crate::input::Script;
 use engine::cache::Cache;
 use engine::cache::entry::{self, Body, Facts, Kind};
 use engine::{Instant, Span};

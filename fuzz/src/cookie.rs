@@ -1,6 +1,6 @@
 //! Cookies of clients: nothing but a cookie of ours, for this address, of not long ago, is worth anything.
 
-use crate::script::Script;
+use crate::input::Script;
 use engine::cookie::{CLIENT, Cookie, DATA, Secret};
 use std::net::Ipv6Addr;
 use wire::{Message, Opt};

@@ -1,6 +1,6 @@
 //! OPT records and their options, as they are read and as they are written, beside a plain reader of options and `domain`.
 
-use crate::script::Script;
+use crate::input::Script;
 use domain::base::Message as DomainMessage;
 use domain::base::opt::UnknownOptData;
 use wire::{Message, OPT_LEN, OPTION_HEADER, Opt};

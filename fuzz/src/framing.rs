@@ -1,7 +1,7 @@
 //! Messages on streams, from both sides: what is read in any pieces comes out as what was framed, what is written in any
 //! pieces is framed as it should be. The first octets of an input say how it is cut.
 
-use crate::script::Script;
+use crate::input::Script;
 use datapath::framing::{Decoder, Encoder};
 use datapath::limits::FRAME;
 use transport::inbound::{Inbound, Taken};

@@ -17,12 +17,12 @@ pub mod edns;
 pub mod engine;
 pub mod framing;
 pub mod hosts;
+pub mod input;
 pub mod message;
 pub mod mutate;
 pub mod name;
 pub mod policy;
 pub mod proxy;
-pub mod script;
 pub mod seeds;
 pub mod zone;
 

@@ -2,7 +2,7 @@
 //! tries single ones. `docs/fuzzing.md` of the project has the whole story.
 #![forbid(unsafe_code)]
 
-mod keep;
+mod corpus;
 mod program;
 mod search;
 mod table;
@@ -90,7 +90,7 @@ fn run(minutes: u64, names: &[String], dir: &Path, keeps: bool) -> Result<bool, 
         let time = Duration::from_secs(minutes * 60 * target.share / shares);
         let mut outcome = search::search(&programs, target, time)?;
         outcome.slowest_us = slowest_us(target, &programs.found(target))?;
-        let kept = if keeps { Some(keep::keep(&programs, target)?) } else { None };
+        let kept = if keeps { Some(corpus::keep(&programs, target)?) } else { None };
         rows.push(table::Row { target: *target, outcome, kept });
         // A run that is ended early has shown something as well.
         println!("{}", table::table(&rows));
@@ -105,7 +105,7 @@ fn keep_all(dir: &Path) -> Result<bool, Error> {
     for target in TARGETS {
         let mut outcome = search::last(&programs, &target)?;
         outcome.slowest_us = slowest_us(&target, &programs.found(&target))?;
-        let kept = Some(keep::keep(&programs, &target)?);
+        let kept = Some(corpus::keep(&programs, &target)?);
         rows.push(table::Row { target, outcome, kept });
     }
     println!("{}", table::table(&rows));

@@ -1,7 +1,7 @@
 //! Names: as text (configuration), in wire form, and compressed in a message that we write. Compared with functions that
 //! are written for nothing but to be right, and with the names of `domain`.
 
-use crate::script::Script;
+use crate::input::Script;
 use domain::base::name::{Name as DomainName, ToLabelIter};
 use sixfold::config::Name as TextName;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! What came of all searches, as a table in Markdown.
 
-use crate::keep::Kept;
+use crate::corpus::Kept;
 use crate::search::Outcome;
 use sixfold_fuzz::Target;
 use std::fmt::Write;

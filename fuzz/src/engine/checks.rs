@@ -4,8 +4,8 @@
 
 use super::outbox::Ways;
 use super::settings::settings;
+use crate::input::Script;
 use crate::model::{self, OURS};
-use crate::script::Script;
 use crate::view::{Item, View};
 use engine::{Capacity, Carrier, Client, Counter, Engine, Instant, Link, Machine, Span, Transport};
 use std::sync::LazyLock;

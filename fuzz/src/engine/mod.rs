@@ -7,7 +7,7 @@ mod outbox;
 mod replies;
 mod settings;
 
-use crate::script::Script;
+use crate::input::Script;
 use checks::World;
 use engine::{Carrier, Client, Span};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

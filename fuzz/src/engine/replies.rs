@@ -1,7 +1,7 @@
 //! What upstreams say to a question.
 
 use super::NAMES;
-use crate::script::Script;
+use crate::input::Script;
 
 /// Times to live that mean something: none, those around what is allowed, and those that are none (RFC 2181 section 8).
 const TTLS: [u32; 8] = [60, 0, 1, 300, 86_400, 700_000, 0x7fff_ffff, 0xffff_ffff];
