@@ -2,7 +2,7 @@
 //! the troubles, it decides whether an answer is allowed. It knows no flights, links or cache entries: any reply that
 //! arrived while the client waited, or that was young enough when the query arrived, may be a leg of the answer.
 //!
-//! The way of a judgement: [`Case::is_allowed`] → AAAA leg → A leg → [`crate::comparison`] of the answer with these legs.
+//! The way of a judgement: [`Case::is_allowed`] → AAAA leg → A leg → comparison of the answer with these legs (`comparison.rs`).
 
 use crate::case::Case;
 use crate::comparison::{Aaaa, is_forwarded, is_servfail, is_synthesized};

@@ -1,5 +1,5 @@
 //! One world: the engine, the clock, everything that is under way, and the results so far. This file holds the data and the few
-//! methods that every part needs. [`crate::event_loop`] makes things happen, [`crate::judge`] and [`crate::rate_check`] check them.
+//! methods that every part needs. `event_loop.rs` makes things happen, `judge.rs` and `rate_check.rs` check them.
 
 use crate::client::Clients;
 use crate::config::Config;
