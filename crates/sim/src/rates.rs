@@ -36,7 +36,7 @@ pub enum Bucket {
 
 impl Bucket {
     /// The network, for a bucket of answers.
-    fn answers(&self) -> Option<u128> {
+    fn answered_network(&self) -> Option<u128> {
         match *self {
             Bucket::Queries { .. } => None,
             Bucket::Answers { network, .. } | Bucket::Failures { network, .. } => Some(network),
@@ -114,7 +114,7 @@ impl Buckets {
     pub fn lose_track(&mut self, network: u128, now: u64) {
         self.unsure.insert(network, now + QUIET);
         for (bucket, entry) in &mut self.owed {
-            if bucket.answers() == Some(network) {
+            if bucket.answered_network() == Some(network) {
                 entry.2 = None;
             }
         }

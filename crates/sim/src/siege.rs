@@ -131,6 +131,7 @@ pub fn besiege_all(knows: Knowledge, replies: u64, seed: u64, threads: usize) ->
     score.into_inner().unwrap_or_default()
 }
 
+/// A siege of one engine by one attacker.
 struct Siege {
     knows: Knowledge,
     engine: Engine,
@@ -170,18 +171,18 @@ impl Siege {
             names.push(self.rng.choose(&VICTIMS).to_vec());
         }
         for name in &names {
-            self.ask(name);
+            self.send_query(name);
         }
         let mut answered = 0;
         // Two legs, over UDP and TCP.
         for _ in 0..6 {
-            let asked = core::mem::take(&mut self.outbox.queries);
-            for question in asked.iter().filter(|asked| asked.over_udp) {
-                self.attack(question, most);
+            let queries = core::mem::take(&mut self.outbox.queries);
+            for query in queries.iter().filter(|query| query.over_udp) {
+                self.attack(query, most);
             }
             self.advance(20 * MILLI);
-            for question in &asked {
-                self.send_true_reply(question);
+            for query in &queries {
+                self.send_true_reply(query);
             }
             self.advance(MILLI);
             answered += self.read_answers();
@@ -198,7 +199,8 @@ impl Siege {
         name
     }
 
-    fn ask(&mut self, name: &[u8]) {
+    /// A new client sends a query for a name.
+    fn send_query(&mut self, name: &[u8]) {
         self.client += 1;
         let mut bytes = vec![];
         message::write_header(&mut bytes, self.client as u16, 0x0100);
@@ -210,6 +212,7 @@ impl Siege {
         self.engine.query(instant(self.now), &client, &bytes, &mut self.outbox);
     }
 
+    /// Moves the clock, and runs the engine's timers.
     fn advance(&mut self, time: u64) {
         self.now += time;
         self.outbox.now = self.now;
@@ -338,6 +341,7 @@ impl Siege {
         right
     }
 
+    /// Counts the names with marked data in the cache.
     fn check_cache(&mut self, names: &[Vec<u8>]) {
         for name in names {
             let kept = self.engine.kept(name, None, instant(self.now));
@@ -365,6 +369,7 @@ pub fn rejected_replies(engine: &Engine) -> u64 {
     REJECTED.iter().map(|&counter| engine.counters().get(counter)).sum()
 }
 
+/// True if a message contains a mark.
 fn is_marked(bytes: &[u8]) -> bool {
     let has = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
     has(&MARK4) || has(&MARK6)
@@ -414,10 +419,10 @@ fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
 }
 
 fn settings() -> Settings {
-    let everybody =
+    let everywhere =
         Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)]);
     Settings {
-        allow: everybody.clone(),
+        allow: everywhere.clone(),
         upstream: Upstream {
             forwarders: vec![server_address(0)],
             zones: vec![],
@@ -431,7 +436,7 @@ fn settings() -> Settings {
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],
-            clients: everybody,
+            clients: everywhere,
             exclude_aaaa: vec![],
             embed_non_global: false,
             never_embed: vec![],
