@@ -1,26 +1,26 @@
-//! The memory of the cache, beside a table that forgets nothing: what is found is what was put last under its key, and all
-//! of it fits.
+//! The memory of the cache, compared with a table without a size limit: an entry that is found is the last one that was put
+//! under its key, and the cache keeps its size.
 
-use crate::script::Script;
+use crate::input::InputReader;
 use engine::cache::Cache;
 use engine::cache::entry::{self, Body, EntryKind, Facts};
 use engine::{Instant, Span};
 use std::collections::HashMap;
 use wire::{Class, Type};
 
-/// Octets of the caches that are tried; the first one is off.
+/// Sizes of the caches in octets. The first one is off.
 const SIZES: [usize; 6] = [0, 600, 4 << 10, 12 << 10, 40 << 10, 128 << 10];
 
-/// Names that there are.
+/// Number of different names.
 const NAMES: u64 = 96;
 
-/// What makes two entries the same, as numbers.
-type Number = (u64, u8);
+/// A cache key as numbers: the name, and the bits of the other parts.
+type KeyNumber = (u64, u8);
 
-/// A key as the engine makes one: the lower half of the hash belongs to the name alone.
-fn hash((name, rest): Number, collides: bool) -> u64 {
+/// The hash of a key, as the engine makes it: the lower half depends only on the name.
+fn hash((name, rest): KeyNumber, collides: bool) -> u64 {
     if collides {
-        // The worst key: names share hashes.
+        // The worst case: several names share a hash.
         return u64::from(rest & 1) << 32 | name & 3;
     }
     let mix = |number: u64| number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -33,7 +33,7 @@ fn name(number: u64) -> Vec<u8> {
     [&[label.len() as u8], label.as_bytes(), b"\x07example\0"].concat()
 }
 
-fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::CacheKey<'n> {
+fn key<'n>(number: KeyNumber, name: &'n [u8], collides: bool) -> entry::Key<'n> {
     let (_, rest) = number;
     entry::CacheKey {
         hash: hash(number, collides),
@@ -46,7 +46,7 @@ fn key<'n>(number: Number, name: &'n [u8], collides: bool) -> entry::CacheKey<'n
     }
 }
 
-/// A message of at least this length, in which every octet depends on the time of its making.
+/// A message of at least this length, in which every octet depends on the time at which it was made.
 fn message(name: &[u8], length: usize, stamp: u64) -> Vec<u8> {
     let mut message = vec![0; wire::HEADER];
     message.extend_from_slice(name);
@@ -55,25 +55,25 @@ fn message(name: &[u8], length: usize, stamp: u64) -> Vec<u8> {
     message
 }
 
-/// Tries one row of changes and questions.
+/// Runs one sequence of changes and lookups.
 pub fn run(input: &[u8]) {
-    let mut script = Script::new(input);
-    let (size, collides) = (*script.one(&SIZES), script.octet() & 1 != 0);
+    let mut reader = InputReader::new(input);
+    let (size, collides) = (*reader.choose(&SIZES), reader.octet() & 1 != 0);
     let mut cache = Cache::new(size);
-    let mut last: HashMap<Number, Vec<u8>> = HashMap::new();
+    let mut last: HashMap<KeyNumber, Vec<u8>> = HashMap::new();
     let mut now = Instant(1);
-    while !script.is_over() {
+    while !reader.is_empty() {
         now += Span(1);
-        let action = script.octet();
-        let number = (u64::from(script.octet()) % NAMES, script.octet() & 0x3f);
+        let action = reader.octet();
+        let number = (u64::from(reader.octet()) % NAMES, reader.octet() & 0x3f);
         let name = name(number.0);
         let key = key(number, &name, collides);
         let before = cache.find(&key).is_some();
         match action % 16 {
             0..8 => {
-                let (length, ttls) = (usize::from(script.number()) % 3000, script.below(5));
+                let (length, ttls) = (usize::from(reader.next_u16()) % 3000, reader.below(5));
                 let message = message(&name, length, now.0);
-                let facts = facts(now, script.octet());
+                let facts = facts(now, reader.octet());
                 let body = Body::of(&message).expect("a header");
                 assert_eq!(cache.put(now, &key, &facts, &[30, 40, 50, 60][..ttls], body), before);
                 last.insert(number, message);
@@ -85,7 +85,7 @@ pub fn run(input: &[u8]) {
             9 => {
                 let bucket = cache.bucket_of(key.hash);
                 let removed = cache.remove_in(bucket, |entry| entry.name() == name);
-                let mine: Vec<Number> = last.keys().filter(|(of, _)| *of == number.0).copied().collect();
+                let mine: Vec<KeyNumber> = last.keys().filter(|(of, _)| *of == number.0).copied().collect();
                 assert!(removed <= mine.len() && (!before || removed > 0));
                 mine.iter().for_each(|number| drop(last.remove(number)));
             }
@@ -94,8 +94,8 @@ pub fn run(input: &[u8]) {
                 last.clear();
                 assert_eq!((cache.len(), cache.octets()), (0, 0));
             }
-            11 => cache.keep_stale(Span::from_secs(u64::from(script.octet()))),
-            12 => now += Span::from_secs(u64::from(script.octet())),
+            11 => cache.keep_stale(Span::from_secs(u64::from(reader.octet()))),
+            12 => now += Span::from_secs(u64::from(reader.octet())),
             _ => {
                 if let Some(place) = cache.find(&key) {
                     entry::visit(cache.entry_mut(place));
@@ -114,11 +114,11 @@ pub fn run(input: &[u8]) {
         }
         assert!(cache.octets() <= size && cache.len() <= last.len());
     }
-    check(&cache, &last, collides);
+    check_all(&cache, &last, collides);
 }
 
-/// All that is there, at the end.
-fn check(cache: &Cache, last: &HashMap<Number, Vec<u8>>, collides: bool) {
+/// Compares the whole cache with the table at the end.
+fn check_all(cache: &Cache, last: &HashMap<KeyNumber, Vec<u8>>, collides: bool) {
     let entries: Vec<_> = (0..cache.buckets()).flat_map(|bucket| cache.entries(bucket)).collect();
     assert_eq!((entries.len(), entries.is_empty()), (cache.len(), cache.is_empty()));
     let octets: usize = entries.iter().map(|entry| entry.length()).sum();

@@ -1,14 +1,14 @@
-//! Configuration text: what is accepted can be printed, read again and given to an engine; what is not has a report
-//! that can be shown. Files that a text names are not read.
+//! Configuration text. Accepted text can be printed, read again and given to an engine. Rejected text has a report that can be
+//! shown. Files that a text names are not read.
 
 use sixfold::config::{self, Overrides, Place};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// What `"system"` stands for: a file that is not there.
+/// The path for `"system"`: the file does not exist.
 const NO_FILE: &str = "/nonexistent/resolv.conf";
 
-/// Tries one text.
+/// Tests one text.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if names_files(text) {
@@ -43,7 +43,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Whether a text names files to be read: no test reads what an input names.
+/// True if a text names files to be read. No test reads a file that an input names.
 fn names_files(text: &str) -> bool {
     let (document, _) = DeTable::parse_recoverable(text);
     let has = |table: &str, key: &str| {

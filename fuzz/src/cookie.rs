@@ -1,20 +1,20 @@
-//! Cookies of clients: nothing but a cookie of ours, for this address, of not long ago, is worth anything.
+//! Cookies of clients: only a cookie of this server, for this address, of the last hour, is valid.
 
-use crate::script::Script;
+use crate::input::InputReader;
 use engine::cookie::{CLIENT, Cookie, DATA, Secret};
 use std::net::Ipv6Addr;
 use wire::{Message, Opt};
 
-/// Seconds for which a cookie counts (RFC 9018 section 4.3).
+/// Seconds for which a cookie is valid (RFC 9018 section 4.3).
 const LIFE_SECS: u32 = 3_600;
 
-/// Tries one input.
+/// Tests one input.
 pub fn run(input: &[u8]) {
     secret(input);
-    let mut script = Script::new(input);
-    let (kind, now_secs) = (script.octet(), script.long());
+    let mut reader = InputReader::new(input);
+    let (kind, now_secs) = (reader.octet(), reader.next_u32());
     let mut address = [0; 16];
-    let given = script.take(if kind & 1 == 0 { 16 } else { 4 });
+    let given = reader.take(if kind & 1 == 0 { 16 } else { 4 });
     if kind & 1 == 0 {
         address[..given.len()].copy_from_slice(given);
     } else {
@@ -23,21 +23,22 @@ pub fn run(input: &[u8]) {
     }
     let from = Ipv6Addr::from(address);
     let secrets: Vec<Secret> = (0..=(kind >> 1 & 1)).map(|number| Secret([number ^ 0x3c; 16])).collect();
-    let change = usize::from(script.number());
-    let data = script.take(255);
+    let change = usize::from(reader.next_u16());
+    let data = reader.take(255);
 
-    let looked = look(data, from, &secrets, now_secs);
+    let checked = check_query(data, from, &secrets, now_secs);
     // RFC 7873 section 5.2.2: 8 octets, or 16 to 40; anything else is malformed.
-    assert_eq!(looked.is_some(), matches!(data.len(), 8 | 16..=40), "{data:02x?}");
-    let Some(cookie) = looked else { return };
+    assert_eq!(checked.is_some(), matches!(data.len(), 8 | 16..=40), "{data:02x?}");
+    let Some(cookie) = checked else { return };
     assert_eq!(cookie.data()[..CLIENT], data[..CLIENT], "the client finds its own part again");
     assert!(data.len() > CLIENT || !cookie.is_valid() && !cookie.is_invalid());
     assert!(data.len() == CLIENT || cookie.is_valid() != cookie.is_invalid());
-    // A cookie that counts can only be guessed with 64 bits of luck, so it was made with one of our secrets and renewed
-    // at most: what is brought back is checked below.
+    // The chance to guess a valid cookie is one in 2^64, so this one was made with a secret of the server, and at most renewed.
+    // The new cookie is checked below.
     let mine = *cookie.data();
-    let valid =
-        |data: &[u8], from, now_secs| look(data, from, &secrets, now_secs).is_some_and(|c| c.is_valid());
+    let valid = |data: &[u8], from, now_secs| {
+        check_query(data, from, &secrets, now_secs).is_some_and(|c| c.is_valid())
+    };
     let made_secs = u32::from_be_bytes([mine[12], mine[13], mine[14], mine[15]]);
     assert!(valid(&mine, from, now_secs));
     assert!(valid(&mine, from, made_secs.wrapping_add(LIFE_SECS)));
@@ -46,24 +47,26 @@ pub fn run(input: &[u8]) {
     let mut changed = mine;
     changed[change / 8 % DATA] ^= 1 << (change % 8);
     assert!(!valid(&changed, from, now_secs), "a changed cookie: {changed:02x?}");
-    assert!(!look(&mine, from, &[Secret([0xee; 16])], now_secs).is_some_and(|cookie| cookie.is_valid()));
-    // Without a secret, there are no cookies.
+    assert!(
+        !check_query(&mine, from, &[Secret([0xee; 16])], now_secs).is_some_and(|cookie| cookie.is_valid())
+    );
+    // Without a secret there are no cookies.
     with_opt(&mine, |opt| assert_eq!(Cookie::of_query(opt, from, &[], now_secs), Ok(None)));
 }
 
-/// What the answer to a query with this cookie carries; None: the cookie is malformed.
-fn look(data: &[u8], from: Ipv6Addr, secrets: &[Secret], now_secs: u32) -> Option<Cookie> {
-    let looked = with_opt(data, |opt| Cookie::of_query(opt, from, secrets, now_secs));
-    looked.ok().map(|cookie| cookie.expect("there are a cookie and a secret"))
+/// The cookie in the answer to a query with this cookie; `None`: the cookie is malformed.
+fn check_query(data: &[u8], from: Ipv6Addr, secrets: &[Secret], now_secs: u32) -> Option<Cookie> {
+    let checked = with_opt(data, |opt| Cookie::of_query(opt, from, secrets, now_secs));
+    checked.ok().map(|cookie| cookie.expect("there are a cookie and a secret"))
 }
 
-fn with_opt<T>(data: &[u8], look: impl FnOnce(&Opt<'_>) -> T) -> T {
+fn with_opt<T>(data: &[u8], read: impl FnOnce(&Opt<'_>) -> T) -> T {
     let mut record = [0; 600];
     let octets = wire::write_opt(&mut record, 1232, 0, 0, false, None).expect("there is room");
     let octets = wire::add_option(&mut record, octets, wire::COOKIE, data).expect("there is room");
     let question = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01\0\0\x01\0\x01";
     let message = [&question[..], &record[..octets]].concat();
-    look(&Message::parse(&message).expect("well-formed").opt().expect("there is one"))
+    read(&Message::parse(&message).expect("well-formed").opt().expect("there is one"))
 }
 
 /// The text of a secret: 32 hexadecimal digits and nothing else.

@@ -1,27 +1,27 @@
-//! OPT records and their options, as they are read and as they are written, beside a plain reader of options and `domain`.
+//! OPT records and their options, read and written, compared with a plain reader of options and with `domain`.
 
-use crate::script::Script;
+use crate::input::InputReader;
 use domain::base::Message as DomainMessage;
 use domain::base::opt::UnknownOptData;
 use wire::{Message, OPT_LEN, OPTION_HEADER, Opt};
 
-/// A question for the root.
+/// The question for the root.
 const QUESTION: &[u8] = b"\0\0\x01\0\x01";
 
-/// Octets of room when options are written.
+/// Octets of the buffer into which options are written.
 const ROOM: usize = 300;
 
-/// Tries one input: the first octet says as what.
+/// Tests one input. Its first octet chooses the test.
 pub fn run(input: &[u8]) {
     let Some((&kind, rest)) = input.split_first() else { return };
     match kind % 3 {
         0 => read(rest),
-        1 => alone(rest),
+        1 => sole(rest),
         _ => write(rest),
     }
 }
 
-/// Options in order; None when they do not fill the octets.
+/// The options in order; `None` if they do not fill the octets exactly.
 fn options(mut rdata: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     let mut options = Vec::new();
     while !rdata.is_empty() {
@@ -47,7 +47,7 @@ fn message(question: bool, fixed: &[u8], rdata: &[u8]) -> Vec<u8> {
     message
 }
 
-/// What one OPT record says, whichever way it was read.
+/// Compares the content of one OPT record, however it was read, with the expected content.
 fn compare(opt: &Opt<'_>, fixed: &[u8], expected: &[(u16, &[u8])]) {
     let at = |place: usize| fixed.get(place).copied().unwrap_or(0);
     assert_eq!(opt.udp_size(), u16::from_be_bytes([at(0), at(1)]));
@@ -64,7 +64,7 @@ fn compare(opt: &Opt<'_>, fixed: &[u8], expected: &[(u16, &[u8])]) {
     }
 }
 
-/// An OPT record behind a question.
+/// Reads an OPT record behind a question.
 fn read(input: &[u8]) {
     let (fixed, rdata) = input.split_at(input.len().min(6));
     let bytes = message(true, fixed, rdata);
@@ -81,8 +81,8 @@ fn read(input: &[u8]) {
     );
 }
 
-/// An OPT record alone in a message, whole or cut, and whatever else claims to be such a message.
-fn alone(input: &[u8]) {
+/// Reads an OPT record that is alone in a message, whole or truncated, and then the input itself as such a message.
+fn sole(input: &[u8]) {
     if let Some(opt) = wire::sole_opt(input) {
         assert!(Message::parse(input).is_err());
         assert!(
@@ -102,20 +102,20 @@ fn alone(input: &[u8]) {
     }
 }
 
-/// An OPT record written and options added as long as there is room; what was written is read.
+/// Writes an OPT record, adds options as long as there is room, and reads the result.
 fn write(input: &[u8]) {
-    let mut script = Script::new(input);
-    let fixed = script.take(6);
+    let mut reader = InputReader::new(input);
+    let fixed = reader.take(6);
     let at = |place: usize| fixed.get(place).copied().unwrap_or(0);
     let (size, error) = (u16::from_be_bytes([at(0), at(1)]), (at(5) & 1 != 0).then(|| u16::from(at(5))));
     let mut buf = [0xa5; ROOM];
-    let room = usize::from(script.octet()) + 20;
+    let room = usize::from(reader.octet()) + 20;
     let written = wire::write_opt(&mut buf[..room], size, at(2), at(3), at(4) & 0x80 != 0, error);
     let mut octets = written.expect("there is room");
     let error = error.map(|code| code.to_be_bytes());
     let mut expected: Vec<(u16, &[u8])> = error.iter().map(|code| (15, &code[..])).collect();
-    while !script.is_over() {
-        let (code, data) = (script.number(), script.piece());
+    while !reader.is_empty() {
+        let (code, data) = (reader.next_u16(), reader.length_prefixed());
         let before = buf;
         match wire::add_option(&mut buf[..room], octets, code, data) {
             Some(longer) => {

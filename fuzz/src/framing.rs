@@ -1,32 +1,32 @@
-//! Messages on streams, from both sides: what is read in any pieces comes out as what was framed, what is written in any
-//! pieces is framed as it should be. The first octets of an input say how it is cut.
+//! Messages on streams, in both directions. The messages that are read, in any pieces, are those that were framed. The messages
+//! that are written, in any pieces, are framed correctly. The first octets of an input give the lengths of the pieces.
 
-use crate::script::Script;
+use crate::input::InputReader;
 use datapath::framing::{Decoder, Encoder};
 use datapath::limits::FRAME;
 use transport::inbound::{Delivery, Inbound};
 
-/// Octets that the writing side keeps.
+/// Octets that the writing side buffers.
 const LIMIT: usize = 600;
 
-/// Times that a connection offers a message which is refused.
-const OFFERS: usize = 4;
+/// Largest number of times that a refused message is offered again.
+const MAX_OFFERS: usize = 4;
 
-/// Octets of a DNS header: what is shorter ends a client's connection.
+/// Octets of a DNS header. A shorter message ends the connection of a client.
 const HEADER: usize = 12;
 
-/// Tries one input.
+/// Tests one input.
 pub fn run(input: &[u8]) {
-    let mut script = Script::new(input);
-    let cuts: Vec<usize> = script.piece().iter().map(|&octet| usize::from(octet)).collect();
-    let stream = script.rest();
+    let mut reader = InputReader::new(input);
+    let cuts: Vec<usize> = reader.length_prefixed().iter().map(|&octet| usize::from(octet)).collect();
+    let stream = reader.rest();
     let (messages, is_whole) = split(stream);
     decode(stream, &cuts, &messages, is_whole);
     accept(stream, &cuts, &messages, is_whole);
     encode(&cuts, &messages);
 }
 
-/// The whole messages of a stream, and whether nothing is left behind them.
+/// The whole messages of a stream, and whether they fill it exactly.
 fn split(mut stream: &[u8]) -> (Vec<&[u8]>, bool) {
     let mut messages = Vec::new();
     while let Some((length, rest)) = stream.split_first_chunk::<2>()
@@ -43,7 +43,7 @@ fn pieces<'s>(mut stream: &'s [u8], cuts: &[usize]) -> Vec<&'s [u8]> {
     let mut pieces = Vec::new();
     let mut cuts = cuts.iter().chain(std::iter::repeat(&usize::MAX));
     while !stream.is_empty() {
-        // An empty read says nothing, and must do no harm.
+        // An empty read is allowed, and must do no harm.
         let (piece, rest) = stream.split_at((*cuts.next().unwrap_or(&1)).min(stream.len()));
         pieces.push(piece);
         stream = rest;
@@ -51,7 +51,7 @@ fn pieces<'s>(mut stream: &'s [u8], cuts: &[usize]) -> Vec<&'s [u8]> {
     pieces
 }
 
-/// What upstreams send.
+/// The direction from upstreams.
 fn decode(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let mut decoder = Decoder::new();
     let mut messages: Vec<Vec<u8>> = Vec::new();
@@ -67,7 +67,7 @@ fn decode(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     assert_eq!(decoder.is_within_message(), !is_whole);
 }
 
-/// What clients send: some messages are refused and offered again, some are the last for now.
+/// The direction from clients: some messages are refused and offered again, and some end the reading for now.
 fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let good = expected.iter().take_while(|message| message.len() >= HEADER).count();
     let mut inbound = Inbound::default();
@@ -75,10 +75,10 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let (mut moods, mut refused) = (cuts.iter().rev().cycle(), 0);
     let mut take = |message: &[u8]| {
         let taken = match moods.next().map_or(0, |mood| mood % 4) {
-            0 | 1 => Delivery::Continue,
-            2 => Delivery::Pause,
-            _ if refused < OFFERS => Delivery::Refused,
-            _ => Delivery::Continue,
+            0 | 1 => Taken::Next,
+            2 => Taken::Last,
+            _ if refused < MAX_OFFERS => Taken::Not,
+            _ => Taken::Next,
         };
         refused = if taken == Delivery::Refused { refused + 1 } else { 0 };
         if taken != Delivery::Refused {
@@ -89,7 +89,7 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let mut is_broken = false;
     'stream: for piece in pieces(stream, cuts) {
         is_broken |= inbound.feed(piece, &mut take).is_err();
-        for _ in 0..=stream.len() * (OFFERS + 1) {
+        for _ in 0..=stream.len() * (MAX_OFFERS + 1) {
             if is_broken {
                 break 'stream;
             }
@@ -104,18 +104,18 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     assert_eq!(messages, expected[..good]);
     if !is_broken {
         assert_eq!(inbound.is_empty(), is_whole);
-        // Twice what has come in part, and what a vector grows by.
+        // Twice the octets of a partial message, and the growth of a vector.
         assert!(inbound.octets() <= 4 * stream.len());
     }
 }
 
-/// What we write, in the order and the pieces that the other side takes.
+/// The writing direction: messages leave in the order and in the pieces that the other side accepts.
 fn encode(cuts: &[usize], messages: &[&[u8]]) {
     let mut encoder = Encoder::new(LIMIT);
     let (mut written, mut expected): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
     let mut cuts = cuts.iter().cycle();
     for message in messages {
-        // A frame may be larger than what is written into it.
+        // A frame may be larger than the message in it.
         let room = message.len() + cuts.next().map_or(0, |cut| cut % 3);
         let waits = encoder.pending().len();
         let is_taken = encoder.push(room, |frame| {

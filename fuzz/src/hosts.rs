@@ -1,14 +1,14 @@
-//! Hosts files: every record is one that can be served.
+//! Hosts files: every record can be served.
 
 use sixfold::config::hosts_text;
 use std::path::Path;
 use wire::Type;
 
-/// Tries one text.
+/// Tests one text.
 pub fn run(input: &[u8]) {
     let mut warnings = Vec::new();
     let records = hosts_text(Path::new("hosts"), input, &mut warnings);
-    // A name for each word but the first of its line, and the reverse name of the address.
+    // One name for each word of a line but the first, and the reverse name of the address.
     assert!(records.len() <= input.len());
     for record in &records {
         assert_eq!(wire::name_len(&record.owner), Some(record.owner.len()), "{record:?}");

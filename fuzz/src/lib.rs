@@ -1,10 +1,11 @@
-//! Targets for fuzzing: one function for everything that reads what others wrote, which takes any octets and panics when
-//! something that must always hold does not. What must hold is compared with something else wherever there is something: with a
-//! plain reader, with other libraries, with what was written before.
+//! Targets for fuzzing: one function for each parser of foreign input. The function takes any octets, and panics if an
+//! invariant is broken. Where possible the result is compared with another one: that of a plain reader, of another library, or
+//! the data that were written before.
 //!
-//! The functions know nothing of who calls them. libFuzzer does with inputs of its own making (`targets/`, and the program
-//! `sixfold-fuzz` that builds and runs these), and every test run does with the inputs that were worth keeping
-//! (`tests/corpus.rs`). `docs/fuzzing.md` of the project tells how, and what was found.
+//! The functions do not know their caller. libFuzzer calls them with inputs of its own making (`targets/`, and the program
+//! `sixfold-fuzz`, which builds and runs these). Every test run calls them with the kept inputs (`tests/corpus.rs`). Read
+//! [`TARGETS`] first, then a small target such as [`mod@cookie`]. `docs/fuzzing.md` of the project describes the use, and lists
+//! the bugs that were found.
 #![forbid(unsafe_code)]
 
 // The readers of the differential tests call the crate by its full name.
@@ -17,12 +18,12 @@ pub mod edns;
 pub mod engine;
 pub mod framing;
 pub mod hosts;
+pub mod input;
 pub mod message;
 pub mod mutate;
 pub mod name;
 pub mod policy;
 pub mod proxy;
-pub mod script;
 pub mod seeds;
 pub mod zone;
 
@@ -34,29 +35,29 @@ mod readers;
 #[path = "../../crates/wire/tests/differential/view.rs"]
 mod view;
 
-/// Something that reads what others wrote.
+/// A parser of foreign input.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name: that of the module, of the folder of its inputs, and behind `fuzz_` of the program.
+    /// Name: that of the module, of the folder of its inputs, and, after `fuzz_`, of the program.
     pub name: &'static str,
-    /// Tries one input. Panics when something is wrong.
+    /// Tests one input. Panics if an invariant is broken.
     pub run: fn(&[u8]),
-    /// Inputs to begin with.
+    /// The initial inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Words that inputs are made of, besides those that are found by comparisons.
+    /// Dictionary: words of the format, besides those that libFuzzer finds by comparisons.
     pub words: &'static [&'static str],
     /// Octets of the longest input.
     pub longest_octets: usize,
-    /// Its share of the time, in parts of [`SHARES`].
+    /// Share of the time, in parts of [`SHARES`].
     pub share: u64,
-    /// Inputs of it that are kept in the project at most.
+    /// Largest number of inputs that the project keeps.
     pub kept: usize,
 }
 
 /// The sum of all shares.
 pub const SHARES: u64 = 60;
 
-/// All targets. At most 200 inputs are kept of all together, as the sum of `kept`.
+/// All targets. The sum of `kept` is at most 200.
 pub const TARGETS: [Target; 12] = [
     Target {
         name: "message",

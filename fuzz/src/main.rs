@@ -1,8 +1,8 @@
-//! `sixfold-fuzz`: searches for inputs that break a promise, with libFuzzer, on stable Rust; keeps the few that show most;
-//! tries single ones. `docs/fuzzing.md` of the project has the whole story.
+//! `sixfold-fuzz`: searches for inputs that break an invariant, with libFuzzer on stable Rust; keeps the few inputs that cover
+//! most; tests single inputs. `docs/fuzzing.md` of the project describes it in full.
 #![forbid(unsafe_code)]
 
-mod keep;
+mod corpus;
 mod program;
 mod search;
 mod table;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Searches for inputs that break a promise of Sixfold.
+/// Searches for inputs that break an invariant of Sixfold.
 ///
 /// Example: sixfold-fuzz run --minutes 60
 #[derive(Parser)]
@@ -26,32 +26,32 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds the programs, searches with each for its share of the time, keeps the inputs that show most, prints a table
+    /// Builds the programs, searches with each for its share of the time, keeps the inputs that cover most, prints a table
     Run {
-        /// Minutes in all, shared among the targets
+        /// Minutes for all targets together
         #[arg(long, default_value_t = 60)]
         minutes: u64,
-        /// A target, again for several; all without
+        /// Target to search with; may be repeated (default: all targets)
         #[arg(long)]
         target: Vec<String>,
-        /// Where inputs, failures and logs go
+        /// Folder for inputs, failures and logs
         #[arg(long, default_value = "target/fuzz")]
         dir: PathBuf,
-        /// Searches, and leaves the kept inputs as they are
+        /// Leave the kept inputs unchanged
         #[arg(long)]
         no_keep: bool,
     },
-    /// Chooses the inputs to keep out of what was found, and prints the table of the last search once more
+    /// Chooses the inputs to keep from those that were found, and prints the table of the last search again
     Keep {
-        /// Where inputs, failures and logs are
+        /// Folder of inputs, failures and logs
         #[arg(long, default_value = "target/fuzz")]
         dir: PathBuf,
     },
-    /// Tries one input
+    /// Tests one input
     Try {
-        /// The target
+        /// Target to test with
         target: String,
-        /// The file with the input
+        /// File with the input
         file: PathBuf,
     },
 }
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run { minutes, target, dir, no_keep } => run(minutes, &target, &dir, !no_keep),
         Command::Keep { dir } => keep_all(&dir),
-        Command::Try { target, file } => attempt(&target, &file),
+        Command::Try { target, file } => try_one(&target, &file),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -77,8 +77,8 @@ fn find(name: &str) -> Result<Target, Error> {
     found.ok_or_else(|| Error::NoTarget(name.to_owned()))
 }
 
-/// Searches. True: no promise was broken.
-fn run(minutes: u64, names: &[String], dir: &Path, keeps: bool) -> Result<bool, Error> {
+/// Searches. Returns true if no invariant was broken.
+fn run(minutes: u64, names: &[String], dir: &Path, updates_corpus: bool) -> Result<bool, Error> {
     let targets: Vec<Target> = match names {
         [] => TARGETS.to_vec(),
         names => names.iter().map(|name| find(name)).collect::<Result<_, _>>()?,
@@ -90,39 +90,39 @@ fn run(minutes: u64, names: &[String], dir: &Path, keeps: bool) -> Result<bool, 
         let time = Duration::from_secs(minutes * 60 * target.share / shares);
         let mut outcome = search::search(&programs, target, time)?;
         outcome.slowest_us = slowest_us(target, &programs.found(target))?;
-        let kept = if keeps { Some(keep::keep(&programs, target)?) } else { None };
+        let kept = if updates_corpus { Some(corpus::update(&programs, target)?) } else { None };
         rows.push(table::Row { target: *target, outcome, kept });
-        // A run that is ended early has shown something as well.
+        // The table is printed after each target, so a run that is ended early shows its results, too.
         println!("{}", table::table(&rows));
     }
     Ok(rows.iter().all(|row| row.outcome.failures.is_empty()))
 }
 
-/// Chooses from what was found. True: no promise was broken.
+/// Chooses the inputs to keep. Returns true if no invariant was broken.
 fn keep_all(dir: &Path) -> Result<bool, Error> {
     let programs = Programs::build(&TARGETS, dir)?;
     let mut rows = Vec::new();
     for target in TARGETS {
-        let mut outcome = search::last(&programs, &target)?;
+        let mut outcome = search::read_last(&programs, &target)?;
         outcome.slowest_us = slowest_us(&target, &programs.found(&target))?;
-        let kept = Some(keep::keep(&programs, &target)?);
+        let kept = Some(corpus::update(&programs, &target)?);
         rows.push(table::Row { target, outcome, kept });
     }
     println!("{}", table::table(&rows));
     Ok(rows.iter().all(|row| row.outcome.failures.is_empty()))
 }
 
-/// Tries one input; when it breaks a promise, that ends the program.
-fn attempt(name: &str, file: &Path) -> Result<bool, Error> {
+/// Tests one input. A broken invariant ends the program by a panic.
+fn try_one(name: &str, file: &Path) -> Result<bool, Error> {
     let target = find(name)?;
     let input = std::fs::read(file).map_err(|error| Error::at(file, error))?;
     (target.run)(&input);
-    println!("{name}: {} octets, nothing is wrong", input.len());
+    println!("{name}: {} octets, no invariant is broken", input.len());
     Ok(true)
 }
 
-/// How long the slowest of the inputs in a folder takes, in microseconds, in this program, which counts no edges. Each is tried
-/// three times, of which the best counts: the machine may have other things to do.
+/// Time of the slowest input in a folder, in microseconds, in this program, which is not instrumented. Each input is run three
+/// times and the shortest time counts, because the machine may be busy.
 fn slowest_us(target: &Target, folder: &Path) -> Result<u128, Error> {
     let mut slowest = 0;
     for input in program::inputs(folder)? {

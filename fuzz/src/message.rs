@@ -1,5 +1,5 @@
-//! Messages: what any peer sends. Read by this project, by a plain reader with the same rules, by `domain` and by
-//! `hickory-proto`; then written anew and read again.
+//! DNS messages from any peer: read by this project, by a plain reader with the same rules, by `domain` and by `hickory-proto`,
+//! then written again and read again.
 
 use crate::model::{self, OURS};
 use crate::readers;
@@ -7,10 +7,10 @@ use crate::view::View;
 use datapath::Seed;
 use wire::{Builder, Message, Type};
 
-/// Steps of the walk for each octet of a message, besides a constant.
+/// Largest number of steps of the walk for each octet of a message, besides a constant.
 const STEPS_PER_OCTET: u64 = 4;
 
-/// Tries one message.
+/// Tests one message.
 pub fn run(input: &[u8]) {
     let (result, steps) = Message::parse_counted(input);
     let bound = STEPS_PER_OCTET * input.len() as u64 + Message::WALK_CONSTANT;
@@ -24,8 +24,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Reads a message with everything. Whether a library accepts it depends on rules that are not ours; what those that
-/// accept it read must be the same. Returns what the message says if we accept it.
+/// Reads a message with all readers. Other libraries may reject it by rules of their own, but those that accept it must agree.
+/// Returns the content if this project accepts the message.
 fn agree(bytes: &[u8]) -> Option<View> {
     let ours = readers::ours(bytes);
     let model = model::read(bytes, &OURS);
@@ -40,17 +40,17 @@ fn agree(bytes: &[u8]) -> Option<View> {
     }
     if let Some(hickory) = readers::hickory(bytes) {
         let mut model = model.clone();
-        // It tells UDP sizes below 512 as 512.
+        // `hickory-proto` returns UDP sizes below 512 as 512.
         model.edns.iter_mut().for_each(|edns| edns.udp_size = edns.udp_size.max(512));
         assert!(hickory.agrees(&model), "hickory: {bytes:02x?}\n{hickory:?}\n{model:?}");
     }
     Some(model)
 }
 
-/// Writes what a message says anew, with all room and with little, and reads that.
+/// Writes the content of a message again, with enough room and with too little, and reads the result.
 fn rebuild(message: &Message<'_>, mut said: View) {
     let mut buf = vec![0xa5; 65_535];
-    // Options are not copied, but for the code of the first extended error.
+    // Options are not copied, except the code of the first extended DNS error.
     let ede = message.opt().and_then(|opt| opt.ede().next()).map(|(code, _)| code);
     if let Some(edns) = &mut said.edns {
         edns.options = ede.iter().map(|code| (15, code.to_be_bytes().to_vec())).collect();
@@ -76,7 +76,7 @@ fn rebuild(message: &Message<'_>, mut said: View) {
         let Some(again) = agree(&buf[..length]) else {
             panic!("we refuse what we wrote: {:02x?}", &buf[..length])
         };
-        // With RDATA that is expanded, a message of 2,048 octets has far less than 65,535.
+        // A message of 2,048 octets has far less than 65,535 even when its RDATA is expanded.
         assert!(!is_full || limit < 65_535, "there was room");
         if !is_full {
             let (again, said) = (again.folded(model::has_names), said.clone().folded(model::has_names));
@@ -85,7 +85,7 @@ fn rebuild(message: &Message<'_>, mut said: View) {
     }
 }
 
-/// Every message has one owner among the workers, whatever the case of its letters.
+/// Every message has one owner among the workers, independent of its letter case.
 fn steer(input: &[u8]) {
     let seed = Seed::from(0x9e37_79b9_85eb_ca6b);
     let owner = datapath::owner(input, seed, 7);

@@ -1,7 +1,7 @@
-//! Names: as text (configuration), in wire form, and compressed in a message that we write. Compared with functions that
-//! are written for nothing but to be right, and with the names of `domain`.
+//! Names: as text (configuration), in wire form, and compressed in a message that this project writes. They are compared with
+//! plain functions that are written only for correctness, and with the names of `domain`.
 
-use crate::script::Script;
+use crate::input::InputReader;
 use domain::base::name::{Name as DomainName, ToLabelIter};
 use sixfold::config::Name as TextName;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use wire::{Builder, Class, Flags, Message, Name, Section, Type};
 /// Octets of the longest name.
 const LONGEST: usize = 255;
 
-/// Names in one message.
+/// Largest number of names in one message.
 const NAMES: usize = 24;
 
-/// Tries one input: the first octet says as what.
+/// Tests one input. Its first octet chooses the test.
 pub fn run(input: &[u8]) {
     let Some((&kind, rest)) = input.split_first() else { return };
     match kind % 3 {
@@ -23,7 +23,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Labels of the name at the beginning of `octets`, and its length; None if there is none.
+/// The labels of the name at the start of `octets`, and its length; `None` if there is no name.
 fn labels(octets: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let (mut labels, mut at) = (Vec::new(), 0);
     loop {
@@ -40,7 +40,7 @@ fn labels(octets: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     }
 }
 
-/// A name as text: what is accepted can be shown and read again, and `domain` reads it as the same name.
+/// A name as text: an accepted one can be shown and read again, and `domain` reads the same name.
 fn text(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else { return };
     let parsed = TextName::parse(text);
@@ -59,10 +59,10 @@ fn text(octets: &[u8]) {
     assert_eq!(TextName::parse(&shown), Ok(name), "{text:?} is shown as {shown:?}");
 }
 
-/// Two runs of octets that may begin with names.
+/// Two octet strings that may begin with names.
 fn pair(octets: &[u8]) {
-    let mut script = Script::new(octets);
-    let (a, b) = (script.piece(), script.rest());
+    let mut reader = InputReader::new(octets);
+    let (a, b) = (reader.length_prefixed(), reader.rest());
     let (ours, theirs) = (labels(a), labels(b));
     assert_eq!(wire::name_len(a), ours.as_ref().map(|(_, length)| *length), "{a:02x?}");
     assert_eq!(wire::eq_ignore_case(a, b), a.eq_ignore_ascii_case(b), "{a:02x?} {b:02x?}");
@@ -91,7 +91,7 @@ fn pair(octets: &[u8]) {
     assert_eq!(domain.ends_with(&DomainName::from_octets(b.to_vec()).expect("a name")), is_below);
 }
 
-/// Names one after the other, as owners and targets of records: compressed when written, the same when read.
+/// A sequence of names, as owners and targets of records: compressed when written, and equal when read.
 fn compressed(mut octets: &[u8]) {
     let mut names: Vec<&[u8]> = Vec::new();
     while let Some(length) = wire::name_len(octets).filter(|_| names.len() < NAMES) {
@@ -100,7 +100,7 @@ fn compressed(mut octets: &[u8]) {
         octets = rest;
     }
     let Some((question, names)) = names.split_first() else { return };
-    // An uncompressed message first, as a source of records with targets in them.
+    // First an uncompressed message, the source of records with targets.
     let mut plain = vec![0, 7, 0x80, 0, 0, 1];
     plain.extend([(names.len() / 2) as u16, 0, 0].into_iter().flat_map(u16::to_be_bytes));
     plain.extend_from_slice(question);
@@ -132,7 +132,7 @@ fn compressed(mut octets: &[u8]) {
     let length = builder.finish();
     let written = &buf[..length];
     let read = Message::parse(written).unwrap_or_else(|why| panic!("{why:?}: {written:02x?}"));
-    // No name takes more than it does in full, but for the root, which is a pointer when it is the question's name.
+    // No name takes more octets than uncompressed, except the root if the question is for the root: it becomes a pointer.
     let in_full = plain.len() + names.iter().map(|name| name.len() + 10 + 16).sum::<usize>();
     assert!(length <= in_full + 2 * names.len(), "{written:02x?}");
     let answers = read.records(Section::Answer);

@@ -1,17 +1,17 @@
-//! Response policy zones, from text to tables. What is accepted can be built; what is not has faults with their lines.
+//! Response policy zones, from text to tables. An accepted zone can be built. A rejected one has faults with their lines.
 
 use engine::policy::Policy;
 use sixfold::config::{limits, policy_zone};
 use std::path::Path;
 
-/// What stands for the file in faults.
+/// File name in faults.
 const FILE: &str = "p.rpz";
 
-/// Tries one text.
+/// Tests one text.
 pub fn run(input: &[u8]) {
     match policy_zone(Path::new(FILE), input) {
         Ok(zone) => {
-            // No entry is shorter than a letter, a blank and its data; one may stand for an address and a name.
+            // No entry is shorter than a letter, a blank and its data. One entry may stand for an address and a name.
             assert!(zone.entries.len() <= input.len());
             let policy = Policy::build(vec![zone.clone(), zone]).expect("two small zones");
             drop(policy);

@@ -1,5 +1,5 @@
-//! The programs that search: built with what counts edges, which stable Rust can do (`-C passes`), in a folder of their
-//! own.
+//! The programs that search. They are instrumented to count edges, which stable Rust can do (`-C passes`), and built in a
+//! folder of their own.
 
 use sixfold_fuzz::Target;
 use std::fmt;
@@ -7,29 +7,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What makes LLVM count edges and show comparisons to libFuzzer.
+/// Compiler flags: LLVM counts edges, and shows comparisons to libFuzzer.
 const FLAGS: &str = "-C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4 \
     -C llvm-args=-sanitizer-coverage-inline-8bit-counters -C llvm-args=-sanitizer-coverage-pc-table \
     -C llvm-args=-sanitizer-coverage-trace-compares -C codegen-units=1";
 
-/// The profile of the workspace: fast, with all checks.
+/// The profile of the workspace for fuzzing: optimized, with all checks.
 const PROFILE: &str = "fuzz";
 
-/// Why there is no search.
+/// Error of a search.
 #[derive(Debug)]
 pub enum Error {
-    /// There is no such target; the names are those of the folders under `fuzz/corpus`.
+    /// There is no target of this name. The names are those of the folders under `fuzz/corpus`.
     NoTarget(String),
     /// A file or a program cannot be used.
     Io(PathBuf, io::Error),
-    /// The programs were not built: what the compiler says stands above. They need a C++ compiler.
+    /// The programs could not be built. The compiler has printed the reason. libFuzzer needs a C++ compiler.
     Build,
-    /// A program did not do what it should; its log says why.
+    /// A program failed. The reason is in its log.
     Failed(PathBuf),
 }
 
 impl Error {
-    /// An error at a file.
+    /// An error with the path of its file.
     pub fn at(path: &Path, error: io::Error) -> Error {
         Error::Io(path.to_owned(), error)
     }
@@ -43,16 +43,16 @@ impl fmt::Display for Error {
             }
             Error::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Error::Build => f.write_str(
-                "the programs were not built: see what the compiler says above; libFuzzer needs a C++ compiler, like g++",
+                "the programs could not be built: see the compiler's messages above; libFuzzer needs a C++ compiler, like g++",
             ),
-            Error::Failed(log) => write!(f, "a program ended early: {} says why", log.display()),
+            Error::Failed(log) => write!(f, "a program failed: the reason is in {}", log.display()),
         }
     }
 }
 
 impl std::error::Error for Error {}
 
-/// Where everything is.
+/// The folders of a search.
 pub struct Programs {
     built: PathBuf,
     dir: PathBuf,
@@ -88,7 +88,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// A command for the program of a target, without input and environment of ours.
+    /// A command for the program of a target, without standard input.
     pub fn command(&self, target: &Target) -> Command {
         let mut command = Command::new(self.built.join(program_name(target)));
         command.stdin(Stdio::null()).current_dir(&self.dir);
@@ -105,7 +105,7 @@ impl Programs {
         self.corpus.join(target.name)
     }
 
-    /// The folder of inputs that broke a promise.
+    /// The folder of inputs that broke an invariant.
     pub fn failures(&self, target: &Target) -> PathBuf {
         self.dir.join(target.name).join("failures")
     }
@@ -120,7 +120,7 @@ fn program_name(target: &Target) -> String {
     format!("fuzz_{}", target.name)
 }
 
-/// The kind of machine that this is, as the compiler calls it. With it named, build scripts count no edges.
+/// The target triple of this machine. If it is passed to Cargo, build scripts are not instrumented.
 fn host() -> Result<String, Error> {
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let output = Command::new(rustc).arg("-vV").output();
@@ -129,7 +129,7 @@ fn host() -> Result<String, Error> {
     text.lines().find_map(|line| line.strip_prefix("host: ")).map(str::to_owned).ok_or(Error::Build)
 }
 
-/// The files of a folder, in order.
+/// The files of a folder, sorted by name.
 pub fn inputs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = std::fs::read_dir(folder).map_err(|error| Error::at(folder, error))?;
     let paths: Result<Vec<PathBuf>, io::Error> =

@@ -1,17 +1,17 @@
-//! PROXY headers of version 2, beside a reader that follows the words of the protocol's section 2.2.
+//! PROXY protocol headers of version 2, compared with a reader that follows the text of section 2.2 of the protocol.
 
 use datapath::limits::PROXY_HEADER;
 use datapath::proxy_protocol::{Error, Header, strip_header};
 use engine::Client;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The twelve octets that every header begins with.
+/// The twelve octets with which every header begins.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Tries one input.
+/// Tests one input.
 pub fn run(input: &[u8]) {
     let read = Header::read(input);
-    assert_eq!(read, plainly(input), "{input:02x?}");
+    assert_eq!(read, read_by_the_words(input), "{input:02x?}");
     let proxy = Client::udp(SocketAddr::new(Ipv4Addr::new(192, 0, 2, 7).into(), 4242));
     let opened = strip_header(&proxy, input);
     assert_eq!(opened.is_ok(), read.is_ok());
@@ -27,7 +27,7 @@ pub fn run(input: &[u8]) {
         Some(source) => assert_eq!((client.address, client.port), source),
         None => assert_eq!(client, proxy),
     }
-    // What follows a header does not change it, and no part of one is one.
+    // The octets behind a header do not change its meaning, and no prefix of a header is a header.
     assert_eq!(Header::read(&input[..header.length]), Ok(header));
     for length in 0..header.length {
         let Err(Error::Incomplete(more)) = Header::read(&input[..length]) else {
@@ -37,8 +37,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The protocol's words, one after the other.
-fn plainly(octets: &[u8]) -> Result<Header, Error> {
+/// Reads a header by the text of the protocol, sentence by sentence.
+fn read_by_the_words(octets: &[u8]) -> Result<Header, Error> {
     let begun = octets.len().min(12);
     if octets[..begun] != SIGNATURE[..begun] {
         return Err(Error::Missing);

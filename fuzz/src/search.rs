@@ -1,5 +1,5 @@
-//! One search: libFuzzer with one target for some time, with bounds on the time and the memory of each input. It begins with
-//! the inputs that are kept, the seeds, and whatever earlier searches have found.
+//! One search: libFuzzer with one target for a given time, with limits on the time and memory of each input. The search begins
+//! with the kept inputs, the initial inputs and all inputs of earlier searches.
 
 use crate::program::{self, Error, Programs};
 use sixfold_fuzz::Target;
@@ -7,37 +7,37 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Seconds that one input may take: a thousand times what any should.
+/// Longest time of one input, seconds: a thousand times the time that any input should take.
 const INPUT_SECS: u64 = 5;
 
-/// Memory of a program, in mebibytes.
+/// Largest memory of a program, mebibytes.
 const MEMORY_MIB: u64 = 2048;
 
-/// Inputs that break a promise before a search is given up: the same mistake is found again and again.
-const FAILURES: usize = 20;
+/// Failures after which a search gives up: the same bug is found again and again.
+const MAX_FAILURES: usize = 20;
 
-/// What came of a search.
+/// Result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Inputs tried.
+    /// Number of executions.
     pub executions: u64,
-    /// Seconds that it took.
+    /// Time of the search, seconds.
     pub secs: u64,
-    /// Edges that were taken.
+    /// Edges that were covered.
     pub edges: u64,
-    /// Edges that there are in the program.
+    /// Edges in the program.
     pub edges_in_all: u64,
-    /// Inputs that were found: each showed something new.
+    /// Inputs that were found: each covered something new.
     pub found: usize,
-    /// Largest memory of the program, in mebibytes.
+    /// Largest memory of the program, mebibytes.
     pub memory_mib: u64,
-    /// What the slowest input that was found takes, in microseconds.
+    /// Time of the slowest input that was found, microseconds.
     pub slowest_us: u128,
-    /// Inputs that broke a promise.
+    /// Inputs that broke an invariant.
     pub failures: Vec<PathBuf>,
 }
 
-/// Searches for so long.
+/// Searches for this time.
 pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Outcome, Error> {
     let found = programs.found(target);
     for (number, seed) in (target.seeds)().into_iter().enumerate() {
@@ -48,13 +48,13 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
     write(words.clone(), lines.collect::<String>().as_bytes())?;
     let failures = programs.failures(target);
     let before = program::inputs(&failures)?;
-    for attempt in 0..FAILURES {
-        // Logs of an earlier search.
+    for attempt in 0..MAX_FAILURES {
+        // Remove the logs of an earlier search.
         drop(std::fs::remove_file(programs.file(target, &format!("log-{attempt}"))));
     }
     let start = Instant::now();
     let mut outcome = Outcome::default();
-    for attempt in 0..FAILURES {
+    for attempt in 0..MAX_FAILURES {
         let Some(left) = time.checked_sub(start.elapsed()).filter(|left| left.as_secs() > 0) else { break };
         eprintln!("{}: searching for {} s", target.name, left.as_secs());
         let log = programs.file(target, &format!("log-{attempt}"));
@@ -71,7 +71,7 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
         command.arg(&found).arg(programs.kept(target)).stderr(output);
         let status = command.status().map_err(|error| Error::at(&log, error))?;
         let text = std::fs::read(&log).map_err(|error| Error::at(&log, error))?;
-        read(&String::from_utf8_lossy(&text), &mut outcome);
+        parse_log(&String::from_utf8_lossy(&text), &mut outcome);
         if status.success() {
             break;
         }
@@ -86,27 +86,27 @@ pub fn search(programs: &Programs, target: &Target, time: Duration) -> Result<Ou
     Ok(outcome)
 }
 
-/// What the last search came to, by its logs. The time of an attempt that found a failure is not in them.
-pub fn last(programs: &Programs, target: &Target) -> Result<Outcome, Error> {
+/// The result of the last search, read from its logs. They lack the time of an attempt that found a failure.
+pub fn read_last(programs: &Programs, target: &Target) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
-    for attempt in 0..FAILURES {
+    for attempt in 0..MAX_FAILURES {
         let log = programs.file(target, &format!("log-{attempt}"));
         let Ok(text) = std::fs::read(&log) else { break };
-        read(&String::from_utf8_lossy(&text), &mut outcome);
+        parse_log(&String::from_utf8_lossy(&text), &mut outcome);
     }
     outcome.found = program::inputs(&programs.found(target))?.len();
     outcome.failures = program::inputs(&programs.failures(target))?;
     Ok(outcome)
 }
 
-/// Edges that the inputs of a folder take together.
-pub fn edges(programs: &Programs, target: &Target, folder: &Path) -> Result<u64, Error> {
+/// Edges that the inputs of a folder cover together.
+pub fn count_edges(programs: &Programs, target: &Target, folder: &Path) -> Result<u64, Error> {
     let log = programs.file(target, "log-edges");
     let output = File::create(&log).map_err(|error| Error::at(&log, error))?;
     let status = programs.command(target).arg("-runs=0").arg(folder).stderr(output).status();
     let text = std::fs::read(&log).map_err(|error| Error::at(&log, error))?;
     let mut outcome = Outcome::default();
-    read(&String::from_utf8_lossy(&text), &mut outcome);
+    parse_log(&String::from_utf8_lossy(&text), &mut outcome);
     match status {
         Ok(status) if status.success() => Ok(outcome.edges),
         Ok(_) => Err(Error::Failed(log)),
@@ -118,13 +118,13 @@ fn write(file: PathBuf, octets: &[u8]) -> Result<(), Error> {
     std::fs::write(&file, octets).map_err(|error| Error::at(&file, error))
 }
 
-/// A word as libFuzzer's dictionaries have it.
+/// A word as it is written in libFuzzer's dictionaries.
 fn escaped(word: &str) -> String {
     word.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Reads a log of libFuzzer.
-fn read(log: &str, outcome: &mut Outcome) {
+/// Parses a log of libFuzzer.
+fn parse_log(log: &str, outcome: &mut Outcome) {
     for line in log.lines() {
         let number_after = |word: &str| {
             let rest = line.split_once(word)?.1.trim_start();
@@ -155,8 +155,8 @@ mod tests {
             #1000\tDONE   cov: 9 ft: 12 corp: 2/6b lim: 11 exec/s: 0 rss: 27Mb\n\
             Done 1000 runs in 3 second(s)\nstat::number_of_executed_units: 1000\nstat::peak_rss_mb:              27\n";
         let mut outcome = Outcome::default();
-        read(log, &mut outcome);
-        read(log, &mut outcome);
+        parse_log(log, &mut outcome);
+        parse_log(log, &mut outcome);
         assert_eq!(
             (outcome.executions, outcome.edges, outcome.edges_in_all, outcome.memory_mib),
             (2000, 9, 109, 27)

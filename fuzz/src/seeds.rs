@@ -1,4 +1,4 @@
-//! Inputs to begin with: a few of each kind, as people would write them. The search finds the rest.
+//! The initial inputs: a few of each kind, as people would write them. The search finds the rest.
 
 use std::net::Ipv4Addr;
 
@@ -146,7 +146,7 @@ pub const ZONE_WORDS: &[&str] = &[
 /// The question `www.example. AAAA`.
 const QUESTION: &[u8] = b"\x03www\x07example\0\0\x1c\0\x01";
 
-/// Messages of the kinds that travel.
+/// Messages: queries, a negative answer, an alias, other types.
 pub fn messages() -> Vec<Vec<u8>> {
     let head = |flags: [u8; 2], counts: [u8; 3]| {
         [&[0x12, 0x34][..], &flags, &[0, 1, 0, counts[0], 0, counts[1], 0, counts[2]], QUESTION].concat()
@@ -165,7 +165,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Names as text, in pairs, and in a row.
+/// Names as text, in pairs, and in a sequence.
 pub fn names() -> Vec<Vec<u8>> {
     let mut row = vec![2];
     for label in ["a", "b", "www"] {
@@ -186,7 +186,7 @@ pub fn names() -> Vec<Vec<u8>> {
     ]
 }
 
-/// OPT records to read, alone, and to write.
+/// OPT records behind a question, alone, and to be written.
 pub fn edns() -> Vec<Vec<u8>> {
     let options =
         b"\x04\xd0\0\0\x80\0\0\x0a\0\x08abcdefgh\0\x0f\0\x04\0\x16no\0\x08\0\x07\0\x01\x18\0\xcb\0\x71";
@@ -194,7 +194,7 @@ pub fn edns() -> Vec<Vec<u8>> {
     vec![[&[0], &options[..]].concat(), [&[1], &options[..]].concat(), written.to_vec()]
 }
 
-/// Streams of some messages, cut in several ways.
+/// Streams of some messages, in several sorts of pieces.
 pub fn framing() -> Vec<Vec<u8>> {
     let stream = b"\0\x10message a, longr\0\x0dmessage b, l.\0\x0cmessage c, l\0\x02";
     vec![
@@ -205,7 +205,7 @@ pub fn framing() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Headers of every family.
+/// PROXY headers of every address family.
 pub fn proxy() -> Vec<Vec<u8>> {
     let header = |command: u8, family: u8, rest: &[u8]| {
         [
@@ -228,7 +228,7 @@ pub fn proxy() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Cookies of every length that is allowed, and secrets.
+/// Cookies of allowed lengths, and a secret.
 pub fn cookies() -> Vec<Vec<u8>> {
     let before = |kind: u8| [&[kind, 0x5c, 0xf5, 0x9f, 0x11], &[0x20; 16][..], &[0, 9]].concat();
     vec![
@@ -288,7 +288,7 @@ pub fn hosts() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// Rows of puts and looks.
+/// Sequences of puts and lookups.
 pub fn caches() -> Vec<Vec<u8>> {
     let mut flood = vec![3, 0];
     let mut collisions = vec![4, 1];
@@ -299,9 +299,9 @@ pub fn caches() -> Vec<Vec<u8>> {
     vec![flood, collisions]
 }
 
-/// Rows of steps.
+/// Sequences of steps.
 pub fn engines() -> Vec<Vec<u8>> {
-    // AAAA with DO, or A; the honest reply to the oldest question; some seconds.
+    // A query for AAAA with DO, or for A; the well-formed reply to the oldest query; some seconds.
     let (ask, ask4, reply, second) =
         ([0, 0, 0, 0, 0x81, 0], [0, 1, 1, 0, 0, 12], [6, 0, 0, 0, 1, 4, 9], [11, 1, 1]);
     let mut plain = vec![0, 0];

@@ -1,18 +1,18 @@
-//! What came of all searches, as a table in Markdown.
+//! The results of all searches as a Markdown table.
 
-use crate::keep::Kept;
+use crate::corpus::Kept;
 use crate::search::Outcome;
 use sixfold_fuzz::Target;
 use std::fmt::Write;
 
-/// A target and what came of it.
+/// A target and its results.
 pub struct Row {
     pub target: Target,
     pub outcome: Outcome,
     pub kept: Option<Kept>,
 }
 
-/// The table, with a line for all together, and below it the inputs that broke a promise.
+/// The table, with a last row of sums, and below it the inputs that broke an invariant.
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "| target | seconds | executions | per second | edges taken | of | inputs found | kept | octets | edges of these | slowest input, ms | memory, MiB | failures |\n\

@@ -1,12 +1,12 @@
-//! Master files for the authority. What is accepted is a zone that can be asked.
+//! Master files of the authority. An accepted file is a zone that can be queried.
 
 use authority::Records;
 
-/// Digits of the largest number in a file with `$GENERATE`: such a line may stand for billions of records, as its author
-/// wants it. Here it stands for a thousand at most.
+/// Largest number of digits of a number in a file with `$GENERATE`. Such a line may stand for billions of records, and its
+/// author wants that. Here it stands for at most a thousand.
 const DIGITS: usize = 3;
 
-/// Tries one text.
+/// Tests one text.
 pub fn run(input: &[u8]) {
     let folded = input.to_ascii_lowercase();
     if folded.windows(9).any(|word| word == b"$generate")

@@ -1,4 +1,4 @@
-//! The target `policy` for libFuzzer, whose entry points the macro writes.
+//! The libFuzzer program of the target `policy`. The macro writes its entry points.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| sixfold_fuzz::policy::run(input));

@@ -1,15 +1,15 @@
-//! Every input that was worth keeping, every seed, and some hundred changes of each, the same ones in every run: what was
-//! found once stays found. A failure prints the input; to play it again, put it into a file under `corpus/`.
+//! Tests of every kept input, every initial input, and a hundred mutations of each, the same ones in every run: a bug that was
+//! found once stays mended. A failure prints the input. To replay it, put it into a file under `corpus/`.
 
-use sixfold_fuzz::mutate::{Chance, mutate};
+use sixfold_fuzz::mutate::{Rng, mutate};
 use sixfold_fuzz::{SHARES, TARGETS, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// Changes of each input that are tried.
+/// Mutations of each input.
 const CHANGES: u64 = 100;
 
-/// Files of inputs that are kept, and their octets, of all targets together.
+/// Largest number of kept inputs, and of their octets, of all targets together.
 const FILES: usize = 200;
 const OCTETS: usize = 500_000;
 
@@ -17,7 +17,7 @@ fn folder(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// The inputs that are kept of a target, by name.
+/// The kept inputs of a target, by name.
 fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
     let folder = folder(target);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -32,7 +32,7 @@ fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// Tries an input, and says which one it was when something is wrong.
+/// Tests an input. On a panic, prints its origin and its octets.
 fn try_one(target: &Target, origin: &str, input: &[u8]) {
     if catch_unwind(AssertUnwindSafe(|| (target.run)(input))).is_err() {
         let octets: String = input.iter().map(|octet| format!("\\x{octet:02x}")).collect();
@@ -43,18 +43,18 @@ fn try_one(target: &Target, origin: &str, input: &[u8]) {
     }
 }
 
-/// Tries all inputs of a target, and what lies around them.
+/// Tests all inputs of a target, and their mutations.
 fn replay(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).unwrap();
     let mut inputs = kept(target);
     assert!(!inputs.is_empty(), "no input of {name} is kept");
     inputs.extend((0..).zip((target.seeds)()).map(|(number, seed)| (format!("seed {number}"), seed)));
-    let mut chance = Chance::new(0);
+    let mut rng = Rng::new(0);
     for (origin, input) in &inputs {
         try_one(target, origin, input);
         for number in 0..CHANGES {
             let mut changed = input.clone();
-            mutate(&mut changed, &inputs[chance.below(inputs.len())].1, &mut chance);
+            mutate(&mut changed, &inputs[rng.below(inputs.len())].1, &mut rng);
             changed.truncate(target.longest_octets);
             try_one(target, &format!("change {number} of {origin}"), &changed);
         }

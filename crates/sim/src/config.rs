@@ -1,9 +1,10 @@
-//! The configuration of a world, as the oracle reads it, and the same as the engine's settings.
+//! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
-use crate::chance::Chance;
 use crate::cookie::Secret;
-use crate::own::Owned;
+use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
+use crate::prefix::Prefix;
+use crate::rng::Rng;
 use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::cookie::{Cookies, Secret as EngineSecret};
 use engine::rules::{Rule, Rules};
@@ -12,223 +13,205 @@ use engine::settings::{
     Upstream, Zone,
 };
 use engine::{Settings, Span, Transport};
-use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// A prefix: its address, its length in bits, and what the rest of the addresses ends in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    /// Address.
-    pub address: [u8; 16],
-    /// Bits: 32, 40, 48, 56, 64 or 96.
-    pub length: usize,
-    /// Suffix.
-    pub suffix: [u8; 16],
-}
-
-/// What a prefix under which nothing global is embedded begins with (RFC 6052 section 2.1).
-const WELL_KNOWN: &str = "64:ff9b::";
-
-/// Everything that can be set.
+/// All settings of a world.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "switches")]
 pub struct Config {
-    /// Prefixes, in order.
+    /// NAT64 prefixes, in order.
     pub prefixes: Vec<Prefix>,
-    /// Names under `legacy.test` are embedded under this one instead.
+    /// Prefix for names under `legacy.test`, instead of the others.
     pub legacy: Option<Prefix>,
     /// Real AAAA records of names under `ignore.test` are ignored.
     pub ignores: bool,
-    /// IPv4 addresses of 45.0.0.0/8 are left out.
+    /// IPv4 addresses of 45.0.0.0/8 are not embedded.
     pub leaves_out: bool,
     /// IPv4 clients have no DNS64.
     pub v6_only: bool,
-    /// The last client network is not allowed to ask.
+    /// The last client network is not allowed to query.
     pub closed: bool,
-    /// What failures of the AAAA leg mean: synthesize for SERVFAIL, REFUSED, FORMERR, NOTIMP, silence.
+    /// AAAA failures after which AAAA records are synthesized: SERVFAIL, REFUSED, FORMERR, NOTIMP, timeout.
     pub synthesize: [bool; 5],
-    /// Whether AD is believed.
+    /// AD of upstreams is trusted.
     pub trust: bool,
-    /// Synthesis for DO and CD together.
+    /// Synthesis for queries with both DO and CD.
     pub break_dnssec: bool,
-    /// No synthesis for RD=0.
+    /// No synthesis for queries without RD.
     pub recursive_only: bool,
-    /// Synthesized records in one answer.
+    /// Largest number of synthesized records in one answer.
     pub max_records: usize,
-    /// When the A leg is asked.
+    /// Time of the A query: after the AAAA reply, together with the AAAA query, or a little later.
     pub lookup: Lookup,
-    /// Servers: those in use of the general ones, and of the zone that has its own.
+    /// Upstream servers: the general ones, and those of the zone with servers of its own.
     pub servers: [Vec<SocketAddr>; 2],
-    /// Which is asked first.
+    /// Choice of the first server.
     pub select: Select,
-    /// Ceiling of a try.
+    /// Longest timeout of one try, nanoseconds.
     pub timeout: u64,
-    /// Tries.
+    /// Tries of one query.
     pub tries: u8,
-    /// Upstreams are asked over TCP.
+    /// Upstreams are queried over TCP.
     pub tcp: bool,
-    /// TTL range.
+    /// Smallest and largest TTL of cached data, seconds.
     pub ttl_range: (u32, u32),
-    /// Largest negative TTL.
+    /// Largest negative TTL, seconds.
     pub max_negative: u32,
-    /// Stale data are given for so long.
+    /// Time for which expired data may be served, nanoseconds.
     pub stale: u64,
-    /// Data are refreshed.
+    /// Popular data are refreshed before they expire.
     pub prefetch: bool,
-    /// UDP size.
+    /// UDP payload size.
     pub udp_size: u16,
-    /// Pending questions of one network.
+    /// Largest number of pending queries of one client network.
     pub pending_per_client: u32,
-    /// What server cookies are made with, the one in use first; none: clients get no cookies.
+    /// Server cookie secrets, the one in use first; empty: clients get no cookies.
     pub secrets: Vec<Secret>,
-    /// Questions of a network in a second; 0: no limit.
+    /// Queries of a client network per second; 0: no limit.
     pub queries: u32,
-    /// Answers of one kind to a network in a second; 0: no limit.
+    /// Similar answers to a client network per second; 0: no limit.
     pub responses: u32,
-    /// What it says of names by itself.
+    /// Local data: records, blocked names, names under `arpa`.
     pub own: Owned,
     /// Response policy.
     pub policy: PolicyRules,
-    /// What is done with the reverse names of addresses under prefixes.
+    /// Treatment of the reverse names of addresses under prefixes.
     pub reverse: Reverse,
-    /// Octets of the cache: 0 none.
+    /// Octets of the cache; 0: no cache.
     pub cache: usize,
-    /// Room for pending questions.
+    /// Room for pending queries.
     pub pending: usize,
 }
 
 /// The address of the `number`-th upstream.
-pub fn server(number: u64) -> SocketAddr {
+pub fn server_address(number: u64) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1 + number as u8).into(), 53)
 }
 
-/// Draws the secrets of a server that gives cookies, or none.
-fn secrets(chance: &mut Chance) -> Vec<Secret> {
-    let many = *chance.one(&[0, 0, 1, 2]);
-    (0..many).map(|_| (u128::from(chance.bits()) << 64 | u128::from(chance.bits())).to_be_bytes()).collect()
-}
-
-/// Draws a prefix.
-pub fn prefix(chance: &mut Chance, place: u8) -> Prefix {
-    let (text, length) = *chance.one(&[
-        (WELL_KNOWN, 96),
-        ("2001:db8:64::", 96),
-        ("2001:db8:64:ff00::", 56),
-        ("2001:db8:64::", 48),
-        ("2001:db8:64:7::", 64),
-        ("2001:db8:6400::", 40),
-        ("2001:db8::", 32),
-    ]);
-    let mut address = text.parse::<Ipv6Addr>().map_or([0; 16], |address| address.octets());
-    if length == 96 && text != WELL_KNOWN {
-        address[7] = place;
-    }
-    if length == 32 {
-        address[1] = 2 + place;
-    }
-    let mut suffix = [0; 16];
-    if length < 96 && chance.permille(300) {
-        suffix[15] = 0x5a;
-    }
-    Prefix { address, length, suffix }
+/// Draws server cookie secrets, or none.
+fn draw_secrets(rng: &mut Rng) -> Vec<Secret> {
+    let count = *rng.choose(&[0, 0, 1, 2]);
+    (0..count)
+        .map(|_| (u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())).to_be_bytes())
+        .collect()
 }
 
 impl Config {
-    /// A configuration for the start of a world.
-    pub fn draw(chance: &mut Chance) -> Config {
-        let defaults = chance.permille(300);
-        let many = 1 + usize::from(chance.permille(250)) + usize::from(chance.permille(60));
-        let mut config = Config {
+    /// Draws a configuration: the start of a world, or a reload.
+    pub fn draw(rng: &mut Rng) -> Config {
+        let keeps_defaults = rng.permille(300);
+        let prefix_count = 1 + usize::from(rng.permille(250)) + usize::from(rng.permille(60));
+        let mut config = Config::draw_basics(rng);
+        for place in 0..prefix_count {
+            let prefix = Prefix::draw(rng, place as u8);
+            if !config.prefixes.contains(&prefix) {
+                config.prefixes.push(prefix);
+            }
+        }
+        config.draw_servers(rng);
+        if !keeps_defaults {
+            config.draw_options(rng);
+        }
+        config
+    }
+
+    /// Draws the settings that no world leaves at their defaults. Prefixes and servers are missing yet.
+    fn draw_basics(rng: &mut Rng) -> Config {
+        Config {
             prefixes: vec![],
             legacy: None,
             ignores: false,
             leaves_out: false,
             v6_only: false,
-            closed: chance.permille(200),
+            closed: rng.permille(200),
             synthesize: [true; 5],
             trust: true,
             break_dnssec: false,
             recursive_only: false,
             max_records: 64,
-            lookup: *chance.one(&[Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span(20 * MILLI))]),
+            lookup: *rng.choose(&[Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span(20 * MILLI))]),
             servers: [vec![], vec![]],
-            select: *chance.one(&[Select::Ordered, Select::Random, Select::Fastest]),
+            select: *rng.choose(&[Select::Ordered, Select::Random, Select::Fastest]),
             timeout: 500 * MILLI,
             tries: 3,
-            tcp: chance.permille(80),
+            tcp: rng.permille(80),
             ttl_range: (0, 86_400),
             max_negative: 3600,
-            stale: *chance.one(&[0, 10 * SECOND, 86_400 * SECOND]),
-            prefetch: chance.permille(700),
-            udp_size: *chance.one(&[512, 1232, 1232, 4096]),
-            pending_per_client: *chance.one(&[1000, 1000, 30]),
-            secrets: secrets(chance),
-            queries: *chance.one(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
-            responses: *chance.one(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
-            own: Owned::draw(chance),
-            policy: PolicyRules::draw(chance),
-            reverse: *chance.one(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
-            cache: *chance.one(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
-            pending: *chance.one(&[1024, 1024, 1024, 60]),
-        };
-        for place in 0..many {
-            let prefix = prefix(chance, place as u8);
-            if !config.prefixes.contains(&prefix) {
-                config.prefixes.push(prefix);
-            }
+            stale: *rng.choose(&[0, 10 * SECOND, 86_400 * SECOND]),
+            prefetch: rng.permille(700),
+            udp_size: *rng.choose(&[512, 1232, 1232, 4096]),
+            pending_per_client: *rng.choose(&[1000, 1000, 30]),
+            secrets: draw_secrets(rng),
+            queries: *rng.choose(&[0, 0, 0, 0, 0, 0, 200, 20, 1]),
+            responses: *rng.choose(&[0, 0, 0, 0, 0, 0, 20, 5, 1]),
+            own: Owned::draw(rng),
+            policy: PolicyRules::draw(rng),
+            reverse: *rng.choose(&[Reverse::Cname, Reverse::Cname, Reverse::Local, Reverse::Off]),
+            cache: *rng.choose(&[0, 64 << 10, 256 << 10, 4 << 20, 4 << 20]),
+            pending: *rng.choose(&[1024, 1024, 1024, 60]),
         }
-        config.draw_servers(chance);
-        if !defaults {
-            config.legacy = chance.permille(300).then(|| prefix(chance, 9));
-            config.ignores = chance.permille(250);
-            config.leaves_out = chance.permille(250);
-            config.v6_only = chance.permille(200);
-            config.synthesize = core::array::from_fn(|_| !chance.permille(150));
-            config.trust = !chance.permille(200);
-            config.break_dnssec = chance.permille(150);
-            config.recursive_only = chance.permille(150);
-            config.max_records = *chance.one(&[64, 64, 3, 1]);
-            config.timeout = *chance.one(&[200, 500]) * MILLI;
-            config.tries = 1 + chance.below(3) as u8;
-            config.ttl_range = *chance.one(&[(0, 86_400), (0, 86_400), (3, 86_400), (0, 10), (2, 60)]);
-            config.max_negative = *chance.one(&[3600, 5]);
-        }
-        config
     }
 
-    /// What the operator makes of it at run time.
-    pub fn reload(&self, chance: &mut Chance) -> Config {
-        let mut other = Config::draw(chance);
+    fn draw_servers(&mut self, rng: &mut Rng) {
+        let first = rng.below(3);
+        self.servers = [
+            (first..first + 1 + rng.below(3)).map(server_address).collect(),
+            (6..7 + rng.below(2)).map(server_address).collect(),
+        ];
+    }
+
+    /// Draws the settings that many operators leave at their defaults.
+    fn draw_options(&mut self, rng: &mut Rng) {
+        self.legacy = rng.permille(300).then(|| Prefix::draw(rng, 9));
+        self.ignores = rng.permille(250);
+        self.leaves_out = rng.permille(250);
+        self.v6_only = rng.permille(200);
+        self.synthesize = core::array::from_fn(|_| !rng.permille(150));
+        self.trust = !rng.permille(200);
+        self.break_dnssec = rng.permille(150);
+        self.recursive_only = rng.permille(150);
+        self.max_records = *rng.choose(&[64, 64, 3, 1]);
+        self.timeout = *rng.choose(&[200, 500]) * MILLI;
+        self.tries = 1 + rng.below(3) as u8;
+        self.ttl_range = *rng.choose(&[(0, 86_400), (0, 86_400), (3, 86_400), (0, 10), (2, 60)]);
+        self.max_negative = *rng.choose(&[3600, 5]);
+    }
+
+    /// Draws the configuration that follows this one at a reload. Cache size and room for pending queries cannot change.
+    pub fn draw_reload(&self, rng: &mut Rng) -> Config {
+        let mut other = Config::draw(rng);
         (other.cache, other.pending) = (self.cache, self.pending);
-        // Often only one thing changes.
-        if chance.permille(500) {
+        // Half of the reloads change one setting only.
+        if rng.permille(500) {
             let (servers, secrets) = (core::mem::take(&mut other.servers), other.secrets.clone());
             other = self.clone();
-            match chance.below(5) {
+            match rng.below(5) {
                 0 => other.servers = servers,
-                // The next secret comes into use, the one before it is still known.
+                // Rollover: the next secret is put in front, and the previous one is still accepted.
                 1 => {
                     other.secrets.splice(..0, secrets);
                     other.secrets.truncate(2);
                 }
-                2 => other.queries = *chance.one(&[0, 1, 50]),
-                3 => other.own = Owned::draw(chance),
-                _ => other.prefixes = vec![prefix(chance, 5)],
+                2 => other.queries = *rng.choose(&[0, 1, 50]),
+                3 => other.own = Owned::draw(rng),
+                _ => other.prefixes = vec![Prefix::draw(rng, 5)],
             }
         }
         other
     }
 
-    fn draw_servers(&mut self, chance: &mut Chance) {
-        let first = chance.below(3);
-        self.servers = [
-            (first..first + 1 + chance.below(3)).map(server).collect(),
-            (6..7 + chance.below(2)).map(server).collect(),
-        ];
+    /// Computes all local answers. They follow from local data, prefixes and the treatment of reverse names.
+    pub fn prepare(&mut self, truth: &Truth) {
+        let prefixes: Vec<Prefix> = self.all_prefixes().copied().collect();
+        self.own.prepare(truth, &prefixes, self.reverse);
     }
 
-    /// The prefixes for an IPv4 address of a name: naively the first rule that matches, in the order of [`Config::settings`].
+    fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
+        self.prefixes.iter().chain(&self.legacy)
+    }
+
+    /// The prefixes for an IPv4 address of a name: the first rule that matches, in the order of [`Config::to_engine`].
     pub fn prefixes_for(&self, name: NameId, address: [u8; 4]) -> &[Prefix] {
         if self.leaves_out && address[0] == 45 {
             return &[];
@@ -239,62 +222,28 @@ impl Config {
         }
     }
 
-    /// Whether an IPv6 address counts as absent.
+    /// True if an IPv6 address counts as absent (RFC 6147 section 5.1.4).
     pub fn excludes(&self, address: &[u8; 16]) -> bool {
-        let mapped = address[..10] == [0; 10] && address[10..12] == [0xff; 2];
-        let under = |prefix: &Prefix| address[..prefix.length / 8] == prefix.address[..prefix.length / 8];
-        mapped || self.prefixes.iter().chain(&self.legacy).any(under)
+        let is_mapped = address[..10] == [0; 10] && address[10..12] == [0xff; 2];
+        is_mapped || self.all_prefixes().any(|prefix| prefix.contains(address))
     }
 
-    /// Whether real addresses of a name are ignored.
+    /// True if real AAAA records of a name are ignored.
     pub fn ignores_real(&self, name: NameId) -> bool {
         self.ignores && zone_of(name) == 2
     }
 
-    /// The same as settings of the engine.
-    pub fn settings(&self, truth: &Truth) -> Settings {
-        let networks = |texts: &[(&str, u8)]| {
-            let network = |&(text, length): &(&str, u8)| match text.parse::<Ipv4Addr>() {
-                Ok(v4) => Network::v4(v4, length),
-                Err(_) => Network::new(text.parse().unwrap_or(Ipv6Addr::UNSPECIFIED), length),
-            };
-            texts.iter().map(network).collect::<Vec<_>>()
-        };
-        let all = [("::", 0), ("0.0.0.0", 0)];
-        let mut exclude_aaaa = networks(&[("::ffff:0:0", 96)]);
-        exclude_aaaa.extend(
-            self.prefixes.iter().map(|prefix| Network::new(prefix.address.into(), prefix.length as u8)),
-        );
-        let mut rules = vec![];
-        if self.leaves_out {
-            rules.push(Rule { ipv4: networks(&[("45.0.0.0", 8)]), ..Rule::default() });
-        }
-        let zone = |place: usize| vec![Box::from(ZONES[place])];
-        if let Some(prefix) = &self.legacy {
-            rules.push(Rule { names: zone(1), prefixes: vec![prefix.compiled()], ..Rule::default() });
-        }
-        if self.ignores {
-            let prefixes = self.prefixes.iter().map(Prefix::compiled).collect();
-            rules.push(Rule { names: zone(2), prefixes, ignores_real: true, ..Rule::default() });
-        }
-        let on = |synthesize: bool| if synthesize { OnFailure::Synthesize } else { OnFailure::Pass };
-        let [servfail, refused, formerr, notimp, timeout] = self.synthesize.map(on);
+    /// The configuration as settings of the engine.
+    pub fn to_engine(&self, truth: &Truth) -> Settings {
         Settings {
             allow: Networks(if self.closed {
                 networks(&[("2001:db8:c::", 48), ("10.0.0.0", 8)])
             } else {
-                networks(&all)
+                networks(&EVERYWHERE)
             }),
-            upstream: Upstream {
-                forwarders: self.servers[0].clone(),
-                zones: vec![Zone { name: Box::from(ZONES[3]), forwarders: self.servers[1].clone() }],
-                select: self.select,
-                timeout: Span(self.timeout),
-                tries: self.tries,
-                transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
-            },
-            own: Arc::new(self.own.compiled(truth)),
-            policy: Arc::new(self.policy.compiled(truth)),
+            upstream: self.upstream(),
+            own: Arc::new(self.own.to_engine(truth)),
+            policy: Arc::new(self.policy.to_engine(truth)),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,
@@ -302,22 +251,7 @@ impl Config {
                 stale: Span(self.stale),
                 prefetch: self.prefetch,
             },
-            dns64: Dns64 {
-                prefixes: self.prefixes.iter().map(Prefix::compiled).collect(),
-                clients: Networks(networks(if self.v6_only { &all[..1] } else { &all })),
-                exclude_aaaa,
-                embed_non_global: false,
-                never_embed: networks(&[("127.0.0.0", 8)]),
-                lookup: self.lookup,
-                on_failure: FailurePolicy { servfail, refused, formerr, notimp, timeout },
-                dnssec: if self.trust { Dnssec::Trust } else { Dnssec::Off },
-                break_dnssec: self.break_dnssec,
-                recursive_only: self.recursive_only,
-                max_records: self.max_records,
-                arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
-                // Four rules can never be too many.
-                rules: Arc::new(Rules::build(rules).unwrap_or_default()),
-            },
+            dns64: self.dns64(),
             udp_size: self.udp_size,
             client_subnet: Default::default(),
             cookies: Cookies {
@@ -329,50 +263,67 @@ impl Config {
             responses_per_client: self.responses,
         }
     }
+
+    fn upstream(&self) -> Upstream {
+        Upstream {
+            forwarders: self.servers[0].clone(),
+            zones: vec![Zone { name: Box::from(ZONES[3]), forwarders: self.servers[1].clone() }],
+            select: self.select,
+            timeout: Span(self.timeout),
+            tries: self.tries,
+            transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
+        }
+    }
+
+    fn dns64(&self) -> Dns64 {
+        let mut exclude_aaaa = networks(&[("::ffff:0:0", 96)]);
+        exclude_aaaa.extend(
+            self.prefixes.iter().map(|prefix| Network::new(prefix.address.into(), prefix.length as u8)),
+        );
+        let on = |synthesize: bool| if synthesize { OnFailure::Synthesize } else { OnFailure::Pass };
+        let [servfail, refused, formerr, notimp, timeout] = self.synthesize.map(on);
+        Dns64 {
+            prefixes: self.prefixes.iter().map(Prefix::to_engine).collect(),
+            clients: Networks(networks(if self.v6_only { &EVERYWHERE[..1] } else { &EVERYWHERE })),
+            exclude_aaaa,
+            embed_non_global: false,
+            never_embed: networks(&[("127.0.0.0", 8)]),
+            lookup: self.lookup,
+            on_failure: FailurePolicy { servfail, refused, formerr, notimp, timeout },
+            dnssec: if self.trust { Dnssec::Trust } else { Dnssec::Off },
+            break_dnssec: self.break_dnssec,
+            recursive_only: self.recursive_only,
+            max_records: self.max_records,
+            arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
+            // There are at most three rules, so the limit of the engine is never reached.
+            rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
+        }
+    }
+
+    fn rules(&self) -> Vec<Rule> {
+        let mut rules = vec![];
+        if self.leaves_out {
+            rules.push(Rule { ipv4: networks(&[("45.0.0.0", 8)]), ..Rule::default() });
+        }
+        let zone = |place: usize| vec![Box::from(ZONES[place])];
+        if let Some(prefix) = &self.legacy {
+            rules.push(Rule { names: zone(1), prefixes: vec![prefix.to_engine()], ..Rule::default() });
+        }
+        if self.ignores {
+            let prefixes = self.prefixes.iter().map(Prefix::to_engine).collect();
+            rules.push(Rule { names: zone(2), prefixes, ignores_real: true, ..Rule::default() });
+        }
+        rules
+    }
 }
 
-impl Prefix {
-    fn compiled(&self) -> Pref64 {
-        Pref64::new(self.address.into(), self.length as u8)
-            .and_then(|prefix| prefix.with_suffix(self.suffix.into()))
-            .unwrap_or(pref64::WELL_KNOWN)
-    }
+/// All addresses of both families, IPv6 first.
+const EVERYWHERE: [(&str, u8); 2] = [("::", 0), ("0.0.0.0", 0)];
 
-    /// 64:ff9b::/96.
-    pub fn well_known() -> Prefix {
-        let mut address = [0; 16];
-        address[..4].copy_from_slice(&[0, 0x64, 0xff, 0x9b]);
-        Prefix { address, length: 96, suffix: [0; 16] }
-    }
-
-    /// The IPv4 address that an address under the prefix carries.
-    pub fn extract(&self, address: &[u8; 16]) -> Option<[u8; 4]> {
-        let mut octets = address.to_vec();
-        // Octet u carries nothing.
-        if self.length < 96 {
-            octets.remove(8);
-        }
-        octets.get(self.length / 8..self.length / 8 + 4)?.try_into().ok()
-    }
-
-    /// Whether it is the well-known one.
-    pub fn is_well_known(&self) -> bool {
-        self.length == 96 && self.address[..4] == [0, 0x64, 0xff, 0x9b] && self.address[4..12] == [0; 8]
-    }
-
-    /// The address that carries an IPv4 address: the table of RFC 6052 section 2.2, octet by octet.
-    pub fn embed(&self, v4: [u8; 4]) -> [u8; 16] {
-        let mut address = self.suffix;
-        let mut at = self.length / 8;
-        address[..at].copy_from_slice(&self.address[..at]);
-        for octet in v4 {
-            // Octet u.
-            if at == 8 {
-                at = 9;
-            }
-            address[at] = octet;
-            at += 1;
-        }
-        address
-    }
+fn networks(texts: &[(&str, u8)]) -> Vec<Network> {
+    let network = |&(text, length): &(&str, u8)| match text.parse::<Ipv4Addr>() {
+        Ok(v4) => Network::v4(v4, length),
+        Err(_) => Network::new(text.parse().unwrap_or(Ipv6Addr::UNSPECIFIED), length),
+    };
+    texts.iter().map(network).collect()
 }

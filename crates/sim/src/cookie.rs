@@ -1,50 +1,51 @@
-//! Server cookies as RFC 9018 section 4 has them, made and read without the engine's code: what clients bring, and what must come
-//! back.
+//! Server cookies by RFC 9018 section 4, independent of the engine's code: the cookies that clients send, and the check of
+//! those that the engine returns.
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use std::net::IpAddr;
 
-/// A server's secret.
+/// The secret of a server.
 pub type Secret = [u8; 16];
 
-/// What somebody's cookie is worth.
+/// Status of a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worth {
+pub enum CookieStatus {
     /// The option has a length that is not allowed (RFC 7873 section 4).
     Malformed,
-    /// There is no server cookie in it, or a wrong, foreign or old one.
-    Nothing,
-    /// It is good, but the client gets a new one.
-    Good,
-    /// It is good and comes back as it is: made with the secret in use, half an hour ago at most, or by a clock that is ahead (RFC
-    /// 9018 section 4.3).
-    Fresh,
+    /// There is no server cookie, or it is wrong, old, or of another client or server.
+    Invalid,
+    /// The cookie is valid, but the client gets a new one.
+    Valid,
+    /// The cookie is valid and is returned unchanged: it was made with the secret in use, at most half an hour ago or by a
+    /// clock that is ahead (RFC 9018 section 4.3).
+    Current,
 }
 
-/// What a cookie is worth that comes from `address` at `now`, Unix time.
-pub fn worth(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32) -> Worth {
+/// The status of a cookie from `address` at `now`, in Unix time.
+pub fn cookie_status(data: &[u8], address: IpAddr, secrets: &[Secret], now: u32) -> CookieStatus {
     if !matches!(data.len(), 8 | 16..=40) {
-        return Worth::Malformed;
+        return CookieStatus::Malformed;
     }
     if data.len() != 24 || data[8] != 1 {
-        return Worth::Nothing;
+        return CookieStatus::Invalid;
     }
     let Some(place) = secrets.iter().position(|secret| data[16..] == hash(secret, &data[..16], address))
     else {
-        return Worth::Nothing;
+        return CookieStatus::Invalid;
     };
     let made = u32::from_be_bytes([data[12], data[13], data[14], data[15]]);
-    // Serial numbers: the year 2106 is no end.
+    // Serial number arithmetic, so that the year 2106 changes nothing.
     let age = i64::from(now.wrapping_sub(made) as i32);
     match age {
-        -300..=1800 if place == 0 => Worth::Fresh,
-        -300..=3600 => Worth::Good,
-        _ => Worth::Nothing,
+        -300..=1800 if place == 0 => CookieStatus::Current,
+        -300..=3600 => CookieStatus::Valid,
+        _ => CookieStatus::Invalid,
     }
 }
 
-/// Whether an answer between two times has the cookie that it must have. `brought`: the option of the question.
-pub fn is_right(
+/// True if an answer has the cookie that the query calls for, at any time between the query and now. `brought`: cookie of the
+/// query.
+pub fn is_expected_cookie(
     brought: &[u8],
     got: &[u8],
     address: IpAddr,
@@ -55,10 +56,10 @@ pub fn is_right(
     let waited = now.wrapping_sub(asked);
     (0..=waited).any(|later| {
         let at = asked.wrapping_add(later);
-        match worth(brought, address, secrets, at) {
-            Worth::Malformed => false,
-            Worth::Fresh => got == brought,
-            Worth::Nothing | Worth::Good => {
+        match cookie_status(brought, address, secrets, at) {
+            CookieStatus::Malformed => false,
+            CookieStatus::Current => got == brought,
+            CookieStatus::Invalid | CookieStatus::Valid => {
                 got.len() == 24
                     && got[..8] == brought[..8]
                     && got[8..12] == [1, 0, 0, 0]
@@ -69,29 +70,31 @@ pub fn is_right(
     })
 }
 
-/// What a client brings: the cookie that it got last, and now and then one of every other kind. `jar`: the cookies that clients
-/// got, oldest first.
-pub fn brought(client: u32, jar: &[(u32, Vec<u8>)], chance: &mut Chance) -> Vec<u8> {
-    let first = crate::chance::mix(u64::from(client)).to_be_bytes().to_vec();
-    let own = |jar: &[(u32, Vec<u8>)]| {
-        jar.iter().rev().find(|cookie| cookie.0 == client).map(|cookie| cookie.1.clone())
+/// Draws the cookie of a query: mostly the last one that the client got, now and then one of every other kind. `received`: all
+/// cookies that clients got, oldest first.
+pub fn draw_cookie(client: u32, received: &[(u32, Vec<u8>)], rng: &mut Rng) -> Vec<u8> {
+    let first = crate::rng::mix(u64::from(client)).to_be_bytes().to_vec();
+    let own = |received: &[(u32, Vec<u8>)]| {
+        received.iter().rev().find(|cookie| cookie.0 == client).map(|cookie| cookie.1.clone())
     };
-    match chance.below(20) {
+    match rng.below(20) {
         0..4 => first,
-        4 => jar.get(chance.below(jar.len().max(1) as u64) as usize).map_or(first, |cookie| cookie.1.clone()),
-        5 => own(&jar[..jar.len() / 2]).unwrap_or(first),
+        4 => received
+            .get(rng.below(received.len().max(1) as u64) as usize)
+            .map_or(first, |cookie| cookie.1.clone()),
+        5 => own(&received[..received.len() / 2]).unwrap_or(first),
         6 => {
-            let mut damaged = own(jar).unwrap_or(first);
-            let place = chance.below(damaged.len() as u64) as usize;
-            damaged[place] ^= 1 << chance.below(8);
+            let mut damaged = own(received).unwrap_or(first);
+            let place = rng.below(damaged.len() as u64) as usize;
+            damaged[place] ^= 1 << rng.below(8);
             damaged
         }
-        7 => vec![7; *chance.one(&[0, 7, 9, 15, 20, 41])],
-        _ => own(jar).unwrap_or(first),
+        7 => vec![7; *rng.choose(&[0, 7, 9, 15, 20, 41])],
+        _ => own(received).unwrap_or(first),
     }
 }
 
-/// RFC 9018 section 4.4: a hash of client cookie, version, reserved octets, time and address.
+/// The hash of RFC 9018 section 4.4 over client cookie, version, reserved octets, time and address.
 fn hash(secret: &Secret, head: &[u8], address: IpAddr) -> [u8; 8] {
     let mut text = head.to_vec();
     match address {
@@ -101,7 +104,7 @@ fn hash(secret: &Secret, head: &[u8], address: IpAddr) -> [u8; 8] {
     siphash(secret, &text).to_le_bytes()
 }
 
-/// SipHash-2-4, step by step as its paper writes it down.
+/// SipHash-2-4, step by step as in its paper.
 fn siphash(key: &Secret, text: &[u8]) -> u64 {
     let number = |octets: &[u8]| octets.iter().rev().fold(0u64, |sum, &octet| sum << 8 | u64::from(octet));
     let (k0, k1) = (number(&key[..8]), number(&key[8..]));
@@ -159,11 +162,13 @@ mod tests {
         let hash = hash(&secret, &cookie, address);
         assert_eq!(hash, [0x1f, 0x81, 0x30, 0xc3, 0xee, 0xe2, 0x94, 0x80]);
         cookie.extend(hash);
-        let at = |age: i32| worth(&cookie, address, &[secret], 1_559_731_985u32.wrapping_add_signed(age));
-        assert_eq!([-300, 0, 1800].map(at), [Worth::Fresh; 3]);
-        assert_eq!([1801, 3600].map(at), [Worth::Good; 2]);
-        assert_eq!([-301, 3601].map(at), [Worth::Nothing; 2]);
-        let elsewhere = worth(&cookie, "198.51.100.101".parse().expect("one"), &[secret], 1_559_731_985);
-        assert_eq!(elsewhere, Worth::Nothing);
+        let at =
+            |age: i32| cookie_status(&cookie, address, &[secret], 1_559_731_985u32.wrapping_add_signed(age));
+        assert_eq!([-300, 0, 1800].map(at), [CookieStatus::Current; 3]);
+        assert_eq!([1801, 3600].map(at), [CookieStatus::Valid; 2]);
+        assert_eq!([-301, 3601].map(at), [CookieStatus::Invalid; 2]);
+        let elsewhere =
+            cookie_status(&cookie, "198.51.100.101".parse().expect("one"), &[secret], 1_559_731_985);
+        assert_eq!(elsewhere, CookieStatus::Invalid);
     }
 }

@@ -1,120 +1,109 @@
-//! Somebody off the path who wants his own addresses believed. He is given more than an attacker has: he sees every question
-//! and may know everything about it but one thing, so that no luck is needed to tell whether he can win. What he says is
-//! marked; no answer and no cache may ever hold it.
+//! An off-path attacker who wants addresses of his own to be believed. He has more than a real attacker: he sees every query, and
+//! may know everything about it but one thing, so that the result does not depend on luck. His replies are marked. No answer
+//! and no cache may ever hold a mark.
 
-use crate::chance::Chance;
-use crate::message;
+use crate::message::{question_section, write_forged_reply};
+use crate::outbox::SentQuery;
+use crate::rng::Rng;
 use engine::Link;
 
-/// A forged reply: over which link, after how long, and the message.
+/// A forged reply.
 #[derive(Debug)]
 pub struct Forgery {
-    /// Link.
+    /// Link over which it arrives.
     pub via: Link,
-    /// After so long, nanoseconds.
+    /// Delay, nanoseconds.
     pub after: u64,
     /// Message.
     pub bytes: Vec<u8>,
 }
 
-/// What he remembers: questions of the past.
+/// The attacker, with the queries that he remembers.
 #[derive(Debug, Default)]
 pub struct Forger {
     past: Vec<(Link, Vec<u8>)>,
 }
 
 impl Forger {
-    /// A question leaves over `via`; `within` is when its reply will come. What he sends.
-    pub fn watch(
-        &mut self,
-        via: Link,
-        asked: &[u8],
-        over_udp: bool,
-        within: u64,
-        chance: &mut Chance,
-    ) -> Vec<Forgery> {
-        let question = question(asked);
-        let id = u16::from_be_bytes([asked[0], asked[1]]);
+    /// The forged replies to a query. `within`: the time until its true reply arrives.
+    pub fn forge_replies(&mut self, query: &SentQuery, within: u64, rng: &mut Rng) -> Vec<Forgery> {
         let mut forgeries = vec![];
-        for _ in 0..1 + chance.below(3) {
-            let after = chance.below(within + within / 2 + 1);
-            let wrong_id = id ^ (1 + chance.below(65_535) as u16);
-            let bytes = match chance.below(7) {
-                // The port is known, the letters too.
-                0 | 1 => message::forged(question, wrong_id, chance),
-                // The port and the ID are known.
-                2 if over_udp => message::forged(&other_case(question, chance), id, chance),
-                3 if over_udp => {
-                    let mut bytes = message::forged(question, id, chance);
-                    // Not a response.
-                    bytes[2] &= 0x7f;
-                    bytes
-                }
-                // The next ID, for who counts upwards.
-                4 => message::forged(question, id.wrapping_add(1), chance),
-                // Another type under the right ID.
-                5 => {
-                    let mut other = question.to_vec();
-                    let at = other.len() - 3;
-                    other[at] = if other[at] == 1 { 28 } else { 1 };
-                    message::forged(&other, id, chance)
-                }
-                // Everything is known but the socket: of another question, perhaps to another server.
-                _ => match self.past.get(chance.below(self.past.len().max(1) as u64) as usize) {
-                    Some((link, _)) if *link != via => {
-                        forgeries.push(Forgery {
-                            via: *link,
-                            after,
-                            bytes: message::forged(question, id, chance),
-                        });
-                        continue;
-                    }
-                    _ => message::forged(question, wrong_id, chance),
-                },
-            };
+        for _ in 0..1 + rng.below(3) {
+            let after = rng.below(within + within / 2 + 1);
+            let (via, bytes) = self.forge_one(query, rng);
             forgeries.push(Forgery { via, after, bytes });
         }
-        // An ID of the past, on the link where it was used.
-        if let Some((link, old)) = self.past.last()
-            && chance.permille(300)
-            && *old != asked
-        {
-            let old_id = u16::from_be_bytes([old[0], old[1]]);
-            if old_id != id || *link != via {
-                forgeries.push(Forgery {
-                    via: *link,
-                    after: chance.below(within + 1),
-                    bytes: message::forged(question, old_id, chance),
-                });
-            }
-        }
+        forgeries.extend(self.reuse_old_id(query, within, rng));
         if self.past.len() < 16 {
-            self.past.push((via, asked.to_vec()));
+            self.past.push((query.link, query.bytes.clone()));
         } else {
-            let place = chance.below(16) as usize;
-            self.past[place] = (via, asked.to_vec());
+            let place = rng.below(16) as usize;
+            self.past[place] = (query.link, query.bytes.clone());
         }
         forgeries
     }
-}
 
-/// The question section of what the engine asks.
-pub fn question(asked: &[u8]) -> &[u8] {
-    let mut at = message::QUESTION;
-    while asked[at] != 0 {
-        at += 1 + usize::from(asked[at]);
+    /// A reply in which one thing is wrong, and its link.
+    fn forge_one(&self, query: &SentQuery, rng: &mut Rng) -> (Link, Vec<u8>) {
+        let (via, question, id) = (query.link, question_section(&query.bytes), query_id(&query.bytes));
+        let wrong_id = id ^ (1 + rng.below(65_535) as u16);
+        let bytes = match rng.below(7) {
+            // Port and letter case are right.
+            0 | 1 => write_forged_reply(question, wrong_id, rng),
+            // Port and ID are right.
+            2 if query.over_udp => write_forged_reply(&other_case(question, rng), id, rng),
+            3 if query.over_udp => {
+                let mut bytes = write_forged_reply(question, id, rng);
+                // QR is clear.
+                bytes[2] &= 0x7f;
+                bytes
+            }
+            // The next ID, against a generator that counts.
+            4 => write_forged_reply(question, id.wrapping_add(1), rng),
+            // Another type with the right ID.
+            5 => {
+                let mut other = question.to_vec();
+                let at = other.len() - 3;
+                other[at] = if other[at] == 1 { 28 } else { 1 };
+                write_forged_reply(&other, id, rng)
+            }
+            // Everything is right but the socket: it is the one of another query, perhaps to another server.
+            _ => match self.past.get(rng.below(self.past.len().max(1) as u64) as usize) {
+                Some((link, _)) if *link != via => return (*link, write_forged_reply(question, id, rng)),
+                _ => write_forged_reply(question, wrong_id, rng),
+            },
+        };
+        (via, bytes)
     }
-    &asked[message::QUESTION..at + 5]
+
+    /// Now and then, a reply with the ID of an earlier query, over the link of that query.
+    fn reuse_old_id(&self, query: &SentQuery, within: u64, rng: &mut Rng) -> Option<Forgery> {
+        let (link, old) = self.past.last()?;
+        if !rng.permille(300) || *old == query.bytes {
+            return None;
+        }
+        let old_id = query_id(old);
+        if old_id == query_id(&query.bytes) && *link == query.link {
+            return None;
+        }
+        let after = rng.below(within + 1);
+        let bytes = write_forged_reply(question_section(&query.bytes), old_id, rng);
+        Some(Forgery { via: *link, after, bytes })
+    }
 }
 
-/// The same name in other letters: at least one differs.
-fn other_case(question: &[u8], chance: &mut Chance) -> Vec<u8> {
+fn query_id(query: &[u8]) -> u16 {
+    u16::from_be_bytes([query[0], query[1]])
+}
+
+/// The question with its name in another letter case: at least one letter differs.
+fn other_case(question: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut other = question.to_vec();
     let letters: Vec<usize> =
         (0..question.len() - 5).filter(|&place| question[place].is_ascii_alphabetic()).collect();
-    for _ in 0..1 + chance.below(letters.len().max(1) as u64) {
+    for _ in 0..1 + rng.below(letters.len().max(1) as u64) {
         if !letters.is_empty() {
-            other[*chance.one(&letters)] ^= 0x20;
+            other[*rng.choose(&letters)] ^= 0x20;
         }
     }
     if other == question

@@ -1,58 +1,59 @@
-//! What one leg of an answer may have brought: every reply that was heard while the client waited, every one that was young
-//! enough when it asked, expired ones when something went wrong, and silence.
+//! Possible results of one leg (the AAAA or the A lookup) of an answer: every reply that arrived while the client waited, every
+//! reply that was young enough when the query arrived, expired replies if something went wrong, and no reply at all.
 
+use crate::case::{Case, RpzState};
 use crate::config::Config;
-use crate::enforced::Mode;
-use crate::oracle::{Case, FAILURE};
 use crate::timeline::{Heard, Key};
 use crate::truth::{NameId, SECOND, Said};
 
-/// TTL of data that have expired (RFC 8767 section 4).
+/// TTL of expired data in an answer, seconds (RFC 8767 section 4).
 const STALE_TTL: u32 = 30;
+/// Longest time for which a failure is cached (RFC 9520 allows five minutes; the engine promises 32 s).
+pub(crate) const FAILURE_LIFE: u64 = 33 * SECOND;
 
-/// How old a leg is when the client gets it.
+/// Age of a leg when the client gets it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Age {
-    /// Between so many seconds.
+    /// Least and greatest age, seconds.
     Seconds(u32, u32),
-    /// It has expired.
+    /// The data have expired.
     Stale,
 }
 
-/// What one leg may have brought.
+/// One possible result of a leg.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leg<'a> {
-    /// The reply; none: no answer in time.
-    pub(crate) said: Option<&'a Said>,
+    /// The reply; none: no reply in time.
+    pub(crate) reply: Option<&'a Said>,
     pub(crate) age: Age,
-    pub(crate) range: Option<(u32, u32)>,
-    /// Of a reply that says that there is nothing: for how many seconds it may be kept.
-    pub(crate) most: Option<u32>,
-    /// It came while the client waited, and may be passed on as it came.
+    /// Range into which TTLs are brought when the reply is cached, seconds.
+    pub(crate) ttl_range: Option<(u32, u32)>,
+    /// Seconds for which a negative reply may be cached.
+    pub(crate) negative_secs: Option<u32>,
+    /// The reply arrived while the client waited, and may be passed on as it came.
     pub(crate) is_new: bool,
-    /// Of what it says, so many aliases and nothing else.
-    pub(crate) way: Option<usize>,
-    /// The configuration says it.
-    pub(crate) is_own: bool,
-    /// Perhaps it was not kept, and its TTLs are as they came.
-    pub(crate) is_raw: bool,
+    /// Only this many CNAME records of the reply count, and no other records.
+    pub(crate) alias_limit: Option<usize>,
+    /// The configuration answers.
+    pub(crate) is_local: bool,
+    /// The reply was perhaps not cached, and its TTLs are those of the upstream.
+    pub(crate) may_be_uncached: bool,
 }
 
-/// RFC 2181 section 8: TTLs with the highest bit set are 0.
-fn plain(ttl: u32) -> u32 {
+/// A TTL as it counts: 0 if the highest bit is set (RFC 2181 section 8).
+fn effective_ttl(ttl: u32) -> u32 {
     if ttl > i32::MAX as u32 { 0 } else { ttl }
 }
 
-/// For how long a reply may be kept, nanoseconds (RFC 2308 section 5 for those that say that there is nothing).
+/// Time for which a reply may be cached, nanoseconds (RFC 2308 section 5 for negative replies).
 pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
     if said.cut || said.is_failure() {
         return None;
     }
     let (least, most) = config.ttl_range;
-    let clamp = |ttl: u32| plain(ttl).clamp(least, most.max(least));
+    let clamp = |ttl: u32| effective_ttl(ttl).clamp(least, most.max(least));
     let mut ttl = said.edges.iter().map(|edge| clamp(edge.2)).min().unwrap_or(u32::MAX);
-    let is_answered = said.is_answer(rtype);
-    if is_answered {
+    if said.is_answer(rtype) {
         ttl = ttl.min(clamp(said.ttl));
     } else {
         match said.soa {
@@ -65,145 +66,143 @@ pub fn life(said: &Said, rtype: u16, config: &Config) -> Option<u64> {
     (ttl > 0).then_some(u64::from(ttl) * SECOND)
 }
 
-impl<'a> Case<'a> {
-    /// Whether a configuration answers a question by itself.
-    pub(crate) fn knows(&self, name: NameId, rtype: u16, config: &Config) -> bool {
-        let is_told = !(self.is_ipv4only && self.is_v4 && config.v6_only);
-        is_told && config.own.say(name, rtype).is_some()
+/// All possible results of a leg.
+pub(crate) fn possible_legs<'a>(case: &Case<'a>, key: Key) -> Vec<Leg<'a>> {
+    let (local, needs_upstream) = local_replies(case, key);
+    let mut legs: Vec<Leg<'a>> = local.into_iter().map(Leg::local).collect();
+    if !needs_upstream {
+        return legs;
     }
-
-    /// Everything that a leg may have brought.
-    pub(crate) fn legs(&self, key: Key) -> Vec<Leg<'a>> {
-        let since = self.asked.at;
-        let mut legs = vec![];
-        let (mut is_asked, mut own) = (false, vec![]);
-        for config in self.configs {
-            let said = if self.knows(key.name, key.rtype, config) {
-                config.own.say(key.name, key.rtype)
-            } else {
-                None
-            };
-            is_asked |= said.is_none();
-            own.extend(said);
-        }
-        if is_asked && let Mode::Data(rule) = self.mode.get() {
-            is_asked = false;
-            own.push(rule.say(key.rtype));
-        }
-        legs.extend(own.into_iter().map(Leg::own));
-        if !is_asked {
-            return legs;
-        }
-        let troubled = self.timeline.was_troubled(since);
-        let heard = self.timeline.get(key).map_or(&[][..], |track| &track.heard);
-        // What is newer takes the place of what is older, and of what was made of it.
-        let news = heard.iter().rposition(|heard| heard.is_news && heard.at < since).unwrap_or(0);
-        for heard in &heard[news..] {
-            self.leg_of(key.rtype, heard, troubled, &mut legs);
-        }
-        if self.timeline.may_have_failed(key, since) {
-            let age = Age::Seconds(0, 0);
-            legs.push(Leg {
-                said: None,
-                age,
-                range: None,
-                most: None,
-                is_new: true,
-                is_own: false,
-                way: None,
-                is_raw: false,
-            });
-        }
-        legs
+    let since = case.query.at;
+    let was_troubled = case.timeline.was_troubled(since);
+    let heard = case.timeline.get(key).map_or(&[][..], |track| &track.heard);
+    // A newer reply replaces the older ones, and everything that was made of them.
+    let newest = heard.iter().rposition(|heard| heard.is_news && heard.at < since).unwrap_or(0);
+    for heard in &heard[newest..] {
+        add_legs_of_reply(case, key.rtype, heard, was_troubled, &mut legs);
     }
+    if case.timeline.may_have_failed(key, since) {
+        legs.push(Leg::fresh(None, false));
+    }
+    legs
+}
 
-    fn leg_of(&self, rtype: u16, heard: &'a Heard, troubled: bool, legs: &mut Vec<Leg<'a>>) {
-        let (since, now) = (self.asked.at, self.now);
-        let config = &self.configs[self.configs.len() - 1];
-        let seconds = |span: u64| (span / SECOND).min(u64::from(u32::MAX)) as u32;
-        let past = now.saturating_sub(heard.at);
-        let life = heard.life.unwrap_or(0);
-        let mut leg = Leg {
-            said: Some(&heard.said),
-            age: Age::Seconds(seconds(since.saturating_sub(heard.at)), seconds(past)),
-            range: heard.range,
-            most: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
-            is_new: heard.at >= since,
-            is_own: false,
-            way: None,
-            is_raw: heard.is_raw,
+/// The local replies to a question in all configurations, and whether one of these sends the question to an upstream.
+fn local_replies<'a>(case: &Case<'a>, key: Key) -> (Vec<&'a Said>, bool) {
+    let (mut needs_upstream, mut local) = (false, vec![]);
+    for config in case.configs {
+        let reply = if case.is_answered_locally(key.name, key.rtype, config) {
+            config.own.lookup(key.name, key.rtype)
+        } else {
+            None
         };
-        if heard.at >= since {
+        needs_upstream |= reply.is_none();
+        local.extend(reply);
+    }
+    if needs_upstream && let RpzState::Data(rule) = case.rpz.get() {
+        needs_upstream = false;
+        local.push(rule.reply_to(key.rtype));
+    }
+    (local, needs_upstream)
+}
+
+/// Adds the legs that one upstream reply may have become: the reply itself, its cached copy, its expired copy.
+fn add_legs_of_reply<'a>(
+    case: &Case<'a>,
+    rtype: u16,
+    heard: &'a Heard,
+    was_troubled: bool,
+    legs: &mut Vec<Leg<'a>>,
+) {
+    let (since, now) = (case.query.at, case.now);
+    let config = &case.configs[case.configs.len() - 1];
+    let seconds = |span: u64| (span / SECOND).min(u64::from(u32::MAX)) as u32;
+    let life = heard.life.unwrap_or(0);
+    let mut leg = Leg {
+        reply: Some(&heard.said),
+        age: Age::Seconds(seconds(since.saturating_sub(heard.at)), seconds(now.saturating_sub(heard.at))),
+        ttl_range: heard.range,
+        negative_secs: heard.life.filter(|_| !heard.said.is_answer(rtype)).map(seconds),
+        is_new: heard.at >= since,
+        alias_limit: None,
+        is_local: false,
+        may_be_uncached: heard.is_raw,
+    };
+    if heard.at >= since {
+        legs.push(leg);
+    }
+    let may_be_cached = config.cache > 0
+        && case.query.bits.rd
+        && (heard.at >= case.timeline.flushed || since <= case.timeline.flushed);
+    if !may_be_cached {
+        return;
+    }
+    if heard.said.is_failure() {
+        if heard.at < since && since <= heard.at + FAILURE_LIFE {
             legs.push(leg);
         }
-        let can_be_kept = config.cache > 0
-            && self.asked.bits.rd
-            && (heard.at >= self.timeline.flushed || since <= self.timeline.flushed);
-        if !can_be_kept {
-            return;
-        }
-        if heard.said.is_failure() {
-            if heard.at < since && since <= heard.at + FAILURE {
-                legs.push(leg);
-            }
-            return;
-        }
-        if heard.life.is_none() {
-            return;
-        }
-        if heard.at < since && since < heard.at + life {
-            legs.push(leg);
-        }
-        let stale = self.configs.iter().map(|config| config.stale).max().unwrap_or(0);
-        if troubled
-            && stale > 0
-            && now >= heard.at + life
-            && since < heard.at.saturating_add(life).saturating_add(stale)
-        {
-            leg.age = Age::Stale;
-            legs.push(leg);
-        }
+        return;
+    }
+    if heard.life.is_none() {
+        return;
+    }
+    if heard.at < since && since < heard.at + life {
+        legs.push(leg);
+    }
+    let stale = case.configs.iter().map(|config| config.stale).max().unwrap_or(0);
+    if was_troubled
+        && stale > 0
+        && now >= heard.at + life
+        && since < heard.at.saturating_add(life).saturating_add(stale)
+    {
+        leg.age = Age::Stale;
+        legs.push(leg);
     }
 }
 
 impl<'a> Leg<'a> {
-    /// What the configuration says.
-    fn own(said: &'a Said) -> Leg<'a> {
-        let age = Age::Seconds(0, 0);
+    /// An answer of the configuration.
+    fn local(said: &'a Said) -> Leg<'a> {
+        Leg::fresh(Some(said), true)
+    }
+
+    /// A leg of age 0 that was never cached.
+    fn fresh(reply: Option<&'a Said>, is_local: bool) -> Leg<'a> {
         Leg {
-            said: Some(said),
-            age,
-            range: None,
-            most: None,
+            reply,
+            age: Age::Seconds(0, 0),
+            ttl_range: None,
+            negative_secs: None,
             is_new: true,
-            way: None,
-            is_own: true,
-            is_raw: false,
+            alias_limit: None,
+            is_local,
+            may_be_uncached: false,
         }
     }
 
-    /// The aliases that it tells.
+    /// The CNAME records of the leg: owner, target, TTL.
     pub(crate) fn edges(&self) -> &'a [(NameId, NameId, u32)] {
-        let edges = self.said.map_or(&[][..], |said| &said.edges);
-        &edges[..self.way.unwrap_or(edges.len())]
+        let edges = self.reply.map_or(&[][..], |said| &said.edges);
+        &edges[..self.alias_limit.unwrap_or(edges.len())]
     }
 
-    /// Least and most that a TTL of the reply is by now.
+    /// Least and greatest value that a TTL of the reply may have by now.
     pub(crate) fn ttl(&self, said: u32) -> (u32, u32) {
-        let plain = plain(said);
-        let clamped = self.range.map_or(plain, |(least, most)| plain.clamp(least, most));
+        let ttl = effective_ttl(said);
+        let clamped = self.ttl_range.map_or(ttl, |(least, most)| ttl.clamp(least, most));
         let (low, high) =
-            if self.is_raw { (clamped.min(plain), clamped.max(plain)) } else { (clamped, clamped) };
+            if self.may_be_uncached { (clamped.min(ttl), clamped.max(ttl)) } else { (clamped, clamped) };
         match self.age {
             Age::Seconds(least, most) => (low.saturating_sub(most), high.saturating_sub(least)),
             Age::Stale => (STALE_TTL, STALE_TTL),
         }
     }
 
-    /// The same of its SOA, whose TTL ends with a negative answer that was kept (RFC 2308 section 5).
+    /// Least and greatest value that the TTL of the SOA record may have by now. It ends together with a cached negative answer
+    /// (RFC 2308 section 5).
     pub(crate) fn soa_ttl(&self, said: u32) -> (u32, u32) {
         let (low, high) = self.ttl(said);
-        match (self.age, self.most) {
+        match (self.age, self.negative_secs) {
             (Age::Seconds(youngest, oldest), Some(most)) => {
                 let end = |age: u32| most.saturating_sub(age);
                 (low.min(end(oldest)), if self.is_new { high } else { high.min(end(youngest)) })
@@ -212,20 +211,21 @@ impl<'a> Leg<'a> {
         }
     }
 
-    /// Seconds since it was heard.
-    pub(crate) fn past_secs(&self) -> u32 {
+    /// Greatest age, seconds; 0 for expired data.
+    pub(crate) fn age_secs(&self) -> u32 {
         match self.age {
             Age::Seconds(_, most) => most,
             Age::Stale => 0,
         }
     }
 
-    /// Whether it has expired.
+    /// True if the data have expired.
     pub(crate) fn is_stale(&self) -> bool {
         matches!(self.age, Age::Stale)
     }
 
+    /// True if the whole reply is authenticated (AD).
     pub(crate) fn is_secure(&self) -> bool {
-        self.way.is_none() && self.said.is_some_and(|said| said.ad)
+        self.alias_limit.is_none() && self.reply.is_some_and(|said| said.ad)
     }
 }

@@ -1,31 +1,40 @@
-//! The real engine in a world that follows from one number: a virtual clock, a network that loses, delays, repeats and
-//! damages, upstreams that misbehave, clients of many kinds, a forger. A small naive DNS64 ([`oracle`]) tells from what was
-//! true and what was said which answers are allowed; every answer is compared.
+//! The engine in a simulated world that follows from one seed: a virtual clock, a network that loses, delays, duplicates and
+//! damages messages, upstreams that misbehave, clients of many kinds, an off-path attacker. A small naive DNS64 ([`oracle`])
+//! compares every answer with the true data and the upstream replies, and tells whether the answer is allowed.
 //!
-//! `docs/simulation.md` of the project says what is checked, and how a failing seed is played again.
+//! The crate uses no sockets, no real clock and no configuration files; no other crate depends on it. Read [`world`] first (the
+//! data), then `event_loop.rs` (the order of events), `judge.rs` (the invariants) and [`oracle`] (the rules of DNS64). The
+//! world around the engine is in [`truth`], [`client`], [`upstream`], [`weather`] and [`forger`].
+//!
+//! `docs/simulation.md` of the project lists the checks, and tells how to replay a failing seed.
 #![forbid(unsafe_code)]
 
-pub mod chance;
+pub mod case;
 pub mod client;
+pub mod client_view;
+mod comparison;
 pub mod config;
 pub mod cookie;
-pub mod enforced;
+mod event_loop;
 pub mod forger;
 mod judge;
 mod leg;
+pub mod local_oracle;
 pub mod message;
-mod meter;
 pub mod oracle;
-pub mod own;
+pub mod outbox;
 pub mod pending;
 pub mod policy;
+pub mod prefix;
+mod rate_check;
 pub mod rates;
+pub mod reverse_name;
+pub mod rng;
+mod rpz_oracle;
 pub mod run;
-pub mod seen;
 pub mod siege;
 pub mod timeline;
 pub mod truth;
 pub mod upstream;
 pub mod weather;
-pub mod wires;
 pub mod world;

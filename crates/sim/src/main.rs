@@ -1,30 +1,30 @@
-//! `sixfold-sim`: plays worlds of the simulator. See `docs/simulation.md`.
+//! `sixfold-sim`: runs worlds of the simulator. See `docs/simulation.md`.
 #![forbid(unsafe_code)]
 
-use sixfold_sim::run::{Plan, replay, run};
-use sixfold_sim::siege::{Knows, Score, besiege_all};
+use sixfold_sim::run::{Plan, replay_command, run};
+use sixfold_sim::siege::{Knowledge, Score, besiege_all};
 use sixfold_sim::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
-Plays the engine in simulated weather, each world following from one seed, and judges every answer.
+Runs the engine in a simulated network, in worlds that each follow from one seed, and checks every answer.
 
 Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads N] [--keep-going]
        sixfold-sim --seed S [--queries M] [--trace]
        sixfold-sim forge [--replies N] [--knows WHAT] [--from S] [--threads N]
 
-  --seeds N      worlds to play (default 100; without a bound when --minutes is given)
-  --from S       seed of the first (default 1)
-  --queries M    client questions in each (default 10000)
-  --minutes T    stop after so many minutes
-  --threads N    threads (default: one for each processor)
-  --keep-going   go on behind a failure
-  --seed S       play this one only
-  --trace        tell everything that happens, on standard error
-  forge          lets somebody answer in the upstream's place, who may not win anything
-  --replies N    forged replies of each besieger (default 1000000)
-  --knows WHAT   this one only: address, port, letters, all-but-cookie
+  --seeds N      number of worlds (default 100; unlimited with --minutes)
+  --from S       seed of the first world (default 1)
+  --queries M    client queries in each world (default 10000)
+  --minutes T    stop after this many minutes
+  --threads N    number of threads (default: one for each processor)
+  --keep-going   continue after a failure
+  --seed S       run only the world of this seed
+  --trace        print every event to standard error
+  forge          run the siege: attackers send forged replies, and none may succeed
+  --replies N    forged replies of each attacker (default 1000000)
+  --knows WHAT   run only this attacker: address, port, letters, all-but-cookie
 
 Example: sixfold-sim --seeds 1000 --queries 10000
 ";
@@ -35,17 +35,17 @@ struct Options {
     seeds: Option<u64>,
     minutes: Option<f64>,
     plan: Plan,
-    forge: Option<Assault>,
+    forge: Option<Siege>,
 }
 
-/// `sixfold-sim forge`.
-struct Assault {
+/// Options of `sixfold-sim forge`.
+struct Siege {
     replies: u64,
-    knows: Vec<Knows>,
+    knows: Vec<Knowledge>,
 }
 
 fn main() -> ExitCode {
-    let options = match read(std::env::args().skip(1)) {
+    let options = match parse_options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
             print!("{USAGE}");
@@ -56,60 +56,61 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Some(assault) = &options.forge {
-        return forge(assault, &options.plan);
+    if let Some(siege) = &options.forge {
+        return run_siege(siege, &options.plan);
     }
     match options.seed {
-        Some(seed) => one(seed, options.plan.queries, options.trace),
-        None => many(&options.plan),
+        Some(seed) => run_one(seed, options.plan.queries, options.trace),
+        None => run_many(&options.plan),
     }
 }
 
-fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Plan { from: 1, seeds: 100, queries: 10_000, time: None, threads, goes_on: false };
+    let plan = Plan { first_seed: 1, seeds: 100, queries: 10_000, time: None, threads, keep_going: false };
     let mut options = Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None };
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
-            let text = words.next().ok_or(format!("{word}: a number is missing"))?;
-            text.parse().map_err(|_| format!("{word}: {text:?} is no number"))
+            let text = words.next().ok_or(format!("{word}: the number is missing"))?;
+            text.parse().map_err(|_| format!("{word}: {text:?} is not a number"))
         };
         match word.as_str() {
             "forge" if options.forge.is_none() => {
-                options.forge = Some(Assault { replies: 1_000_000, knows: Knows::ALL.to_vec() });
+                options.forge = Some(Siege { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
             }
             "--replies" | "--knows" if options.forge.is_none() => {
-                return Err(format!("{word} belongs behind `forge`"));
+                return Err(format!("{word} must follow `forge`"));
             }
             "--seed" => options.seed = Some(number()?),
             "--seeds" => options.seeds = Some(number()?),
-            "--from" => options.plan.from = number()?,
+            "--from" => options.plan.first_seed = number()?,
             "--queries" => options.plan.queries = number()?,
             "--minutes" => {
-                let text = words.next().ok_or("--minutes: a number is missing")?;
+                let text = words.next().ok_or("--minutes: the number is missing")?;
                 options.minutes =
-                    Some(text.parse().map_err(|_| format!("--minutes: {text:?} is no number"))?);
+                    Some(text.parse().map_err(|_| format!("--minutes: {text:?} is not a number"))?);
             }
             "--replies" => {
                 let replies = number()?;
-                if let Some(assault) = &mut options.forge {
-                    assault.replies = replies;
+                if let Some(siege) = &mut options.forge {
+                    siege.replies = replies;
                 }
             }
             "--knows" => {
                 let text = words.next().unwrap_or_default();
-                let knows = Knows::ALL.into_iter().find(|knows| knows.word() == text);
-                let knows = knows
-                    .ok_or(format!("--knows: {text:?} is none of address, port, letters, all-but-cookie"))?;
-                if let Some(assault) = &mut options.forge {
-                    assault.knows = vec![knows];
+                let knows = Knowledge::ALL.into_iter().find(|knows| knows.name() == text);
+                let knows = knows.ok_or(format!(
+                    "--knows: {text:?} is not one of address, port, letters, all-but-cookie"
+                ))?;
+                if let Some(siege) = &mut options.forge {
+                    siege.knows = vec![knows];
                 }
             }
             "--threads" => options.plan.threads = number()?.max(1) as usize,
-            "--keep-going" => options.plan.goes_on = true,
+            "--keep-going" => options.plan.keep_going = true,
             "--trace" => options.trace = true,
             "--help" | "-h" => return Ok(None),
-            _ => return Err(format!("{word}: no such option")),
+            _ => return Err(format!("{word}: unknown option")),
         }
     }
     options.plan.time =
@@ -118,7 +119,7 @@ fn read(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
     Ok(Some(options))
 }
 
-fn one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
+fn run_one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
     match World::new(seed, queries, is_traced).run() {
         Ok(tally) => {
             println!("seed {seed}: {tally:?}");
@@ -131,47 +132,47 @@ fn one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
     }
 }
 
-fn forge(assault: &Assault, plan: &Plan) -> ExitCode {
+fn run_siege(siege: &Siege, plan: &Plan) -> ExitCode {
     let mut all = Score::default();
     println!(
         "besieger knows   forged replies   seen by the engine   questions   believed   by mere luck   seconds"
     );
-    for &knows in &assault.knows {
+    for &knows in &siege.knows {
         let start = Instant::now();
-        let score = besiege_all(knows, assault.replies, plan.from, plan.threads);
+        let score = besiege_all(knows, siege.replies, plan.first_seed, plan.threads);
         println!(
             "{:<14} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
-            knows.word(),
+            knows.name(),
             score.sent,
-            score.handed,
+            score.delivered,
             score.questions,
             score.accepted,
-            score.luck,
+            score.expected_by_luck,
             start.elapsed().as_secs_f64(),
         );
         if !score.is_in_order() {
             let Score { accepted, unserved, .. } = score;
             println!(
                 "siege: {}: {accepted} believed, {unserved} questions not answered rightly",
-                knows.word()
+                knows.name()
             );
         }
         all.add(&score);
     }
     println!(
         "{} forged replies, {} seen by the engine, {} believed; {} client questions not answered rightly",
-        all.sent, all.handed, all.accepted, all.unserved
+        all.sent, all.delivered, all.accepted, all.unserved
     );
     if all.is_in_order() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn many(plan: &Plan) -> ExitCode {
+fn run_many(plan: &Plan) -> ExitCode {
     let start = Instant::now();
     let outcome = run(plan);
     let seconds = start.elapsed().as_secs_f64();
     for failure in &outcome.failures {
         println!("seed {}: {}: {}", failure.seed, failure.violation.invariant, failure.violation.what);
-        println!("again with: {}", replay(failure.seed, plan.queries));
+        println!("replay with: {}", replay_command(failure.seed, plan.queries));
     }
     let tally = &outcome.tally;
     println!(

@@ -1,13 +1,13 @@
-//! Questions that clients asked and that are not over.
+//! Client queries that are not answered yet.
 
 use crate::truth::{Bits, NameId};
 
-/// One client question.
+/// One client query.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// When it arrived.
+    /// Time of arrival.
     pub at: u64,
-    /// The same without the jumps of the clock.
+    /// Time of arrival without the jumps of the clock.
     pub awake: u64,
     /// Number of the client.
     pub client: u32,
@@ -23,22 +23,22 @@ pub struct Pending {
     pub name: NameId,
     /// Type.
     pub rtype: u16,
-    /// Bits.
+    /// Flags and DO.
     pub bits: Bits,
-    /// UDP size and DO.
+    /// UDP payload size and DO of the OPT record.
     pub edns: Option<(u16, bool)>,
-    /// The data of its cookie option.
+    /// Data of the cookie option.
     pub cookie: Option<Vec<u8>>,
     /// Over TCP.
     pub tcp: bool,
-    /// Number of the configuration then.
+    /// Number of the configuration in force at arrival.
     pub generation: usize,
-    /// Questions refused for lack of room until then.
+    /// Queries that the engine had refused for lack of room before this one arrived.
     pub refused: u64,
-    /// Messages sent, answers got.
+    /// Number of messages sent: the query and its retransmissions.
     pub sent: u32,
-    /// Answers got.
+    /// Number of answers received.
     pub answered: u32,
-    /// Its cookie is one of ours.
+    /// The query has a valid server cookie.
     pub is_proven: bool,
 }

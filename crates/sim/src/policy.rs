@@ -1,7 +1,7 @@
-//! Response policy zones, naively: rules in zones, and which of them decides a name, a client or an address
-//! (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
+//! Response policy zones, naively: rules in zones, and a search over all rules for the one that applies to a name, a client or
+//! an address (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
 use engine::own::Record;
 use engine::policy::{Action as EngineAction, Entry, Policy, Trigger as EngineTrigger, Zone};
@@ -9,38 +9,38 @@ use engine::settings::Network;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-/// TTL of data of a rule, and of its denials, seconds.
+/// TTL of the data and of the denials of a rule, seconds.
 const TTL: u32 = 9;
 
-/// What a rule watches for.
+/// Trigger of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A name.
+    /// A query name or a CNAME target.
     Name(NameId),
     /// All names of one of the [`ZONES`].
     Below(usize),
-    /// IPv4 addresses in an answer: so many leading octets of them.
+    /// IPv4 addresses in an answer, by this many leading octets.
     Address([u8; 4], usize),
     /// A client: one IPv4 address, or the /64 of an IPv6 address.
     Client(IpAddr),
 }
 
-/// What is done.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The name does not exist.
+    /// NXDOMAIN.
     NxDomain,
-    /// It has nothing.
+    /// NODATA.
     NoData,
-    /// Nothing, and no other rule counts.
+    /// The query is exempt from all rules.
     Passthru,
-    /// Nobody answers.
+    /// The query is not answered.
     Drop,
-    /// TCP only.
+    /// Over UDP, an empty answer with TC.
     TcpOnly,
-    /// This address, of this type.
+    /// An A record.
     V4,
-    /// The same.
+    /// An AAAA record.
     V6,
 }
 
@@ -48,17 +48,17 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Rule {
     trigger: Trigger,
-    /// Its zone: the first wins.
+    /// Number of its zone. The first zone takes precedence.
     zone: usize,
-    /// What is done.
+    /// Action.
     pub action: Action,
-    /// What it says to a question for A, AAAA, and anything else.
+    /// The replies to a question for A, for AAAA, and for any other type.
     said: [Rc<Said>; 3],
 }
 
 impl Rule {
-    /// What it says to a question, if it has data.
-    pub fn say(&self, rtype: u16) -> &Said {
+    /// The reply to a question, if the rule has data.
+    pub fn reply_to(&self, rtype: u16) -> &Said {
         match rtype {
             A => &self.said[0],
             AAAA => &self.said[1],
@@ -66,7 +66,7 @@ impl Rule {
         }
     }
 
-    /// Among rules of one zone: a client, a name, an address; then the closest.
+    /// Precedence: by zone; in a zone by client, name and address; then the closest match. The smallest rank applies.
     fn rank(&self) -> (usize, usize, usize) {
         match self.trigger {
             Trigger::Client(_) => (self.zone, 0, 0),
@@ -76,15 +76,15 @@ impl Rule {
         }
     }
 
-    fn watches_name(&self, name: NameId) -> bool {
+    fn matches_name(&self, name: NameId) -> bool {
         match self.trigger {
             Trigger::Name(watched) => watched == name,
-            Trigger::Below(zone) => name < crate::truth::SPECIAL && zone_of(name) == zone,
+            Trigger::Below(zone) => name < crate::truth::FIRST_ARPA_ID && zone_of(name) == zone,
             _ => false,
         }
     }
 
-    fn watches_client(&self, client: IpAddr) -> bool {
+    fn matches_client(&self, client: IpAddr) -> bool {
         match (self.trigger, client) {
             (Trigger::Client(IpAddr::V6(watched)), IpAddr::V6(client)) => {
                 watched.octets()[..8] == client.octets()[..8]
@@ -94,7 +94,7 @@ impl Rule {
         }
     }
 
-    fn watches_address(&self, address: [u8; 4]) -> bool {
+    fn matches_address(&self, address: [u8; 4]) -> bool {
         match self.trigger {
             Trigger::Address(watched, octets) => watched[..octets] == address[..octets],
             _ => false,
@@ -102,21 +102,21 @@ impl Rule {
     }
 }
 
-/// All rules.
+/// The rules of all zones.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
 }
 
 impl Rules {
-    /// Some rules in up to two zones, or none. No two have the same trigger in one zone.
-    pub fn draw(chance: &mut Chance) -> Rules {
-        let zones = *chance.one(&[0, 0, 0, 1, 2]);
+    /// Draws some rules in up to two zones, or none. The rules of a zone have different triggers.
+    pub fn draw(rng: &mut Rng) -> Rules {
+        let zones = *rng.choose(&[0, 0, 0, 1, 2]);
         let mut rules: Vec<Rule> = vec![];
         for zone in 0..zones {
-            for _ in 0..1 + chance.below(6) {
-                let number = chance.below(30) as u32;
-                let trigger = match chance.below(8) {
+            for _ in 0..1 + rng.below(6) {
+                let number = rng.below(30) as u32;
+                let trigger = match rng.below(8) {
                     0 => Trigger::Address([45, 0, 0, 0], 1),
                     1 => Trigger::Address([44, 0, number as u8, 0], 3),
                     2 => {
@@ -124,10 +124,10 @@ impl Rules {
                         Trigger::Client(client.into())
                     }
                     3 => Trigger::Client(Ipv4Addr::new(10, 0, 0, number as u8 | 1).into()),
-                    4 => Trigger::Below(1 + chance.below(3) as usize),
+                    4 => Trigger::Below(1 + rng.below(3) as usize),
                     _ => Trigger::Name(number % 5),
                 };
-                let action = *chance.one(&[
+                let action = *rng.choose(&[
                     Action::NxDomain,
                     Action::NoData,
                     Action::Passthru,
@@ -136,11 +136,11 @@ impl Rules {
                     Action::V6,
                     Action::Drop,
                 ]);
-                // Only of a client of the first zone it is known at once that nobody answers.
+                // Only for a client rule of the first zone can the simulator predict at once that a query is dropped.
                 let is_clear = zone == 0 && matches!(trigger, Trigger::Client(_));
                 let action = if action == Action::Drop && !is_clear { Action::NxDomain } else { action };
                 if rules.iter().all(|rule| (rule.trigger, rule.zone) != (trigger, zone)) {
-                    let said = Rules::data(action).map(Rc::new);
+                    let said = Rules::replies(action).map(Rc::new);
                     rules.push(Rule { trigger, zone, action, said });
                 }
             }
@@ -148,7 +148,7 @@ impl Rules {
         Rules { rules }
     }
 
-    fn data(action: Action) -> [Said; 3] {
+    fn replies(action: Action) -> [Said; 3] {
         let nothing = Said { soa: Some((TTL, TTL)), ..Said::default() };
         let mut said = [nothing.clone(), nothing.clone(), nothing];
         match action {
@@ -159,27 +159,27 @@ impl Rules {
         said
     }
 
-    /// Whether there are none.
+    /// True if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rule for a question before anything is known of its answer. `client`: of the first name of a way.
-    pub fn of_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
-        let watches = |rule: &&Rule| {
-            rule.watches_name(name) || client.is_some_and(|client| rule.watches_client(client))
+    /// The rule for a question before there is a reply. `client`: only for the first name of a chain.
+    pub fn for_question(&self, client: Option<IpAddr>, name: NameId) -> Option<&Rule> {
+        let matches = |rule: &&Rule| {
+            rule.matches_name(name) || client.is_some_and(|client| rule.matches_client(client))
         };
-        self.rules.iter().filter(watches).min_by_key(|rule| rule.rank())
+        self.rules.iter().filter(matches).min_by_key(|rule| rule.rank())
     }
 
-    /// Whether an address in the answer to a question might go before a rule.
-    pub fn is_open(&self, rule: &Rule, rtype: u16) -> bool {
-        let watches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
-        matches!(rtype, A | AAAA) && self.rules.iter().any(watches)
+    /// True if an address in the reply may match a rule that takes precedence over this one.
+    pub fn may_be_overridden(&self, rule: &Rule, rtype: u16) -> bool {
+        let matches = |other: &Rule| matches!(other.trigger, Trigger::Address(..)) && other.zone < rule.zone;
+        matches!(rtype, A | AAAA) && self.rules.iter().any(matches)
     }
 
-    /// The rule for a reply, and how many aliases lead to the name that it is about.
-    pub fn of_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
+    /// The rule for a reply, and the number of CNAME records that lead to the name that the rule is about.
+    pub fn for_reply(&self, client: Option<IpAddr>, name: NameId, said: &Said) -> Option<(&Rule, usize)> {
         let mut names = vec![name];
         names.extend(said.edges.iter().map(|edge| edge.1));
         if said.is_loop {
@@ -189,15 +189,15 @@ impl Rules {
         names.into_iter().enumerate().find_map(|(place, name)| {
             let client = client.filter(|_| place == 0);
             let addresses = if place == last && !said.is_loop { &said.v4[..] } else { &[] };
-            let watching =
-                self.rules.iter().filter(|rule| addresses.iter().any(|&v4| rule.watches_address(v4)));
-            let found = self.of_question(client, name).into_iter().chain(watching);
+            let matching =
+                self.rules.iter().filter(|rule| addresses.iter().any(|&v4| rule.matches_address(v4)));
+            let found = self.for_question(client, name).into_iter().chain(matching);
             found.min_by_key(|rule| rule.rank()).map(|rule| (rule, place))
         })
     }
 
-    /// The same for the engine.
-    pub fn compiled(&self, truth: &Truth) -> Policy {
+    /// The rules as the engine's type.
+    pub fn to_engine(&self, truth: &Truth) -> Policy {
         let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
         let soa = |zone: usize| {
             let mut rdata = b"\x02ns\x00\x04host\x00".to_vec();
@@ -206,7 +206,7 @@ impl Rules {
             Record { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
         };
         let all = |zone: usize| Zone { soa: soa(zone), entries: self.entries(truth, zone) };
-        // There are few.
+        // There are few rules, so the limit of the engine is never reached.
         Policy::build((0..zones).map(all).collect()).unwrap_or_default()
     }
 
@@ -244,5 +244,5 @@ impl Rules {
 const V4: [u8; 4] = [44, 255, 255, 251];
 const V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 6, 0, 0, 0, 0, 255, 255, 0, 0, 251, 9];
 
-/// TTL and MINIMUM of the SOA in a denial.
-pub const DENIED: (u32, u32) = (TTL, TTL);
+/// TTL and MINIMUM of the SOA record in a denial.
+pub const DENIAL_SOA: (u32, u32) = (TTL, TTL);

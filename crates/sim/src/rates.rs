@@ -1,22 +1,23 @@
-//! How often client networks may ask and be answered: a naive bucket of tokens for each, which tells before the engine does
-//! what becomes of a question or an answer. A bucket holds a second's worth; of what is too much, every second one slips.
+//! Rate limits of client networks, naively: a token bucket for each, which predicts the fate of a query or an answer before the
+//! engine decides. A bucket holds the tokens of one second; every second query or answer beyond the limit slips (it is answered
+//! with TC).
 
 use crate::truth::{NameId, SECOND};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// What a bucket is for.
+/// Subject of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
-    /// Questions of a network; of those that are proven to be there, apart from those that may be forged.
-    Asked {
+    /// Queries of a network. Queries with a proved source address are counted apart from those that may be forged.
+    Queries {
         /// Network.
         network: u128,
-        /// Over TCP, or with a good cookie.
+        /// The source address is proved: TCP, or a valid cookie.
         proven: bool,
     },
     /// Answers without an error to one question, over UDP.
-    Answered {
+    Answers {
         /// Network.
         network: u128,
         /// Name.
@@ -24,8 +25,8 @@ pub enum Bucket {
         /// Type.
         rtype: u16,
     },
-    /// Answers with an RCODE, whatever the question.
-    Failed {
+    /// Answers with this RCODE to any question.
+    Failures {
         /// Network.
         network: u128,
         /// RCODE.
@@ -34,38 +35,39 @@ pub enum Bucket {
 }
 
 impl Bucket {
-    /// The network whose answers it counts.
-    fn answers(&self) -> Option<u128> {
+    /// The network, for a bucket of answers.
+    fn answered_network(&self) -> Option<u128> {
         match *self {
-            Bucket::Asked { .. } => None,
-            Bucket::Answered { network, .. } | Bucket::Failed { network, .. } => Some(network),
+            Bucket::Queries { .. } => None,
+            Bucket::Answers { network, .. } | Bucket::Failures { network, .. } => Some(network),
         }
     }
 }
 
-/// What becomes of it.
+/// Decision about a query or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It passes.
+pub enum RateVerdict {
+    /// It is within the limit.
     Within,
-    /// It is too much; TCP is offered.
+    /// It is beyond the limit, and slips: an empty answer with TC offers TCP.
     Slips,
-    /// It is too much.
+    /// It is beyond the limit, and is dropped.
     Beyond,
-    /// It is too much, and it is not known whether the last one slipped.
+    /// It is beyond the limit, and it is unknown whether the last one slipped.
     TooMuch,
 }
 
 /// All buckets.
 #[derive(Debug, Default)]
 pub struct Buckets {
-    /// How much is owed, nanoseconds, when that was so, and whether the next one that is too much slips, if that is known.
+    /// The debt of each bucket in nanoseconds, the time of that debt, and whether the next one beyond the limit slips, if
+    /// known.
     owed: HashMap<Bucket, (u64, u64, Option<bool>)>,
-    /// Networks of which an answer could be read in two ways, until they have been quiet for so long that nothing is owed.
+    /// Networks with an ambiguous answer, each until the time when it has been quiet long enough to owe nothing.
     unsure: HashMap<u128, u64>,
 }
 
-/// No bucket is in debt for longer: a second's worth, and one token more.
+/// Longest time of a debt: one second of tokens, and one token more.
 const QUIET: u64 = 2 * SECOND + SECOND / 10;
 
 /// The network that a client is counted under: a /64, or one IPv4 address.
@@ -77,48 +79,48 @@ pub fn network(address: IpAddr) -> u128 {
 }
 
 impl Buckets {
-    /// What would become of one more, when `rate` of them may come in a second; 0: all that want.
-    pub fn look(&self, bucket: Bucket, rate: u32, now: u64) -> Fate {
+    /// The decision about one more, without counting it. `rate`: the limit per second; 0: no limit.
+    pub fn peek(&self, bucket: Bucket, rate: u32, now: u64) -> RateVerdict {
         if rate == 0 {
-            return Fate::Within;
+            return RateVerdict::Within;
         }
         let (owed, slips) = self.owed(bucket, now);
         let token = SECOND / u64::from(rate);
         match owed <= token * u64::from(rate - 1) {
-            true => Fate::Within,
+            true => RateVerdict::Within,
             false => match slips {
-                Some(true) => Fate::Slips,
-                Some(false) => Fate::Beyond,
-                None => Fate::TooMuch,
+                Some(true) => RateVerdict::Slips,
+                Some(false) => RateVerdict::Beyond,
+                None => RateVerdict::TooMuch,
             },
         }
     }
 
-    /// The same, and it has come.
-    pub fn take(&mut self, bucket: Bucket, rate: u32, now: u64) -> Fate {
-        let fate = self.look(bucket, rate, now);
+    /// The decision about one more, which is counted.
+    pub fn charge(&mut self, bucket: Bucket, rate: u32, now: u64) -> RateVerdict {
+        let verdict = self.peek(bucket, rate, now);
         if rate > 0 {
             let (owed, slips) = self.owed(bucket, now);
-            let entry = match fate {
-                Fate::Within => (owed + SECOND / u64::from(rate), now, slips),
+            let entry = match verdict {
+                RateVerdict::Within => (owed + SECOND / u64::from(rate), now, slips),
                 _ => (owed, now, slips.map(|slips| !slips)),
             };
             self.owed.insert(bucket, entry);
         }
-        fate
+        verdict
     }
 
-    /// From now on nothing is known of what a network was answered.
+    /// Forgets the answers to a network: from now on its slips are unknown.
     pub fn lose_track(&mut self, network: u128, now: u64) {
         self.unsure.insert(network, now + QUIET);
         for (bucket, entry) in &mut self.owed {
-            if bucket.answers() == Some(network) {
+            if bucket.answered_network() == Some(network) {
                 entry.2 = None;
             }
         }
     }
 
-    /// Whether nothing is known of a network, to which something happens.
+    /// True if the answers to a network are unknown. Each call prolongs this time.
     pub fn is_unsure(&mut self, network: u128, now: u64) -> bool {
         match self.unsure.get_mut(&network) {
             Some(until) if *until > now => {
@@ -129,8 +131,8 @@ impl Buckets {
         }
     }
 
-    /// What became of the last one that was too much: it slipped, or it did not, or nobody knows.
-    pub fn note(&mut self, bucket: Bucket, has_slipped: Option<bool>) {
+    /// Records whether the last answer beyond the limit slipped; none: this is unknown.
+    pub fn note_slip(&mut self, bucket: Bucket, has_slipped: Option<bool>) {
         if let Some(entry) = self.owed.get_mut(&bucket) {
             entry.2 = has_slipped.map(|has_slipped| !has_slipped);
         }

@@ -1,4 +1,4 @@
-//! Many worlds one after another, on several threads, and the command that plays a failing one again.
+//! Many worlds one after another on several threads, and the command that replays a failing seed.
 
 use crate::world::{Tally, Violation, World};
 use std::sync::Mutex;
@@ -10,46 +10,46 @@ use std::time::{Duration, Instant};
 pub struct Failure {
     /// Seed.
     pub seed: u64,
-    /// What is wrong.
+    /// The broken invariant.
     pub violation: Violation,
 }
 
-/// What to run.
+/// The worlds to run, and when to stop.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The first seed.
-    pub from: u64,
-    /// How many.
+    pub first_seed: u64,
+    /// Number of worlds.
     pub seeds: u64,
-    /// Client questions for each.
+    /// Client queries in each world.
     pub queries: u64,
-    /// Stop after this.
+    /// Longest time of the run.
     pub time: Option<Duration>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Go on behind a failure.
-    pub goes_on: bool,
+    /// Continue after a failure.
+    pub keep_going: bool,
 }
 
-/// How it went.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Worlds.
+    /// Number of worlds.
     pub seeds: u64,
-    /// Sum of all.
+    /// Sum of the counts of all worlds.
     pub tally: Tally,
-    /// What failed, by seed.
+    /// Failures in the order in which they were found.
     pub failures: Vec<Failure>,
 }
 
-/// The command that plays a seed again.
-pub fn replay(seed: u64, queries: u64) -> String {
+/// The command that replays a seed.
+pub fn replay_command(seed: u64, queries: u64) -> String {
     format!("cargo run -p sixfold-sim --release -- --seed {seed} --queries {queries} --trace")
 }
 
 /// Runs the worlds of a plan.
 pub fn run(plan: &Plan) -> Outcome {
-    let next = AtomicU64::new(plan.from);
+    let next = AtomicU64::new(plan.first_seed);
     let stop = AtomicBool::new(false);
     let outcome = Mutex::new(Outcome::default());
     let start = Instant::now();
@@ -59,20 +59,23 @@ pub fn run(plan: &Plan) -> Outcome {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     let late = plan.time.is_some_and(|time| start.elapsed() > time);
-                    if late || stop.load(Ordering::Relaxed) || seed >= plan.from.saturating_add(plan.seeds) {
+                    if late
+                        || stop.load(Ordering::Relaxed)
+                        || seed >= plan.first_seed.saturating_add(plan.seeds)
+                    {
                         return;
                     }
-                    // A panic of the engine ends the thread; the scope passes it on, and this says which seed it was.
-                    let told = Told { seed, queries: plan.queries };
+                    // A panic of the engine ends the thread, and the scope passes it on. The guard prints the seed.
+                    let on_panic = SeedOnPanic { seed, queries: plan.queries };
                     let result = World::new(seed, plan.queries, false).run();
-                    core::mem::forget(told);
+                    core::mem::forget(on_panic);
                     let Ok(mut outcome) = outcome.lock() else { return };
                     outcome.seeds += 1;
                     match result {
                         Ok(tally) => outcome.tally.add(&tally),
                         Err(violation) => {
                             outcome.failures.push(Failure { seed, violation });
-                            stop.store(!plan.goes_on, Ordering::Relaxed);
+                            stop.store(!plan.keep_going, Ordering::Relaxed);
                         }
                     }
                 }
@@ -82,14 +85,15 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome.into_inner().unwrap_or_default()
 }
 
-/// Says on unwinding which seed it was. Where panics abort, the hook of the program says it.
-struct Told {
+/// Prints the seed when it is dropped by unwinding. In a build where panics abort, nothing is unwound, and the panic hook
+/// prints the seed.
+struct SeedOnPanic {
     seed: u64,
     queries: u64,
 }
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
-        eprintln!("panicked; again with: {}", replay(self.seed, self.queries));
+        eprintln!("panicked; replay with: {}", replay_command(self.seed, self.queries));
     }
 }

@@ -1,16 +1,16 @@
-//! A siege: forged replies by the hundred million. Somebody off the path makes the engine ask (names that nobody asked for
-//! before, as Kaminsky did), and answers in the upstream's place, with everything that he can guess in every combination.
-//! What he says is marked, so a mark in an answer or in the cache is a win; besides, every reply that is handed to the
-//! engine has to be counted among those that were not believed.
+//! A siege: forged replies by the hundred million. An off-path attacker makes the engine send queries (for names that were
+//! never asked for, as in Kaminsky's attack), and replies in the upstream's place with every combination that he can guess. His
+//! replies are marked, so a mark in an answer or in the cache is a success of the attacker. So is a forged reply that the
+//! engine does not count as rejected.
 //!
-//! `docs/simulation.md` says what each besieger knows. The upstream works, and answers when the forged replies are through.
+//! `docs/simulation.md` lists the knowledge of each attacker. The upstream works, and replies after the forged replies.
 
-use crate::chance::Chance;
-use crate::config::server;
-use crate::forger::question;
-use crate::message::{self, COOKIE, MARK4, MARK6, QUESTION};
+use crate::config::server_address;
+use crate::message::question_section;
+use crate::message::{self, COOKIE_OPTION, MARK4, MARK6, QUESTION_OFFSET};
+use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
+use crate::rng::Rng;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
-use crate::wires::{Answered, Asked, Wires, instant};
 use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
 use engine::settings::{Select, Upstream};
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
@@ -18,94 +18,96 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a besieger knows, beside the upstream's address and the question; the rest he guesses.
+/// Knowledge of an attacker, besides the upstream's address and the question. He guesses the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knows {
-    /// Nothing else: he sends to ports at random.
+pub enum Knowledge {
+    /// Nothing else: he sends to random ports.
     Address,
-    /// The port of the socket as well. He sends every ID, in letters at random.
+    /// The port of the socket as well. He sends every ID, with random letter case.
     Port,
-    /// The letters as well. He sends every ID.
+    /// The letter case as well. He sends every ID.
     Letters,
     /// The ID as well: everything but the cookie that the upstream and the engine share.
     AllButCookie,
 }
 
-impl Knows {
-    /// All of them.
-    pub const ALL: [Knows; 4] = [Knows::Address, Knows::Port, Knows::Letters, Knows::AllButCookie];
+impl Knowledge {
+    /// All kinds of attackers.
+    pub const ALL: [Knowledge; 4] =
+        [Knowledge::Address, Knowledge::Port, Knowledge::Letters, Knowledge::AllButCookie];
 
-    /// Its word on the command line.
-    pub fn word(self) -> &'static str {
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
         match self {
-            Knows::Address => "address",
-            Knows::Port => "port",
-            Knows::Letters => "letters",
-            Knows::AllButCookie => "all-but-cookie",
+            Knowledge::Address => "address",
+            Knowledge::Port => "port",
+            Knowledge::Letters => "letters",
+            Knowledge::AllButCookie => "all-but-cookie",
         }
     }
 }
 
-/// What came of it.
+/// Result of a siege.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
     /// Forged replies that were sent.
     pub sent: u64,
-    /// Those that hit an open socket: the engine saw them.
-    pub handed: u64,
-    /// Questions over UDP that were attacked.
+    /// Forged replies that reached an open socket, and so the engine.
+    pub delivered: u64,
+    /// Queries over UDP that were attacked.
     pub questions: u64,
-    /// Those that the engine believed, by its own counts, or marks that were found; more than one for each may be.
+    /// Successes: forged replies that the engine does not count as rejected, and marks that were found. One reply may count
+    /// twice.
     pub accepted: u64,
-    /// Questions of clients that were not answered, or otherwise than the upstream says.
+    /// Client queries that were not answered, or not with the upstream's data.
     pub unserved: u64,
-    /// How many replies would have been believed by luck, on the average, if nothing but guessing decides.
-    pub luck: f64,
+    /// Successes to be expected from luck alone, on average.
+    pub expected_by_luck: f64,
 }
 
 impl Score {
-    /// Both together.
+    /// Adds another result.
     pub fn add(&mut self, other: &Score) {
         self.sent += other.sent;
-        self.handed += other.handed;
+        self.delivered += other.delivered;
         self.questions += other.questions;
         self.accepted += other.accepted;
         self.unserved += other.unserved;
-        self.luck += other.luck;
+        self.expected_by_luck += other.expected_by_luck;
     }
 
-    /// Whether he won nothing, and nobody else lost.
+    /// True if the attacker had no success and every client was served.
     pub fn is_in_order(&self) -> bool {
         self.accepted == 0 && self.unserved == 0
     }
 }
 
-/// Message IDs, and ports that a socket may have.
-const IDS: u64 = 1 << 16;
+/// Number of message IDs, and of ports that a socket may have.
+const QUERY_IDS: u64 = 1 << 16;
 const PORTS: u64 = 65_536 - 1024;
-/// Questions that wait at a time.
-const SIDE_BY_SIDE: u64 = 4;
-/// The names that he is after, in wire form, and what is true of them.
+/// Largest number of client queries at a time.
+const CONCURRENT_QUERIES: u64 = 4;
+/// The names under attack in wire form, and their true address.
 const VICTIMS: [&[u8]; 2] = [b"\x03www\x06victim\x04test\x00", b"\x02ns\x06victim\x04test\x00"];
 const TRUE_ADDRESS: [u8; 4] = [198, 51, 100, 7];
 const ZONE: &[u8] = b"\x06victim\x04test\x00";
 /// The server cookie of the upstream.
 const SERVER_COOKIE: &[u8; 8] = b"honestly";
 
-/// Lets somebody who knows that much send so many replies.
-pub fn besiege(knows: Knows, replies: u64, seed: u64) -> Score {
+/// Lets an attacker send this many forged replies.
+pub fn besiege(knows: Knowledge, replies: u64, seed: u64) -> Score {
     let mut siege = Siege::new(knows, seed);
-    // He comes when the engine has talked to its upstream before.
+    // The attack begins after a first exchange between the engine and its upstream.
     siege.round(0);
     while siege.score.sent < replies {
         siege.round(replies);
     }
-    siege.see_what_is_kept(VICTIMS.map(<[u8]>::to_vec).as_slice());
+    siege.check_cache(VICTIMS.map(<[u8]>::to_vec).as_slice());
     siege.score
 }
 
-/// The same on several threads, in parts of which each has an engine of its own.
-pub fn besiege_all(knows: Knows, replies: u64, seed: u64, threads: usize) -> Score {
+/// Divides a siege among threads. Each part of a million replies has an engine of its own.
+pub fn besiege_all(knows: Knowledge, replies: u64, seed: u64, threads: usize) -> Score {
     const PART: u64 = 1_000_000;
     let next = AtomicU64::new(0);
     let score = Mutex::new(Score::default());
@@ -129,191 +131,208 @@ pub fn besiege_all(knows: Knows, replies: u64, seed: u64, threads: usize) -> Sco
     score.into_inner().unwrap_or_default()
 }
 
+/// A siege of one engine by one attacker.
 struct Siege {
-    knows: Knows,
+    knows: Knowledge,
     engine: Engine,
-    wires: Wires,
+    outbox: SimOutbox,
     now: u64,
-    chance: Chance,
+    rng: Rng,
     client: u64,
-    /// The sockets by port, as far as any are open.
+    /// The open UDP sockets by port.
     sockets: Vec<Option<Link>>,
     score: Score,
 }
 
 impl Siege {
-    fn new(knows: Knows, seed: u64) -> Siege {
-        let mut chance = Chance::new(seed);
-        let mut entropy = [0; 32];
-        for octets in entropy.chunks_mut(8) {
-            octets.copy_from_slice(&chance.bits().to_le_bytes());
-        }
+    fn new(knows: Knowledge, seed: u64) -> Siege {
+        let mut rng = Rng::new(seed);
+        let entropy = rng.entropy();
         let capacity = Capacity { pending: 256, cache: 1 << 20 };
         Siege {
             knows,
             engine: Engine::new(settings(), capacity, entropy),
-            wires: Wires::default(),
+            outbox: SimOutbox::default(),
             now: SECOND,
-            chance,
+            rng,
             client: 0,
             sockets: vec![None; 1 << 16],
             score: Score::default(),
         }
     }
 
-    /// Some questions, the forged replies to them, the true ones, and what the clients got.
+    /// One round: some client queries, forged replies, true replies, and the check of the answers. `most`: replies to send in
+    /// all.
     fn round(&mut self, most: u64) {
-        let mut names: Vec<Vec<u8>> = (0..1 + self.chance.below(SIDE_BY_SIDE)).map(|_| self.name()).collect();
-        // Now and then one of those that he is after: are they what they were?
-        if self.chance.permille(10) {
-            names.push(self.chance.one(&VICTIMS).to_vec());
+        let mut names: Vec<Vec<u8>> =
+            (0..1 + self.rng.below(CONCURRENT_QUERIES)).map(|_| self.fresh_name()).collect();
+        // Now and then a name under attack is queried, to see whether its data are still true.
+        if self.rng.permille(10) {
+            names.push(self.rng.choose(&VICTIMS).to_vec());
         }
         for name in &names {
-            self.ask(name);
+            self.send_query(name);
         }
         let mut answered = 0;
         // Two legs, over UDP and TCP.
         for _ in 0..6 {
-            let asked = core::mem::take(&mut self.wires.asked);
-            for question in asked.iter().filter(|asked| asked.over_udp) {
-                self.attack(question, most);
+            let queries = core::mem::take(&mut self.outbox.queries);
+            for query in queries.iter().filter(|query| query.over_udp) {
+                self.attack(query, most);
             }
-            self.pass(20 * MILLI);
-            for question in &asked {
-                self.reply(question);
+            self.advance(20 * MILLI);
+            for query in &queries {
+                self.send_true_reply(query);
             }
-            self.pass(MILLI);
-            answered += self.look();
+            self.advance(MILLI);
+            answered += self.read_answers();
         }
         self.score.unserved += (names.len() as u64).abs_diff(answered);
-        self.see_what_is_kept(&names);
+        self.check_cache(&names);
     }
 
-    /// A name that nobody has asked for: letters for 0x20, so many that they matter.
-    fn name(&mut self) -> Vec<u8> {
+    /// A name that was never asked for, with enough letters for 0x20.
+    fn fresh_name(&mut self) -> Vec<u8> {
         let mut name = vec![8];
-        name.extend((0..8).map(|_| *self.chance.one(b"abcdefghijklmnopqrstuvwxyz")));
+        name.extend((0..8).map(|_| *self.rng.choose(b"abcdefghijklmnopqrstuvwxyz")));
         name.extend(ZONE);
         name
     }
 
-    fn ask(&mut self, name: &[u8]) {
+    /// A new client sends a query for a name.
+    fn send_query(&mut self, name: &[u8]) {
         self.client += 1;
         let mut bytes = vec![];
-        message::header(&mut bytes, self.client as u16, 0x0100);
+        message::write_header(&mut bytes, self.client as u16, 0x0100);
         bytes.extend(name);
-        let rtype = if self.chance.permille(700) { AAAA } else { A };
+        let rtype = if self.rng.permille(700) { AAAA } else { A };
         bytes.extend([0, rtype as u8, 0, 1]);
         let address = Ipv6Addr::new(0x2001, 0xdb8, 0xc, self.client as u16, 0, 0, 0, 1);
         let client = Client::udp(SocketAddr::new(address.into(), 4000));
-        self.engine.query(instant(self.now), &client, &bytes, &mut self.wires);
+        self.engine.query(instant(self.now), &client, &bytes, &mut self.outbox);
     }
 
-    fn pass(&mut self, time: u64) {
+    /// Moves the clock, and runs the engine's timers.
+    fn advance(&mut self, time: u64) {
         self.now += time;
-        self.wires.now = self.now;
-        let _ = self.engine.expire(instant(self.now), &mut self.wires);
+        self.outbox.now = self.now;
+        let _ = self.engine.expire(instant(self.now), &mut self.outbox);
     }
 
-    /// Forged replies to one question.
-    fn attack(&mut self, asked: &Asked, most: u64) {
+    /// Sends forged replies to one query, at most until `most` replies have been sent in all.
+    fn attack(&mut self, query: &SentQuery, most: u64) {
         let burst = match self.knows {
-            Knows::AllButCookie => *self.chance.one(&[1, 4, 64]),
-            // Whoever knows the letters hits with his first guess in one of 65,536 questions, whatever is done about it.
-            Knows::Letters => IDS,
-            _ => *self.chance.one(&[IDS, IDS, 256, 16]),
+            Knowledge::AllButCookie => *self.rng.choose(&[1, 4, 64]),
+            // With the letter case, the first guess hits in one of 65,536 queries, and no defence can prevent that.
+            Knowledge::Letters => QUERY_IDS,
+            _ => *self.rng.choose(&[QUERY_IDS, QUERY_IDS, 256, 16]),
         };
         let burst = burst.min(most.saturating_sub(self.score.sent));
         if burst == 0 {
             return;
         }
         self.score.questions += 1;
-        let section = question(&asked.bytes);
-        let letters: Vec<usize> = (QUESTION..QUESTION + section.len() - 5)
-            .filter(|&place| asked.bytes[place].is_ascii_alphabetic())
+        let section = question_section(&query.bytes);
+        let letters: Vec<usize> = (QUESTION_OFFSET..QUESTION_OFFSET + section.len() - 5)
+            .filter(|&place| query.bytes[place].is_ascii_alphabetic())
             .collect();
-        let guess = 0.5f64.powi(letters.len() as i32) / IDS as f64;
-        self.score.luck += match self.knows {
-            Knows::Address => burst as f64 * guess / PORTS as f64,
-            // The first wrong one sends the question to TCP.
-            Knows::Port => guess,
-            Knows::Letters => 1.0 / IDS as f64,
-            Knows::AllButCookie => 0.0,
-        };
-        let mut forged = forged(section, &mut self.chance);
-        let right = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
-        if self.knows == Knows::AllButCookie && self.chance.permille(500) {
-            let client = self.chance.bits();
+        self.score.expected_by_luck += self.expected_hits(burst, letters.len());
+        let mut forged = forged(section, &mut self.rng);
+        if self.knows == Knowledge::AllButCookie && self.rng.permille(500) {
+            let client = self.rng.next_u64();
             add_cookie(&mut forged, &client.to_be_bytes(), SERVER_COOKIE);
         }
+        let (before, delivered) = (rejected_replies(&self.engine), self.score.delivered);
+        self.send_burst(query, burst, forged, &letters);
+        self.score.sent += burst;
+        let rejected = rejected_replies(&self.engine) - before;
+        self.score.accepted += (self.score.delivered - delivered).abs_diff(rejected);
+    }
+
+    /// The number of hits that luck alone gives, on average, for a burst of replies to a name with this many letters.
+    fn expected_hits(&self, burst: u64, letters: usize) -> f64 {
+        let guess = 0.5f64.powi(letters as i32) / QUERY_IDS as f64;
+        match self.knows {
+            Knowledge::Address => burst as f64 * guess / PORTS as f64,
+            // The first wrong ID makes the engine ask over TCP.
+            Knowledge::Port => guess,
+            Knowledge::Letters => 1.0 / QUERY_IDS as f64,
+            Knowledge::AllButCookie => 0.0,
+        }
+    }
+
+    /// Sends a burst of replies, each with its own guess. `letters`: offsets of the letters of the name.
+    fn send_burst(&mut self, query: &SentQuery, burst: u64, mut forged: Vec<u8>, letters: &[usize]) {
+        let right_id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
         // Every ID once, in an order of its own.
-        let (start, step) = (self.chance.bits() as u16, self.chance.bits() as u16 | 1);
-        let (before, handed) = (unbelieved(&self.engine), self.score.handed);
-        if self.knows == Knows::Address {
-            self.sockets.fill(None);
-            for (&link, opened) in &self.wires.links {
-                if opened.transport == Transport::Udp {
-                    self.sockets[usize::from(opened.port)] = Some(link);
-                }
-            }
+        let (start, step) = (self.rng.next_u64() as u16, self.rng.next_u64() as u16 | 1);
+        if self.knows == Knowledge::Address {
+            self.find_sockets();
         }
         for number in 0..burst {
             let id = match self.knows {
-                Knows::AllButCookie => right,
+                Knowledge::AllButCookie => right_id,
                 _ => start.wrapping_add(step.wrapping_mul(number as u16)),
             };
             let via = match self.knows {
-                Knows::Address => match self.sockets[1024 + self.chance.below(PORTS) as usize] {
+                Knowledge::Address => match self.sockets[1024 + self.rng.below(PORTS) as usize] {
                     Some(link) => link,
                     // No socket has this port.
                     None => continue,
                 },
-                _ => asked.link,
+                _ => query.link,
             };
             forged[..2].copy_from_slice(&id.to_be_bytes());
-            if matches!(self.knows, Knows::Address | Knows::Port) {
-                let case = self.chance.bits();
+            if matches!(self.knows, Knowledge::Address | Knowledge::Port) {
+                let case = self.rng.next_u64();
                 for (bit, &place) in letters.iter().enumerate() {
                     forged[place] = forged[place] & !0x20 | ((case >> (bit % 64)) as u8 & 1) << 5;
                 }
             }
-            self.score.handed += 1;
-            self.engine.reply(instant(self.now), via, &forged, &mut self.wires);
+            self.score.delivered += 1;
+            self.engine.reply(instant(self.now), via, &forged, &mut self.outbox);
         }
-        self.score.sent += burst;
-        let unbelieved = unbelieved(&self.engine) - before;
-        self.score.accepted += (self.score.handed - handed).abs_diff(unbelieved);
     }
 
-    /// The true reply.
-    fn reply(&mut self, asked: &Asked) {
-        let section = question(&asked.bytes);
+    /// Lists the open UDP sockets by port.
+    fn find_sockets(&mut self) {
+        self.sockets.fill(None);
+        for (&link, opened) in &self.outbox.links {
+            if opened.transport == Transport::Udp {
+                self.sockets[usize::from(opened.port)] = Some(link);
+            }
+        }
+    }
+
+    /// Sends the true reply.
+    fn send_true_reply(&mut self, asked: &SentQuery) {
+        let section = question_section(&asked.bytes);
         let (id, rtype) = (u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]), section[section.len() - 3]);
         let mut bytes = vec![];
-        message::header(&mut bytes, id, 0x8180);
+        message::write_header(&mut bytes, id, 0x8180);
         bytes.extend(section);
         if u16::from(rtype) == A {
             bytes[7] = 1;
-            record(&mut bytes, &[0xc0, QUESTION as u8], A, 60, &TRUE_ADDRESS);
+            record(&mut bytes, &[0xc0, QUESTION_OFFSET as u8], A, 60, &TRUE_ADDRESS);
         } else {
             bytes[9] = 1;
             let mut data = b"\x02ns\x00\x04host\x00".to_vec();
             data.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
             record(&mut bytes, ZONE, SOA, 60, &data);
         }
-        message::opt(&mut bytes, 1232, false, None);
-        if self.knows == Knows::AllButCookie
+        message::write_opt(&mut bytes, 1232, false, None);
+        if self.knows == Knowledge::AllButCookie
             && let Some(client) = client_cookie(&asked.bytes)
         {
             add_cookie(&mut bytes, &client, SERVER_COOKIE);
         }
-        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.wires);
+        self.engine.reply(instant(self.now), asked.link, &bytes, &mut self.outbox);
     }
 
-    /// Reads the answers. Returns how many were right.
-    fn look(&mut self) -> u64 {
+    /// Reads the answers. Returns the number of right ones.
+    fn read_answers(&mut self) -> u64 {
         let mut right = 0;
-        for Answered { bytes, .. } in core::mem::take(&mut self.wires.answered) {
+        for SentAnswer { bytes, .. } in core::mem::take(&mut self.outbox.answers) {
             if is_marked(&bytes) {
                 self.score.accepted += 1;
             }
@@ -322,7 +341,8 @@ impl Siege {
         right
     }
 
-    fn see_what_is_kept(&mut self, names: &[Vec<u8>]) {
+    /// Counts the names with marked data in the cache.
+    fn check_cache(&mut self, names: &[Vec<u8>]) {
         for name in names {
             let kept = self.engine.kept(name, None, instant(self.now));
             let is_won = kept.iter().filter_map(|kept| kept.message.as_ref()).any(|bytes| is_marked(bytes));
@@ -331,9 +351,9 @@ impl Siege {
     }
 }
 
-/// Replies that an engine counted as not believed.
-pub fn unbelieved(engine: &Engine) -> u64 {
-    const UNBELIEVED: [Counter; 11] = [
+/// Number of replies that an engine has counted as rejected.
+pub fn rejected_replies(engine: &Engine) -> u64 {
+    const REJECTED: [Counter; 11] = [
         Counter::DroppedMalformedReply,
         Counter::DroppedLate,
         Counter::DroppedStaleLink,
@@ -346,18 +366,19 @@ pub fn unbelieved(engine: &Engine) -> u64 {
         Counter::SuspectCookie,
         Counter::SuspectNotResponse,
     ];
-    UNBELIEVED.iter().map(|&counter| engine.counters().get(counter)).sum()
+    REJECTED.iter().map(|&counter| engine.counters().get(counter)).sum()
 }
 
+/// True if a message contains a mark.
 fn is_marked(bytes: &[u8]) -> bool {
     let has = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
     has(&MARK4) || has(&MARK6)
 }
 
-/// A marked answer to the question, and marked addresses of the names that he is after beside it.
-fn forged(section: &[u8], chance: &mut Chance) -> Vec<u8> {
-    let mut bytes = message::forged(section, 0, chance);
-    // Without the OPT record that it may end with.
+/// A marked reply to the question, with marked addresses of the names under attack in the additional section.
+fn forged(section: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = message::write_forged_reply(section, 0, rng);
+    // Removes the OPT record that may be at the end.
     if bytes[11] == 1 {
         bytes.truncate(bytes.len() - 11);
         bytes[11] = 0;
@@ -368,7 +389,7 @@ fn forged(section: &[u8], chance: &mut Chance) -> Vec<u8> {
         bytes[11] += 1;
         record(&mut bytes, victim, A, 86_400, &[MARK4[0], MARK4[1], MARK4[2], 6]);
     }
-    message::opt(&mut bytes, 1232, false, None);
+    message::write_opt(&mut bytes, 1232, false, None);
     bytes
 }
 
@@ -381,29 +402,29 @@ fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) 
     bytes.extend(data);
 }
 
-/// Adds a cookie to the OPT record that a message ends with, which has no option yet.
+/// Adds a cookie to the OPT record at the end of a message. The record has no options yet.
 fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8], server: &[u8; 8]) {
     let opt = bytes.len() - 11;
-    message::option(bytes, opt, COOKIE, [*client, *server].as_flattened());
+    message::add_option(bytes, opt, COOKIE_OPTION, [*client, *server].as_flattened());
 }
 
-/// The client cookie of a question of the engine: the first option of its OPT record.
+/// The client cookie of a query of the engine: the first option of its OPT record.
 fn client_cookie(asked: &[u8]) -> Option<[u8; 8]> {
-    let opt = QUESTION + question(asked).len();
+    let opt = QUESTION_OFFSET + question_section(asked).len();
     let option = asked.get(opt + 11..opt + 15)?;
-    if option[..2] != COOKIE.to_be_bytes() {
+    if option[..2] != COOKIE_OPTION.to_be_bytes() {
         return None;
     }
     asked.get(opt + 15..opt + 23)?.try_into().ok()
 }
 
 fn settings() -> Settings {
-    let everybody =
+    let everywhere =
         Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)]);
     Settings {
-        allow: everybody.clone(),
+        allow: everywhere.clone(),
         upstream: Upstream {
-            forwarders: vec![server(0)],
+            forwarders: vec![server_address(0)],
             zones: vec![],
             select: Select::Ordered,
             timeout: Span::from_millis(500),
@@ -415,7 +436,7 @@ fn settings() -> Settings {
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],
-            clients: everybody,
+            clients: everywhere,
             exclude_aaaa: vec![],
             embed_non_global: false,
             never_embed: vec![],

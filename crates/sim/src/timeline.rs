@@ -1,110 +1,110 @@
-//! What was asked upstream and what came of it: the timeline of everything that the engine can know, for each question.
+//! The timeline of each upstream question: its replies and troubles. The engine can know nothing else.
 
 use crate::truth::{Bits, NameId, SECOND, Said};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A question as it is asked upstream.
+/// A question as it is sent to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Name.
     pub name: NameId,
     /// Type.
     pub rtype: u16,
-    /// Bits.
+    /// Flags and DO.
     pub bits: Bits,
 }
 
-/// A reply that arrived, undamaged and over the right way.
+/// A reply that arrived undamaged and over the right link.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// When.
+    /// Time of arrival.
     pub at: u64,
-    /// What it says.
+    /// Content.
     pub said: Rc<Said>,
-    /// For how long it may be kept, nanoseconds; none: not at all.
+    /// Time for which it may be cached, nanoseconds; none: it is not cached.
     pub life: Option<u64>,
-    /// TTLs are brought into this range, seconds, when it is kept.
+    /// Smallest and largest TTL of its cached copy, seconds.
     pub range: Option<(u32, u32)>,
-    /// It was asked under other settings, perhaps of other upstreams, and is perhaps not kept.
+    /// The query was sent under other settings, perhaps to other upstreams, and the reply is perhaps not cached.
     pub is_raw: bool,
-    /// It was believed for sure, and what was heard before is old news.
+    /// The engine has certainly accepted the reply, so it replaces all earlier ones.
     pub is_news: bool,
 }
 
-/// What is known of one question.
+/// The timeline of one question.
 #[derive(Debug, Default)]
 pub struct Track {
-    /// What was heard, in order.
+    /// Replies in order of arrival.
     pub heard: Vec<Heard>,
-    /// When something last went wrong with it; none: never.
+    /// Time of the last trouble with this question; none: there was none.
     pub trouble: Option<u64>,
-    /// The question that was asked last: its letters, and when.
+    /// The last query: its question section in its letter case, and its time.
     pub asked: Option<(Vec<u8>, u64)>,
-    /// When anything came for it last.
+    /// Time of the last arrival for this question.
     pub touched: u64,
 }
 
-/// Replies of one question that are remembered. More are only heard where nothing is kept, or of names with tiny TTLs, and
-/// then the oldest are long over.
-const HEARD: usize = 768;
-/// Of these, the latest: somebody may wait for them.
-const RECENT: usize = 96;
+/// Largest number of replies that are remembered for one question. More arrive only if there is no cache or the TTL is tiny,
+/// and then the oldest have long expired.
+const MAX_HEARD: usize = 768;
+/// The latest of these are never dropped: a client may be waiting for them.
+const RECENT_HEARD: usize = 96;
 
-/// Everything that is known.
+/// The timelines of all questions.
 #[derive(Debug, Default)]
 pub struct Timeline {
     tracks: HashMap<Key, Track>,
-    /// When something last went wrong that concerns everything.
+    /// Time of the last trouble that concerns all questions.
     pub trouble: Option<u64>,
-    /// When anything last went wrong.
+    /// Time of the last trouble of any question.
     pub any_trouble: Option<u64>,
-    /// When something last came that no question was to hear.
+    /// Time of the last message that fits no query.
     pub noise: u64,
-    /// When the cache was emptied.
+    /// Time of the last cache flush.
     pub flushed: u64,
 }
 
 impl Timeline {
-    /// What is known of a question.
+    /// The timeline of a question.
     pub fn get(&self, key: Key) -> Option<&Track> {
         self.tracks.get(&key)
     }
 
-    /// The same, to add to it.
-    pub fn track(&mut self, key: Key) -> &mut Track {
+    /// The timeline of a question, to be changed.
+    pub fn track_mut(&mut self, key: Key) -> &mut Track {
         self.tracks.entry(key).or_default()
     }
 
-    /// A reply arrives.
-    pub fn hear(&mut self, key: Key, heard: Heard) {
-        let track = self.track(key);
-        if track.heard.len() == HEARD {
-            // What is kept is of use longest.
+    /// Adds a reply.
+    pub fn record_reply(&mut self, key: Key, heard: Heard) {
+        let track = self.track_mut(key);
+        if track.heard.len() == MAX_HEARD {
+            // Replies that cannot be cached are dropped first.
             let fleeting = |heard: &Heard| heard.life.is_none();
-            let place = track.heard[..HEARD - RECENT].iter().position(fleeting).unwrap_or(0);
+            let place = track.heard[..MAX_HEARD - RECENT_HEARD].iter().position(fleeting).unwrap_or(0);
             track.heard.remove(place);
         }
         track.touched = heard.at;
         track.heard.push(heard);
     }
 
-    /// Something goes wrong with a question.
-    pub fn upset(&mut self, key: Option<Key>, now: u64) {
+    /// Records a trouble with a question, or with all questions.
+    pub fn record_trouble(&mut self, key: Option<Key>, now: u64) {
         self.any_trouble = Some(now);
         match key {
-            Some(key) => self.track(key).trouble = Some(now),
+            Some(key) => self.track_mut(key).trouble = Some(now),
             None => self.trouble = Some(now),
         }
     }
 
-    /// Whether a question may have failed for a client that waits since `since`.
+    /// True if a question may have failed for a client that has waited since `since`.
     pub fn may_have_failed(&self, key: Key, since: u64) -> bool {
         let late = |at: Option<u64>| at.is_some_and(|at| at + 8 * SECOND >= since);
         late(self.trouble) || self.get(key).is_some_and(|track| late(track.trouble))
     }
 
-    /// Whether upstreams may have seemed to fail for such a client.
+    /// True if upstreams may have seemed to fail for a client that has waited since `since`.
     pub fn was_troubled(&self, since: u64) -> bool {
         self.any_trouble.is_some_and(|at| at + 45 * SECOND >= since)
     }

@@ -1,17 +1,17 @@
-//! What is true: the names of a world, and what each has at a point in time. Upstreams that work say exactly this; the
-//! oracle knows nothing else. Addresses tell which name and which moment they are of, so data that went to the wrong place
-//! is recognised.
+//! The true data: the names of a world, and the records of each name at a point in time. Upstreams that work return exactly
+//! these data, and the oracle knows no others. An address encodes its name and its time, so data in a wrong place are
+//! recognised.
 
-use crate::chance::{Chance, mix};
-use crate::config::{Prefix, prefix};
-use crate::own::{in_addr, ip6};
+use crate::prefix::Prefix;
+use crate::reverse_name::{in_addr, ip6};
+use crate::rng::{Rng, mix};
 
-/// A name by its number.
+/// Number of a name.
 pub type NameId = u32;
 
-/// A second of the virtual clock.
+/// A second of the virtual clock, in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;
-/// A millisecond.
+/// A millisecond, in nanoseconds.
 pub const MILLI: u64 = 1_000_000;
 
 /// RR type A.
@@ -33,36 +33,36 @@ pub const OPT: u16 = 41;
 /// RR type RRSIG.
 pub const RRSIG: u16 = 46;
 
-/// What a name has.
+/// The kind of data of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only IPv4 addresses.
     V4,
     /// Only IPv6 addresses.
     V6,
-    /// Both.
+    /// IPv4 and IPv6 addresses.
     Both,
-    /// IPv4 addresses, and IPv6 addresses that count as absent.
+    /// IPv4 addresses, and IPv6 addresses that are excluded (RFC 6147 section 5.1.4).
     Excluded,
-    /// The same, and one that counts.
+    /// IPv4 addresses, IPv6 addresses that are excluded, and one that is not.
     Mixed,
-    /// By turns only IPv4, and both.
+    /// By turns IPv4 addresses only, and addresses of both families.
     Flip,
-    /// It exists.
+    /// No addresses: NODATA.
     Nothing,
-    /// It does not exist.
+    /// No such name: NXDOMAIN.
     Missing,
-    /// An alias that upstreams follow.
+    /// An alias whose target is in the upstream's reply.
     Alias(NameId),
-    /// An alias where upstreams stop.
+    /// An alias at which the upstream's reply ends.
     Loose(NameId),
     /// One of two aliases of each other.
     Loop(NameId),
-    /// So many IPv4 addresses that no small message holds them.
+    /// More IPv4 addresses than a small message can hold.
     Many,
-    /// Validation fails; the reply says so or not.
+    /// Validation fails.
     Bogus {
-        /// Whether it has an extended error.
+        /// The reply has the extended DNS error "DNSSEC Bogus".
         told: bool,
     },
     /// IPv4 addresses that are not global.
@@ -73,9 +73,9 @@ pub enum Kind {
     InAddr([u8; 4]),
     /// `ipv4only.arpa` (RFC 7050).
     Ipv4Only,
-    /// IPv4 addresses that are never embedded, beside one that is, or alone.
+    /// IPv4 addresses that are never embedded, with or without one that may be.
     Never {
-        /// Whether there is no other.
+        /// All addresses are of this kind.
         alone: bool,
     },
 }
@@ -85,63 +85,63 @@ pub enum Kind {
 pub struct Name {
     /// In wire form, lower case.
     pub wire: Vec<u8>,
-    /// What it has.
+    /// Kind of its data.
     pub kind: Kind,
-    /// TTL of its records, seconds, as it stands in messages.
+    /// TTL of its records, seconds, as in messages.
     pub ttl: u32,
-    /// TTL and MINIMUM of the SOA of its zone, in answers about it; none: answers have no SOA.
+    /// TTL and MINIMUM of the SOA record of its zone in negative replies; none: these have no SOA record.
     pub soa: Option<(u32, u32)>,
-    /// Its addresses change so often, nanoseconds; 0: never.
+    /// Interval at which its addresses change, nanoseconds; 0: they never change.
     period: u64,
-    /// Whether its zone is signed.
+    /// Its zone is signed.
     pub signed: bool,
 }
 
-/// Everything that is true.
+/// All true data.
 #[derive(Debug)]
 pub struct Truth {
-    /// The names by number.
+    /// The ordinary names by number.
     pub names: Vec<Name>,
-    /// Names under `arpa`, whose numbers begin at [`SPECIAL`].
-    specials: Vec<Name>,
+    /// The names under `arpa`, whose numbers begin at [`FIRST_ARPA_ID`].
+    arpa_names: Vec<Name>,
 }
 
-/// The first number of names that are none of the many.
-pub const SPECIAL: NameId = 1 << 20;
+/// Number of the first name under `arpa`.
+pub const FIRST_ARPA_ID: NameId = 1 << 20;
 
-/// What is said to a question: the content of a reply, as long as it is well-formed.
+/// The content of a well-formed reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// RCODE.
     pub rcode: u8,
-    /// Aliases in order: owner, target, TTL.
+    /// CNAME records in order: owner, target, TTL.
     pub edges: Vec<(NameId, NameId, u32)>,
-    /// The aliases come back to where they were.
+    /// The CNAME records are a loop.
     pub is_loop: bool,
-    /// A records at the end.
+    /// A records at the end of the chain.
     pub v4: Vec<[u8; 4]>,
-    /// AAAA records at the end.
+    /// AAAA records at the end of the chain.
     pub v6: Vec<[u8; 16]>,
-    /// The name that a reverse name points to.
+    /// Target of the PTR record.
     pub pointer: Option<NameId>,
-    /// TTL of these.
+    /// TTL of the records at the end of the chain.
     pub ttl: u32,
-    /// TTL and MINIMUM of the SOA in the authority section, and the name in whose zone it is.
+    /// TTL and MINIMUM of the SOA record in the authority section.
     pub soa: Option<(u32, u32)>,
     /// AD.
     pub ad: bool,
-    /// Extended error.
+    /// Extended DNS error.
     pub ede: Option<u16>,
     /// TC.
     pub cut: bool,
-    /// The records at the end have a signature.
+    /// The records at the end of the chain are signed.
     pub signed: bool,
-    /// It refers to others.
+    /// The reply is a referral.
     pub lame: bool,
 }
 
 impl Said {
-    /// The name at the end of the aliases.
+    /// The name at the end of the chain.
     pub fn end(&self, asked: NameId) -> NameId {
         if self.is_loop {
             return asked;
@@ -149,7 +149,7 @@ impl Said {
         self.edges.last().map_or(asked, |edge| edge.1)
     }
 
-    /// Whether it stops at an alias, and nothing says that there is nothing behind.
+    /// True if the reply ends at a CNAME record and does not deny data of its target.
     pub fn is_unfinished(&self) -> bool {
         self.rcode == 0
             && !self.edges.is_empty()
@@ -160,34 +160,34 @@ impl Said {
             && self.soa.is_none()
     }
 
-    /// Whether it has what was asked for.
+    /// True if the reply has records of the type that was asked for.
     pub fn is_answer(&self, rtype: u16) -> bool {
         rtype == A && !self.v4.is_empty() || rtype == AAAA && !self.v6.is_empty() || self.pointer.is_some()
     }
 
-    /// What it comes to, over UDP or not: a referral to who asked for recursion (`rd`), and a message that is cut over TCP,
-    /// are failures of the server, of which a client is told that no authority can be reached.
-    pub fn in_effect(self, over_udp: bool, rd: bool) -> Said {
+    /// The reply as it counts. A referral in reply to a recursive query (`rd`), and a truncated message over TCP, are failures
+    /// of the server; a client gets SERVFAIL with the extended DNS error "No Reachable Authority".
+    pub fn effective(self, over_udp: bool, rd: bool) -> Said {
         match self.lame && rd || self.cut && !over_udp {
             true => Said { rcode: 2, ede: Some(22), ..Said::default() },
             false => self,
         }
     }
 
-    /// Whether it is neither data nor their absence.
+    /// True if the reply has no data and does not deny them.
     pub fn is_failure(&self) -> bool {
         !matches!(self.rcode, 0 | 3)
     }
 }
 
-/// The zones, in wire form: those of all names by turns. Names of the last have servers of their own.
+/// The zones in wire form. Names of the last one have upstream servers of their own.
 pub const ZONES: [&[u8]; 4] =
     [b"\x05alpha\x04test\x00", b"\x06legacy\x04test\x00", b"\x06ignore\x04test\x00", b"\x04corp\x04test\x00"];
 
-/// Which zone a name is in.
+/// The number of the zone of a name in [`ZONES`].
 pub fn zone_of(name: NameId) -> usize {
     match name % 16 {
-        _ if name >= SPECIAL => 0,
+        _ if name >= FIRST_ARPA_ID => 0,
         0 => 1,
         5 => 2,
         10 => 3,
@@ -196,10 +196,10 @@ pub fn zone_of(name: NameId) -> usize {
 }
 
 impl Truth {
-    /// So many names, unfolding from `chance`.
-    pub fn new(count: u32, chance: &mut Chance) -> Truth {
-        let odd_share = *chance.one(&[0, 30, 200]);
-        let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, chance)).collect();
+    /// Draws this many names, and those under `arpa`.
+    pub fn new(count: u32, rng: &mut Rng) -> Truth {
+        let odd_share = *rng.choose(&[0, 30, 200]);
+        let mut names: Vec<Name> = (0..count).map(|number| name(number, odd_share, rng)).collect();
         for number in 1..count as usize {
             // Two aliases of each other.
             if names[number].kind == Kind::Loop(number as u32) {
@@ -207,46 +207,46 @@ impl Truth {
                 names[number - 1].kind = Kind::Loop(number as u32);
             }
         }
-        let mut specials = vec![special(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
+        let mut arpa_names = vec![arpa_name(b"\x08ipv4only\x04arpa\x00".to_vec(), Kind::Ipv4Only)];
         for number in 0..6 {
-            let prefix = prefix(chance, number % 3);
-            let address = prefix.embed([44, number, chance.bits() as u8, chance.bits() as u8]);
-            specials.push(special(ip6(address), Kind::Reverse(address)));
-            // Whichever prefix it will be under.
+            let prefix = Prefix::draw(rng, number % 3);
+            let address = prefix.embed([44, number, rng.next_u64() as u8, rng.next_u64() as u8]);
+            arpa_names.push(arpa_name(ip6(address), Kind::Reverse(address)));
+            // The prefix that will contain the address depends on the configuration, so there is a target for each length.
             for length in [32, 40, 48, 56, 64, 96] {
                 if let Some(v4) = (Prefix { length, ..prefix }).extract(&address) {
-                    specials.push(special(in_addr(v4), Kind::InAddr(v4)));
+                    arpa_names.push(arpa_name(in_addr(v4), Kind::InAddr(v4)));
                 }
             }
         }
         let mut known = std::collections::HashSet::new();
-        specials.retain(|name| known.insert(name.wire.clone()));
-        Truth { names, specials }
+        arpa_names.retain(|name| known.insert(name.wire.clone()));
+        Truth { names, arpa_names }
     }
 
     /// A name by its number.
     pub fn name(&self, number: NameId) -> &Name {
-        match number.checked_sub(SPECIAL) {
-            Some(place) => &self.specials[place as usize],
+        match number.checked_sub(FIRST_ARPA_ID) {
+            Some(place) => &self.arpa_names[place as usize],
             None => &self.names[number as usize],
         }
     }
 
     /// The numbers of the names under `arpa`.
-    pub fn special_ids(&self) -> core::ops::Range<NameId> {
-        SPECIAL..SPECIAL + self.specials.len() as NameId
+    pub fn arpa_ids(&self) -> core::ops::Range<NameId> {
+        FIRST_ARPA_ID..FIRST_ARPA_ID + self.arpa_names.len() as NameId
     }
 
     /// The zone of a name in wire form.
     pub fn zone(number: NameId) -> &'static [u8] {
-        if number >= SPECIAL { b"\x04arpa\x00" } else { ZONES[zone_of(number)] }
+        if number >= FIRST_ARPA_ID { b"\x04arpa\x00" } else { ZONES[zone_of(number)] }
     }
 
     /// The number of a name in wire form, lower case.
     pub fn find(&self, wire: &[u8]) -> Option<NameId> {
         if wire.ends_with(b"\x04arpa\x00") {
-            let place = self.specials.iter().position(|name| name.wire == wire)?;
-            return Some(SPECIAL + place as NameId);
+            let place = self.arpa_names.iter().position(|name| name.wire == wire)?;
+            return Some(FIRST_ARPA_ID + place as NameId);
         }
         let digits = wire.get(2..7)?;
         let number = digits.iter().try_fold(0u32, |number, &digit| {
@@ -255,8 +255,8 @@ impl Truth {
         self.names.get(number as usize).filter(|name| name.wire == wire).map(|_| number)
     }
 
-    /// What an upstream that works says to a question. `dnssec_ok`, `checking_disabled` and `wants_ad` are bits of it.
-    pub fn say(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
+    /// The reply of an upstream that works. `bits`: flags and DO of the query.
+    pub fn reply_to(&self, asked: NameId, rtype: u16, at: u64, bits: Bits) -> Said {
         let mut said = Said::default();
         let mut end = asked;
         let mut secure = true;
@@ -270,7 +270,7 @@ impl Truth {
                         said.is_loop = true;
                         return said;
                     }
-                    // A loop that the name asked is not part of: the upstream gives up.
+                    // A loop that does not contain the query name: the upstream gives up.
                     if matches!(name.kind, Kind::Loop(_)) && said.edges.len() > 12 {
                         return Said { rcode: 2, ..Said::default() };
                     }
@@ -314,7 +314,7 @@ impl Truth {
 
     fn version(&self, number: NameId, at: u64) -> u64 {
         let period = self.name(number).period;
-        // Names do not change all at once.
+        // The shift makes names change at different times.
         let shift = mix(u64::from(number)).checked_rem(period).unwrap_or(0);
         (at + shift).checked_div(period).unwrap_or(0)
     }
@@ -328,7 +328,7 @@ impl Truth {
                 (0..1 + number as u8 % 3).map(|place| of(44 + place)).collect()
             }
             Kind::Both => vec![of(44)],
-            // The same address twice: equal records are one (RFC 2181 section 5).
+            // One address is twice there: equal records are one (RFC 2181 section 5).
             Kind::Many => (0..40).map(|place| of(44 + place)).chain([of(44)]).collect(),
             Kind::Private => vec![of(10), of(44)],
             Kind::Never { alone } => {
@@ -378,21 +378,21 @@ impl Truth {
     }
 }
 
-/// Bits of a question.
+/// Flags of a query, with DO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Bits {
     /// Recursion desired.
     pub rd: bool,
     /// Checking disabled.
     pub cd: bool,
-    /// The asker understands AD.
+    /// The requestor understands AD.
     pub ad: bool,
     /// DNSSEC OK.
     pub dnssec_ok: bool,
 }
 
 impl Bits {
-    /// As a number below 16.
+    /// The flags as a number below 16.
     pub fn number(self) -> u64 {
         u64::from(self.rd)
             | u64::from(self.cd) << 1
@@ -401,13 +401,13 @@ impl Bits {
     }
 }
 
-fn special(wire: Vec<u8>, kind: Kind) -> Name {
+fn arpa_name(wire: Vec<u8>, kind: Kind) -> Name {
     Name { wire, kind, ttl: 30, soa: Some((60, 20)), period: 0, signed: false }
 }
 
-fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {
-    let target = chance.below(u64::from(number.max(1))) as u32;
-    let kind = match chance.below(100) {
+fn name(number: u32, odd_share: u64, rng: &mut Rng) -> Name {
+    let target = rng.below(u64::from(number.max(1))) as u32;
+    let kind = match rng.below(100) {
         0..24 => Kind::V4,
         24..32 => Kind::V6,
         32..44 => Kind::Both,
@@ -420,27 +420,27 @@ fn name(number: u32, odd_share: u64, chance: &mut Chance) -> Name {
         80..84 if number > 0 => Kind::Loose(target),
         84..86 if number > 0 => Kind::Loop(number),
         86..89 => Kind::Many,
-        89..92 => Kind::Bogus { told: chance.permille(500) },
+        89..92 => Kind::Bogus { told: rng.permille(500) },
         92..96 => Kind::Private,
-        96..98 => Kind::Never { alone: chance.permille(500) },
+        96..98 => Kind::Never { alone: rng.permille(500) },
         _ => Kind::V4,
     };
-    let ttl = |chance: &mut Chance| match chance.permille(odd_share) {
-        true => *chance.one(&[0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 604_800]),
-        false => *chance.one(&[1, 2, 5, 5, 10, 30, 60, 300, 3600]),
+    let ttl = |rng: &mut Rng| match rng.permille(odd_share) {
+        true => *rng.choose(&[0, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 604_800]),
+        false => *rng.choose(&[1, 2, 5, 5, 10, 30, 60, 300, 3600]),
     };
     let letters = b"abcdefghijklmnopqrstuvwxyz";
     let mut label = format!("n{number:05}").into_bytes();
-    label.extend((0..4 + chance.below(8)).map(|_| *chance.one(letters)));
+    label.extend((0..4 + rng.below(8)).map(|_| *rng.choose(letters)));
     let mut wire = vec![label.len() as u8];
     wire.extend(label);
     wire.extend(ZONES[zone_of(number)]);
     Name {
         wire,
         kind,
-        ttl: ttl(chance),
-        soa: (!chance.permille(100)).then(|| (ttl(chance), ttl(chance))),
-        period: *chance.one(&[0, 3, 7, 20, 100]) * SECOND,
-        signed: chance.permille(400),
+        ttl: ttl(rng),
+        soa: (!rng.permille(100)).then(|| (ttl(rng), ttl(rng))),
+        period: *rng.choose(&[0, 3, 7, 20, 100]) * SECOND,
+        signed: rng.permille(400),
     }
 }

@@ -1,50 +1,49 @@
-//! Upstreams: what they make of a question in their mood, and what the network makes of that.
+//! Upstream servers: the reply of a server in its present mood, and what the network makes of the reply.
 
-use crate::chance::Chance;
-use crate::forger::question;
-use crate::message::{self, Junk};
+use crate::message::{self, ExtraRecords, question_section};
+use crate::outbox::SentQuery;
+use crate::rng::Rng;
 use crate::timeline::Key;
 use crate::truth::{A, AAAA, Bits, MILLI, Said, TXT, Truth};
 use crate::weather::{LATE, Mood, Weather};
-use crate::wires::Asked;
 use std::rc::Rc;
 
-/// What arrives at the engine's end of a link.
+/// A message or a failure that arrives at the engine's end of a link.
 #[derive(Debug)]
 pub enum Arrival {
-    /// A message. `said`: it fits the question, and says this.
+    /// A message.
     Message {
         /// Octets.
         bytes: Vec<u8>,
-        /// Content, of a reply that has to be believed.
+        /// Question and content, if it is a reply that the engine has to accept.
         said: Option<(Key, Rc<Said>)>,
-        /// The question had no OPT record, so nobody sees whether signatures were wanted.
-        is_plain: bool,
+        /// The query had no OPT record, so it does not show whether the client wanted signatures.
+        to_query_without_opt: bool,
     },
     /// An ICMP error, or the end of a connection.
     Failure,
 }
 
-/// What becomes of one question.
+/// Everything that arrives in return for one query.
 #[derive(Debug, Default)]
-pub struct Fate {
-    /// What arrives, and after how long.
+pub struct Delivery {
+    /// The arrivals, each with its delay in nanoseconds.
     pub arrivals: Vec<(u64, Arrival)>,
-    /// It is not simply answered in time.
+    /// True unless the query is answered in time and without an error.
     pub is_trouble: bool,
-    /// What somebody who reads the trace is told.
+    /// Word for the trace.
     pub mood: &'static str,
 }
 
-/// Reads what the engine asks. None: a probe.
-pub fn key_of(truth: &Truth, asked: &[u8]) -> Option<Key> {
-    let question = question(asked);
+/// The question of an upstream query, with its flags; none: a probe.
+pub fn question_key(truth: &Truth, query: &[u8]) -> Option<Key> {
+    let question = question_section(query);
     let (name, rest) = question.split_at(question.len() - 4);
     let name = truth.find(&name.to_ascii_lowercase())?;
-    let flags = u16::from_be_bytes([asked[2], asked[3]]);
-    let opt = message::QUESTION + question.len();
-    // The OPT record is the last: root, type, size, extended RCODE, version, flags.
-    let dnssec_ok = asked.get(opt + 7).is_some_and(|flags| flags & 0x80 != 0);
+    let flags = u16::from_be_bytes([query[2], query[3]]);
+    let opt = message::QUESTION_OFFSET + question.len();
+    // The OPT record is the last one: root, type, size, extended RCODE, version, flags.
+    let dnssec_ok = query.get(opt + 7).is_some_and(|flags| flags & 0x80 != 0);
     Some(Key {
         name,
         rtype: u16::from_be_bytes([rest[0], rest[1]]),
@@ -52,161 +51,208 @@ pub fn key_of(truth: &Truth, asked: &[u8]) -> Option<Key> {
     })
 }
 
-/// Whether a question has no OPT record.
-pub fn is_plain(asked: &[u8]) -> bool {
-    asked[11] == 0
+/// True if a query has no OPT record.
+pub fn has_no_opt(query: &[u8]) -> bool {
+    query[11] == 0
 }
 
-/// Decides what becomes of a question to the `server`-th upstream.
-pub fn fate(
+/// Draws everything that arrives in return for a query to the `server`-th upstream.
+pub fn deliver(
     truth: &Truth,
     weather: &Weather,
     server: usize,
-    asked: &Asked,
+    query: &SentQuery,
     now: u64,
-    chance: &mut Chance,
-) -> Fate {
-    let mut fate = Fate::default();
-    let mut mood = weather.moods[server];
-    if mood == Mood::Mad {
-        mood = *chance.one(&[
-            Mood::Good,
-            Mood::Slow,
-            Mood::Error(2),
-            Mood::Lame,
-            Mood::Garbage,
-            Mood::Liar,
-            Mood::Closes,
-            Mood::TruncationLoop,
-        ]);
+    rng: &mut Rng,
+) -> Delivery {
+    let mut delivery = Delivery::default();
+    let mood = draw_mood(weather.moods[server], rng);
+    let delay = weather.delay(rng) + if mood == Mood::Slow { rng.exponential(300 * MILLI) } else { 0 };
+    let is_lost = query.over_udp && rng.permille(weather.loss);
+    if weather.cut[server] || mood == Mood::Blackhole || is_lost {
+        return Delivery { is_trouble: true, mood: "lost", ..delivery };
     }
-    let delay = weather.delay(chance) + if mood == Mood::Slow { chance.wait(300 * MILLI) } else { 0 };
-    let lost = asked.over_udp && chance.permille(weather.loss);
-    if weather.cut[server] || mood == Mood::Blackhole || lost {
-        return Fate { is_trouble: true, mood: "lost", ..fate };
+    if mood == Mood::Unreachable || mood == Mood::Closes && !query.over_udp {
+        delivery.arrivals.push((delay, Arrival::Failure));
+        return Delivery { is_trouble: true, mood: "link fails", ..delivery };
     }
-    if mood == Mood::Unreachable || mood == Mood::Closes && !asked.over_udp {
-        fate.arrivals.push((delay, Arrival::Failure));
-        return Fate { is_trouble: true, mood: "link fails", ..fate };
-    }
-    let key = key_of(truth, &asked.bytes);
-    let section = question(&asked.bytes);
-    let id = u16::from_be_bytes([asked.bytes[0], asked.bytes[1]]);
-    let flags = u16::from_be_bytes([asked.bytes[2], asked.bytes[3]]);
-    let said = match key {
-        Some(key) => truth.say(key.name, key.rtype, now, key.bits),
-        None => Said::default(),
-    };
-    let is_aaaa = key.is_some_and(|key| key.rtype == AAAA);
-    let mut junk = Junk { off_chain: false, additional: chance.permille(50), reversed: chance.permille(100) };
-    let mut edns = true;
-    let mut section = section.to_vec();
-    let error = |rcode: u8, ede: Option<u16>| Said { rcode, ede, ..Said::default() };
-    let mut is_fit = true;
-    let said = match mood {
-        Mood::Error(rcode) => error(rcode, *chance.one(&[None, None, Some(22)])),
-        Mood::AaaaError(rcode) if is_aaaa => error(rcode, None),
-        Mood::NoEdns => {
-            edns = false;
-            // It understands questions without an OPT record.
-            if is_plain(&asked.bytes) { said } else { error(1, None) }
-        }
-        Mood::Lame => Said { lame: true, ..Said::default() },
-        Mood::TruncationLoop => Said { cut: true, ..Said::default() },
-        Mood::Truncates if asked.over_udp => Said { cut: true, ..said },
-        Mood::WrongQuestion => {
-            is_fit = false;
-            if chance.permille(500) {
-                let at = section.len() - 3;
-                section[at] = if section[at] == A as u8 { AAAA as u8 } else { A as u8 };
-            } else {
-                section = truth.names[chance.below(truth.names.len() as u64) as usize].wire.clone();
-                section.extend([0, AAAA as u8, 0, 1]);
-            }
-            if section.eq_ignore_ascii_case(question(&asked.bytes)) {
-                // By chance the right one.
-                let at = section.len() - 3;
-                section[at] = TXT as u8;
-            }
-            Said {
-                v6: vec![],
-                v4: vec![[message::MARK4[0], message::MARK4[1], message::MARK4[2], 9]],
-                ttl: 60,
-                ..said
-            }
-        }
-        Mood::Liar => {
-            junk =
-                Junk { off_chain: matches!(key, Some(key) if key.rtype == A || key.rtype == AAAA), ..junk };
-            said
-        }
-        Mood::Lowercase => {
-            section.make_ascii_lowercase();
-            // By chance it was asked so.
-            is_fit = !asked.over_udp || section == question(&asked.bytes);
-            said
-        }
-        _ => said,
-    };
-    let mut bytes = message::reply(truth, &section, id, flags, &said, junk, edns, chance);
-    // No upstream sends more over UDP than the question allows.
-    let opt = message::QUESTION + question(&asked.bytes).len();
-    let size = asked
-        .bytes
-        .get(opt + 3..opt + 5)
-        .map_or(512, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
-    let mut said = said;
-    if asked.over_udp && bytes.len() > size {
-        said = Said { cut: true, ..Said::default() };
-        bytes = message::reply(truth, &section, id, flags, &said, Junk::default(), edns, chance);
-    }
+    let key = question_key(truth, &query.bytes);
+    let mut reply = Reply::new(truth, query, key, now, rng);
+    reply.apply_mood(truth, query, key, mood, rng);
+    let mut bytes = reply.write(truth, query, rng);
     if mood == Mood::Garbage {
-        is_fit = false;
-        for _ in 0..1 + chance.below(4) {
-            // Beyond the flags: the ID may stay right.
-            let at = 4 + chance.below(bytes.len() as u64 - 4) as usize;
-            bytes.truncate(at + 1);
-            if bytes.len() <= 13 {
-                break;
-            }
-        }
-        if !asked.over_udp {
-            // Over TCP something that is no message at all.
-            bytes = vec![0xff; bytes.len().max(1)];
-        }
-        // Cut exactly where a message could end, it might be one.
-        bytes.pop();
+        reply.is_fit = false;
+        truncate_to_garbage(&mut bytes, query.over_udp, rng);
     }
-    let is_damaged = asked.over_udp && chance.permille(weather.damage);
-    if is_damaged {
-        // A checksum keeps damage away from records; what is left is damage to what the engine must check.
-        is_fit = false;
-        match chance.below(4) {
-            0 => bytes[chance.below(2) as usize] ^= 1 << chance.below(8),
-            1 if !bytes.is_empty() => {
-                let length = chance.below(bytes.len() as u64) as usize;
-                bytes.truncate(length);
+    if query.over_udp && rng.permille(weather.damage) {
+        reply.is_fit = false;
+        damage(&mut bytes, reply.section.len(), rng);
+    }
+    let Reply { said, is_fit, .. } = reply;
+    // A truncated reply over UDP is asked for again over TCP. A truncated reply over TCP is a failure.
+    let is_truncated = said.cut && query.over_udp;
+    let is_fine = mood == Mood::Good || mood == Mood::Liar || is_truncated;
+    delivery.is_trouble =
+        !is_fit || delay > LATE || said.is_failure() || !is_fine || said.cut && !query.over_udp;
+    delivery.mood = if is_truncated { "truncated" } else { "answered" };
+    let to_query_without_opt = has_no_opt(&query.bytes);
+    let effective = said.effective(query.over_udp, query_flags(query) & 0x0100 != 0);
+    let said = key.filter(|_| is_fit && !is_truncated).map(|key| (key, Rc::new(effective)));
+    if rng.permille(weather.duplicates) && query.over_udp {
+        let later = delay + weather.delay(rng);
+        let duplicate = Arrival::Message { bytes: bytes.clone(), said: said.clone(), to_query_without_opt };
+        delivery.arrivals.push((later, duplicate));
+    }
+    delivery.arrivals.push((delay, Arrival::Message { bytes, said, to_query_without_opt }));
+    delivery
+}
+
+/// The mood for one query: an upstream of mixed mood draws a new one for each.
+fn draw_mood(mood: Mood, rng: &mut Rng) -> Mood {
+    if mood != Mood::Mad {
+        return mood;
+    }
+    *rng.choose(&[
+        Mood::Good,
+        Mood::Slow,
+        Mood::Error(2),
+        Mood::Lame,
+        Mood::Garbage,
+        Mood::Liar,
+        Mood::Closes,
+        Mood::TruncationLoop,
+    ])
+}
+
+fn query_flags(query: &SentQuery) -> u16 {
+    u16::from_be_bytes([query.bytes[2], query.bytes[3]])
+}
+
+/// A reply before it is written.
+struct Reply {
+    said: Said,
+    /// Question section of the reply.
+    section: Vec<u8>,
+    extra: ExtraRecords,
+    has_opt: bool,
+    /// The reply fits its query, so the engine has to accept it.
+    is_fit: bool,
+}
+
+impl Reply {
+    /// The true reply to a query.
+    fn new(truth: &Truth, query: &SentQuery, key: Option<Key>, now: u64, rng: &mut Rng) -> Reply {
+        let said = match key {
+            Some(key) => truth.reply_to(key.name, key.rtype, now, key.bits),
+            None => Said::default(),
+        };
+        let extra =
+            ExtraRecords { off_chain: false, additional: rng.permille(50), reversed: rng.permille(100) };
+        let section = question_section(&query.bytes).to_vec();
+        Reply { said, section, extra, has_opt: true, is_fit: true }
+    }
+
+    /// Changes the true reply into that of an upstream in this mood.
+    fn apply_mood(&mut self, truth: &Truth, query: &SentQuery, key: Option<Key>, mood: Mood, rng: &mut Rng) {
+        let is_aaaa = key.is_some_and(|key| key.rtype == AAAA);
+        let error = |rcode: u8, ede: Option<u16>| Said { rcode, ede, ..Said::default() };
+        match mood {
+            Mood::Error(rcode) => self.said = error(rcode, *rng.choose(&[None, None, Some(22)])),
+            Mood::AaaaError(rcode) if is_aaaa => self.said = error(rcode, None),
+            Mood::NoEdns => {
+                self.has_opt = false;
+                // It understands queries without an OPT record.
+                if !has_no_opt(&query.bytes) {
+                    self.said = error(1, None);
+                }
             }
-            2 if bytes.len() > 12 + section.len() => {
-                let at = 12 + chance.below(section.len() as u64 - 2) as usize;
-                bytes[at] ^= 1 << chance.below(8);
+            Mood::Lame => self.said = Said { lame: true, ..Said::default() },
+            Mood::TruncationLoop => self.said = Said { cut: true, ..Said::default() },
+            Mood::Truncates if query.over_udp => self.said.cut = true,
+            Mood::WrongQuestion => self.change_question(truth, query, rng),
+            Mood::Liar => {
+                self.extra.off_chain = matches!(key, Some(key) if key.rtype == A || key.rtype == AAAA);
             }
-            _ if bytes.len() > 3 => bytes[2] &= 0x7f,
+            Mood::Lowercase => {
+                self.section.make_ascii_lowercase();
+                // By chance the query may be in lower case.
+                self.is_fit = !query.over_udp || self.section == question_section(&query.bytes);
+            }
             _ => {}
         }
     }
-    // It is asked for again over TCP; what is cut there, too, is a failure.
-    let is_cut = said.cut && asked.over_udp;
-    let is_fine = mood == Mood::Good || mood == Mood::Liar || is_cut;
-    fate.is_trouble = !is_fit || delay > LATE || said.is_failure() || !is_fine || said.cut && !asked.over_udp;
-    fate.mood = if is_cut { "truncated" } else { "answered" };
-    let is_plain = is_plain(&asked.bytes);
-    let in_effect = said.in_effect(asked.over_udp, flags & 0x0100 != 0);
-    let said = key.filter(|_| is_fit && !is_cut).map(|key| (key, Rc::new(in_effect)));
-    if chance.permille(weather.duplicates) && asked.over_udp {
-        let later = delay + weather.delay(chance);
-        fate.arrivals.push((later, Arrival::Message { bytes: bytes.clone(), said: said.clone(), is_plain }));
+
+    /// Answers another question than the one of the query, with a marked address.
+    fn change_question(&mut self, truth: &Truth, query: &SentQuery, rng: &mut Rng) {
+        self.is_fit = false;
+        let section = &mut self.section;
+        if rng.permille(500) {
+            let at = section.len() - 3;
+            section[at] = if section[at] == A as u8 { AAAA as u8 } else { A as u8 };
+        } else {
+            *section = truth.names[rng.below(truth.names.len() as u64) as usize].wire.clone();
+            section.extend([0, AAAA as u8, 0, 1]);
+        }
+        if section.eq_ignore_ascii_case(question_section(&query.bytes)) {
+            // By chance it is the question of the query.
+            let at = section.len() - 3;
+            section[at] = TXT as u8;
+        }
+        self.said.v6 = vec![];
+        self.said.v4 = vec![[message::MARK4[0], message::MARK4[1], message::MARK4[2], 9]];
+        self.said.ttl = 60;
     }
-    fate.arrivals.push((delay, Arrival::Message { bytes, said, is_plain }));
-    fate
+
+    /// Writes the reply. Over UDP it is truncated to the size that the query allows.
+    fn write(&mut self, truth: &Truth, query: &SentQuery, rng: &mut Rng) -> Vec<u8> {
+        let id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
+        let flags = query_flags(query);
+        let bytes =
+            message::write_reply(truth, &self.section, id, flags, &self.said, self.extra, self.has_opt, rng);
+        let opt = message::QUESTION_OFFSET + question_section(&query.bytes).len();
+        let size = query
+            .bytes
+            .get(opt + 3..opt + 5)
+            .map_or(512, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
+        if !query.over_udp || bytes.len() <= size {
+            return bytes;
+        }
+        self.said = Said { cut: true, ..Said::default() };
+        let extra = ExtraRecords::default();
+        message::write_reply(truth, &self.section, id, flags, &self.said, extra, self.has_opt, rng)
+    }
+}
+
+/// Turns a message into garbage: truncates it behind the flags, so the ID may stay right.
+fn truncate_to_garbage(bytes: &mut Vec<u8>, over_udp: bool, rng: &mut Rng) {
+    for _ in 0..1 + rng.below(4) {
+        let at = 4 + rng.below(bytes.len() as u64 - 4) as usize;
+        bytes.truncate(at + 1);
+        if bytes.len() <= 13 {
+            break;
+        }
+    }
+    if !over_udp {
+        // Over TCP the octets are no message at all.
+        *bytes = vec![0xff; bytes.len().max(1)];
+    }
+    // Truncated exactly where a message may end, the octets could be a valid message.
+    bytes.pop();
+}
+
+/// Damages a message. A checksum protects the records, so only the parts that the engine must check are damaged.
+fn damage(bytes: &mut Vec<u8>, question_len: usize, rng: &mut Rng) {
+    match rng.below(4) {
+        0 => bytes[rng.below(2) as usize] ^= 1 << rng.below(8),
+        1 if !bytes.is_empty() => {
+            let length = rng.below(bytes.len() as u64) as usize;
+            bytes.truncate(length);
+        }
+        2 if bytes.len() > 12 + question_len => {
+            let at = 12 + rng.below(question_len as u64 - 2) as usize;
+            bytes[at] ^= 1 << rng.below(8);
+        }
+        _ if bytes.len() > 3 => bytes[2] &= 0x7f,
+        _ => {}
+    }
 }

@@ -1,49 +1,49 @@
-//! The weather: what the network does to messages, and what mood each upstream is in. It changes every few seconds.
+//! The weather: the state of the network and the mood of each upstream. It changes every few seconds.
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::truth::{MILLI, SECOND};
 
-/// Upstreams of a world.
+/// Number of upstreams in a world.
 pub const SERVERS: usize = 8;
 
-/// What an upstream does with questions.
+/// Behaviour of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// Answers.
+    /// It replies rightly and in time.
     Good,
-    /// Answers late.
+    /// It replies late.
     Slow,
-    /// Says nothing.
+    /// It does not reply.
     Blackhole,
-    /// An RCODE to everything.
+    /// It replies to every query with this RCODE.
     Error(u8),
-    /// An RCODE to AAAA questions.
+    /// It replies to AAAA queries with this RCODE.
     AaaaError(u8),
-    /// FORMERR, without an OPT record, to questions that have one.
+    /// It does not know EDNS: FORMERR without an OPT record, in reply to queries with one.
     NoEdns,
-    /// An empty answer that refers to others.
+    /// It replies with an empty referral.
     Lame,
-    /// Truncated replies over UDP and TCP.
+    /// Its replies over UDP and TCP are truncated.
     TruncationLoop,
-    /// Truncated over UDP.
+    /// Its replies over UDP are truncated.
     Truncates,
-    /// ICMP errors and refused connections.
+    /// It causes ICMP errors and refuses connections.
     Unreachable,
-    /// Replies to another question.
+    /// It replies to another question.
     WrongQuestion,
-    /// Adds records that nobody asked for.
+    /// It adds records that were not asked for.
     Liar,
-    /// Writes names in lower case.
+    /// It writes names in lower case.
     Lowercase,
-    /// Octets of no meaning.
+    /// Its replies are malformed.
     Garbage,
-    /// Closes connections.
+    /// It closes connections.
     Closes,
-    /// A mixture of everything.
+    /// It draws a new mood for each query.
     Mad,
 }
 
-/// Moods but for the good one.
+/// All moods but the good one.
 const BAD: [Mood; 19] = [
     Mood::Slow,
     Mood::Blackhole,
@@ -69,13 +69,13 @@ const BAD: [Mood; 19] = [
 /// The weather of a world.
 #[derive(Debug)]
 pub struct Weather {
-    /// Messages lost, duplicated, damaged, and much delayed, of a thousand.
+    /// Messages that are lost, of a thousand.
     pub loss: u64,
-    /// Duplicated.
+    /// Messages that are duplicated, of a thousand.
     pub duplicates: u64,
-    /// Damaged.
+    /// Messages that are damaged, of a thousand.
     pub damage: u64,
-    /// Much delayed.
+    /// Messages that are much delayed, of a thousand.
     pub tail: u64,
     /// Usual delay, nanoseconds.
     pub delay: u64,
@@ -83,54 +83,54 @@ pub struct Weather {
     pub moods: [Mood; SERVERS],
     /// The network between the engine and each upstream is cut.
     pub cut: [bool; SERVERS],
-    /// Forgeries for a thousand questions.
+    /// Queries whose replies are forged, of a thousand.
     pub forger: u64,
-    /// Reloads, flushes, jumps of the clock and odd messages in a million client questions.
+    /// Reloads, of a million client queries. Flushes and jumps of the clock are a quarter as frequent each.
     pub reload: u64,
-    /// How bad it may get: 0 calm for ever.
+    /// Probability of a bad mood of each upstream at each change, of a thousand; 0: the weather is always calm.
     harshness: u64,
-    /// When it changes next.
+    /// Time of the next change.
     pub until: u64,
 }
 
 impl Weather {
-    /// The weather at the start of a world.
-    pub fn draw(chance: &mut Chance) -> Weather {
-        let harshness = *chance.one(&[0, 50, 200, 500, 900]);
+    /// Draws the weather at the start of a world.
+    pub fn draw(rng: &mut Rng) -> Weather {
+        let harshness = *rng.choose(&[0, 50, 200, 500, 900]);
         let mut weather = Weather {
             loss: 0,
             duplicates: 0,
             damage: 0,
             tail: 0,
-            delay: *chance.one(&[1, 5, 15]) * MILLI,
+            delay: *rng.choose(&[1, 5, 15]) * MILLI,
             moods: [Mood::Good; SERVERS],
             cut: [false; SERVERS],
-            forger: *chance.one(&[0, 20, 300]),
-            reload: *chance.one(&[0, 300, 3000]),
+            forger: *rng.choose(&[0, 20, 300]),
+            reload: *rng.choose(&[0, 300, 3000]),
             harshness,
             until: 0,
         };
-        weather.change(0, chance);
+        weather.change(0, rng);
         weather
     }
 
-    /// It changes.
-    pub fn change(&mut self, now: u64, chance: &mut Chance) {
-        self.until = now + SECOND + chance.wait(8 * SECOND);
+    /// Changes the weather.
+    pub fn change(&mut self, now: u64, rng: &mut Rng) {
+        self.until = now + SECOND + rng.exponential(8 * SECOND);
         let calm = self.harshness == 0;
-        let of = |chance: &mut Chance, all: &[u64]| if calm { 0 } else { *chance.one(all) };
-        self.loss = of(chance, &[0, 0, 10, 100, 300, 500]);
-        self.duplicates = *chance.one(&[0, 50, 300]);
-        self.damage = of(chance, &[0, 0, 20, 200]);
-        self.tail = of(chance, &[0, 0, 20, 200]);
+        let of = |rng: &mut Rng, all: &[u64]| if calm { 0 } else { *rng.choose(all) };
+        self.loss = of(rng, &[0, 0, 10, 100, 300, 500]);
+        self.duplicates = *rng.choose(&[0, 50, 300]);
+        self.damage = of(rng, &[0, 0, 20, 200]);
+        self.tail = of(rng, &[0, 0, 20, 200]);
         for place in 0..SERVERS {
-            let is_bad = chance.permille(self.harshness);
-            self.moods[place] = if is_bad { *chance.one(&BAD) } else { Mood::Good };
-            self.cut[place] = chance.permille(self.harshness / 8);
+            let is_bad = rng.permille(self.harshness);
+            self.moods[place] = if is_bad { *rng.choose(&BAD) } else { Mood::Good };
+            self.cut[place] = rng.permille(self.harshness / 8);
         }
     }
 
-    /// Forgiving weather, to see whether everything recovers.
+    /// Ends all bad weather, to see whether everything recovers.
     pub fn calm(&mut self) {
         (self.loss, self.duplicates, self.damage, self.tail, self.forger) = (0, 0, 0, 0, 0);
         self.moods = [Mood::Good; SERVERS];
@@ -138,17 +138,17 @@ impl Weather {
         self.until = u64::MAX;
     }
 
-    /// How long a message is on its way.
-    pub fn delay(&self, chance: &mut Chance) -> u64 {
-        let usual = MILLI / 2 + chance.below(self.delay * 2);
-        if chance.permille(self.tail) {
-            // A heavy tail: one of a thousand of these takes a thousand times as long.
-            (usual as f64 / (chance.unit() + 0.001)) as u64
+    /// Draws the delay of a message, nanoseconds.
+    pub fn delay(&self, rng: &mut Rng) -> u64 {
+        let usual = MILLI / 2 + rng.below(self.delay * 2);
+        if rng.permille(self.tail) {
+            // A heavy tail: one in a thousand of these messages takes a thousand times as long.
+            (usual as f64 / (rng.unit_interval() + 0.001)) as u64
         } else {
             usual
         }
     }
 }
 
-/// What takes longer than this may have been given up for another try.
+/// After this delay the engine may have moved on to another try.
 pub const LATE: u64 = 40 * MILLI;

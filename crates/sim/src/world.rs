@@ -1,68 +1,64 @@
-//! One world: the engine, the clock, everything that is under way, and the judgement of every answer.
+//! One world: the engine, the clock, everything that is under way, and the results so far. This file holds the data and the few
+//! methods that every part needs. `event_loop.rs` makes things happen, `judge.rs` and `rate_check.rs` check them.
 
-use crate::chance::Chance;
-use crate::client::{Clients, Question};
-use crate::config::{Config, server};
+use crate::client::Clients;
+use crate::config::Config;
+use crate::cookie::{CookieStatus, cookie_status};
 use crate::forger::Forger;
-use crate::judge::DEADLINE;
-use crate::leg::life;
-use crate::message::QUESTION;
-use crate::meter::{Met, NOBODY};
+use crate::outbox::{SimOutbox, instant};
 use crate::pending::Pending;
 use crate::rates::Buckets;
-use crate::siege::unbelieved;
-use crate::timeline::{Heard, Key, Timeline};
-use crate::truth::{Bits, MILLI, SECOND, Said, Truth, zone_of};
-use crate::upstream::{Arrival, fate, is_plain, key_of};
-use crate::weather::{SERVERS, Weather};
-use crate::wires::{Asked, Wires, instant};
-use engine::{Capacity, Engine, Link, Machine, Span, Transport};
+use crate::rng::Rng;
+use crate::timeline::Timeline;
+use crate::truth::{SECOND, Truth};
+use crate::upstream::Arrival;
+use crate::weather::Weather;
+use engine::{Capacity, Counter, Engine, Link, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::rc::Rc;
 
-/// What is under way.
-enum Event {
-    /// The next client question.
-    Ask,
-    /// A question that was sent before, once more.
-    Repeat(u64),
-    /// Something arrives over a link.
-    Arrives { via: Link, arrival: Arrival, is_forged: bool },
+/// An event of the future.
+pub(crate) enum Event {
+    /// The next client query.
+    Query,
+    /// The retransmission of a query.
+    Retransmission(u64),
+    /// A message or a failure arrives over a link.
+    Arrival { via: Link, arrival: Arrival, is_forged: bool },
 }
 
-/// What is wrong.
+/// A broken invariant.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// Which of the invariants (`docs/simulation.md`).
+    /// Number of the invariant (`docs/simulation.md`).
     pub invariant: &'static str,
-    /// What happened.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// What happened in a world, in numbers.
+/// Counts of events in a world.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
-    /// Client questions.
+    /// Client queries.
     pub queries: u64,
     /// Answers that were compared with the oracle.
     pub judged: u64,
     /// Forged replies.
     pub forged: u64,
-    /// Questions upstream.
+    /// Upstream queries.
     pub asked: u64,
     /// Reloads.
     pub reloads: u64,
     /// Answers with synthesized addresses.
     pub synthesized: u64,
-    /// Answers SERVFAIL.
+    /// SERVFAIL answers.
     pub failed: u64,
-    /// Questions answered without asking upstream.
+    /// Queries that were answered without an upstream query.
     pub hits: u64,
 }
 
 impl Tally {
-    /// Both together.
+    /// Adds the counts of another world.
     pub fn add(&mut self, other: &Tally) {
         self.queries += other.queries;
         self.judged += other.judged;
@@ -75,37 +71,62 @@ impl Tally {
     }
 }
 
-/// See the module.
+/// Token of messages that are no valid queries.
+pub(crate) const NO_TOKEN: u64 = u64::MAX;
+
+/// The engine's treatment of a client's message before it looks at the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The engine accepts the message.
+    Taken,
+    /// The query is over the limit, and an empty answer with TC offers TCP.
+    Slipped,
+    /// The query is over the limit, and the answer is REFUSED.
+    Refused,
+    /// The message is dropped.
+    Dropped,
+    /// A response policy drops the message.
+    Filtered,
+}
+
+/// A world. See the module.
 pub struct World {
     pub(crate) engine: Engine,
-    pub(crate) wires: Wires,
+    pub(crate) outbox: SimOutbox,
     pub(crate) now: u64,
+    /// Sum of all jumps of the clock, nanoseconds.
     pub(crate) jumped: u64,
     pub(crate) deadline: Option<u64>,
-    pub(crate) events: BinaryHeap<Reverse<(u64, u64)>>,
-    bodies: HashMap<u64, Event>,
-    pub(crate) event: u64,
-    pub(crate) chance: Chance,
+    /// Times and numbers of the events of the future.
+    pub(crate) event_times: BinaryHeap<Reverse<(u64, u64)>>,
+    /// These events by number.
+    pub(crate) events: HashMap<u64, Event>,
+    /// Number of the last event.
+    pub(crate) last_event: u64,
+    pub(crate) rng: Rng,
     pub(crate) truth: Truth,
     pub(crate) weather: Weather,
     pub(crate) clients: Clients,
     pub(crate) forger: Forger,
+    /// All configurations so far; the last one is in force.
     pub(crate) configs: Vec<Config>,
     pub(crate) timeline: Timeline,
+    /// Unanswered queries by token.
     pub(crate) pending: BTreeMap<u64, Pending>,
-    /// Over, but a repetition may still come.
-    pub(crate) over: HashMap<u64, Pending>,
-    /// When the settings changed last, without the jumps of the clock.
+    /// Answered queries whose retransmission may still be answered.
+    pub(crate) answered: HashMap<u64, Pending>,
+    /// Time of the last reload, without the jumps of the clock.
     pub(crate) reloaded: u64,
     /// Unix time when the clock stood at 0.
     pub(crate) unix_start: u32,
-    /// Cookies that clients got, with their numbers, oldest first.
-    pub(crate) jar: Vec<(u32, Vec<u8>)>,
+    /// Cookies in answers, each with the number of its client, oldest first.
+    pub(crate) received_cookies: Vec<(u32, Vec<u8>)>,
     pub(crate) buckets: Buckets,
-    /// The question that is answered now was too many for its network.
-    pub(crate) curbed: Option<(u64, Met)>,
+    /// The query that is answered now was over the limit of its network.
+    pub(crate) over_limit: Option<(u64, Admission)>,
     pub(crate) unanswered: u64,
-    pub(crate) token: u64,
+    /// Token of the last query.
+    pub(crate) last_token: u64,
     pub(crate) queries_left: u64,
     pub(crate) tally: Tally,
     pub(crate) violations: Vec<Violation>,
@@ -113,420 +134,92 @@ pub struct World {
 }
 
 impl World {
-    /// A world that unfolds from a seed, with so many client questions.
+    /// The world of a seed, with this many client queries.
     pub fn new(seed: u64, queries: u64, is_traced: bool) -> World {
-        let mut chance = Chance::new(seed);
-        let mut config = Config::draw(&mut chance);
-        let count = *chance.one(&[5, 30, 200, 1000]);
-        let truth = Truth::new(count, &mut chance);
+        let mut rng = Rng::new(seed);
+        let mut config = Config::draw(&mut rng);
+        let count = *rng.choose(&[5, 30, 200, 1000]);
+        let truth = Truth::new(count, &mut rng);
         config.prepare(&truth);
-        let mut entropy = [0; 32];
-        for octets in entropy.chunks_mut(8) {
-            octets.copy_from_slice(&chance.bits().to_le_bytes());
-        }
+        let entropy = rng.entropy();
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.settings(&truth), capacity, entropy),
-            wires: Wires::default(),
+            engine: Engine::new(config.to_engine(&truth), capacity, entropy),
+            outbox: SimOutbox::default(),
             now: SECOND,
             jumped: 0,
             deadline: None,
-            events: BinaryHeap::new(),
-            bodies: HashMap::new(),
-            event: 0,
+            event_times: BinaryHeap::new(),
+            events: HashMap::new(),
+            last_event: 0,
             truth,
-            weather: Weather::draw(&mut chance),
-            clients: Clients::draw(&mut chance),
+            weather: Weather::draw(&mut rng),
+            clients: Clients::draw(&mut rng),
             forger: Forger::default(),
             configs: vec![config],
             timeline: Timeline::default(),
             pending: BTreeMap::new(),
-            over: HashMap::new(),
+            answered: HashMap::new(),
             reloaded: 0,
-            // The second one is soon 0 again.
-            unix_start: *chance.one(&[1_700_000_000, 0u32.wrapping_sub(60)]),
-            jar: vec![],
+            // The second value soon wraps around to 0.
+            unix_start: *rng.choose(&[1_700_000_000, 0u32.wrapping_sub(60)]),
+            received_cookies: vec![],
             buckets: Buckets::default(),
-            curbed: None,
+            over_limit: None,
             unanswered: 0,
-            token: 0,
+            last_token: 0,
             queries_left: queries,
             tally: Tally::default(),
             violations: vec![],
             is_traced,
-            chance,
+            rng,
         };
         world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
         world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
-        world.schedule(world.now, Event::Ask);
+        world.schedule(world.now, Event::Query);
         world
     }
 
-    /// Lets everything happen. What happened, or the first thing that is wrong.
-    pub fn run(mut self) -> Result<Tally, Violation> {
-        while self.violations.is_empty() {
-            let event = self.events.peek().map(|Reverse((at, _))| *at);
-            let Some(next) = [event, self.deadline].into_iter().flatten().min() else { break };
-            if self.queries_left == 0 && self.pending.is_empty() && self.now + DEADLINE < next {
-                break;
-            }
-            self.now = self.now.max(next);
-            self.wires.now = self.now;
-            if self.now >= self.weather.until {
-                self.weather.change(self.now, &mut self.chance);
-                self.set_routes();
-                self.trace(|world| format!("weather {:?}", world.weather));
-            }
-            match self.events.peek().filter(|Reverse((at, _))| *at <= self.now) {
-                None => self.look(),
-                Some(&Reverse((_, number))) => {
-                    self.events.pop();
-                    if let Some(event) = self.bodies.remove(&number) {
-                        self.happen(event);
-                    }
-                }
-            }
-            if self.queries_left == 0 && self.weather.until != u64::MAX {
-                self.weather.calm();
-                self.wires.no_route.clear();
-            }
-            // A dead server is asked twice a second for ever; by then it has answered.
-            if self.queries_left == 0
-                && self.events.is_empty()
-                && self.pending.is_empty()
-                && self.engine.idle()
-                && self.engine.flights() == 0
-            {
-                break;
-            }
-        }
-        if self.violations.is_empty() {
-            self.judge_the_end();
-        }
-        match self.violations.into_iter().next() {
-            None => Ok(self.tally),
-            Some(violation) => Err(violation),
-        }
-    }
-
+    /// Prints a line of the trace.
     pub(crate) fn trace(&self, line: impl FnOnce(&World) -> String) {
         if self.is_traced {
             eprintln!("{:>12.6} {}", self.now as f64 / SECOND as f64, line(self));
         }
     }
 
-    pub(crate) fn violate(&mut self, invariant: &'static str, what: String) {
+    /// Records a broken invariant, which ends the world.
+    pub(crate) fn report_violation(&mut self, invariant: &'static str, what: String) {
         self.trace(|_| format!("VIOLATION {invariant}: {what}"));
         self.violations.push(Violation { invariant, what });
     }
 
-    fn schedule(&mut self, at: u64, event: Event) {
-        self.event += 1;
-        self.events.push(Reverse((at, self.event)));
-        self.bodies.insert(self.event, event);
+    /// Adds an event of the future.
+    pub(crate) fn schedule(&mut self, at: u64, event: Event) {
+        self.last_event += 1;
+        self.event_times.push(Reverse((at, self.last_event)));
+        self.events.insert(self.last_event, event);
     }
 
+    /// The configuration in force.
     pub(crate) fn config(&self) -> &Config {
         &self.configs[self.configs.len() - 1]
     }
 
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::Ask => self.ask(),
-            Event::Repeat(token) => {
-                if let Some(pending) = self.pending.get_mut(&token) {
-                    pending.sent += 1;
-                    let (client, tcp) = (pending.client, pending.tcp);
-                    let (bytes, cookie) = (pending.bytes.clone(), pending.cookie.clone());
-                    self.unanswered += 1;
-                    self.tally.queries += 1;
-                    let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
-                    self.curbed = Some((token, met)).filter(|_| met != Met::Taken);
-                    self.look();
-                }
-            }
-            Event::Arrives { via, arrival, is_forged } => self.arrive(via, arrival, is_forged),
-        }
+    /// Unix time, modulo 2^32.
+    pub(crate) fn unix_secs(&self, at: u64) -> u32 {
+        self.unix_start.wrapping_add((at / SECOND) as u32)
     }
 
-    /// A client asks; now and then something else happens as well.
-    fn ask(&mut self) {
-        if self.queries_left == 0 {
-            return;
-        }
-        self.queries_left -= 1;
-        self.disturb();
-        if self.chance.permille(3) {
-            self.ask_nonsense();
-        }
-        let mut question = self.clients.ask(&self.truth, &mut self.chance);
-        if self.clients.brings_cookie(&mut self.chance) {
-            question.bring(crate::cookie::brought(question.client, &self.jar, &mut self.chance));
-        }
-        self.send(question);
-        if self.queries_left > 0 {
-            let at = self.now + self.clients.pause(&mut self.chance);
-            self.schedule(at, Event::Ask);
-        }
+    /// True if a client has proved its source address with its cookie.
+    pub(crate) fn has_valid_cookie(&self, client: u32, cookie: Option<&[u8]>) -> bool {
+        let address = self.clients.address(client);
+        let status = |data| cookie_status(data, address, &self.config().secrets, self.unix_secs(self.now));
+        cookie.is_some_and(|data| matches!(status(data), CookieStatus::Valid | CookieStatus::Current))
     }
 
-    fn send(&mut self, question: Question) {
-        self.token += 1;
-        let token = self.token;
-        let Question { client, bytes, id, flags, question: length, name, rtype, bits, edns, cookie, tcp } =
-            question;
-        self.trace(|world| {
-            let wire = &world.truth.name(name);
-            let text = String::from_utf8_lossy(&wire.wire[1..]).replace(|c: char| c.is_control(), ".");
-            format!(
-                "#{token} client {client} asks {text} {:?} type {rtype} {bits:?} EDNS {edns:?} TCP {tcp}",
-                wire.kind
-            )
-        });
-        let pending = Pending {
-            at: self.now,
-            awake: self.now - self.jumped,
-            client,
-            id,
-            flags,
-            question: bytes[QUESTION..QUESTION + length].to_vec(),
-            bytes,
-            is_proven: self.is_good(client, cookie.as_deref()),
-            cookie,
-            name,
-            rtype,
-            bits,
-            edns,
-            tcp,
-            generation: self.configs.len() - 1,
-            refused: self.refused(),
-            sent: 1,
-            answered: 0,
-        };
-        let (bytes, cookie) = (pending.bytes.clone(), pending.cookie.clone());
-        self.pending.insert(token, pending);
-        self.unanswered += 1;
-        self.tally.queries += 1;
-        let asked = self.wires.asked.len();
-        let met = self.submit(client, token, tcp, &bytes, cookie.as_deref());
-        match met {
-            Met::Taken => {}
-            Met::Dropped | Met::Filtered => {
-                self.pending.remove(&token);
-            }
-            Met::Slipped | Met::Refused => self.curbed = Some((token, met)),
-        }
-        if self.wires.asked.len() == asked && !self.wires.answered.is_empty() {
-            self.tally.hits += 1;
-        }
-        self.look();
-        if !tcp && self.chance.permille(20) {
-            let at = self.now + self.chance.wait(30 * MILLI);
-            self.schedule(at, Event::Repeat(token));
-        }
-    }
-
-    /// Messages that are no questions of ours: dropped or refused, and counted.
-    fn ask_nonsense(&mut self) {
-        let mut bytes: Vec<u8> = match self.chance.below(3) {
-            0 => (0..self.chance.below(40)).map(|_| self.chance.bits() as u8).collect(),
-            1 => self.clients.ask(&self.truth, &mut self.chance).bytes,
-            _ => vec![0; self.chance.below(12) as usize],
-        };
-        if bytes.len() > 12 {
-            match self.chance.below(4) {
-                0 => bytes[2] |= 0x80,
-                1 => bytes[2] |= 0x78 & self.chance.bits() as u8 | 0x10,
-                2 => bytes[4..6].copy_from_slice(&[0, 2]),
-                _ => bytes.truncate(13),
-            }
-        }
-        self.unanswered += 1;
-        self.tally.queries += 1;
-        let answered = self.wires.answered.len();
-        // Nobody's question.
-        let met = self.submit(0, NOBODY, false, &bytes, None);
-        self.curbed = Some((NOBODY, met)).filter(|_| met != Met::Taken);
-        let is_answered = self.wires.answered.len() > answered;
-        if is_answered && (bytes.len() < 12 || bytes[2] & 0x80 != 0) {
-            self.violate("I1", format!("an answer to what is no question: {bytes:02x?}"));
-        }
-        self.look();
-    }
-
-    /// Reloads, flushes, jumps of the clock.
-    fn disturb(&mut self) {
-        let share = self.weather.reload;
-        if self.chance.below(1_000_000) < share {
-            let before = self.config().clone();
-            let mut config = before.reload(&mut self.chance);
-            if self.chance.permille(100) {
-                // A reload without a change.
-                config = before;
-            }
-            self.trace(|_| format!("reload {config:?}"));
-            config.prepare(&self.truth);
-            self.engine.configure(config.settings(&self.truth));
-            self.configs.push(config);
-            self.reloaded = self.now - self.jumped;
-            self.tally.reloads += 1;
-            self.look();
-        }
-        if self.chance.below(1_000_000) < share / 4 {
-            self.engine.flush_all();
-            self.timeline.flushed = self.now;
-            self.trace(|_| "flush".to_owned());
-        }
-        if self.chance.below(1_000_000) < share / 4 {
-            let jump = *self.chance.one(&[SECOND, 5 * SECOND, 3_600 * SECOND, 86_400 * SECOND]);
-            self.trace(|_| format!("the clock jumps by {} s", jump / SECOND));
-            self.now += jump;
-            self.jumped += jump;
-            self.wires.now = self.now;
-            self.timeline.upset(None, self.now);
-        }
-    }
-
-    fn set_routes(&mut self) {
-        self.wires.no_route.clear();
-        for place in 0..SERVERS {
-            if self.weather.moods[place] == crate::weather::Mood::Unreachable && self.chance.permille(300) {
-                self.wires.no_route.push(server(place as u64));
-            }
-        }
-    }
-
-    fn arrive(&mut self, via: Link, arrival: Arrival, is_forged: bool) {
-        // What arrives at a closed socket goes nowhere.
-        let Some(opened) = self.wires.links.get(&via) else { return };
-        let is_tcp = opened.transport == Transport::Tcp;
-        match arrival {
-            Arrival::Failure => {
-                self.trace(|_| format!("{via:?} fails"));
-                if is_tcp {
-                    self.wires.links.remove(&via);
-                }
-                self.timeline.upset(None, self.now);
-                self.engine.unreachable(instant(self.now), via, &mut self.wires);
-            }
-            Arrival::Message { bytes, said, is_plain } => {
-                if is_forged && opened.is_hit(&bytes) {
-                    // Luck of one in millions is not what is tested.
-                    return;
-                }
-                self.trace(|_| format!("{via:?} forged {is_forged} says {said:?}"));
-                let before = unbelieved(&self.engine);
-                self.engine.reply(instant(self.now), via, &bytes, &mut self.wires);
-                if let Some((key, said)) = said {
-                    // What came without an OPT record may have been for who wanted signatures, and is no news for others.
-                    let is_believed = unbelieved(&self.engine) == before && !is_plain;
-                    self.hear(key, said.clone(), is_believed, true);
-                    if is_plain {
-                        // It is the answer then, but is not kept.
-                        let bits = Bits { dnssec_ok: true, ..key.bits };
-                        self.hear(Key { bits, ..key }, said, is_believed, false);
-                    }
-                } else {
-                    self.timeline.noise = self.now;
-                }
-            }
-        }
-        self.look();
-    }
-
-    /// A reply that fits came. `is_believed`: the engine did not count it as one that it does not believe.
-    fn hear(&mut self, key: Key, said: Rc<Said>, is_believed: bool, may_be_kept: bool) {
-        let config = self.config();
-        let is_kept = config.cache > 0 && key.bits.rd && may_be_kept;
-        let (least, most) = config.ttl_range;
-        let is_raw = self.configs.len() > 1 && self.reloaded + 15 * SECOND > self.now - self.jumped;
-        let heard = Heard {
-            at: self.now,
-            life: if is_kept { life(&said, key.rtype, config) } else { None },
-            is_raw,
-            is_news: is_believed && may_be_kept && !is_raw && !said.is_failure() && !said.cut,
-            range: (is_kept && !said.is_failure()).then_some((least, most.max(least))),
-            said,
-        };
-        self.timeline.hear(key, heard);
-    }
-
-    /// What a datapath does after each batch: deadlines, and everything that leaves.
-    fn look(&mut self) {
-        self.wires.now = self.now;
-        self.deadline = self.engine.expire(instant(self.now), &mut self.wires).map(|at| at.0);
-        if self.deadline.is_some_and(|deadline| deadline <= self.now) {
-            self.violate("I1", "a deadline that never passes".to_owned());
-        }
-        if core::mem::take(&mut self.wires.refused) {
-            self.timeline.upset(None, self.now);
-        }
-        for fault in core::mem::take(&mut self.wires.faults) {
-            self.violate("I10", fault);
-        }
-        // Questions first: what went wrong with them decides which answers are allowed.
-        for asked in core::mem::take(&mut self.wires.asked) {
-            self.carry(&asked);
-        }
-        for answered in core::mem::take(&mut self.wires.answered) {
-            self.judge(&answered);
-        }
-        self.curbed = None;
-        self.judge_the_figures();
-    }
-
-    /// A question leaves for an upstream.
-    fn carry(&mut self, asked: &Asked) {
-        self.tally.asked += 1;
-        let key = key_of(&self.truth, &asked.bytes);
-        if let Some(key) = key {
-            // Flights that differ in DO look the same without an OPT record.
-            if !is_plain(&asked.bytes) {
-                self.judge_the_flight(key, asked);
-            }
-            let group = usize::from(zone_of(key.name) == 3);
-            // Questions go on over a reload, perhaps at a server that is named no longer.
-            if self.configs.len() == 1 && !self.configs[0].servers[group].contains(&asked.upstream) {
-                self.violate("I2", format!("{key:?} is asked at {}", asked.upstream));
-            }
-        }
-        let place = (0..SERVERS as u64).position(|number| server(number) == asked.upstream).unwrap_or(0);
-        let fate = fate(&self.truth, &self.weather, place, asked, self.now, &mut self.chance);
-        self.trace(|_| {
-            format!(
-                "asks {} {:?} {:?} {key:?}: {} {}",
-                asked.upstream,
-                asked.link,
-                if asked.over_udp { "UDP" } else { "TCP" },
-                fate.mood,
-                fate.is_trouble
-            )
-        });
-        if fate.is_trouble {
-            if let Some(key) = key.filter(|_| is_plain(&asked.bytes)) {
-                let bits = Bits { dnssec_ok: true, ..key.bits };
-                self.timeline.upset(Some(Key { bits, ..key }), self.now);
-            }
-            match key {
-                Some(key) => self.timeline.upset(Some(key), self.now),
-                None => self.timeline.any_trouble = Some(self.now),
-            }
-        }
-        let within = fate.arrivals.first().map_or(100 * MILLI, |arrival| arrival.0);
-        if asked.over_udp && key.is_some() && self.chance.permille(self.weather.forger) {
-            let forgeries =
-                self.forger.watch(asked.link, &asked.bytes, asked.over_udp, within, &mut self.chance);
-            for forgery in forgeries {
-                self.tally.forged += 1;
-                let arrival = Arrival::Message { bytes: forgery.bytes, said: None, is_plain: false };
-                self.schedule(
-                    self.now + forgery.after,
-                    Event::Arrives { via: forgery.via, arrival, is_forged: true },
-                );
-            }
-        }
-        for (after, arrival) in fate.arrivals {
-            self.schedule(self.now + after, Event::Arrives { via: asked.link, arrival, is_forged: false });
-        }
+    /// Number of queries that the engine has refused for lack of room.
+    pub(crate) fn refused_for_room(&self) -> u64 {
+        let counters = self.engine.counters();
+        counters.get(Counter::RefusedPending) + counters.get(Counter::RefusedPendingPerClient)
     }
 }

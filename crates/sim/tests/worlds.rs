@@ -1,8 +1,7 @@
-//! Some worlds of the simulator; `./test` plays a thousand of them in the release build. `docs/simulation.md` says what is
-//! checked.
+//! Some worlds of the simulator; `./test` runs a thousand of them in the release build. `docs/simulation.md` lists the checks.
 
-use sixfold_sim::run::{Plan, replay, run};
-use sixfold_sim::siege::{Knows, besiege};
+use sixfold_sim::run::{Plan, replay_command, run};
+use sixfold_sim::siege::{Knowledge, besiege};
 use sixfold_sim::world::World;
 
 const QUERIES: u64 = 1000;
@@ -10,15 +9,16 @@ const QUERIES: u64 = 1000;
 #[test]
 fn in_any_weather_every_answer_is_one_that_the_oracle_allows() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Plan { from: 1_000_000, seeds: 60, queries: QUERIES, time: None, threads, goes_on: true };
+    let plan =
+        Plan { first_seed: 1_000_000, seeds: 60, queries: QUERIES, time: None, threads, keep_going: true };
     let outcome = run(&plan);
     assert_eq!(outcome.seeds, 60);
     for failure in &outcome.failures {
         eprintln!("{}: {}: {}", failure.seed, failure.violation.invariant, failure.violation.what);
-        eprintln!("again with: {}", replay(failure.seed, QUERIES));
+        eprintln!("replay with: {}", replay_command(failure.seed, QUERIES));
     }
     assert!(outcome.failures.is_empty());
-    // A world where nothing happens would pass, too. Some questions are too many for their networks.
+    // A world in which nothing happens would pass, too. Some queries are over the limits of their networks.
     let tally = &outcome.tally;
     let seen = [tally.synthesized, tally.failed, tally.hits, tally.asked, tally.forged, tally.reloads];
     assert!(tally.judged >= 45 * QUERIES && seen.iter().all(|&count| count > 20), "{tally:?}");
@@ -34,14 +34,14 @@ fn equal_seeds_unfold_equally() {
 }
 
 #[test]
-fn whoever_forges_replies_wins_nothing_whatever_he_knows() {
-    for knows in Knows::ALL {
+fn forged_replies_never_succeed_whatever_the_attacker_knows() {
+    for knows in Knowledge::ALL {
         let score = besiege(knows, 2 * 65_536, 1);
         assert!(score.is_in_order(), "{knows:?}: {score:?}");
-        // He did hit the socket, and somebody asked.
-        let least = if knows == Knows::Address { 0 } else { 2 * 65_536 };
+        // Forged replies reached the socket, and there were client queries.
+        let least = if knows == Knowledge::Address { 0 } else { 2 * 65_536 };
         assert!(
-            score.handed >= least && score.sent == 2 * 65_536 && score.questions > 1,
+            score.delivered >= least && score.sent == 2 * 65_536 && score.questions > 1,
             "{knows:?}: {score:?}"
         );
     }

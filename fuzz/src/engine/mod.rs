@@ -1,21 +1,21 @@
-//! The engine as a whole. An input is a row of steps: clients ask, sensibly or not; upstreams answer, honestly, with changes or
-//! with anything at all behind the question; links fail, time passes, operators flush and reload, the datapath takes nothing
-//! for a while. After each step everything holds that always must (`checks`).
+//! The engine as a whole. An input is a sequence of steps: clients send queries, well-formed or not; upstreams send replies,
+//! well-formed, mutated, or with arbitrary octets behind the question; links fail, time passes, operators flush and reload, the
+//! datapath refuses messages for a while. After each step all invariants are checked (`checks.rs`, the file to read first).
 
 mod checks;
 mod outbox;
 mod replies;
 mod settings;
 
-use crate::script::Script;
+use crate::input::InputReader;
 use checks::World;
 use engine::{Carrier, Client, Span};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Steps of one input.
+/// Largest number of steps of one input.
 const STEPS: usize = 200;
 
-/// Names that are asked for, in wire form: of upstreams, of our own, of policies, under `arpa`, and odd ones.
+/// Query names in wire form: of upstreams, of local data, of the response policy, under `arpa`, and odd ones.
 const NAMES: [&[u8]; 16] = [
     b"\x01a\x07example\0",
     b"\x01b\x07example\0",
@@ -39,77 +39,77 @@ const NAMES: [&[u8]; 16] = [
       \x35ddddddddddddddddddddddddddddddddddddddddddddddddddddd\x07example\0",
 ];
 
-/// Types that are asked for.
+/// Query types.
 const TYPES: [u16; 8] = [28, 1, 28, 12, 255, 5, 65, 252];
 
-/// Tries one row of steps.
+/// Runs one sequence of steps.
 pub fn run(input: &[u8]) {
-    let mut script = Script::new(input);
-    let mut world = World::new(&mut script);
+    let mut reader = InputReader::new(input);
+    let mut world = World::new(&mut reader);
     for _ in 0..STEPS {
-        if script.is_over() {
+        if reader.is_empty() {
             break;
         }
-        step(&mut world, &mut script);
-        world.look();
+        step(&mut world, &mut reader);
+        world.finish_step();
     }
-    world.end();
+    world.finish();
 }
 
-fn step(world: &mut World, script: &mut Script<'_>) {
-    match script.octet() % 16 {
+fn step(world: &mut World, reader: &mut InputReader<'_>) {
+    match reader.octet() % 16 {
         0..4 => {
-            let message = question(script);
-            world.ask(client(script), message);
+            let message = question(reader);
+            world.send_query(client(reader), message);
         }
         4 => {
-            let message = script.piece().to_vec();
-            world.ask(client(script), message);
+            let message = reader.length_prefixed().to_vec();
+            world.send_query(client(reader), message);
         }
-        5 => world.ask_again(script.below(256)),
+        5 => world.retransmit(reader.below(256)),
         6..9 => {
-            if let Some((via, bytes)) = world.take_asked(script.octet()) {
-                let reply = replies::honest(&bytes, script);
+            if let Some((via, bytes)) = world.take_unanswered(reader.octet()) {
+                let reply = replies::well_formed(&bytes, reader);
                 world.reply(via, &reply);
             }
         }
         9 => {
-            if let Some((via, bytes)) = world.asked_before(script.octet()) {
-                let reply = replies::changed(replies::honest(&bytes, script), script);
+            if let Some((via, bytes)) = world.any_sent(reader.octet()) {
+                let reply = replies::mutated(replies::well_formed(&bytes, reader), reader);
                 world.reply(via, &reply);
             }
         }
         10 => {
-            if let Some((via, bytes)) = world.asked_before(script.octet()) {
-                let reply = replies::free(&bytes, script);
+            if let Some((via, bytes)) = world.any_sent(reader.octet()) {
+                let reply = replies::arbitrary(&bytes, reader);
                 world.reply(via, &reply);
             }
         }
-        11 => match script.octet() % 4 {
-            0 => world.wait(Span::from_millis(u64::from(script.octet()))),
-            1 => world.wait(Span::from_secs(u64::from(script.octet()))),
-            2 => world.wait(Span::from_secs(u64::from(script.number()))),
+        11 => match reader.octet() % 4 {
+            0 => world.wait(Span::from_millis(u64::from(reader.octet()))),
+            1 => world.wait(Span::from_secs(u64::from(reader.octet()))),
+            2 => world.wait(Span::from_secs(u64::from(reader.next_u16()))),
             _ => world.wait_for_deadline(),
         },
-        12 => world.fail(script.octet()),
+        12 => world.fail_link(reader.octet()),
         13 => {
-            let name = NAMES[script.below(NAMES.len())];
-            match script.octet() % 4 {
+            let name = NAMES[reader.below(NAMES.len())];
+            match reader.octet() % 4 {
                 0 => drop(world.engine.flush_all()),
                 1 => drop(world.engine.flush(name)),
                 2 => drop(world.engine.flush_below(name, 0)),
                 _ => world.inspect(name),
             }
         }
-        14 => world.reload(script),
-        _ => world.outbox.hinder(script.octet()),
+        14 => world.reload(reader),
+        _ => world.outbox.refuse(reader.octet()),
     }
 }
 
-/// A question as clients ask them.
-fn question(script: &mut Script<'_>) -> Vec<u8> {
-    let (name, rtype, bits, edns) = (script.octet(), script.octet(), script.octet(), script.octet());
-    // RD; CD and AD; other operations and classes now and then.
+/// A query as clients send them.
+fn question(reader: &mut InputReader<'_>) -> Vec<u8> {
+    let (name, rtype, bits, edns) = (reader.octet(), reader.octet(), reader.octet(), reader.octet());
+    // RD; CD and AD; other opcodes and classes now and then.
     let flags = [if bits & 1 == 0 { 1 } else { 0 } | if bits & 0xc0 == 0xc0 { 0x28 } else { 0 }, bits & 0x30];
     let mut message = vec![0, 0, flags[0], flags[1], 0, 1, 0, 0, 0, 0, 0, 0];
     let start = message.len();
@@ -124,29 +124,29 @@ fn question(script: &mut Script<'_>) -> Vec<u8> {
         let size = [512u16, 1232, 0, 4096][usize::from(edns >> 1 & 3)].to_be_bytes();
         let version = u8::from(edns & 0xf0 == 0xf0);
         message.extend([0, 0, 41, size[0], size[1], 0, version, edns & 0x80, 0]);
-        let options = if edns & 8 != 0 { options(script) } else { Vec::new() };
+        let options = if edns & 8 != 0 { options(reader) } else { Vec::new() };
         message.extend((options.len() as u16).to_be_bytes());
         message.extend(options);
     }
     message
 }
 
-/// Options of a question: a cookie, a client subnet, or anything.
-fn options(script: &mut Script<'_>) -> Vec<u8> {
-    match script.octet() % 4 {
-        0 => [&[0, 10, 0, 8], &[script.octet(); 8][..]].concat(),
-        1 => vec![0, 8, 0, 7, 0, 1, 24, 0, 203, 0, script.octet()],
+/// Options of a query: a cookie, a client subnet, or arbitrary octets.
+fn options(reader: &mut InputReader<'_>) -> Vec<u8> {
+    match reader.octet() % 4 {
+        0 => [&[0, 10, 0, 8], &[reader.octet(); 8][..]].concat(),
+        1 => vec![0, 8, 0, 7, 0, 1, 24, 0, 203, 0, reader.octet()],
         2 => {
-            let data = script.piece();
-            [&[0, script.octet() % 16, 0, data.len() as u8], data].concat()
+            let data = reader.length_prefixed();
+            [&[0, reader.octet() % 16, 0, data.len() as u8], data].concat()
         }
-        _ => script.piece().to_vec(),
+        _ => reader.length_prefixed().to_vec(),
     }
 }
 
-/// One of a few clients of both families, over datagrams or a stream. Ports and streams are the world's to give.
-fn client(script: &mut Script<'_>) -> Client {
-    let which = script.octet();
+/// One of a few clients of both families, over UDP or TCP. The world sets port and stream.
+fn client(reader: &mut InputReader<'_>) -> Client {
+    let which = reader.octet();
     let network = u16::from(which & 3);
     let address = if which & 4 == 0 {
         SocketAddr::new(Ipv6Addr::new(0x2001, 0xdb8, 0xc, network, 0, 0, 0, 9).into(), 0)

@@ -1,58 +1,58 @@
-//! What the engine sees of the world: it keeps what leaves, and knows what a datapath could not stand.
+//! The outbox of the engine: it keeps everything that the engine sends, and checks the demands of a datapath.
 
 use engine::{Client, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Octets of a frame for a question.
+/// Octets of the frame for a query.
 const FRAME: usize = 512;
 
-/// See the module.
+/// The outbox. See the module.
 #[derive(Default)]
-pub struct Ways {
+pub struct FuzzOutbox {
     /// Open links.
     pub links: HashMap<Link, Transport>,
-    /// Questions that have left since they were looked at last.
-    pub asked: Vec<(Link, Vec<u8>)>,
-    /// Answers that have.
-    pub answered: Vec<(Client, Vec<u8>)>,
-    /// Bits: no answers, no questions, no links, no second link are taken.
-    hindered: u8,
+    /// Queries that were sent since they were last taken out.
+    pub queries: Vec<(Link, Vec<u8>)>,
+    /// Answers that were sent since they were last taken out.
+    pub answers: Vec<(Client, Vec<u8>)>,
+    /// Bits of the things to refuse: answers, queries, links, a second link.
+    refused: u8,
 }
 
-impl Ways {
-    /// From now on, some things are not taken.
-    pub fn hinder(&mut self, bits: u8) {
-        self.hindered = bits & 0x0f;
+impl FuzzOutbox {
+    /// Refuses some things from now on.
+    pub fn refuse(&mut self, bits: u8) {
+        self.refused = bits & 0x0f;
     }
 }
 
-impl Outbox for Ways {
+impl Outbox for FuzzOutbox {
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if self.hindered & 1 != 0 {
+        if self.refused & 1 != 0 {
             return false;
         }
-        // What was in a frame before must not show through.
+        // The frame is filled with a pattern, so that a gap in the answer shows.
         let mut frame = vec![0xa5; size];
         let length = fill(&mut frame);
         assert!(length == 0 || (12..=size).contains(&length), "{length} octets in a frame of {size}");
         frame.truncate(length);
         if length > 0 {
-            self.answered.push((*to, frame));
+            self.answers.push((*to, frame));
         }
         true
     }
 
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         assert!(self.links.contains_key(&via), "a question over {via:?}, which is not open");
-        if self.hindered & 2 != 0 {
+        if self.refused & 2 != 0 {
             return false;
         }
         let mut frame = vec![0xa5; FRAME];
         let length = fill(&mut frame);
         assert!((12..=FRAME).contains(&length));
         frame.truncate(length);
-        self.asked.push((via, frame));
+        self.queries.push((via, frame));
         true
     }
 
@@ -60,7 +60,7 @@ impl Outbox for Ways {
         assert!(!self.links.keys().any(|open| open.slot == link.slot), "{link:?} is open already");
         assert!(usize::from(link.slot) < engine::limits::LINKS);
         assert!(transport == Transport::Tcp || port >= 1024, "port {port}");
-        if self.hindered & 4 != 0 || self.hindered & 8 != 0 && !self.links.is_empty() {
+        if self.refused & 4 != 0 || self.refused & 8 != 0 && !self.links.is_empty() {
             return false;
         }
         self.links.insert(link, transport);

@@ -1,15 +1,18 @@
-//! What upstreams say to a question.
+//! The replies of upstreams to a query.
 
 use super::NAMES;
-use crate::script::Script;
+use crate::input::InputReader;
 
-/// Times to live that mean something: none, those around what is allowed, and those that are none (RFC 2181 section 8).
+/// Special TTLs: zero, those around the limits, and those that count as zero (RFC 2181 section 8).
 const TTLS: [u32; 8] = [60, 0, 1, 300, 86_400, 700_000, 0x7fff_ffff, 0xffff_ffff];
 
-/// Octets of the header and of type and class.
+/// Octets of the header.
 const HEADER: usize = 12;
 
-/// Where a name ends that is written out in a question of ours.
+/// The zone of most names.
+const PARENT: &[u8] = b"\x07example\0";
+
+/// The question section of a query of the engine. Its name is not compressed.
 fn question(asked: &[u8]) -> &[u8] {
     let name = wire::name_len(&asked[HEADER..]).expect("our questions are well-formed");
     &asked[HEADER..HEADER + name + 4]
@@ -28,7 +31,7 @@ impl Reply {
         Reply { bytes }
     }
 
-    /// Adds a record. Sections are written in order. Without an owner it is the name asked.
+    /// Adds a record. Sections are written in order. Without an owner, the owner is the query name.
     fn record(&mut self, section: usize, owner: Option<&[u8]>, rtype: u16, ttl: u32, rdata: &[u8]) {
         self.bytes[7 + 2 * section] += 1;
         self.bytes.extend_from_slice(owner.unwrap_or(&[0xc0, HEADER as u8]));
@@ -44,9 +47,9 @@ impl Reply {
         self.record(1, Some(owner), 6, ttl, &rdata);
     }
 
-    fn addresses(&mut self, owner: Option<&[u8]>, rtype: u16, ttl: u32, script: &mut Script<'_>) {
-        for number in 0..=script.octet() % 4 {
-            let last = script.octet().wrapping_add(number);
+    fn addresses(&mut self, owner: Option<&[u8]>, rtype: u16, ttl: u32, reader: &mut InputReader<'_>) {
+        for number in 0..=reader.octet() % 4 {
+            let last = reader.octet().wrapping_add(number);
             let network = [[192, 0, 2], [10, 2, 3], [203, 0, 113], [127, 0, 0]][usize::from(last & 3)];
             if rtype == 1 {
                 self.record(0, owner, rtype, ttl, &[&network[..], &[last]].concat());
@@ -68,8 +71,8 @@ impl Reply {
         }
     }
 
-    /// Ends the reply, with an OPT record if the question had one.
-    fn end(mut self, asked: &[u8], odd: bool) -> Vec<u8> {
+    /// Ends the reply, with an OPT record if the query has one (or, with `odd`, if it has none).
+    fn finish(mut self, asked: &[u8], odd: bool) -> Vec<u8> {
         if (asked[11] == 1) != odd {
             self.bytes[11] += 1;
             self.bytes.extend(b"\0\0\x29\x04\xd0\0\0\0\0\0\0");
@@ -78,112 +81,116 @@ impl Reply {
     }
 }
 
-/// A well-formed reply by somebody who has seen the question.
-pub fn honest(asked: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-    let (kind, ttl) = (script.octet(), TTLS[script.below(TTLS.len())]);
-    let question = question(asked);
+/// A well-formed reply by an upstream, or an attacker, that has seen the query.
+pub fn well_formed(query: &[u8], reader: &mut InputReader<'_>) -> Vec<u8> {
+    let (kind, ttl) = (reader.octet(), TTLS[reader.below(TTLS.len())]);
+    let question = question(query);
     let rtype = u16::from_be_bytes([question[question.len() - 4], question[question.len() - 3]]);
     let name = NAMES[usize::from(kind >> 4) % NAMES.len()];
-    let parent = b"\x07example\0";
+    let has_high_bit = kind & 0x80 != 0;
     match kind & 15 {
-        // As a name that has IPv4 addresses alone.
+        // A name with IPv4 addresses only.
         0..4 => {
-            let mut reply = Reply::to(asked, 0, 0);
+            let mut reply = Reply::to(query, 0, 0);
             if matches!(rtype, 1 | 255) {
-                reply.addresses(None, 1, ttl, script);
+                reply.addresses(None, 1, ttl, reader);
             } else {
-                reply.soa(parent, ttl, 300);
+                reply.soa(PARENT, ttl, 300);
             }
-            reply.end(asked, false)
+            reply.finish(query, false)
         }
-        // As one that has what is asked for.
-        4 => {
-            let mut reply = Reply::to(asked, 4, 0x20);
-            match rtype {
-                1 | 28 => reply.addresses(None, rtype, ttl, script),
-                12 | 5 => reply.record(0, None, rtype, ttl, name),
-                _ => reply.record(0, None, rtype, ttl, script.piece()),
-            }
-            reply.record(0, None, 46, ttl, &[&rtype.to_be_bytes()[..], &[0; 16], &[0, 1, 2]].concat());
-            reply.end(asked, false)
-        }
+        4 => signed(query, rtype, name, ttl, reader),
+        // NXDOMAIN.
         5 => {
-            let mut reply = Reply::to(asked, 0, 3);
-            reply.soa(parent, ttl, 60);
-            reply.end(asked, false)
+            let mut reply = Reply::to(query, 0, 3);
+            reply.soa(PARENT, ttl, 60);
+            reply.finish(query, false)
         }
-        // An alias, with what it leads to or without.
-        6 | 7 => {
-            let mut reply = Reply::to(asked, 0, 0);
-            reply.record(0, None, 5, ttl, name);
-            if kind & 15 == 6 {
-                reply.addresses(
-                    Some(name),
-                    if rtype == 28 && kind & 0x80 != 0 { 28 } else { 1 },
-                    ttl,
-                    script,
-                );
-            } else if kind & 0x80 != 0 {
-                reply.soa(parent, ttl, 5);
-            }
-            reply.end(asked, false)
-        }
+        6 | 7 => alias(query, rtype, name, ttl, kind, reader),
+        // A DNAME record.
         8 => {
-            let mut reply = Reply::to(asked, 0, 0);
-            reply.record(0, Some(parent), 39, ttl, name);
+            let mut reply = Reply::to(query, 0, 0);
+            reply.record(0, Some(PARENT), 39, ttl, name);
             reply.record(0, None, 5, 0, NAMES[0]);
-            reply.end(asked, false)
+            reply.finish(query, false)
         }
-        // Nothing, and nobody who says so.
-        9 => Reply::to(asked, 0, 0).end(asked, false),
-        // Cut.
-        10 => Reply::to(asked, 2, 0).end(asked, false),
-        // An error, with or without knowing EDNS.
-        11 => Reply::to(asked, 0, [1, 2, 4, 5][script.below(4)]).end(asked, kind & 0x80 != 0),
-        // Much.
+        // NODATA without an SOA record.
+        9 => Reply::to(query, 0, 0).finish(query, false),
+        // Truncated.
+        10 => Reply::to(query, 2, 0).finish(query, false),
+        // An error, with or without support of EDNS.
+        11 => Reply::to(query, 0, [1, 2, 4, 5][reader.below(4)]).finish(query, has_high_bit),
+        // Many addresses.
         12 => {
-            let mut reply = Reply::to(asked, 0, 0);
+            let mut reply = Reply::to(query, 0, 0);
             for _ in 0..40 {
-                reply.addresses(None, rtype, ttl, script);
+                reply.addresses(None, rtype, ttl, reader);
             }
-            reply.end(asked, false)
+            reply.finish(query, false)
         }
-        // Records that nobody asked for, and glue.
+        // Records that were not asked for, and glue.
         13 => {
-            let mut reply = Reply::to(asked, 0, 0);
-            reply.addresses(Some(name), 1, ttl, script);
-            reply.record(1, Some(parent), 2, ttl, name);
+            let mut reply = Reply::to(query, 0, 0);
+            reply.addresses(Some(name), 1, ttl, reader);
+            reply.record(1, Some(PARENT), 2, ttl, name);
             reply.record(2, Some(name), 1, ttl, &[192, 0, 2, 66]);
-            reply.end(asked, false)
+            reply.finish(query, false)
         }
-        // An extended error, a cookie, a scope, or anything in the OPT record.
-        _ => {
-            let mut reply = Reply::to(asked, 0, if kind & 0x10 == 0 { 2 } else { 0 });
-            reply.bytes[11] = 1;
-            let options = match kind >> 5 {
-                0 => vec![0, 15, 0, 2, 0, script.octet()],
-                1 => cookie(asked).map_or(Vec::new(), |mine| [&[0, 10, 0, 16], mine, &[7; 8]].concat()),
-                2 => vec![0, 8, 0, 7, 0, 1, 24, script.octet(), 203, 0, 113],
-                _ => script.piece().to_vec(),
-            };
-            reply.bytes.extend([0, 0, 41, 4, 0xd0, script.octet() & 1, 0, 0, 0]);
-            reply.bytes.extend((options.len() as u16).to_be_bytes());
-            reply.bytes.extend(options);
-            reply.bytes
-        }
+        _ => with_options(query, kind, reader),
     }
 }
 
-/// The client cookie of a question of ours.
+/// A signed reply with a record of the type that was asked for.
+fn signed(query: &[u8], rtype: u16, name: &[u8], ttl: u32, reader: &mut InputReader<'_>) -> Vec<u8> {
+    let mut reply = Reply::to(query, 4, 0x20);
+    match rtype {
+        1 | 28 => reply.addresses(None, rtype, ttl, reader),
+        12 | 5 => reply.record(0, None, rtype, ttl, name),
+        _ => reply.record(0, None, rtype, ttl, reader.length_prefixed()),
+    }
+    reply.record(0, None, 46, ttl, &[&rtype.to_be_bytes()[..], &[0; 16], &[0, 1, 2]].concat());
+    reply.finish(query, false)
+}
+
+/// A CNAME record, with or without the records of its target.
+fn alias(query: &[u8], rtype: u16, name: &[u8], ttl: u32, kind: u8, reader: &mut InputReader<'_>) -> Vec<u8> {
+    let has_high_bit = kind & 0x80 != 0;
+    let mut reply = Reply::to(query, 0, 0);
+    reply.record(0, None, 5, ttl, name);
+    if kind & 15 == 6 {
+        reply.addresses(Some(name), if rtype == 28 && has_high_bit { 28 } else { 1 }, ttl, reader);
+    } else if has_high_bit {
+        reply.soa(PARENT, ttl, 5);
+    }
+    reply.finish(query, false)
+}
+
+/// A reply with an extended DNS error, a cookie, a client subnet, or arbitrary octets in the OPT record.
+fn with_options(query: &[u8], kind: u8, reader: &mut InputReader<'_>) -> Vec<u8> {
+    let mut reply = Reply::to(query, 0, if kind & 0x10 == 0 { 2 } else { 0 });
+    reply.bytes[11] = 1;
+    let options = match kind >> 5 {
+        0 => vec![0, 15, 0, 2, 0, reader.octet()],
+        1 => cookie(query).map_or(Vec::new(), |mine| [&[0, 10, 0, 16], mine, &[7; 8]].concat()),
+        2 => vec![0, 8, 0, 7, 0, 1, 24, reader.octet(), 203, 0, 113],
+        _ => reader.length_prefixed().to_vec(),
+    };
+    reply.bytes.extend([0, 0, 41, 4, 0xd0, reader.octet() & 1, 0, 0, 0]);
+    reply.bytes.extend((options.len() as u16).to_be_bytes());
+    reply.bytes.extend(options);
+    reply.bytes
+}
+
+/// The client cookie in a query of the engine.
 fn cookie(asked: &[u8]) -> Option<&[u8]> {
     let at = asked.windows(4).position(|head| head[..2] == [0, 10] && head[2] == 0 && head[3] >= 8)?;
     asked.get(at + 4..at + 12)
 }
 
-/// A reply of which some octets are other ones, or that is cut.
-pub fn changed(mut reply: Vec<u8>, script: &mut Script<'_>) -> Vec<u8> {
-    for _ in 0..=script.octet() % 4 {
-        let (at, octet) = (usize::from(script.number()) % reply.len().max(1), script.octet());
+/// The reply with some octets changed, added or cut off.
+pub fn mutated(mut reply: Vec<u8>, reader: &mut InputReader<'_>) -> Vec<u8> {
+    for _ in 0..=reader.octet() % 4 {
+        let (at, octet) = (usize::from(reader.next_u16()) % reply.len().max(1), reader.octet());
         match octet {
             0xfe => reply.truncate(at),
             0xfd => reply.push(octet),
@@ -197,13 +204,13 @@ pub fn changed(mut reply: Vec<u8>, script: &mut Script<'_>) -> Vec<u8> {
     reply
 }
 
-/// Anything at all behind a question that fits.
-pub fn free(asked: &[u8], script: &mut Script<'_>) -> Vec<u8> {
-    let (flags, rcode, counts) = (script.octet(), script.octet(), script.octet());
+/// A matching header and question, followed by arbitrary octets.
+pub fn arbitrary(asked: &[u8], reader: &mut InputReader<'_>) -> Vec<u8> {
+    let (flags, rcode, counts) = (reader.octet(), reader.octet(), reader.octet());
     let mut bytes = Reply::to(asked, flags & 0x7e, rcode & 0x7f).bytes;
     for (section, place) in [7, 9, 11].into_iter().enumerate() {
         bytes[place] = counts >> (2 * section) & 3;
     }
-    bytes.extend_from_slice(script.piece());
+    bytes.extend_from_slice(reader.length_prefixed());
     bytes
 }

@@ -1,4 +1,4 @@
-//! Configurations that an engine is reloaded with: each turns on what the others leave out.
+//! Configurations for the reloads of an engine. Each uses features that the others leave out.
 
 use engine::Settings;
 use engine::policy::Policy;
@@ -6,7 +6,7 @@ use sixfold::config::{self, Overrides, policy_zone};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-/// Texts; what follows is added to each: a secret, so that nothing is drawn, and names of our own.
+/// Configuration texts. A cookie secret, so that none is drawn at random, and local names are added to each.
 const TEXTS: [&str; 6] = [
     "[upstream]\nforwarders = ['192.0.2.53', '[2001:db8::53]:53']\n",
     "[upstream]\nforwarders = ['192.0.2.53', '192.0.2.54']\nselect = 'random'\ntries = 8\n[[upstream.zone]]\nzone = 'corp.example'\n\
@@ -23,11 +23,11 @@ const TEXTS: [&str; 6] = [
      recursive-only = true\nptr = 'off'\nipv4only-arpa = false\nnon-global = 'embed'\n",
 ];
 
-/// Names of our own and names that do not exist.
+/// Local names, and names that do not exist.
 const COMMON: &str = "[local]\nrecords = ['nas.home. 60 IN A 192.168.1.5', 'nas.home. 60 IN TXT \"x\"', 'alias.home. IN CNAME a.example.']\n\
      [filter]\nblock = ['ads.test']\n";
 
-/// What cookies are made with.
+/// The cookie secret.
 const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 
 /// A response policy zone with an action of every kind.
@@ -35,7 +35,7 @@ const POLICY: &str = "$TTL 30\n@ SOA policy.test. root.policy.test. 1 2 3 4 5\nb
      x.sub.example CNAME rpz-drop.\n*.sub.example CNAME rpz-tcp-only.\nb.example CNAME rpz-passthru.\n\
      32.66.2.0.192.rpz-ip CNAME .\n24.0.3.2.10.rpz-ip CNAME *.\n64.zz.64.db8.2001.rpz-ip CNAME rpz-drop.\n";
 
-/// The settings that an octet stands for.
+/// The settings for an octet.
 pub fn settings(number: u8) -> Settings {
     static ALL: LazyLock<Vec<Settings>> = LazyLock::new(|| TEXTS.map(read).into());
     let mut settings = ALL[usize::from(number & 0x7f) % TEXTS.len()].clone();
@@ -51,7 +51,7 @@ pub fn settings(number: u8) -> Settings {
 
 fn read(text: &str) -> Settings {
     let cookies = format!("[edns]\ncookie-secret = '{SECRET}'\n");
-    // A table may be there only once.
+    // A table may occur only once.
     let text = match text.split_once("[edns]\n") {
         Some((before, edns)) => format!("{before}{COMMON}{cookies}{edns}"),
         None => format!("{text}{COMMON}{cookies}"),

@@ -1,20 +1,20 @@
-//! What the engine sees of the world: its outbox. It checks on the way what holds for each message: links, IDs, sizes.
+//! The outbox of the engine: it stands for the sockets, and checks links, IDs and sizes of every message.
 
-use crate::chance::mix;
-use crate::forger::question;
+use crate::message::question_section;
+use crate::rng::mix;
 use crate::truth::{MILLI, SECOND};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A question that left for an upstream.
+/// A query that was sent to an upstream.
 #[derive(Debug)]
-pub struct Asked {
+pub struct SentQuery {
     /// Link.
     pub link: Link,
     /// Server.
     pub upstream: SocketAddr,
-    /// Over UDP.
+    /// The query was sent over UDP, not TCP.
     pub over_udp: bool,
     /// Message.
     pub bytes: Vec<u8>,
@@ -22,22 +22,22 @@ pub struct Asked {
 
 /// An open link.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenLink {
     /// Server.
     pub upstream: SocketAddr,
     /// Transport.
     pub transport: Transport,
-    /// Its own port.
+    /// Source port.
     pub port: u16,
     at: u64,
-    /// IDs that went over it, and a digest of the question section that each went with.
+    /// IDs that were sent over the link, each with a digest of its question section.
     ids: Vec<(u16, u64)>,
 }
 
-impl Opened {
-    /// Whether a message names a question that was asked over this link, with its ID and in its letters: whoever sends that
+impl OpenLink {
+    /// True if a message has the ID and the question, in its letter case, of a query that was sent over this link: a forged one
     /// has guessed everything.
-    pub fn is_hit(&self, message: &[u8]) -> bool {
+    pub fn matches_query(&self, message: &[u8]) -> bool {
         message.len() > 12
             && message[2] & 0x80 != 0
             && self.ids.contains(&(u16::from_be_bytes([message[0], message[1]]), digest(message)))
@@ -46,84 +46,84 @@ impl Opened {
 
 /// A digest of the question section.
 fn digest(message: &[u8]) -> u64 {
-    question(message).iter().fold(0, |sum, &octet| mix(sum ^ u64::from(octet)))
+    question_section(message).iter().fold(0, |sum, &octet| mix(sum ^ u64::from(octet)))
 }
 
-/// An answer that left, or was withheld.
+/// An answer that was sent, or that was withheld.
 #[derive(Debug)]
-pub struct Answered {
-    /// To whom.
+pub struct SentAnswer {
+    /// The client.
     pub to: Client,
-    /// Message; one that was withheld as it had been written.
+    /// The message; a withheld one as it would have been sent.
     pub bytes: Vec<u8>,
-    /// It did not leave after all.
+    /// The answer was written but not sent.
     pub is_withheld: bool,
 }
 
-/// See the module.
+/// The outbox. See the module.
 #[derive(Debug, Default)]
-pub struct Wires {
+pub struct SimOutbox {
     /// Virtual time.
     pub now: u64,
     /// Open links.
-    pub links: HashMap<Link, Opened>,
-    /// Questions that left.
-    pub asked: Vec<Asked>,
-    /// Answers that left, in order.
-    pub answered: Vec<Answered>,
+    pub links: HashMap<Link, OpenLink>,
+    /// Queries that were sent, in order.
+    pub queries: Vec<SentQuery>,
+    /// Answers that were sent, in order.
+    pub answers: Vec<SentAnswer>,
     /// Servers without a route.
     pub no_route: Vec<SocketAddr>,
-    /// A link could not be opened.
-    pub refused: bool,
-    /// What was wrong.
+    /// A link could not be opened since this was last reset.
+    pub open_failed: bool,
+    /// Broken invariants.
     pub faults: Vec<String>,
-    /// Figures over all that was asked: how IDs, ports and letters look.
+    /// Statistics of IDs, ports and letter case over all queries.
     pub figures: Figures,
 }
 
-/// Counts that tell a generator from a counter.
+/// Counts that show whether IDs, ports and letter case are random.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Questions.
+    /// Queries.
     pub questions: u64,
-    /// Questions whose ID is one more than the one before.
+    /// Queries whose ID equals the previous one, or is one more.
     pub next_ids: u64,
-    /// Letters in names, and capital ones.
+    /// Letters in names.
     pub letters: u64,
     /// Capital letters.
     pub capitals: u64,
-    /// UDP links, and those on the port of the one before.
+    /// UDP links.
     pub links: u64,
-    /// On the same port, or the next.
+    /// UDP links whose port equals the previous one, or is one more.
     pub near_ports: u64,
     last_id: u16,
     last_port: u16,
 }
 
-/// Questions over one UDP link, and how long it is used (RFC 5452 section 9.2 in spirit).
+/// Largest number of queries over one UDP link, and its longest time of use (in the spirit of RFC 5452 section 9.2).
 const LINK_QUESTIONS: usize = 256;
 const LINK_LIFE: u64 = 10 * SECOND;
 
-impl Wires {
+impl SimOutbox {
     fn fault(&mut self, what: String) {
         self.faults.push(what);
     }
 }
 
-impl Outbox for Wires {
+impl Outbox for SimOutbox {
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        // What was in a frame before must not show through.
+        // The frame is filled with a pattern, so that a gap in the answer shows.
         let mut frame = vec![0xa5; size];
         let length = fill(&mut frame);
         if length == 0 {
-            self.answered.push(Answered { to: *to, bytes: frame, is_withheld: true });
+            self.answers.push(SentAnswer { to: *to, bytes: frame, is_withheld: true });
             return true;
         }
         if length < 12 || length > size {
             self.fault(format!("an answer of {length} octets in a frame of {size}"));
         }
         frame.truncate(length);
-        self.answered.push(Answered { to: *to, bytes: frame, is_withheld: false });
+        self.answers.push(SentAnswer { to: *to, bytes: frame, is_withheld: false });
         true
     }
 
@@ -133,7 +133,7 @@ impl Outbox for Wires {
         bytes.truncate(length);
         let now = self.now;
         let Some(opened) = self.links.get_mut(&via) else {
-            self.fault(format!("a question over {via:?}, which is not open"));
+            self.fault(format!("a query over {via:?}, which is not open"));
             return false;
         };
         let over_udp = opened.transport == Transport::Udp;
@@ -148,7 +148,7 @@ impl Outbox for Wires {
             self.fault(format!("ID {id} twice over {via:?}"));
         }
         if over_udp && (count > LINK_QUESTIONS || age > LINK_LIFE + MILLI) {
-            self.fault(format!("{via:?} carries question {count} after {age} ns"));
+            self.fault(format!("{via:?} carries query {count} after {age} ns"));
         }
         let figures = &mut self.figures;
         if over_udp {
@@ -160,16 +160,16 @@ impl Outbox for Wires {
                 figures.capitals += u64::from(octet.is_ascii_uppercase());
             }
         }
-        self.asked.push(Asked { link: via, upstream, over_udp, bytes });
+        self.queries.push(SentQuery { link: via, upstream, over_udp, bytes });
         true
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
         if self.links.keys().any(|open| open.slot == link.slot) {
-            self.fault(format!("{link:?} is open already"));
+            self.fault(format!("{link:?} is already open"));
         }
         if self.no_route.contains(&upstream) {
-            self.refused = true;
+            self.open_failed = true;
             return false;
         }
         if transport == Transport::Udp {
@@ -181,7 +181,7 @@ impl Outbox for Wires {
                 self.fault(format!("port {port} is privileged"));
             }
         }
-        self.links.insert(link, Opened { upstream, transport, port, at: self.now, ids: vec![] });
+        self.links.insert(link, OpenLink { upstream, transport, port, at: self.now, ids: vec![] });
         true
     }
 

@@ -1,23 +1,23 @@
-//! Answers as a client reads them: a reader of messages that has nothing to do with the engine's.
+//! Answers as a client reads them. The parser is independent of the engine's.
 
-use crate::message::COOKIE;
+use crate::message::COOKIE_OPTION;
 use crate::truth::{A, AAAA, CNAME, NameId, OPT, PTR, RRSIG, SOA, Truth};
 
-/// An owner or target that is no name of the world.
-pub const STRANGER: NameId = NameId::MAX;
+/// Number of an owner or target that is no name of the world.
+pub const UNKNOWN_NAME: NameId = NameId::MAX;
 
-/// An answer, taken apart.
+/// A parsed answer.
 #[derive(Debug, Default, Clone)]
 pub struct Seen {
     /// Flags and RCODE.
     pub flags: u16,
-    /// Aliases of the answer section: owner, target, TTL.
+    /// CNAME records of the answer section: owner, target, TTL.
     pub edges: Vec<(NameId, NameId, u32)>,
-    /// A records there: owner, TTL, address.
+    /// A records of the answer section: owner, TTL, address.
     pub v4: Vec<(NameId, u32, [u8; 4])>,
-    /// AAAA records there.
+    /// AAAA records of the answer section: owner, TTL, address.
     pub v6: Vec<(NameId, u32, [u8; 16])>,
-    /// PTR records there: owner, TTL, target.
+    /// PTR records of the answer section: owner, TTL, target.
     pub pointers: Vec<(NameId, u32, NameId)>,
     /// Types that signatures of the answer section cover.
     pub signed: Vec<u16>,
@@ -25,23 +25,57 @@ pub struct Seen {
     pub soa: Option<(u32, u32)>,
     /// The OPT record: UDP size, DO.
     pub opt: Option<(u16, bool)>,
-    /// Its extended error.
+    /// Extended DNS error in the OPT record.
     pub ede: Option<u16>,
-    /// The data of its cookie option.
+    /// Data of the cookie option.
     pub cookie: Option<Vec<u8>>,
-    /// Other records of the answer section.
+    /// Number of other records in the answer section.
     pub others: usize,
 }
 
-/// Reads an answer whose question section has `question` octets. The error says what is malformed.
-pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
+impl Seen {
+    /// RCODE.
+    pub fn rcode(&self) -> u16 {
+        self.flags & 15
+    }
+
+    /// AD.
+    pub fn ad(&self) -> bool {
+        self.flags & 0x20 != 0
+    }
+
+    /// Reads the options of the OPT record.
+    fn read_options(&mut self, mut rest: &[u8]) -> Result<(), &'static str> {
+        while !rest.is_empty() {
+            let [high, low, long, length, value @ ..] = rest else { return Err("half an option") };
+            let length = usize::from(u16::from_be_bytes([*long, *length]));
+            let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
+            match (u16::from_be_bytes([*high, *low]), value) {
+                (15, [high, low, ..]) => self.ede = Some(u16::from_be_bytes([*high, *low])),
+                (COOKIE_OPTION, _) if self.cookie.is_some() => return Err("two cookies"),
+                (COOKIE_OPTION, _) => self.cookie = Some(value.to_vec()),
+                _ => return Err("an option that was not asked for"),
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// TC.
+    pub fn is_truncated(&self) -> bool {
+        self.flags & 0x0200 != 0
+    }
+}
+
+/// Parses an answer whose question section has `question` octets. The error names the malformed part.
+pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
     let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };
     let mut at = 12 + question;
     let mut name = Vec::with_capacity(255);
     for section in 0..3 {
         for _ in 0..word(6 + 2 * section).ok_or("no header")? {
-            at = expand(bytes, at, &mut name)?;
+            at = read_name(bytes, at, &mut name)?;
             let rtype = word(at).ok_or("no type")?;
             let class = word(at + 2).ok_or("no class")?;
             let ttl = bytes.get(at + 4..at + 8).ok_or("no TTL")?;
@@ -58,41 +92,24 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
                 }
                 let dnssec_ok = bytes[start - 4] & 0x80 != 0;
                 seen.opt = Some((class, dnssec_ok));
-                let mut rest = data;
-                while !rest.is_empty() {
-                    let [high, low, long, length, value @ ..] = rest else { return Err("half an option") };
-                    let length = usize::from(u16::from_be_bytes([*long, *length]));
-                    let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
-                    match (u16::from_be_bytes([*high, *low]), value) {
-                        (15, [high, low, ..]) => seen.ede = Some(u16::from_be_bytes([*high, *low])),
-                        (COOKIE, _) if seen.cookie.is_some() => return Err("two cookies"),
-                        (COOKIE, _) => seen.cookie = Some(value.to_vec()),
-                        _ => return Err("an option that nobody asked for"),
-                    }
-                    rest = after;
-                }
+                seen.read_options(data)?;
                 continue;
             }
             if class != 1 {
                 return Err("a record of another class");
             }
-            let owner = truth.find(&name).unwrap_or(STRANGER);
-            match (section, rtype) {
-                (0, CNAME) => {
-                    let end = expand(bytes, start, &mut name)?;
-                    if end != at {
-                        return Err("a target of another length");
-                    }
-                    seen.edges.push((owner, truth.find(&name).unwrap_or(STRANGER), ttl));
+            let owner = truth.find(&name).unwrap_or(UNKNOWN_NAME);
+            let mut target = || {
+                if read_name(bytes, start, &mut name)? != at {
+                    return Err("a target of another length");
                 }
+                Ok(truth.find(&name).unwrap_or(UNKNOWN_NAME))
+            };
+            match (section, rtype) {
+                (0, CNAME) => seen.edges.push((owner, target()?, ttl)),
                 (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
                 (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
-                (0, PTR) => {
-                    if expand(bytes, start, &mut name)? != at {
-                        return Err("a target of another length");
-                    }
-                    seen.pointers.push((owner, ttl, truth.find(&name).unwrap_or(STRANGER)));
-                }
+                (0, PTR) => seen.pointers.push((owner, ttl, target()?)),
                 (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
                 (0, _) => seen.others += 1,
                 (1, SOA) => {
@@ -106,8 +123,8 @@ pub fn read(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'stat
     if at != bytes.len() { Err("octets behind the end") } else { Ok(seen) }
 }
 
-/// Reads a name, compressed or not, in lower case. Returns where it ends.
-fn expand(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
+/// Reads a name, compressed or not, in lower case. Returns the offset behind it.
+fn read_name(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
     name.clear();
     let mut end = None;
     for _ in 0..128 {

@@ -1,0 +1,239 @@
+//! Comparison of an answer with the legs that it may be made of: addresses, CNAME records, TTLs, SOA record, AD, truncation.
+//! Which legs these are is decided by [`crate::oracle`].
+
+use crate::case::Case;
+use crate::config::Config;
+use crate::leg::{Leg, possible_legs};
+use crate::truth::{AAAA, NameId, Said};
+
+/// The TTL bound of a synthesis when the AAAA reply has no SOA record, seconds (RFC 6147 section 5.1.7).
+const TTL_WITHOUT_SOA: u32 = 600;
+
+/// The AAAA leg after which AAAA records are synthesized.
+#[derive(Clone, Copy)]
+pub(crate) struct Aaaa<'a> {
+    pub(crate) leg: &'a Leg<'a>,
+    /// The reply has no AAAA record, rather than a failure or excluded ones.
+    pub(crate) is_nodata: bool,
+    /// The configuration that decided on the synthesis.
+    pub(crate) decided_by: &'a Config,
+}
+
+impl Aaaa<'_> {
+    /// True if the reply is authenticated (AD) by a trusted upstream.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.leg.reply.is_some_and(|said| said.ad && said.rcode == 0) && self.decided_by.trust
+    }
+}
+
+/// True if the answer is synthesized from the last of the legs, the A leg, behind the CNAME records of the legs before it.
+/// `name`: owner of the A query; `config`: the configuration that wrote the answer.
+pub(crate) fn is_synthesized<'a>(
+    case: &Case<'a>,
+    name: NameId,
+    legs: &[Leg<'a>],
+    aaaa: Aaaa<'_>,
+    config: &Config,
+) -> bool {
+    let answer = case.answer;
+    let Some((last, before)) = legs.split_last() else { return false };
+    let Some(said) = last.reply else { return false };
+    let wanted = wanted_addresses(case, said, config);
+    if wanted.is_empty() && aaaa.is_nodata && is_empty_answer(case, name, before, config) {
+        return true;
+    }
+    let may_be_cached = config.cache > 0 && case.query.bits.rd && before.is_empty();
+    let (mut low, mut high) = negative_ttl(case, aaaa.leg, may_be_cached, aaaa.decided_by);
+    let (a_low, a_high) = last.ttl(said.ttl);
+    // The TTL of a cached synthesis counts whole seconds since it was made, and so do the TTLs of its legs: one may be lost.
+    let slack = u32::from(may_be_cached);
+    (low, high) = (low.min(a_low), high.min(a_high.saturating_add(slack)));
+    if answer.rcode() != 0 || !has_aliases(case, legs) || !answer.v4.is_empty() {
+        return false;
+    }
+    let end = said.end(name);
+    let is_secure = aaaa.is_secure()
+        && said.ad
+        && config.trust
+        && before.iter().all(Leg::is_secure)
+        && case.query.bits.dnssec_ok
+        && !case.query.bits.cd;
+    if answer.is_truncated() {
+        // RFC 2181 section 9: an RRset is complete or absent.
+        let is_whole = answer.v6.is_empty() || answer.v6.len() == wanted.len();
+        return is_whole
+            && answer.v6.iter().all(|record| wanted.contains(&record.2))
+            && may_be_truncated(case, legs, wanted.len());
+    }
+    answer.v6.iter().map(|record| &record.2).eq(&wanted)
+        && answer.v6.iter().all(|&(owner, ttl, _)| owner == end && (low..=high).contains(&ttl))
+        && answer.signed.is_empty()
+        && answer.ad() == is_secure
+}
+
+/// The addresses that are synthesized from an A reply, in order.
+fn wanted_addresses(case: &Case<'_>, said: &Said, config: &Config) -> Vec<[u8; 16]> {
+    let mut wanted = vec![];
+    let mut done: Vec<[u8; 4]> = vec![];
+    for &address in &said.v4 {
+        if done.contains(&address) {
+            continue;
+        }
+        done.push(address);
+        for prefix in config.prefixes_for(case.query.name, address) {
+            // 127.0.0.0/8 is in never-embed; 10.0.0.0/8 is not global (RFC 6052 section 3.1).
+            let is_barred = address[0] == 127 || address[0] == 10 && prefix.is_well_known();
+            if !is_barred && wanted.len() < config.max_records {
+                wanted.push(prefix.embed(address));
+            }
+        }
+    }
+    wanted
+}
+
+/// True if the answer is the one for a name whose addresses may not be embedded: that of the AAAA leg, for its SOA record.
+fn is_empty_answer<'a>(case: &Case<'a>, name: NameId, before: &[Leg<'a>], config: &Config) -> bool {
+    let mut legs = before.to_vec();
+    possible_legs(case, case.key(name, AAAA)).into_iter().any(|leg| match leg.reply {
+        Some(said) if said.rcode == 0 => {
+            legs.push(leg);
+            let is_forwarded = is_forwarded(case, &legs, true, true, config);
+            legs.pop();
+            is_forwarded
+        }
+        // The CNAME records that led to the name are known even if the SOA record is not.
+        _ => has_only_aliases(case, before),
+    })
+}
+
+/// Least and greatest TTL bound that the AAAA leg sets. `may_be_cached`: the synthesis may have been made some time ago.
+fn negative_ttl(case: &Case<'_>, aaaa: &Leg<'_>, may_be_cached: bool, config: &Config) -> (u32, u32) {
+    let least = if config.cache > 0 && case.query.bits.rd { config.ttl_range.0 } else { 0 };
+    let age = if may_be_cached { aaaa.age_secs() } else { 0 };
+    let Some((ttl, minimum)) = aaaa.reply.and_then(|said| said.soa) else {
+        return (TTL_WITHOUT_SOA.saturating_sub(age), TTL_WITHOUT_SOA);
+    };
+    let (low, high) = aaaa.soa_ttl(ttl);
+    let low = low.min(minimum.saturating_sub(age));
+    let low = if may_be_cached { low } else { low.max(least) };
+    (low, high.min(minimum).max(least).saturating_add(u32::from(may_be_cached)))
+}
+
+/// True if the answer is the reply of the last leg, behind the CNAME records of the legs before it. `is_filtered`: excluded
+/// addresses are left out. `is_proved`: an AD of the reply is also true of the answer.
+pub(crate) fn is_forwarded(
+    case: &Case<'_>,
+    legs: &[Leg<'_>],
+    is_filtered: bool,
+    is_proved: bool,
+    config: &Config,
+) -> bool {
+    let answer = case.answer;
+    let Some((last, before)) = legs.split_last() else { return false };
+    let Some(said) = last.reply else { return false };
+    if u16::from(said.rcode) != answer.rcode() || !has_aliases(case, legs) {
+        return false;
+    }
+    let keeps = |address: &&[u8; 16]| !(is_filtered && config.excludes(address));
+    let v6: Vec<_> = said.v6.iter().filter(keeps).collect();
+    if answer.is_truncated() {
+        // RFC 2181 section 9: an RRset is complete or absent.
+        let is_whole = |seen: usize, said: usize| seen == 0 || seen == said;
+        return answer.v6.iter().all(|record| v6.contains(&&record.2))
+            && answer.v4.iter().all(|record| said.v4.contains(&record.2))
+            && is_whole(answer.v6.len(), v6.len())
+            && is_whole(answer.v4.len(), said.v4.len())
+            && may_be_truncated(case, legs, said.v4.len() + v6.len());
+    }
+    let (low, high) = last.ttl(said.ttl);
+    let end =
+        if said.is_loop { case.query.name } else { said.edges.last().map_or(NameId::MAX, |edge| edge.1) };
+    let fits =
+        |owner: NameId, ttl: u32| (owner == end || said.edges.is_empty()) && (low..=high).contains(&ttl);
+    let has_lost_some = v6.len() < said.v6.len();
+    let ad = said.ad
+        && config.trust
+        && (case.query.bits.ad || case.query.bits.dnssec_ok)
+        && is_proved
+        && !has_lost_some
+        && before.iter().all(Leg::is_secure);
+    let has_pointer = answer.pointers.iter().map(|record| record.2).eq(said.pointer)
+        && answer.pointers.iter().all(|&(owner, ttl, _)| fits(owner, ttl));
+    has_pointer
+        && answer.v4.iter().map(|record| &record.2).eq(&said.v4)
+        && answer.v6.iter().map(|record| &record.2).eq(v6)
+        && answer.v4.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
+        && answer.v6.iter().all(|&(owner, ttl, _)| fits(owner, ttl))
+        && has_soa(case, last, said)
+        && answer.signed.is_empty() != (said.signed && !has_lost_some)
+        && answer.ad() == ad
+}
+
+fn has_soa(case: &Case<'_>, leg: &Leg<'_>, said: &Said) -> bool {
+    match (case.answer.soa, said.soa) {
+        (None, None) => true,
+        (Some((ttl, minimum)), Some((said_ttl, said_minimum))) => {
+            let (low, high) = leg.soa_ttl(said_ttl);
+            (low..=high).contains(&ttl) && minimum == said_minimum
+        }
+        _ => false,
+    }
+}
+
+/// True if the CNAME records of the answer are those of the legs, with possible TTLs.
+pub(crate) fn has_aliases(case: &Case<'_>, legs: &[Leg<'_>]) -> bool {
+    let mut wanted = vec![];
+    for leg in legs {
+        for &(owner, target, ttl) in leg.edges() {
+            let (low, high) = leg.ttl(ttl);
+            wanted.push((owner, target, low, high.saturating_add(1)));
+        }
+    }
+    let fits = |&(owner, target, ttl): &(NameId, NameId, u32)| {
+        wanted
+            .iter()
+            .any(|&(from, to, low, high)| (from, to) == (owner, target) && (low..=high).contains(&ttl))
+    };
+    let edges = &case.answer.edges;
+    edges.iter().all(fits)
+        && (edges.len() == wanted.len() || case.answer.is_truncated() && edges.len() < wanted.len())
+}
+
+/// True if this many address records may be too long for the client.
+pub(crate) fn may_be_truncated(case: &Case<'_>, legs: &[Leg<'_>], addresses: usize) -> bool {
+    // Names have at most 30 octets here; this estimate assumes no compression.
+    const NAME: usize = 32;
+    let edges: usize = legs.iter().filter_map(|leg| leg.reply).map(|said| said.edges.len()).sum();
+    let most = 12
+        + case.query.question.len()
+        + addresses * (NAME + 26)
+        + edges * (2 * NAME + 10)
+        // Question, OPT record with its options, signature.
+        + 17
+        + 160
+        + 160;
+    !case.query.tcp && most > case.limit
+}
+
+/// True if the answer has the CNAME records of these legs and no other records.
+fn has_only_aliases(case: &Case<'_>, legs: &[Leg<'_>]) -> bool {
+    let answer = case.answer;
+    let has_room = !answer.is_truncated() || may_be_truncated(case, legs, 0);
+    answer.rcode() == 0
+        && answer.v4.is_empty()
+        && answer.v6.is_empty()
+        && !answer.ad()
+        && answer.soa.is_none()
+        && has_aliases(case, legs)
+        && has_room
+}
+
+/// True if the answer is SERVFAIL without addresses and CNAME records.
+pub(crate) fn is_servfail(case: &Case<'_>) -> bool {
+    let answer = case.answer;
+    answer.rcode() == 2
+        && answer.v4.is_empty()
+        && answer.v6.is_empty()
+        && answer.edges.is_empty()
+        && !answer.ad()
+}

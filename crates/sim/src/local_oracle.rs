@@ -1,0 +1,193 @@
+//! Answers that a naive server gives from its own configuration: local records, blocked names, the reverse names of addresses
+//! under its prefixes (RFC 6147 section 5.3.1), and `ipv4only.arpa` (RFC 8880). Each answer has the form of an upstream's reply,
+//! so that the oracle treats both alike.
+
+use crate::prefix::Prefix;
+use crate::reverse_name::in_addr;
+use crate::rng::{Rng, mix};
+use crate::truth::{A, AAAA, CNAME, Kind, NameId, PTR, Said, TXT, Truth};
+use engine::own::{Own, Record};
+use engine::settings::Reverse;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// TTL of local records, seconds.
+const LOCAL_TTL: u32 = 7;
+/// TTL of the denial of a blocked name, seconds.
+const BLOCKED_TTL: u32 = 60;
+/// TTL of the CNAME record of a reverse name, seconds.
+const ALIAS_TTL: u32 = 600;
+/// TTL of all other data under `arpa`, seconds.
+const ARPA_TTL: u32 = 3600;
+
+/// The local data of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LocalKind {
+    V4,
+    V6,
+    Both,
+    Alias(NameId),
+    Blocked,
+}
+
+/// The local data of a configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Owned {
+    /// Names with local data, of a thousand names of the world.
+    share: u64,
+    salt: u64,
+    /// The answer to each question that the configuration answers.
+    said: HashMap<(NameId, u16), Rc<Said>>,
+}
+
+impl Owned {
+    /// Draws local data for a few names, or for none.
+    pub fn draw(rng: &mut Rng) -> Owned {
+        Owned { share: *rng.choose(&[0, 0, 0, 100]), salt: rng.next_u64(), said: HashMap::new() }
+    }
+
+    /// The local answer to a question; none: an upstream is asked.
+    pub fn lookup(&self, name: NameId, rtype: u16) -> Option<&Said> {
+        self.said.get(&(name, rtype)).map(|said| &**said)
+    }
+
+    /// True if names outside `arpa` may have local data.
+    pub fn is_in_use(&self) -> bool {
+        self.share > 0
+    }
+
+    /// Computes the answers to all questions that the configuration answers. `prefixes`: all prefixes of the configuration, in
+    /// order; `reverse`: the treatment of the reverse names of addresses under them.
+    pub fn prepare(&mut self, truth: &Truth, prefixes: &[Prefix], reverse: Reverse) {
+        let mut said = HashMap::new();
+        self.add_ordinary_names(truth, &mut said);
+        for name in truth.arpa_ids() {
+            for rtype in [A, AAAA, TXT, PTR] {
+                let reply = match truth.name(name).kind {
+                    Kind::Reverse(address) => reverse_reply(truth, name, address, prefixes, reverse),
+                    Kind::Ipv4Only => Some(ipv4only_reply(rtype, prefixes)),
+                    _ => None,
+                };
+                if let Some(reply) = reply {
+                    said.insert((name, rtype), Rc::new(reply));
+                }
+            }
+        }
+        self.said = said;
+    }
+
+    fn add_ordinary_names(&self, truth: &Truth, said: &mut HashMap<(NameId, u16), Rc<Said>>) {
+        for name in 0..truth.names.len() as NameId {
+            let Some(kind) = self.kind_of(name, truth.names.len() as u64) else { continue };
+            for rtype in [A, AAAA, TXT, PTR] {
+                let reply = match (kind, rtype) {
+                    (LocalKind::V4 | LocalKind::Both, A) => {
+                        Said { v4: vec![Owned::v4(name)], ttl: LOCAL_TTL, ..Said::default() }
+                    }
+                    (LocalKind::V6 | LocalKind::Both, AAAA) => {
+                        Said { v6: vec![Owned::v6(name)], ttl: LOCAL_TTL, ..Said::default() }
+                    }
+                    (LocalKind::Alias(target), _) => {
+                        Said { edges: vec![(name, target, LOCAL_TTL)], ..Said::default() }
+                    }
+                    (LocalKind::Blocked, _) => Said { rcode: 3, ..no_data(BLOCKED_TTL) },
+                    _ => no_data(LOCAL_TTL),
+                };
+                said.insert((name, rtype), Rc::new(reply));
+            }
+        }
+    }
+
+    fn kind_of(&self, name: NameId, count: u64) -> Option<LocalKind> {
+        let random = mix(self.salt ^ u64::from(name));
+        if random % 1000 >= self.share {
+            return None;
+        }
+        let target = ((random >> 32) % count) as NameId;
+        Some(match random >> 16 & 7 {
+            0 | 1 => LocalKind::V4,
+            2 => LocalKind::V6,
+            3 => LocalKind::Both,
+            4..=6 if target != name => LocalKind::Alias(target),
+            _ => LocalKind::Blocked,
+        })
+    }
+
+    /// The local IPv4 address of a name. Upstreams never return it.
+    fn v4(name: NameId) -> [u8; 4] {
+        [44, (name >> 8) as u8, name as u8, 250]
+    }
+
+    /// The local IPv6 address of a name. Upstreams never return it.
+    fn v6(name: NameId) -> [u8; 16] {
+        [0x20, 1, 0xd, 0xb8, 0, 6, 0, 0, 0, 0, (name >> 8) as u8, name as u8, 0, 0, 250, 9]
+    }
+
+    /// The local data as the engine's type.
+    pub fn to_engine(&self, truth: &Truth) -> Own {
+        let (mut records, mut blocked) = (vec![], vec![]);
+        for name in 0..truth.names.len() as NameId {
+            let mut add = |rtype: u16, rdata: &[u8]| {
+                let owner = truth.name(name).wire.clone().into();
+                records.push(Record { owner, rtype: wire::Type(rtype), ttl: LOCAL_TTL, rdata: rdata.into() });
+            };
+            match self.kind_of(name, truth.names.len() as u64) {
+                Some(LocalKind::V4) => add(A, &Owned::v4(name)),
+                Some(LocalKind::V6) => add(AAAA, &Owned::v6(name)),
+                Some(LocalKind::Both) => {
+                    add(A, &Owned::v4(name));
+                    add(AAAA, &Owned::v6(name));
+                }
+                Some(LocalKind::Alias(target)) => add(CNAME, &truth.name(target).wire),
+                Some(LocalKind::Blocked) => blocked.push(truth.name(name).wire.clone().into()),
+                None => {}
+            }
+        }
+        Own::new(records, blocked)
+    }
+}
+
+/// A NODATA answer whose SOA record has this TTL and MINIMUM.
+fn no_data(ttl: u32) -> Said {
+    Said { soa: Some((ttl, ttl)), ..Said::default() }
+}
+
+/// The local answer for a reverse name under the longest of the prefixes or under the Well-Known Prefix; none: under no prefix.
+fn reverse_reply(
+    truth: &Truth,
+    name: NameId,
+    address: [u8; 16],
+    prefixes: &[Prefix],
+    reverse: Reverse,
+) -> Option<Said> {
+    let well_known = Prefix::well_known();
+    let containing = prefixes.iter().chain([&well_known]).filter(|prefix| prefix.contains(&address));
+    let prefix = containing.max_by_key(|prefix| prefix.length)?;
+    match reverse {
+        Reverse::Off => None,
+        Reverse::Local => Some(Said { rcode: 3, ..no_data(ARPA_TTL) }),
+        Reverse::Cname => Some(match prefix.extract(&address).and_then(|v4| truth.find(&in_addr(v4))) {
+            Some(target) => Said { edges: vec![(name, target, ALIAS_TTL)], ..Said::default() },
+            None => no_data(ARPA_TTL),
+        }),
+    }
+}
+
+/// RFC 8880 section 7.1: the well-known IPv4 addresses, and their IPv6 addresses under every prefix.
+fn ipv4only_reply(rtype: u16, all: &[Prefix]) -> Said {
+    let both = [[192, 0, 0, 170], [192, 0, 0, 171]];
+    let mut prefixes: Vec<&Prefix> = vec![];
+    for prefix in all {
+        if !prefixes.contains(&prefix) {
+            prefixes.push(prefix);
+        }
+    }
+    match rtype {
+        A => Said { v4: both.to_vec(), ttl: ARPA_TTL, ..Said::default() },
+        AAAA => {
+            let all = |v4: [u8; 4]| prefixes.iter().map(move |prefix| prefix.embed(v4)).collect::<Vec<_>>();
+            Said { v6: both.into_iter().flat_map(all).collect(), ttl: ARPA_TTL, ..Said::default() }
+        }
+        _ => no_data(ARPA_TTL),
+    }
+}

@@ -1,0 +1,143 @@
+//! Checks of the rate limits (I13): client queries on their way in, and answers on their way out. The buckets of
+//! [`crate::rates`] predict the fate of each, given what the client proved with its cookie ([`crate::cookie`]).
+
+use crate::outbox::instant;
+use crate::policy::Action;
+use crate::rates::{Bucket, RateVerdict, network};
+use crate::truth::{NameId, SECOND};
+use crate::world::{Admission, NO_TOKEN, World};
+use engine::{Counter, Engine, Machine};
+
+/// Hands a client's message to the engine, and checks that the engine admits it as predicted.
+pub(crate) fn submit(
+    world: &mut World,
+    client: u32,
+    token: u64,
+    tcp: bool,
+    bytes: &[u8],
+    cookie: Option<&[u8]>,
+) -> Admission {
+    let expected = expect(world, client, token, tcp, bytes, cookie);
+    let before = admission_counters(&world.engine);
+    let from = world.clients.engine_client(client, token, tcp);
+    world.engine.query(instant(world.now), &from, bytes, &mut world.outbox);
+    let after = admission_counters(&world.engine);
+    let admission = match [0, 1, 2, 3].map(|place| after[place] - before[place]) {
+        [0, 0, 0, 0] => Admission::Taken,
+        [1, 0, 0, 0] => Admission::Slipped,
+        [0, 1, 0, 0] => Admission::Refused,
+        [0, 0, 0, 1] => Admission::Filtered,
+        _ => Admission::Dropped,
+    };
+    // A malformed message is dropped where a query would slip.
+    let is_alike = token == NO_TOKEN && (admission == Admission::Taken) == (expected == Admission::Taken);
+    let may_be_filtered = expected == Admission::Taken
+        && admission == Admission::Filtered
+        && is_dropped_by_policy(world, token);
+    if admission != expected && !is_alike && !may_be_filtered {
+        let what = format!("#{token} of client {client} is {admission:?}, not {expected:?}");
+        world.report_violation("I13", what);
+    }
+    admission
+}
+
+fn admission_counters(engine: &Engine) -> [u64; 4] {
+    [Counter::SlippedQueryRate, Counter::RefusedQueryRate, Counter::DroppedQueryRate, Counter::FilteredDrop]
+        .map(|counter| engine.counters().get(counter))
+}
+
+/// True if a response policy drops a query. Such a rule is for a client and in the first zone, so only local data take
+/// precedence over it.
+fn is_dropped_by_policy(world: &World, token: u64) -> bool {
+    let Some(pending) = world.pending.get(&token) else { return false };
+    let (config, client) = (world.config(), world.clients.address(pending.client));
+    let rule = config.policy.for_question(Some(client), pending.name);
+    rule.is_some_and(|rule| rule.action == Action::Drop)
+        && config.own.lookup(pending.name, pending.rtype).is_none()
+}
+
+/// Predicts the admission of a message, and charges the buckets.
+fn expect(
+    world: &mut World,
+    client: u32,
+    token: u64,
+    tcp: bool,
+    bytes: &[u8],
+    cookie: Option<&[u8]>,
+) -> Admission {
+    if bytes.len() < 12 || bytes[2] & 0x80 != 0 {
+        return Admission::Taken;
+    }
+    let (rate, now) = (world.config().queries, world.now);
+    let network = network(world.clients.address(client));
+    let mut proven = tcp;
+    let mut verdict = world.buckets.charge(Bucket::Queries { network, proven }, rate, now);
+    if verdict != RateVerdict::Within && !tcp && world.has_valid_cookie(client, cookie) {
+        proven = true;
+        verdict = world.buckets.charge(Bucket::Queries { network, proven }, rate, now);
+    }
+    let is_allowed = !(world.clients.is_outside(client) && world.config().closed);
+    match verdict {
+        RateVerdict::Within => Admission::Taken,
+        _ if proven => Admission::Refused,
+        RateVerdict::Slips if is_allowed && token != NO_TOKEN => Admission::Slipped,
+        _ => Admission::Dropped,
+    }
+}
+
+/// Checks an answer over UDP for a client without a valid cookie. `question`: name and type; `may_be_truncated`: the data of
+/// the name may be too long for the client. Returns true if the answer slipped: it offers TCP because the rate is over its limit.
+pub(crate) fn check_response_rate(
+    world: &mut World,
+    client: u32,
+    question: Option<(NameId, u16)>,
+    bytes: &[u8],
+    is_withheld: bool,
+    may_be_truncated: bool,
+) -> Result<bool, (&'static str, String)> {
+    let (rate, now) = (world.config().responses, world.now);
+    let network = network(world.clients.address(client));
+    let bucket = |rcode: u8| match question {
+        Some((name, rtype)) if rcode == 0 => Bucket::Answers { network, name, rtype },
+        _ => Bucket::Failures { network, rcode },
+    };
+    let rcode = bytes[3] & 15;
+    let is_empty_truncated = bytes[2] & 2 != 0 && rcode == 0 && bytes[6..10] == [0; 4];
+    if is_empty_truncated && !is_withheld {
+        if may_be_truncated {
+            // It is either the answer, which is too long, or it slipped in place of another answer.
+            world.buckets.lose_track(network, now);
+        }
+        // An answer that slipped does not show its RCODE.
+        let slips = |rcode: &u8| {
+            let verdict = world.buckets.peek(bucket(*rcode), rate, now);
+            matches!(verdict, RateVerdict::Slips | RateVerdict::TooMuch)
+        };
+        let possible: Vec<u8> = (0..16).filter(slips).collect();
+        for &rcode in &possible {
+            world.buckets.note_slip(bucket(rcode), Some(true).filter(|_| possible.len() == 1));
+        }
+        if !possible.is_empty() {
+            return Ok(true);
+        }
+    }
+    if world.configs.len() > 1 && world.now - world.jumped < world.reloaded + 3 * SECOND {
+        // The debt may come from other limits.
+        world.buckets.lose_track(network, now);
+    }
+    let is_unsure = world.buckets.is_unsure(network, now);
+    let verdict = world.buckets.charge(bucket(rcode), rate, now);
+    match (verdict, is_withheld) {
+        _ if is_unsure => Ok(is_empty_truncated && !is_withheld),
+        (RateVerdict::Within, false) | (RateVerdict::Beyond, true) => Ok(false),
+        (RateVerdict::TooMuch, true) => {
+            world.buckets.note_slip(bucket(rcode), Some(false));
+            Ok(false)
+        }
+        _ => {
+            let what = if is_withheld { "withheld" } else { "given" };
+            let what = format!("an answer with RCODE {rcode} to client {client} is {what}, not {verdict:?}");
+            Err(("I13", what))
+        }
+    }
+}

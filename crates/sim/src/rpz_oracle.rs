@@ -1,0 +1,109 @@
+//! Response policy in the oracle: a rule decides a question before its leg is asked, or when the reply has come. The decision
+//! then holds for all legs that follow.
+
+use crate::case::{Case, RpzState};
+use crate::comparison::{has_aliases, may_be_truncated};
+use crate::config::Config;
+use crate::leg::Leg;
+use crate::policy::{Action, DENIAL_SOA, Rule};
+use crate::truth::NameId;
+
+/// Effect of the response policy on a leg.
+pub(crate) enum RpzEffect<'a> {
+    /// No rule matches.
+    None,
+    /// A rule sets the answer. True if the answer that came is that one.
+    Decided(bool),
+    /// The leg is repeated in this state.
+    Continue(RpzState<'a>),
+}
+
+/// The effect before a leg is asked.
+pub(crate) fn before_leg<'a>(
+    case: &Case<'a>,
+    name: NameId,
+    rtype: u16,
+    before: &[Leg<'a>],
+    config: &'a Config,
+) -> RpzEffect<'a> {
+    let is_undecided =
+        matches!(case.rpz.get(), RpzState::Undecided) && !case.is_answered_locally(name, rtype, config);
+    let client = before.is_empty().then_some(case.client);
+    match config.policy.for_question(client, name) {
+        Some(rule) if is_undecided && !config.policy.may_be_overridden(rule, rtype) => {
+            apply_rule(case, rule, before, None)
+        }
+        _ => RpzEffect::None,
+    }
+}
+
+/// The effect when the reply has come or has failed.
+pub(crate) fn after_leg<'a>(
+    case: &Case<'a>,
+    name: NameId,
+    leg: &Leg<'a>,
+    before: &[Leg<'a>],
+    config: &'a Config,
+) -> RpzEffect<'a> {
+    if !matches!(case.rpz.get(), RpzState::Undecided) || leg.is_local {
+        return RpzEffect::None;
+    }
+    let client = before.is_empty().then_some(case.client);
+    let found = match leg.reply {
+        Some(said) => config.policy.for_reply(client, name, said),
+        None => config.policy.for_question(client, name).map(|rule| (rule, 0)),
+    };
+    match found {
+        Some((rule, place)) => apply_rule(case, rule, before, Some((leg, place))),
+        None => RpzEffect::None,
+    }
+}
+
+/// The effect of a rule. `matched`: the leg whose reply the rule matches, and the number of CNAME records before the match.
+fn apply_rule<'a>(
+    case: &Case<'a>,
+    rule: &'a Rule,
+    before: &[Leg<'a>],
+    matched: Option<(&Leg<'a>, usize)>,
+) -> RpzEffect<'a> {
+    let mut legs = before.to_vec();
+    // The upstream's part of the answer ends at the name that the rule is about.
+    if let Some((leg, place)) = matched.filter(|matched| matched.1 > 0) {
+        legs.push(Leg { alias_limit: Some(place), ..*leg });
+    }
+    let answer = case.answer;
+    let is_empty = answer.v4.is_empty() && answer.v6.is_empty() && answer.pointers.is_empty() && !answer.ad();
+    let has_chain = has_aliases(case, &legs) && (!answer.is_truncated() || may_be_truncated(case, &legs, 2));
+    match rule.action {
+        Action::NxDomain | Action::NoData => {
+            let rcode = if rule.action == Action::NxDomain { 3 } else { 0 };
+            let has_denial = answer.soa == Some(DENIAL_SOA) || answer.is_truncated();
+            RpzEffect::Decided(answer.rcode() == rcode && is_empty && has_denial && has_chain)
+        }
+        Action::Drop => RpzEffect::Decided(false),
+        Action::TcpOnly if !case.query.tcp => {
+            let is_bare = is_empty && answer.edges.is_empty();
+            RpzEffect::Decided(answer.rcode() == 0 && answer.is_truncated() && is_bare)
+        }
+        Action::Passthru | Action::TcpOnly => RpzEffect::Continue(RpzState::Passthru),
+        Action::V4 | Action::V6 if legs.len() == before.len() => RpzEffect::Continue(RpzState::Data(rule)),
+        // Local data of that name take precedence over the rule.
+        Action::V4 | Action::V6 if case.configs.iter().any(|config| config.own.is_in_use()) => {
+            RpzEffect::Decided(true)
+        }
+        // Behind an alias: the data of the rule, or addresses that are synthesized from them.
+        Action::V4 | Action::V6 => {
+            let all = answer.v4.iter().all(|record| is_rule_data(&record.2))
+                && answer.v6.iter().all(|record| is_rule_data(&record.2));
+            RpzEffect::Decided(answer.rcode() == 0 && all && !answer.ad() && has_chain)
+        }
+    }
+}
+
+/// True if an address is one of a rule, or is synthesized from one.
+fn is_rule_data(address: &[u8]) -> bool {
+    address.windows(3).any(|part| part == [255, 255, 251])
+        || address.windows(3).any(|part| part == [255, 255, 0])
+        || address.ends_with(&[251, 9])
+        || address.windows(2).any(|part| part == [44, 255])
+}
