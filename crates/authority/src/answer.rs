@@ -1,7 +1,7 @@
-//! From a query to the answer of a zone that computes: records of fixed layout are put behind the question.
+//! Answers of a zone that computes them: records of fixed layout are written after the question.
 //!
-//! Every owner is a pointer to a name that stands before it, so a record is a template with an address, or with up to three
-//! pointers, patched in:
+//! Every owner is a compression pointer to an earlier name. So a record is a template into which an address, or up to
+//! three pointers, are patched:
 //!
 //! ```text
 //!     CNAME owner 2, type 2, class 2, TTL 4, length 2, number 2 or 3, address 2                 16 or 17 octets
@@ -12,7 +12,7 @@
 //!           serial, refresh, retry, expire, minimum 20                                                57 octets
 //! ```
 //!
-//! The name server of the zone is `127-0-0-1` in it: a name that exists by the zone's own rule.
+//! The name server of the zone is `127-0-0-1` in the zone: a name that exists by the zone's own rule.
 
 use crate::counters::Kind;
 use crate::reply::{self, Answer, Body, pointer};
@@ -30,34 +30,34 @@ const CONTACT: &[u8; 11] = b"\x0ahostmaster";
 /// Serial, refresh, retry, expire; the minimum is the zone's TTL.
 const TIMERS: [u32; 4] = [1, 7200, 3600, 1_209_600];
 
-/// What a query gets.
+/// Result of looking up a query in the zone.
 struct Judgement {
     kind: Kind,
-    /// The address that its name says, if it says one.
+    /// The address in the query name, if it has one.
     address: [u8; 4],
-    /// The numbers of the CNAME records: those above the first and up to the second.
+    /// The numbers of the CNAME records: those above the first number and up to the second.
     chain: (u8, u8),
 }
 
 impl Zone {
-    /// Writes the answer to `query` into `out` and returns its length; `None` when there must be no answer (a
-    /// response, less than a header) or `out` cannot hold one.
+    /// Writes the answer to `query` into `out` and returns its length. Returns `None` if the message must not be
+    /// answered (a response, less than a header) or `out` cannot hold an answer.
     ///
-    /// `size` is what the transport carries at most. With [`limits::STREAM`](crate::limits::STREAM) that is all; with
-    /// less, the answer goes over UDP, and the client's EDNS size (512 octets without) is a limit too. `out` of 512 octets
-    /// is enough for an answer, truncated if need be.
+    /// `size` is the transport's largest message. [`limits::STREAM`](crate::limits::STREAM) is the only limit of TCP;
+    /// a smaller value means UDP, where the client's EDNS size (512 octets without EDNS) is a limit too. An `out` of
+    /// 512 octets can always hold an answer, truncated if necessary.
     #[inline]
     pub fn answer(&self, query: &[u8], size: usize, out: &mut [u8]) -> Option<usize> {
         self.respond(query, size, out).map(|answer| answer.length)
     }
 
-    /// Like [`Zone::answer`], and says what the answer is.
+    /// Like [`Zone::answer`], and returns the kind of the answer.
     #[inline]
     pub fn respond(&self, query: &[u8], size: usize, out: &mut [u8]) -> Option<Answer> {
         reply::respond(query, size, out, |asked, message| self.body(asked, message))
     }
 
-    /// Writes the records behind the question; `None` when they do not fit.
+    /// Writes the records after the question; `None` if they do not fit.
     #[inline]
     pub(crate) fn body(&self, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
         let start = reply::start(asked);
@@ -78,7 +78,7 @@ impl Zone {
         Some(Body { kind, rcode, authoritative, end, counts: [links + answers, authorities, 0] })
     }
 
-    /// What a well-formed query gets.
+    /// Looks up a well-formed query.
     #[inline]
     fn judge(&self, asked: &Message<'_>) -> Judgement {
         let other = |kind| Judgement { kind, address: [0; 4], chain: (0, 0) };
@@ -87,8 +87,8 @@ impl Zone {
             return other(Kind::Refused);
         }
         match (self.place(asked.qname()), qtype) {
-            // A CNAME record is asked for by its own type; RFC 8482 section 4.1: one RRset is answer enough to a question
-            // for all of them.
+            // A query for the type CNAME gets the CNAME record itself. RFC 8482 section 4.1: one RRset is a
+            // sufficient answer to a query for ANY.
             (Place::Address(address, place), Type::CNAME | Type::ANY) if place < self.cname_depth => {
                 Judgement { kind: Kind::Alias, address, chain: (place, place + 1) }
             }
@@ -108,7 +108,7 @@ impl Zone {
         }
     }
 
-    /// Octets of CNAME records: numbers from 10 on have two digits.
+    /// Octets of the CNAME records: numbers from 10 on have two digits.
     #[inline]
     fn chain_octets(&self, (after, last): (u8, u8)) -> usize {
         (after..last).map(|number| 12 + 4 + usize::from(number >= 9)).sum()
@@ -126,12 +126,12 @@ impl Zone {
         }
     }
 
-    /// Fills `out`, which begins at `start` in the message, with CNAME records, and returns where the name stands that
-    /// they lead to.
+    /// Fills `out`, which begins at `start` in the message, with CNAME records, and returns the offset of their final
+    /// target.
     #[inline]
     fn write_chain(&self, judgement: &Judgement, qname: &[u8], start: usize, out: &mut [u8]) -> u16 {
         let (after, last) = judgement.chain;
-        // The name that is the address alone: behind the number in the question, if it has one.
+        // The name with the address only: in the question, after the number if there is one.
         let address = if after == 0 { HEADER } else { HEADER + 1 + usize::from(qname[0]) };
         let (mut owner, mut at) = (HEADER, 0);
         for number in after + 1..=last {
@@ -150,8 +150,8 @@ impl Zone {
         owner as u16
     }
 
-    /// Fills `out`, which has exactly the octets of the records, and returns the counts of answer and authority records.
-    /// Addresses belong to the name at `owner`; the question's name takes `qname` octets.
+    /// Fills `out`, which has exactly the octets of the records, and returns the counts of answer and authority
+    /// records. Address records belong to the name at `owner`; the query name takes `qname` octets.
     #[inline]
     fn write(&self, kind: Kind, address: [u8; 4], owner: u16, qname: usize, out: &mut [u8]) -> [u16; 2] {
         match kind {
@@ -198,13 +198,13 @@ impl Zone {
         }
     }
 
-    /// Where the zone's name begins in a message whose question has a name of `qname` octets that ends in it.
+    /// Offset of the zone's name in a message whose query name has `qname` octets and ends in the zone's name.
     #[inline]
     fn offset(&self, qname: usize) -> u16 {
         (HEADER + qname - self.name().len()) as u16
     }
 
-    /// The twelve octets that every record begins with.
+    /// Writes the first twelve octets, which all records share.
     #[inline]
     fn fix(&self, record: &mut [u8], owner: u16, rtype: Type) {
         let rdata = record.len() as u16 - 12;
@@ -216,7 +216,7 @@ impl Zone {
     }
 }
 
-/// The address and those that follow it, around the end of the IPv4 space.
+/// The address and its successors, wrapping around at the end of the IPv4 space.
 #[inline]
 fn following(address: [u8; 4]) -> impl Iterator<Item = [u8; 4]> {
     let first = u32::from_be_bytes(address);

@@ -1,5 +1,5 @@
-//! What became of the messages that came, by kind. Each serving thread has counters of its own, so counting never waits
-//! for another core; a [`Ledger`] has those of all threads of a server.
+//! Counters of messages by their result. Each serving thread has its own counters, so counting never waits for
+//! another core; [`ServerCounters`] has the counters of all threads of a server.
 
 use datapath::Counter;
 use datapath::counters::Counters as Datagrams;
@@ -9,7 +9,7 @@ use wire::Type;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What became of a message.
+        /// Result of a message: the kind of its answer, or the reason why there is none.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
@@ -19,7 +19,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: [Kind; [$($text),*].len()] = [$(Kind::$name),*];
 
-            /// The name by which it is reported.
+            /// The name in reports.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Kind::$name => $text,)*
@@ -34,7 +34,7 @@ kinds! {
     Address4 = "address4",
     /// AAAA records, after CNAME records if the name is an alias.
     Address6 = "address6",
-    /// A CNAME record that was asked for, or one that leads out of the zone.
+    /// A CNAME record that was queried for, or one whose target is outside the zone.
     Alias = "alias",
     /// The SOA record of the apex.
     Soa = "soa",
@@ -42,13 +42,13 @@ kinds! {
     Ns = "ns",
     /// Records of another type.
     Records = "records",
-    /// The name servers of a zone below.
+    /// Referral to the name servers of a delegated zone.
     Referral = "referral",
-    /// The name exists, the type does not.
+    /// NODATA: the name exists, the type does not.
     NoData = "nodata",
     /// NXDOMAIN.
     NameError = "nxdomain",
-    /// An answer of one of the kinds above that was too large for the client: TC, and no records.
+    /// An answer of one of the kinds above that was too large for the client: TC, without records.
     Truncated = "truncated",
     /// REFUSED: outside the zone, another class than IN, or a zone transfer.
     Refused = "refused",
@@ -56,35 +56,35 @@ kinds! {
     FormatError = "formerr",
     /// NOTIMP: another opcode than QUERY.
     NotImplemented = "notimp",
-    /// BADVERS: an EDNS version that is not 0.
+    /// BADVERS: an EDNS version other than 0.
     BadVersion = "badvers",
     /// These counters.
     Counters = "counters",
-    /// A fault that was asked for: SERVFAIL.
+    /// Injected fault: SERVFAIL.
     FaultServfail = "fault_servfail",
-    /// A fault that was asked for: REFUSED.
+    /// Injected fault: REFUSED.
     FaultRefused = "fault_refused",
-    /// A fault that was asked for: FORMERR.
+    /// Injected fault: FORMERR.
     FaultFormerr = "fault_formerr",
-    /// A fault that was asked for: NOTIMP.
+    /// Injected fault: NOTIMP.
     FaultNotimp = "fault_notimp",
-    /// A fault that was asked for: TC over UDP, though the answer would have fit.
+    /// Injected fault: TC over UDP, although the answer would have fitted.
     FaultTruncated = "fault_truncated",
-    /// A fault that was asked for: names that are never answered.
+    /// Injected fault: a name that is never answered.
     FaultTimeout = "fault_timeout",
-    /// A fault that was asked for: queries that are lost.
+    /// Injected fault: a lost query.
     FaultLoss = "fault_loss",
-    /// A query that was to be answered later, when no more could wait: lost.
+    /// A lost query: it was to be delayed, but the delay queue was full.
     DelayOverflow = "delay_overflow",
-    /// No query: a response, or less than a header.
+    /// A message that is not a query: a response, or less than a header.
     Ignored = "ignored",
 }
 
-/// Other things that are counted: which types were asked for, and how many queries had to wait.
+/// Other counters: queries by type, and delayed queries.
 const OTHERS: [&str; 4] = ["asked_a", "asked_aaaa", "asked_other", "delayed"];
 const DELAYED: usize = 3;
 
-/// What one thread counts, on cache lines of its own (two, as processors fetch them in pairs).
+/// Counters of one thread, on their own cache lines (two, because processors fetch lines in pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
@@ -93,7 +93,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts what became of a message, which asked for this type, as one of several threads.
+    /// Counts a message with its result and query type. Several threads may share these counters.
     pub(crate) fn count(&self, kind: Kind, qtype: Option<Type>) {
         self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(qtype) = qtype {
@@ -101,7 +101,8 @@ impl Counters {
         }
     }
 
-    /// Like [`Counters::count`], as the only thread that does, which needs no read-modify-write instruction.
+    /// Like [`ThreadCounters::count`], for counters that only this thread writes: no read-modify-write instruction is
+    /// needed.
     #[inline]
     pub(crate) fn count_alone(&self, kind: Kind, qtype: Option<Type>) {
         add_alone(&self.kinds[kind as usize]);
@@ -110,7 +111,7 @@ impl Counters {
         }
     }
 
-    /// Counts a query whose answer has to wait, as the only thread that does.
+    /// Counts a delayed query. Only this thread may write these counters.
     pub(crate) fn count_delayed(&self) {
         add_alone(&self.others[DELAYED]);
     }
@@ -134,27 +135,27 @@ fn place(qtype: Type) -> usize {
     }
 }
 
-/// The counters of all threads of a server.
+/// Counters of all threads of a server.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub(crate) threads: Box<[Counters]>,
-    /// What the responders count, as many as there are.
+    /// Counters of the UDP responders.
     pub(crate) datagrams: Vec<Arc<Datagrams>>,
 }
 
 impl Ledger {
-    /// Counters for so many threads.
+    /// Counters for `threads` threads.
     pub(crate) fn new(threads: usize, datagrams: Vec<Arc<Datagrams>>) -> Ledger {
         Ledger { threads: (0..threads).map(|_| Counters::default()).collect(), datagrams }
     }
 
-    /// Messages of one kind so far.
+    /// Number of messages of one kind so far.
     pub fn total(&self, kind: Kind) -> u64 {
         self.threads.iter().map(|counters| counters.get(kind)).sum()
     }
 
-    /// All that was counted so far, each with its name: kinds, types asked for, queries that had to wait, and datagrams
-    /// that the kernel dropped in front of us (`queue_overflow`) or behind us (`send_full`, `send_failed`).
+    /// All counters with their names: kinds, queries by type, delayed queries, and datagrams that the kernel dropped
+    /// before the server received them (`queue_overflow`) or after it sent them (`send_full`, `send_failed`).
     pub fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), self.total(kind)));
         let others = OTHERS.into_iter().enumerate().map(|(index, name)| {

@@ -1,16 +1,17 @@
-//! Queries that wait for their time. They are kept, not their answers: a query is short, and its answer depends on nothing
-//! else. All memory is reserved when the queue is made, and touched as far as queries ever waited at a time.
+//! Queue of queries whose answers are delayed. It keeps the queries, not the answers: a query is short, and its
+//! answer depends on nothing else. All memory is reserved when the queue is made; only as much is touched as queries
+//! ever waited at one time.
 
 use crate::limits;
 use engine::{Client, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The queue: by time, not by arrival.
+/// The queue, ordered by due time.
 pub(crate) struct Delayed {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     slots: Vec<Waiting>,
-    /// Slots in use before and free now; the last one freed is taken first, so that few are touched.
+    /// Unused slots that were in use before. The last one freed is reused first, so that few are touched.
     free: Vec<u32>,
     capacity: usize,
 }
@@ -39,7 +40,7 @@ impl Delayed {
         }
     }
 
-    /// Keeps a query until `due`. False: there is no room, or the query is too long.
+    /// Keeps a query until `due`. Returns false if the queue is full or the query is too long.
     pub fn push(&mut self, due: Instant, client: &Client, query: &[u8]) -> bool {
         if query.len() > limits::DELAYED_QUERY {
             return false;
@@ -61,12 +62,12 @@ impl Delayed {
         true
     }
 
-    /// When the first query is due.
+    /// Due time of the first query.
     pub fn deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes out a query that is due.
+    /// Removes and returns a query that is due.
     pub fn take(&mut self, now: Instant) -> Option<&Waiting> {
         let Reverse((due, slot)) = *self.due.peek()?;
         if due > now {

@@ -1,4 +1,4 @@
-//! Faults drawn over many names.
+//! Faults over many names.
 
 use super::*;
 use wire::header;
@@ -26,7 +26,7 @@ fn failing(faults: &Faults, number: u32, qtype: Type, lossy: bool) -> Option<Kin
     faults.failure(&Message::parse(&query).unwrap(), lossy).map(|(kind, _)| kind)
 }
 
-/// Whether a count of `trials` draws lies within five standard deviations of `share`.
+/// True if a count over `trials` draws is within five standard deviations of `share`.
 fn is_near(count: usize, trials: usize, share: f64) -> bool {
     let (trials, count) = (trials as f64, count as f64);
     (count - trials * share).abs() <= 5.0 * (trials * share * (1.0 - share)).sqrt()
@@ -95,7 +95,7 @@ fn loss_has_its_share_and_a_repeated_query_has_new_luck() {
     assert!(is_near(by_name, 65_536, 0.125), "{by_name}");
     assert!(is_near(by_id, 65_536, 0.125), "{by_id}");
     assert_eq!(lost("10-0-0-1.demo.test", 5), lost("10-0-0-1.DEMO.test", 5));
-    // No luck of a query depends on that of the one before.
+    // Each draw of a query is independent of the draw before.
     let twice = (0..65_536u32).filter(|&n| lost(&name(n), 1) && lost(&name(n), 2)).count();
     assert!(is_near(twice, 65_536, 0.125 * 0.125), "{twice}");
     assert_eq!(
@@ -167,7 +167,7 @@ fn shares_of_one_type_add_up_to_1_at_most() {
         many = add(many, "timeout=0").unwrap();
     }
     assert_eq!(add(many, "timeout=0").unwrap_err(), FaultError::TooMany);
-    // Every name fails when the shares add up to 1.
+    // Every name fails if the shares add up to 1.
     let unhurt = |n: &u32| faults_spare(&full, *n);
     assert_eq!((0..4096).filter(unhurt).count(), 0);
 }

@@ -1,4 +1,4 @@
-//! From settings to sockets: everything is bound before any thread starts, so that whatever is wrong is reported at once and
+//! Opens the sockets of a server. All sockets are bound before any thread starts, so an error is reported at once and
 //! nothing is served then.
 
 use crate::counters::Ledger;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// What a server is to be.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) content: Content,
@@ -26,7 +26,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// One thread, no faults.
+    /// Settings with one thread and without faults.
     pub fn new(content: impl Into<Content>) -> Settings {
         Settings {
             content: content.into(),
@@ -37,33 +37,33 @@ impl Settings {
         }
     }
 
-    /// What is to go wrong.
+    /// The faults to inject.
     pub fn faults(mut self, faults: Faults) -> Settings {
         self.faults = faults;
         self
     }
 
-    /// Threads for datagrams, 1 to [`limits::THREADS`]; each serves all addresses.
+    /// Number of UDP threads, 1 to [`limits::THREADS`]; each serves all addresses.
     pub fn threads(mut self, threads: usize) -> Settings {
         self.threads = threads.clamp(1, limits::THREADS);
         self
     }
 
-    /// Cores that these threads run on, in turn; none: wherever the system likes.
+    /// CPU cores for the UDP threads, in turn. Empty: the kernel chooses.
     pub fn pins(mut self, cores: Vec<usize>) -> Settings {
         self.pins = cores;
         self
     }
 
-    /// How the kernel picks the thread for a datagram: by its source (the default), or by the name it asks for, which
-    /// spreads the load when it comes from one port.
+    /// The kernel's rule for choosing the thread of a datagram: by its flow (the default), or by its query name,
+    /// which spreads the load when all queries come from one port.
     pub fn steer(mut self, steer: Steer) -> Settings {
         self.steer = steer;
         self
     }
 }
 
-/// A server whose sockets are bound, and whose streams are served.
+/// A server with bound sockets, whose TCP threads run.
 pub(crate) struct Bound {
     pub addresses: Vec<SocketAddr>,
     pub parts: Vec<Part>,
@@ -72,7 +72,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds all, and starts the threads for streams.
+    /// Binds all sockets and starts the TCP threads.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Bound> {
         let mut parts: Vec<Vec<UdpListener>> = (0..settings.threads).map(|_| Vec::new()).collect();
         let mut listeners = Vec::new();
@@ -105,7 +105,7 @@ impl Bound {
     }
 }
 
-/// Threads that end when this is dropped.
+/// Threads that stop and are joined when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     pub threads: Vec<JoinHandle<()>>,
@@ -113,7 +113,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Starts a thread, which is to look at the flag every [`limits::POLL`].
+    /// Starts a thread. It must check the stop flag every [`limits::POLL`].
     pub fn spawn(&mut self, name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
         let stop = Arc::clone(&self.stop);
         self.threads.push(thread::Builder::new().name(name.into()).spawn(move || run(&stop))?);
@@ -125,14 +125,14 @@ impl Drop for Streams {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on standard error, and has ended, which is all that is wanted here.
+            // A thread that panicked has already printed its message and has ended; nothing is left to do.
             let _ = thread.join();
         }
     }
 }
 
-/// Binds the TCP socket and all UDP sockets of an address. With port 0 TCP chooses the port; when UDP finds it in
-/// use, another is tried.
+/// Binds the TCP socket and all UDP sockets of an address. With port 0, TCP chooses the port; if UDP finds that port
+/// in use, another one is tried.
 fn bind(address: SocketAddr, settings: &Settings) -> io::Result<(TcpListener, Vec<UdpListener>)> {
     let mut tries = 1;
     loop {
@@ -165,12 +165,12 @@ fn kind(error: &BindError) -> ErrorKind {
 fn stream_socket(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        // So that [::] and 0.0.0.0 can both be listened on.
+        // Allows listening on both [::] and 0.0.0.0.
         socket.set_only_v6(true)?;
     }
-    // What ends a wait for connections.
+    // Bounds the wait in `accept`.
     socket.set_read_timeout(Some(limits::POLL))?;
-    // Only so that a restart does not wait for connections in TIME_WAIT; two listeners still exclude each other.
+    // Lets a restart bind despite connections in TIME_WAIT. Two listeners still exclude each other.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(limits::CONNECTIONS as i32)?;

@@ -1,4 +1,4 @@
-//! What all threads of a server share: the content, the faults, and the counters of all.
+//! State that all threads of a server share: content, faults, and counters.
 
 use crate::chaos;
 use crate::counters::{Counters, Kind, Ledger};
@@ -8,7 +8,7 @@ use crate::reply::{self, Answer, Body};
 use crate::zone::Zone;
 use wire::{Class, Message};
 
-/// What is answered from.
+/// Source of the answers.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A zone that computes its answers.
@@ -31,7 +31,7 @@ impl From<crate::Records> for Content {
     }
 }
 
-/// Turns queries into answers, and counts them.
+/// Turns queries into answers and counts them.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub content: Content,
@@ -40,7 +40,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Writes the answer to a query and returns its length, 0 if there is none. `count` is called with what became of it.
+    /// Writes the answer to a query and returns its length, or 0 if there is no answer. Calls `count` with the kind
+    /// of the result.
     #[inline]
     pub fn answer(
         &self,
@@ -62,7 +63,7 @@ impl Service {
         }
     }
 
-    /// Writes the answer to a query over UDP, counted as by the only thread that counts there.
+    /// Writes the answer to a query over UDP. The caller must be the only thread that counts in `counters`.
     #[inline]
     pub fn answer_datagram(&self, query: &[u8], counters: &Counters, out: &mut [u8]) -> usize {
         self.answer(query, limits::UDP_SIZE, out, |kind, qtype| counters.count_alone(kind, qtype))

@@ -1,5 +1,5 @@
-//! The server that is driven by turns: it has no thread for datagrams, so that whoever else works on a core (a tester)
-//! can share one thread with it. [`Server`](crate::Server) drives one on each of its threads.
+//! Server that its owner polls. It has no UDP thread, so a load generator can share one thread, and so one core, with
+//! it. [`Server`](crate::Server) polls one part on each of its threads.
 
 use crate::counters::{Kind, Ledger};
 use crate::delayed::Delayed;
@@ -15,14 +15,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One thread's part of a server: the sockets for datagrams, and what waits to be answered later.
+/// The part of a server that one thread serves: its UDP sockets, and the queue of delayed queries.
 pub(crate) struct Part {
     responder: Responder,
     service: Arc<Service>,
-    /// Which counters are its own.
+    /// Index of this part's counters.
     index: usize,
     delayed: Delayed,
-    /// When to look for drops again.
+    /// Time of the next check for dropped datagrams.
     tick: Instant,
 }
 
@@ -32,7 +32,7 @@ impl Part {
         Part { responder, service, index, delayed: Delayed::new(waiting), tick: Instant(0) }
     }
 
-    /// Answers what is there and what is due; returns how many messages that were. Never blocks.
+    /// Answers the waiting queries and the delayed queries that are due; returns their number. Never blocks.
     #[inline]
     pub fn turn(&mut self) -> usize {
         let now = datapath::now();
@@ -74,7 +74,7 @@ impl Part {
         handled + late
     }
 
-    /// Waits until there is something to do, for so long at most.
+    /// Waits for the next query or delayed answer, at most for `timeout`.
     pub fn wait(&mut self, most: Duration) {
         let mut span = most.into();
         if let Some(due) = self.delayed.deadline() {
@@ -84,7 +84,8 @@ impl Part {
     }
 }
 
-/// A server whose datagrams are answered when its owner says so. TCP has threads of its own, which end when it is dropped.
+/// A server that answers UDP queries when its owner polls it. TCP has its own threads, which end when this is
+/// dropped.
 pub struct Turns {
     part: Part,
     addresses: Vec<SocketAddr>,
@@ -92,41 +93,41 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Listens on UDP and TCP of every address. Port 0 means any port that is free for both. The number of threads and their
-    /// cores in `settings` mean nothing here.
+    /// Listens on UDP and TCP of every address. Port 0 means any port that is free for both. The number of threads
+    /// and their cores in `settings` are ignored.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Turns> {
         let Bound { addresses, mut parts, streams, .. } = Bound::new(listen, &settings.clone().threads(1))?;
         let part = parts.pop().ok_or_else(|| io::Error::other("no thread to serve"))?;
         Ok(Turns { part, addresses, _streams: streams })
     }
 
-    /// Answers what has come, and what is due to be answered by now; returns how many messages that were. Never blocks.
+    /// Answers the waiting queries and the delayed queries that are due; returns their number. Never blocks.
     #[inline]
     pub fn turn(&mut self) -> usize {
         self.part.turn()
     }
 
-    /// Waits until there is something to do for [`Turns::turn`], for so long at most. For owners that have nothing else to do.
+    /// Waits until [`PolledServer::poll`] has work, at most for `timeout`. For owners without other work.
     pub fn wait(&mut self, most: Duration) {
         self.part.wait(most);
     }
 
-    /// What is readable when there is something to do for [`Turns::turn`].
+    /// The descriptors that are readable when [`PolledServer::poll`] has work.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.part.responder.descriptors()
     }
 
-    /// When the next delayed answer is due, by the clock of [`datapath::now`].
+    /// Due time of the next delayed answer, on the clock of [`datapath::now`].
     pub fn deadline(&self) -> Option<Instant> {
         self.part.delayed.deadline()
     }
 
-    /// The addresses served, in the order of `listen`, with the ports that were chosen.
+    /// The addresses served, in the order of `listen`, with the chosen ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What was counted so far.
+    /// All counters of the server.
     pub fn counters(&self) -> &Ledger {
         &self.part.service.ledger
     }

@@ -1,4 +1,4 @@
-//! The server over real sockets on loopback.
+//! The server over real loopback sockets.
 
 use sixfold_authority::{Kind, Server, Zone, limits};
 use std::io::{ErrorKind, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Flags, Message, Section, header};
 
-/// Far longer than anything here takes.
+/// Far longer than any step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
@@ -15,7 +15,7 @@ fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
     Server::start(&listen, zone, threads).unwrap()
 }
 
-/// A question for the A records of a name in the zone.
+/// A query for the A records of a name in the zone.
 fn question(id: u16, label: &str) -> Vec<u8> {
     let mut bytes = vec![0; header::HEADER];
     header::set_id(&mut bytes, id);
@@ -149,7 +149,7 @@ fn responses_and_scraps_are_counted_and_not_answered() {
         client.send(message).unwrap();
         stream.write_all(&framed(message)).unwrap();
     }
-    // What is answered next is the question after them.
+    // The next answer belongs to the query after them.
     client.send(&question(2, "192-0-2-2")).unwrap();
     let mut buffer = [0; 512];
     client.recv(&mut buffer).unwrap();

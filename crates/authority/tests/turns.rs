@@ -1,11 +1,11 @@
-//! The server that its owner drives, and the faults and counters as a client sees them.
+//! The server that its owner polls, and faults and counters as a client sees them.
 
 use sixfold_authority::{Failure, Faults, Kind, Server, Settings, Turns, Zone, read_counters};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Class, Flags, Message, Rcode, Section, Type, header};
 
-/// Far longer than anything here takes.
+/// Far longer than any step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn settings() -> Settings {
@@ -47,7 +47,7 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// Takes turns until so many messages are handled.
+/// Polls until `count` messages are handled.
 fn drive(turns: &mut Turns, count: usize) {
     let begin = Instant::now();
     let mut handled = 0;
@@ -222,7 +222,7 @@ fn every_thread_has_its_share_when_the_kernel_steers_by_name() {
     let server =
         Server::with(&["[::1]:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()], &settings).unwrap();
     for &at in server.addresses() {
-        // One port: by flow, one thread would get all.
+        // One source port: steered by flow, one thread would get everything.
         let client = client(at);
         for number in 0..200 {
             client.send(&address(number, number)).unwrap();

@@ -1,4 +1,4 @@
-//! Zones from master files: what they answer, read back by `domain`, and what is wrong with them.
+//! Zones from master files: their answers, parsed by `domain`, and the errors in master files.
 
 use domain::base::Message as Oracle;
 use domain::rdata::AllRecordData;
@@ -75,7 +75,7 @@ fn question(name: &str, qtype: Type, size: Option<u16>) -> Vec<u8> {
     bytes
 }
 
-/// A server that is driven by the test, and its client.
+/// A server that the test polls, and its client.
 struct Desk {
     turns: Turns,
     client: UdpSocket,
@@ -189,7 +189,7 @@ fn what_is_not_there_is_denied_with_the_soa() {
         ("two.example.test", Type::AAAA, Rcode::NOERROR),
         ("nothing.example.test", Type::A, Rcode::NXDOMAIN),
         ("x.two.example.test", Type::A, Rcode::NXDOMAIN),
-        // Names between the zone and others exist, without records.
+        // Empty non-terminals exist, without records.
         ("b.c.example.test", Type::A, Rcode::NOERROR),
         ("c.example.test", Type::ANY, Rcode::NOERROR),
         ("x.c.example.test", Type::A, Rcode::NXDOMAIN),
@@ -232,7 +232,7 @@ fn wildcards_stand_for_names_that_do_not_exist() {
         expect(&desk.ask(name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
         expect(&desk.ask(name, Type::AAAA), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
     }
-    // RFC 4592 section 2.2.1: not for a name that exists, nor below it.
+    // RFC 4592 section 2.2.1: a wildcard does not apply to a name that exists, nor below it.
     expect(&desk.ask("x.wild.example.test", Type::A), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
     expect(&desk.ask("y.x.wild.example.test", Type::A), Rcode::NXDOMAIN, true, [&[], &[SOA], &[]]);
     let chain = [
@@ -267,12 +267,12 @@ fn a_zone_below_is_referred_to_with_its_glue() {
     ] {
         expect(&desk.ask(name, qtype), Rcode::NOERROR, false, [&[], &servers, &glue]);
     }
-    // The DS record belongs to the zone above.
+    // The DS record belongs to the parent zone.
     let ds = desk.ask("child.example.test", Type::DS);
     assert_eq!((ds.flags.contains(Flags::AA), ds.sections[0].len()), (true, 1), "{ds:?}");
     let alias = ["tochild.example.test. 300 IN CNAME www.child.example.test."];
     expect(&desk.ask("tochild.example.test", Type::A), Rcode::NOERROR, true, [&alias, &servers, &glue]);
-    // Glue that does not fit makes the referral a truncated answer.
+    // Glue that does not fit makes the referral truncated.
     let many = "t. 5 IN SOA a.t. b.t. 1 2 3 4 5\n$GENERATE 1-15 child.t. NS ns$.child.t.\n\
                 $GENERATE 1-15 ns$.child.t. A 192.0.2.$\n";
     let mut desk = Desk::new(many);

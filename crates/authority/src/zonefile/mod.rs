@@ -1,8 +1,8 @@
-//! A zone from a master file (RFC 1035 section 5), for zones that are no rule. It is read by `domain` and kept in a form
-//! that is built for size ([`store`]); answers follow RFC 1034 section 4.3.2.
+//! A zone from a master file (RFC 1035 section 5), for zones that no rule can compute. `domain` parses the file; the
+//! records are stored in a form that is built for size ([`store`]). Answers follow RFC 1034 section 4.3.2.
 //!
-//! Served: names and aliases, names without records of their own, wildcards (RFC 4592), delegations with their glue,
-//! negative answers with the SOA record (RFC 2308). Not here: DNSSEC proofs, DNAME, names compressed in RDATA.
+//! Served: names and aliases, empty non-terminals, wildcards (RFC 4592), delegations with their glue, negative
+//! answers with the SOA record (RFC 2308). Not implemented: DNSSEC proofs, DNAME, name compression in RDATA.
 
 mod entries;
 mod generate;
@@ -19,7 +19,7 @@ use store::{Node, Set, Store};
 use wire::header::HEADER;
 use wire::{Class, Message, Rcode, Type};
 
-/// Octets of a record before its RDATA, as the owner is a pointer.
+/// Octets of a record before its RDATA; the owner is a compression pointer.
 const RECORD: usize = 12;
 
 /// The sections of a message.
@@ -27,7 +27,7 @@ const ANSWER: usize = 0;
 const AUTHORITY: usize = 1;
 const ADDITIONAL: usize = 2;
 
-/// What a pointer cannot tell any more.
+/// First offset that a compression pointer cannot express.
 const FAR: usize = 1 << 14;
 
 /// The records of a zone.
@@ -36,16 +36,17 @@ pub struct Records {
     /// The zone's name in wire form, lower case.
     apex: Vec<u8>,
     store: Store,
-    /// Whether there are delegations, and names that begin with an asterisk.
+    /// True if the zone has delegations.
     has_cuts: bool,
+    /// True if the zone has names whose first label is an asterisk.
     has_wildcards: bool,
 }
 
-/// What a name is.
+/// Result of looking up a name.
 enum Place {
-    /// A name of the zone, or a wildcard that stands for it.
+    /// A name of the zone, or the wildcard that matches it.
     Here(Node),
-    /// A name of a zone below, whose name has so many octets before ours.
+    /// A delegation at this node, whose name in full has so many octets before the zone's name.
     Below(Node, usize),
     /// It does not exist.
     Nowhere,
@@ -57,17 +58,17 @@ impl Records {
         &self.apex
     }
 
-    /// Names in the zone, with those that merely stand between it and others.
+    /// Number of names in the zone, including empty non-terminals.
     pub fn names(&self) -> u64 {
         self.store.names()
     }
 
-    /// Records in the zone.
+    /// Number of records in the zone.
     pub fn records(&self) -> u64 {
         self.store.records()
     }
 
-    /// Writes the records behind the question; `None` when they do not fit.
+    /// Writes the records after the question; `None` if they do not fit.
     pub(crate) fn body(&self, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
         let start = reply::start(asked);
         let qtype = asked.qtype();
@@ -82,7 +83,7 @@ impl Records {
         octets[..qname.len()].copy_from_slice(qname);
         wire::fold(&mut octets[..qname.len()]);
         let mut below = qname.len() - self.apex.len();
-        // Where the name stands in the message.
+        // Offset of the current name in the message.
         let mut owner = HEADER;
         let mut out = Writer { message, end: start, counts: [0; 3] };
         for _ in 0..limits::CHAIN {
@@ -94,7 +95,7 @@ impl Records {
                 }
                 Place::Nowhere => return self.deny(out, owner + below, Kind::NameError, Rcode::NXDOMAIN),
             };
-            // RFC 8482 section 4.1: one RRset is answer enough to a question for all of them.
+            // RFC 8482 section 4.1: one RRset is a sufficient answer to a query for ANY.
             let set = match qtype {
                 Type::ANY => self.store.sets(node).next(),
                 _ => self.store.get(node, qtype),
@@ -117,11 +118,12 @@ impl Records {
             }
             below = target.len() - self.apex.len();
         }
-        // A loop, or a chain that is too long: what there is of it.
+        // A CNAME loop, or a chain that is too long: answer with the part that was followed.
         Some(out.body(Kind::Alias, Rcode::NOERROR))
     }
 
-    /// What a name below the zone is, in lower case. The DS records of a zone below are ours.
+    /// Looks up a name, given without the zone's name and in lower case. The DS records of a delegated zone belong to
+    /// this zone.
     fn place(&self, name: &[u8], qtype: Type) -> Place {
         if self.has_cuts
             && let Some(cut) = self.cut(name, qtype)
@@ -144,9 +146,9 @@ impl Records {
         self.store.find(&wildcard[..2 + encloser.len()]).map_or(Place::Nowhere, Place::Here)
     }
 
-    /// The delegation that a name belongs to: the highest one above it or at it.
+    /// The delegation that covers a name: the topmost one, at the name or above it.
     fn cut(&self, name: &[u8], qtype: Type) -> Option<Place> {
-        // A name of 255 octets has 127 labels at most.
+        // A name of 255 octets has at most 127 labels.
         let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
         while at < name.len() {
             starts[count] = at as u8;
@@ -162,17 +164,17 @@ impl Records {
         None
     }
 
-    /// Ends an answer with the SOA record, whose owner stands at `apex`.
+    /// Completes a negative answer with the SOA record, whose owner stands at offset `apex`.
     fn deny(&self, mut out: Writer<'_>, apex: usize, kind: Kind, rcode: Rcode) -> Option<Body> {
         let soa = self.store.find(&[]).and_then(|node| self.store.get(node, Type::SOA))?;
-        // RFC 2308 section 5: the smaller of the SOA record's TTL and its last field.
+        // RFC 2308 section 5: the smaller of the SOA record's TTL and its MINIMUM field.
         let minimum = soa.rdata().next().and_then(|rdata| rdata.last_chunk::<4>().copied())?;
         out.set(apex, &soa, soa.ttl_secs.min(u32::from_be_bytes(minimum)), AUTHORITY)?;
         Some(out.body(kind, rcode))
     }
 
-    /// Ends an answer with the name servers of a zone below, whose name stands at `owner`, and their addresses as far as we
-    /// have them. RFC 9471: those that do not fit make the answer a truncated one.
+    /// Completes a referral: the name servers of the delegated zone, whose name stands at offset `owner`, and their
+    /// addresses as far as this zone has them. RFC 9471: if the glue does not fit, the answer is truncated.
     fn refer(&self, out: &mut Writer<'_>, node: Node, owner: usize) -> Option<Body> {
         let servers = self.store.get(node, Type::NS)?;
         let mut at = out.end;
@@ -199,7 +201,7 @@ impl Records {
     }
 }
 
-/// What an answer with records of a type is.
+/// The kind of an answer with records of a type.
 fn kind(rtype: Type) -> Kind {
     match rtype {
         Type::A => Kind::Address4,
@@ -211,7 +213,7 @@ fn kind(rtype: Type) -> Kind {
     }
 }
 
-/// A message that grows by records.
+/// A message to which records are appended.
 struct Writer<'a> {
     message: &'a mut [u8],
     end: usize,
@@ -219,7 +221,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes an RRset whose owner stands at `owner`; `None` when it does not fit.
+    /// Appends an RRset whose owner stands at offset `owner`; `None` if it does not fit.
     fn set(&mut self, owner: usize, set: &Set<'_>, ttl_secs: u32, section: usize) -> Option<()> {
         for rdata in set.rdata() {
             let record = self.message.get_mut(self.end..self.end + RECORD + rdata.len())?;
