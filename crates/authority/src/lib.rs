@@ -16,15 +16,15 @@
 mod answer;
 mod chaos;
 mod counters;
-mod delayed;
+mod delay_queue;
 mod faults;
 pub mod limits;
 mod listen;
+mod polled;
 mod reply;
 mod server;
 mod service;
 mod stream;
-mod turns;
 mod zone;
 #[cfg(feature = "zone-file")]
 mod zonefile;
@@ -34,10 +34,10 @@ pub use counters::{Kind, Ledger};
 pub use datapath::Steer;
 pub use faults::{Failure, FaultError, Faults, Mishap};
 pub use listen::Settings;
+pub use polled::Turns;
 pub use reply::Answer;
 pub use server::Server;
 pub use service::Content;
-pub use turns::Turns;
 pub use zone::{Zone, ZoneError};
 #[cfg(feature = "zone-file")]
 pub use zonefile::{LoadError, Records};

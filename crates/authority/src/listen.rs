@@ -4,9 +4,9 @@
 use crate::counters::Ledger;
 use crate::faults::Faults;
 use crate::limits;
+use crate::polled::Part;
 use crate::service::{Content, Service};
 use crate::stream;
-use crate::turns::Part;
 use datapath::{BindError, Responder, Seed, Steer, UdpListener, steering};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};

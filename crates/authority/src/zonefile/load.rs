@@ -1,8 +1,9 @@
 //! Loads a master file: `domain` parses the entries, `$GENERATE` is expanded first, and each error names its line.
 
-use super::Records;
 use super::entries::{Entries, EntriesError, Piece, line_of_record};
 use super::generate::{Generate, GenerateError};
+use super::name::without_first_label;
+use super::records::Records;
 use super::store::{LONGEST, Node, Set, Store, StoreError};
 use crate::limits;
 use domain::base::iana::Class;
@@ -274,9 +275,4 @@ impl Loading {
         let apex = apex.ok_or(Cause::NoSoa)?;
         Ok(Records { apex, store, has_cuts, has_wildcards })
     }
-}
-
-/// The name without its first label; empty if it has none.
-pub(super) fn without_first_label(name: &[u8]) -> &[u8] {
-    name.first().and_then(|length| name.get(1 + usize::from(*length)..)).unwrap_or(&[])
 }

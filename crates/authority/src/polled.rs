@@ -2,7 +2,7 @@
 //! it. [`Server`](crate::Server) polls one part on each of its threads.
 
 use crate::counters::{Kind, Ledger};
-use crate::delayed::Delayed;
+use crate::delay_queue::Delayed;
 use crate::faults::Fate;
 use crate::limits;
 use crate::listen::{Bound, Settings, Streams};
