@@ -24,7 +24,9 @@ mod polled;
 mod reply;
 mod server;
 mod service;
+mod settings;
 mod stream;
+mod udp_worker;
 mod zone;
 #[cfg(feature = "zone-file")]
 mod zonefile;
@@ -33,11 +35,11 @@ pub use chaos::read_counters;
 pub use counters::{Kind, Ledger};
 pub use datapath::Steer;
 pub use faults::{Failure, FaultError, Faults, Mishap};
-pub use listen::Settings;
 pub use polled::Turns;
 pub use reply::Answer;
 pub use server::Server;
 pub use service::Content;
+pub use settings::Settings;
 pub use zone::{Zone, ZoneError};
 #[cfg(feature = "zone-file")]
 pub use zonefile::{LoadError, Records};

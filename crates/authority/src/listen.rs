@@ -2,11 +2,11 @@
 //! nothing is served then.
 
 use crate::counters::Ledger;
-use crate::faults::Faults;
 use crate::limits;
-use crate::polled::Part;
-use crate::service::{Content, Service};
+use crate::service::Service;
+use crate::settings::Settings;
 use crate::stream;
+use crate::udp_worker::UdpWorker;
 use datapath::{BindError, Responder, Seed, Steer, UdpListener, steering};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, ErrorKind};
@@ -15,58 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// Options of a server.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub(crate) content: Content,
-    pub(crate) faults: Faults,
-    pub(crate) threads: usize,
-    pub(crate) pins: Vec<usize>,
-    pub(crate) steer: Steer,
-}
-
-impl Settings {
-    /// Settings with one thread and without faults.
-    pub fn new(content: impl Into<Content>) -> Settings {
-        Settings {
-            content: content.into(),
-            faults: Faults::default(),
-            threads: 1,
-            pins: Vec::new(),
-            steer: Steer::Flow,
-        }
-    }
-
-    /// The faults to inject.
-    pub fn faults(mut self, faults: Faults) -> Settings {
-        self.faults = faults;
-        self
-    }
-
-    /// Number of UDP threads, 1 to [`limits::THREADS`]; each serves all addresses.
-    pub fn threads(mut self, threads: usize) -> Settings {
-        self.threads = threads.clamp(1, limits::THREADS);
-        self
-    }
-
-    /// CPU cores for the UDP threads, in turn. Empty: the kernel chooses.
-    pub fn pins(mut self, cores: Vec<usize>) -> Settings {
-        self.pins = cores;
-        self
-    }
-
-    /// The kernel's rule for choosing the thread of a datagram: by its flow (the default), or by its query name,
-    /// which spreads the load when all queries come from one port.
-    pub fn steer(mut self, steer: Steer) -> Settings {
-        self.steer = steer;
-        self
-    }
-}
-
 /// A server with bound sockets, whose TCP threads run.
 pub(crate) struct Bound {
     pub addresses: Vec<SocketAddr>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<UdpWorker>,
     pub service: Arc<Service>,
     pub streams: Streams,
 }
@@ -99,7 +51,7 @@ impl Bound {
                 stream::Listener { socket: &listener, service: &service, counters, stop }.run();
             })?;
         }
-        let part = |(index, responder)| Part::new(responder, Arc::clone(&service), index);
+        let part = |(index, responder)| UdpWorker::new(responder, Arc::clone(&service), index);
         let parts = responders.into_iter().enumerate().map(part).collect();
         Ok(Bound { addresses, parts, service, streams })
     }

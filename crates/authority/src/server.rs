@@ -3,8 +3,9 @@
 
 use crate::counters::{Kind, Ledger};
 use crate::limits;
-use crate::listen::{Bound, Settings, Streams};
+use crate::listen::{Bound, Streams};
 use crate::service::{Content, Service};
+use crate::settings::Settings;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
