@@ -16,7 +16,7 @@
 
 use crate::counters::Kind;
 use crate::reply::{self, Answer, Body, pointer};
-use crate::zone::{Place, Zone};
+use crate::zone::{NameKind, Zone};
 use wire::header::HEADER;
 use wire::{Class, Message, Rcode, Type};
 
@@ -31,7 +31,7 @@ const CONTACT: &[u8; 11] = b"\x0ahostmaster";
 const TIMERS: [u32; 4] = [1, 7200, 3600, 1_209_600];
 
 /// Result of looking up a query in the zone.
-struct Judgement {
+struct Lookup {
     kind: Kind,
     /// The address in the query name, if it has one.
     address: [u8; 4],
@@ -61,50 +61,52 @@ impl Zone {
     #[inline]
     pub(crate) fn body(&self, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
         let start = reply::start(asked);
-        let judgement = self.judge(asked);
-        let kind = judgement.kind;
+        let lookup = self.look_up(asked);
+        let kind = lookup.kind;
         let (rcode, authoritative) = match kind {
             Kind::NameError => (Rcode::NXDOMAIN, true),
             Kind::Refused => (Rcode::REFUSED, false),
             _ => (Rcode::NOERROR, true),
         };
-        let chain = self.chain_octets(judgement.chain);
+        let chain = self.chain_octets(lookup.chain);
         let end = start + chain + self.octets(kind);
         let records = message.get_mut(start..end)?;
         let (links, records) = records.split_at_mut(chain);
-        let owner = self.write_chain(&judgement, asked.qname(), start, links);
-        let [answers, authorities] = self.write(kind, judgement.address, owner, asked.qname().len(), records);
-        let links = u16::from(judgement.chain.1 - judgement.chain.0);
+        let owner = self.write_chain(&lookup, asked.qname(), start, links);
+        let [answers, authorities] = self.write(kind, lookup.address, owner, asked.qname().len(), records);
+        let links = u16::from(lookup.chain.1 - lookup.chain.0);
         Some(Body { kind, rcode, authoritative, end, counts: [links + answers, authorities, 0] })
     }
 
     /// Looks up a well-formed query.
     #[inline]
-    fn judge(&self, asked: &Message<'_>) -> Judgement {
-        let other = |kind| Judgement { kind, address: [0; 4], chain: (0, 0) };
+    fn look_up(&self, asked: &Message<'_>) -> Lookup {
+        let other = |kind| Lookup { kind, address: [0; 4], chain: (0, 0) };
         let qtype = asked.qtype();
         if asked.qclass() != Class::IN || matches!(qtype, Type::AXFR | Type::IXFR) {
             return other(Kind::Refused);
         }
-        match (self.place(asked.qname()), qtype) {
+        match (self.classify(asked.qname()), qtype) {
             // A query for the type CNAME gets the CNAME record itself. RFC 8482 section 4.1: one RRset is a
             // sufficient answer to a query for ANY.
-            (Place::Address(address, place), Type::CNAME | Type::ANY) if place < self.cname_depth => {
-                Judgement { kind: Kind::Alias, address, chain: (place, place + 1) }
+            (NameKind::Address(address, position), Type::CNAME | Type::ANY)
+                if position < self.cname_depth =>
+            {
+                Lookup { kind: Kind::Alias, address, chain: (position, position + 1) }
             }
-            (Place::Address(address, place), _) => {
+            (NameKind::Address(address, position), _) => {
                 let kind = match qtype {
                     Type::A | Type::ANY => Kind::Address4,
                     Type::AAAA if self.has_aaaa(address) => Kind::Address6,
                     _ => Kind::NoData,
                 };
-                Judgement { kind, address, chain: (place, self.cname_depth) }
+                Lookup { kind, address, chain: (position, self.cname_depth) }
             }
-            (Place::Apex, Type::SOA | Type::ANY) => other(Kind::Soa),
-            (Place::Apex, Type::NS) => other(Kind::Ns),
-            (Place::Apex, _) => other(Kind::NoData),
-            (Place::Nowhere, _) => other(Kind::NameError),
-            (Place::Outside, _) => other(Kind::Refused),
+            (NameKind::Apex, Type::SOA | Type::ANY) => other(Kind::Soa),
+            (NameKind::Apex, Type::NS) => other(Kind::Ns),
+            (NameKind::Apex, _) => other(Kind::NoData),
+            (NameKind::NonExistent, _) => other(Kind::NameError),
+            (NameKind::OutOfZone, _) => other(Kind::Refused),
         }
     }
 
@@ -129,15 +131,15 @@ impl Zone {
     /// Fills `out`, which begins at `start` in the message, with CNAME records, and returns the offset of their final
     /// target.
     #[inline]
-    fn write_chain(&self, judgement: &Judgement, qname: &[u8], start: usize, out: &mut [u8]) -> u16 {
-        let (after, last) = judgement.chain;
+    fn write_chain(&self, lookup: &Lookup, qname: &[u8], start: usize, out: &mut [u8]) -> u16 {
+        let (after, last) = lookup.chain;
         // The name with the address only: in the question, after the number if there is one.
         let address = if after == 0 { HEADER } else { HEADER + 1 + usize::from(qname[0]) };
         let (mut owner, mut at) = (HEADER, 0);
         for number in after + 1..=last {
             let digits = if number < 10 { 1 } else { 2 };
             let record = &mut out[at..at + 12 + 1 + digits + 2];
-            self.fix(record, owner as u16, Type::CNAME);
+            self.write_header(record, owner as u16, Type::CNAME);
             record[12] = digits as u8;
             record[12 + digits] = b'0' + number % 10;
             if digits == 2 {
@@ -157,7 +159,7 @@ impl Zone {
         match kind {
             Kind::Address4 => {
                 let mut record = [0; A];
-                self.fix(&mut record, owner, Type::A);
+                self.write_header(&mut record, owner, Type::A);
                 for (place, following) in out.chunks_exact_mut(A).zip(following(address)) {
                     record[12..].copy_from_slice(&following);
                     place.copy_from_slice(&record);
@@ -166,7 +168,7 @@ impl Zone {
             }
             Kind::Address6 => {
                 let mut record = [0; AAAA];
-                self.fix(&mut record, owner, Type::AAAA);
+                self.write_header(&mut record, owner, Type::AAAA);
                 record[12..16].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
                 for (place, following) in out.chunks_exact_mut(AAAA).zip(following(address)) {
                     record[24..].copy_from_slice(&following);
@@ -176,14 +178,14 @@ impl Zone {
             }
             Kind::Ns => {
                 let zone = self.offset(qname);
-                self.fix(out, zone, Type::NS);
+                self.write_header(out, zone, Type::NS);
                 out[12..22].copy_from_slice(SERVER);
                 out[22..24].copy_from_slice(&pointer(zone));
                 [1, 0]
             }
             Kind::Soa | Kind::NoData | Kind::NameError => {
                 let zone = self.offset(qname);
-                self.fix(out, zone, Type::SOA);
+                self.write_header(out, zone, Type::SOA);
                 out[12..22].copy_from_slice(SERVER);
                 out[22..24].copy_from_slice(&pointer(zone));
                 out[24..35].copy_from_slice(CONTACT);
@@ -206,7 +208,7 @@ impl Zone {
 
     /// Writes the first twelve octets, which all records share.
     #[inline]
-    fn fix(&self, record: &mut [u8], owner: u16, rtype: Type) {
+    fn write_header(&self, record: &mut [u8], owner: u16, rtype: Type) {
         let rdata = record.len() as u16 - 12;
         record[..2].copy_from_slice(&pointer(owner));
         record[2..4].copy_from_slice(&rtype.0.to_be_bytes());

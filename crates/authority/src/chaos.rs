@@ -2,7 +2,7 @@
 //! `name=value`, over TCP, and over UDP to clients that accept so large a message (others get TC). So any client that
 //! can query the server can also read its counters, on this host or another.
 
-use crate::counters::{Kind, Ledger};
+use crate::counters::{Kind, ServerCounters};
 use crate::limits;
 use crate::reply::{self, Body, pointer};
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ const NAME: &[u8] = b"\x08counters\x09authority\x00";
 
 /// Writes the answer to a query of class CH; `None` if it does not fit.
 #[cold]
-pub(crate) fn body(ledger: &Ledger, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
+pub(crate) fn body(counters: &ServerCounters, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
     let start = reply::start(asked);
     if !matches!(asked.qtype(), Type::TXT | Type::ANY) || !wire::eq_ignore_case(asked.qname(), NAME) {
         return Some(Body::empty(Kind::Refused, Rcode::REFUSED, start));
     }
     let mut rdata = Vec::new();
-    for (name, value) in ledger.totals() {
+    for (name, value) in counters.totals() {
         let text = format!("{name}={value}");
         rdata.push(text.len() as u8);
         rdata.extend_from_slice(text.as_bytes());

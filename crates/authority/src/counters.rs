@@ -2,7 +2,7 @@
 //! another core; [`ServerCounters`] has the counters of all threads of a server.
 
 use datapath::Counter;
-use datapath::counters::Counters as Datagrams;
+use datapath::counters::Counters as ResponderCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Type;
@@ -87,33 +87,33 @@ const DELAYED: usize = 3;
 /// Counters of one thread, on their own cache lines (two, because processors fetch lines in pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Counters {
+pub struct ThreadCounters {
     kinds: [AtomicU64; Kind::ALL.len()],
     others: [AtomicU64; OTHERS.len()],
 }
 
-impl Counters {
+impl ThreadCounters {
     /// Counts a message with its result and query type. Several threads may share these counters.
     pub(crate) fn count(&self, kind: Kind, qtype: Option<Type>) {
         self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(qtype) = qtype {
-            self.others[place(qtype)].fetch_add(1, Ordering::Relaxed);
+            self.others[type_index(qtype)].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Like [`ThreadCounters::count`], for counters that only this thread writes: no read-modify-write instruction is
     /// needed.
     #[inline]
-    pub(crate) fn count_alone(&self, kind: Kind, qtype: Option<Type>) {
-        add_alone(&self.kinds[kind as usize]);
+    pub(crate) fn count_single_writer(&self, kind: Kind, qtype: Option<Type>) {
+        add_single_writer(&self.kinds[kind as usize]);
         if let Some(qtype) = qtype {
-            add_alone(&self.others[place(qtype)]);
+            add_single_writer(&self.others[type_index(qtype)]);
         }
     }
 
     /// Counts a delayed query. Only this thread may write these counters.
     pub(crate) fn count_delayed(&self) {
-        add_alone(&self.others[DELAYED]);
+        add_single_writer(&self.others[DELAYED]);
     }
 
     fn get(&self, kind: Kind) -> u64 {
@@ -122,12 +122,12 @@ impl Counters {
 }
 
 #[inline]
-fn add_alone(cell: &AtomicU64) {
+fn add_single_writer(cell: &AtomicU64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 #[inline]
-fn place(qtype: Type) -> usize {
+fn type_index(qtype: Type) -> usize {
     match qtype {
         Type::A => 0,
         Type::AAAA => 1,
@@ -137,16 +137,16 @@ fn place(qtype: Type) -> usize {
 
 /// Counters of all threads of a server.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    pub(crate) threads: Box<[Counters]>,
+pub struct ServerCounters {
+    pub(crate) threads: Box<[ThreadCounters]>,
     /// Counters of the UDP responders.
-    pub(crate) datagrams: Vec<Arc<Datagrams>>,
+    pub(crate) responders: Vec<Arc<ResponderCounters>>,
 }
 
-impl Ledger {
+impl ServerCounters {
     /// Counters for `threads` threads.
-    pub(crate) fn new(threads: usize, datagrams: Vec<Arc<Datagrams>>) -> Ledger {
-        Ledger { threads: (0..threads).map(|_| Counters::default()).collect(), datagrams }
+    pub(crate) fn new(threads: usize, responders: Vec<Arc<ResponderCounters>>) -> ServerCounters {
+        ServerCounters { threads: (0..threads).map(|_| ThreadCounters::default()).collect(), responders }
     }
 
     /// Number of messages of one kind so far.
@@ -159,7 +159,7 @@ impl Ledger {
     pub fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), self.total(kind)));
         let others = OTHERS.into_iter().enumerate().map(|(index, name)| {
-            let value = |counters: &Counters| counters.others[index].load(Ordering::Relaxed);
+            let value = |counters: &ThreadCounters| counters.others[index].load(Ordering::Relaxed);
             (name, self.threads.iter().map(value).sum())
         });
         let drops = [
@@ -168,7 +168,7 @@ impl Ledger {
             ("send_failed", Counter::SendFailed),
         ];
         let drops = drops.map(|(name, counter)| {
-            (name, self.datagrams.iter().map(|datagrams| datagrams.get(counter)).sum())
+            (name, self.responders.iter().map(|responders| responders.get(counter)).sum())
         });
         kinds.chain(others).chain(drops)
     }
@@ -180,26 +180,26 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_counter_of_its_own_over_all_threads() {
-        let ledger = Ledger::new(2, Vec::new());
+        let counters = ServerCounters::new(2, Vec::new());
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
             for _ in 0..=index {
-                ledger.threads[0].count(kind, None);
-                ledger.threads[1].count_alone(kind, None);
+                counters.threads[0].count(kind, None);
+                counters.threads[1].count_single_writer(kind, None);
             }
         }
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
-            assert_eq!(ledger.total(kind), 2 * (index as u64 + 1), "{kind:?}");
+            assert_eq!(counters.total(kind), 2 * (index as u64 + 1), "{kind:?}");
         }
     }
 
     #[test]
     fn names_are_distinct_and_types_are_counted_apart() {
-        let ledger = Ledger::new(1, vec![Arc::default()]);
+        let counters = ServerCounters::new(1, vec![Arc::default()]);
         for qtype in [Type::A, Type::AAAA, Type::AAAA, Type::TXT, Type::ANY, Type::SOA] {
-            ledger.threads[0].count_alone(Kind::NoData, Some(qtype));
+            counters.threads[0].count_single_writer(Kind::NoData, Some(qtype));
         }
-        ledger.threads[0].count_delayed();
-        let totals: Vec<_> = ledger.totals().collect();
+        counters.threads[0].count_delayed();
+        let totals: Vec<_> = counters.totals().collect();
         let mut names: Vec<_> = totals.iter().map(|(name, _)| *name).collect();
         for (name, value) in
             [("asked_a", 1), ("asked_aaaa", 2), ("asked_other", 3), ("delayed", 1), ("nodata", 6)]

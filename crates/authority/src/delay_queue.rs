@@ -8,31 +8,31 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The queue, ordered by due time.
-pub(crate) struct Delayed {
+pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
-    slots: Vec<Waiting>,
+    slots: Vec<DelayedQuery>,
     /// Unused slots that were in use before. The last one freed is reused first, so that few are touched.
     free: Vec<u32>,
     capacity: usize,
 }
 
 /// A query that waits.
-pub(crate) struct Waiting {
+pub(crate) struct DelayedQuery {
     pub client: Client,
     length: u16,
     octets: [u8; limits::DELAYED_QUERY],
 }
 
-impl Waiting {
+impl DelayedQuery {
     pub fn query(&self) -> &[u8] {
         &self.octets[..usize::from(self.length)]
     }
 }
 
-impl Delayed {
+impl DelayQueue {
     /// A queue for up to `capacity` queries.
-    pub fn new(capacity: usize) -> Delayed {
-        Delayed {
+    pub fn new(capacity: usize) -> DelayQueue {
+        DelayQueue {
             due: BinaryHeap::with_capacity(capacity),
             slots: Vec::with_capacity(capacity),
             free: Vec::with_capacity(capacity),
@@ -49,7 +49,7 @@ impl Delayed {
             Some(slot) => slot,
             None if self.slots.len() < self.capacity => {
                 let octets = [0; limits::DELAYED_QUERY];
-                self.slots.push(Waiting { client: *client, length: 0, octets });
+                self.slots.push(DelayedQuery { client: *client, length: 0, octets });
                 (self.slots.len() - 1) as u32
             }
             None => return false,
@@ -68,7 +68,7 @@ impl Delayed {
     }
 
     /// Removes and returns a query that is due.
-    pub fn take(&mut self, now: Instant) -> Option<&Waiting> {
+    pub fn take(&mut self, now: Instant) -> Option<&DelayedQuery> {
         let Reverse((due, slot)) = *self.due.peek()?;
         if due > now {
             return None;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn queries_leave_by_time_and_not_by_arrival() {
-        let mut delayed = Delayed::new(8);
+        let mut delayed = DelayQueue::new(8);
         for (due, port) in [(30, 3), (10, 1), (20, 2), (40, 4)] {
             assert!(delayed.push(Instant(due), &client(port), &[port as u8; 20]));
         }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn no_more_wait_than_there_is_room_for_and_places_are_used_again() {
-        let mut delayed = Delayed::new(3);
+        let mut delayed = DelayQueue::new(3);
         for round in 0..5 {
             for port in 0..3 {
                 assert!(delayed.push(Instant(round), &client(port), b"x"));

@@ -25,7 +25,7 @@ pub struct Faults {
 
 /// A way in which a name fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum FailureKind {
     /// The answer is SERVFAIL.
     Servfail,
     /// The answer is REFUSED.
@@ -44,7 +44,7 @@ pub enum Mishap {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure {
     /// The way of failing.
-    pub mishap: Mishap,
+    pub kind: FailureKind,
     /// The share of the names, 0 to 1.
     pub share: f64,
     /// The query type; `None` means every type.
@@ -53,13 +53,13 @@ pub struct Failure {
 
 /// Action on a query before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum FaultAction {
     /// Answer at once.
-    Now,
+    Answer,
     /// Answer after this time.
-    Later(Duration),
+    Delay(Duration),
     /// Do not answer.
-    Never(Kind, Type),
+    Drop(Kind, Type),
 }
 
 /// Purpose of a hash, so that the hashes for different purposes are independent.
@@ -109,7 +109,7 @@ impl Faults {
 
     /// True if some queries are answered late or never.
     #[inline]
-    pub(crate) fn touch_time(&self) -> bool {
+    pub(crate) fn affects_timing(&self) -> bool {
         self.loss_below > 0 || self.may_delay() || !self.failures.is_empty()
     }
 
@@ -120,55 +120,55 @@ impl Faults {
 
     /// True if some answers fail.
     #[inline]
-    pub(crate) fn touch_answers(&self) -> bool {
+    pub(crate) fn affects_answers(&self) -> bool {
         !self.failures.is_empty()
     }
 
     /// The action on a query.
-    pub(crate) fn fate(&self, query: &[u8], lossy: bool) -> Fate {
-        let Ok(asked) = Message::parse(query) else { return Fate::Now };
-        if asked.is_response() || !is_concerned(&asked) {
-            return Fate::Now;
+    pub(crate) fn action(&self, query: &[u8], over_udp: bool) -> FaultAction {
+        let Ok(asked) = Message::parse(query) else { return FaultAction::Answer };
+        if asked.is_response() || !is_eligible(&asked) {
+            return FaultAction::Answer;
         }
         let qtype = asked.qtype();
-        if lossy && u64::from(self.draw(Draw::Loss, &asked)) < self.loss_below {
-            return Fate::Never(Kind::FaultLoss, qtype);
+        if over_udp && u64::from(self.draw(Draw::Loss, &asked)) < self.loss_below {
+            return FaultAction::Drop(Kind::FaultLoss, qtype);
         }
-        if self.mishap(&asked) == Some(Mishap::Timeout) {
-            return Fate::Never(Kind::FaultTimeout, qtype);
+        if self.failure_kind(&asked) == Some(FailureKind::Timeout) {
+            return FaultAction::Drop(Kind::FaultTimeout, qtype);
         }
         if !self.may_delay() {
-            return Fate::Now;
+            return FaultAction::Answer;
         }
-        let luck = f64::from(self.draw(Draw::Jitter, &asked)) / 4_294_967_296.0;
-        Fate::Later(self.delay + self.jitter.mul_f64(luck))
+        let drawn = f64::from(self.draw(Draw::Jitter, &asked)) / 4_294_967_296.0;
+        FaultAction::Delay(self.delay + self.jitter.mul_f64(drawn))
     }
 
     /// The failure that replaces the right answer of a name.
-    pub(crate) fn failure(&self, asked: &Message<'_>, lossy: bool) -> Option<(Kind, Rcode)> {
-        if !is_concerned(asked) {
+    pub(crate) fn failure(&self, asked: &Message<'_>, over_udp: bool) -> Option<(Kind, Rcode)> {
+        if !is_eligible(asked) {
             return None;
         }
-        Some(match self.mishap(asked)? {
-            Mishap::Servfail => (Kind::FaultServfail, Rcode::SERVFAIL),
-            Mishap::Refused => (Kind::FaultRefused, Rcode::REFUSED),
-            Mishap::Formerr => (Kind::FaultFormerr, Rcode::FORMERR),
-            Mishap::Notimp => (Kind::FaultNotimp, Rcode::NOTIMP),
-            Mishap::Truncate if lossy => (Kind::FaultTruncated, Rcode::NOERROR),
-            Mishap::Truncate | Mishap::Timeout => return None,
+        Some(match self.failure_kind(asked)? {
+            FailureKind::Servfail => (Kind::FaultServfail, Rcode::SERVFAIL),
+            FailureKind::Refused => (Kind::FaultRefused, Rcode::REFUSED),
+            FailureKind::Formerr => (Kind::FaultFormerr, Rcode::FORMERR),
+            FailureKind::Notimp => (Kind::FaultNotimp, Rcode::NOTIMP),
+            FailureKind::Truncate if over_udp => (Kind::FaultTruncated, Rcode::NOERROR),
+            FailureKind::Truncate | FailureKind::Timeout => return None,
         })
     }
 
-    fn mishap(&self, asked: &Message<'_>) -> Option<Mishap> {
+    fn failure_kind(&self, asked: &Message<'_>) -> Option<FailureKind> {
         if self.failures.is_empty() {
             return None;
         }
-        let luck = u64::from(self.draw(Draw::Failure, asked));
+        let drawn = u64::from(self.draw(Draw::Failure, asked));
         let mut below = 0;
         for failure in self.applying(Some(asked.qtype())) {
             below += threshold(failure.share);
-            if luck < below {
-                return Some(failure.mishap);
+            if drawn < below {
+                return Some(failure.kind);
             }
         }
         None
@@ -192,7 +192,7 @@ impl Faults {
 }
 
 /// True for the queries that a DNS64 server sends: only these get faults.
-fn is_concerned(asked: &Message<'_>) -> bool {
+fn is_eligible(asked: &Message<'_>) -> bool {
     asked.opcode() == Opcode::QUERY && asked.qclass() == Class::IN
 }
 
@@ -217,19 +217,19 @@ impl FromStr for Failure {
     fn from_str(text: &str) -> Result<Failure, FaultError> {
         let (kind, rest) = text.split_once('=').ok_or(FaultError::Shape)?;
         let (share, qtype) = rest.split_once(':').map_or((rest, None), |(share, qtype)| (share, Some(qtype)));
-        let mishap = match kind.to_ascii_lowercase().as_str() {
-            "servfail" => Mishap::Servfail,
-            "refused" => Mishap::Refused,
-            "formerr" => Mishap::Formerr,
-            "notimp" => Mishap::Notimp,
-            "timeout" => Mishap::Timeout,
-            "truncate" => Mishap::Truncate,
+        let kind = match kind.to_ascii_lowercase().as_str() {
+            "servfail" => FailureKind::Servfail,
+            "refused" => FailureKind::Refused,
+            "formerr" => FailureKind::Formerr,
+            "notimp" => FailureKind::Notimp,
+            "timeout" => FailureKind::Timeout,
+            "truncate" => FailureKind::Truncate,
             _ => return Err(FaultError::Kind),
         };
         let share =
             share.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or(FaultError::Share)?;
         let qtype = qtype.map(str::parse).transpose().map_err(|_| FaultError::Type)?;
-        Ok(Failure { mishap, share, qtype })
+        Ok(Failure { kind, share, qtype })
     }
 }
 

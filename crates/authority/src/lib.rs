@@ -32,10 +32,10 @@ mod zone;
 mod zonefile;
 
 pub use chaos::read_counters;
-pub use counters::{Kind, Ledger};
+pub use counters::{Kind, ServerCounters};
 pub use datapath::Steer;
-pub use faults::{Failure, FaultError, Faults, Mishap};
-pub use polled::Turns;
+pub use faults::{Failure, FailureKind, FaultError, Faults};
+pub use polled::PolledServer;
 pub use reply::Answer;
 pub use server::Server;
 pub use service::Content;

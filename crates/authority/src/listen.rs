@@ -1,7 +1,7 @@
 //! Opens the sockets of a server. All sockets are bound before any thread starts, so an error is reported at once and
 //! nothing is served then.
 
-use crate::counters::Ledger;
+use crate::counters::ServerCounters;
 use crate::limits;
 use crate::service::Service;
 use crate::settings::Settings;
@@ -18,53 +18,53 @@ use std::thread::{self, JoinHandle};
 /// A server with bound sockets, whose TCP threads run.
 pub(crate) struct Bound {
     pub addresses: Vec<SocketAddr>,
-    pub parts: Vec<UdpWorker>,
+    pub workers: Vec<UdpWorker>,
     pub service: Arc<Service>,
-    pub streams: Streams,
+    pub tcp_threads: ThreadGroup,
 }
 
 impl Bound {
     /// Binds all sockets and starts the TCP threads.
     pub fn new(listen: &[SocketAddr], settings: &Settings) -> io::Result<Bound> {
-        let mut parts: Vec<Vec<UdpListener>> = (0..settings.threads).map(|_| Vec::new()).collect();
+        let mut workers: Vec<Vec<UdpListener>> = (0..settings.threads).map(|_| Vec::new()).collect();
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
         for &address in listen {
             let (listener, group) = bind(address, settings)?;
             addresses.push(group[0].address());
             listeners.push(listener);
-            parts.iter_mut().zip(group).for_each(|(part, socket)| part.push(socket));
+            workers.iter_mut().zip(group).for_each(|(worker, socket)| worker.push(socket));
         }
         let responders: Vec<_> =
-            parts.into_iter().map(|sockets| Responder::new(sockets, limits::UDP_SIZE)).collect();
+            workers.into_iter().map(|sockets| Responder::new(sockets, limits::UDP_SIZE)).collect();
         let datagrams = responders.iter().map(|responder| Arc::clone(responder.counters())).collect();
         let service = Arc::new(Service {
             content: settings.content.clone(),
             faults: settings.faults.clone(),
-            ledger: Ledger::new(settings.threads + listeners.len(), datagrams),
+            counters: ServerCounters::new(settings.threads + listeners.len(), datagrams),
         });
-        let mut streams = Streams::default();
+        let mut tcp_threads = ThreadGroup::default();
         for (index, listener) in listeners.into_iter().enumerate() {
             let (service, index) = (Arc::clone(&service), settings.threads + index);
-            streams.spawn("authority-tcp", move |stop| {
-                let counters = &service.ledger.threads[index];
+            tcp_threads.spawn("authority-tcp", move |stop| {
+                let counters = &service.counters.threads[index];
                 stream::Listener { socket: &listener, service: &service, counters, stop }.run();
             })?;
         }
-        let part = |(index, responder)| UdpWorker::new(responder, Arc::clone(&service), index);
-        let parts = responders.into_iter().enumerate().map(part).collect();
-        Ok(Bound { addresses, parts, service, streams })
+        let worker = |(index, responder)| UdpWorker::new(responder, Arc::clone(&service), index);
+        let workers = responders.into_iter().enumerate().map(worker).collect();
+        Ok(Bound { addresses, workers, service, tcp_threads })
     }
 }
 
 /// Threads that stop and are joined when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub(crate) struct ThreadGroup {
     pub threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Streams {
+impl ThreadGroup {
     /// Starts a thread. It must check the stop flag every [`limits::POLL`].
     pub fn spawn(&mut self, name: &str, run: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<()> {
         let stop = Arc::clone(&self.stop);
@@ -73,7 +73,7 @@ impl Streams {
     }
 }
 
-impl Drop for Streams {
+impl Drop for ThreadGroup {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

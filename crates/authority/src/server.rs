@@ -1,9 +1,9 @@
 //! Server with its own threads. Each UDP thread has a socket for every address; each address has one thread that
 //! accepts TCP connections.
 
-use crate::counters::{Kind, Ledger};
+use crate::counters::{Kind, ServerCounters};
 use crate::limits;
-use crate::listen::{Bound, Streams};
+use crate::listen::{Bound, ThreadGroup};
 use crate::service::{Content, Service};
 use crate::settings::Settings;
 use std::io;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 pub struct Server {
     addresses: Vec<SocketAddr>,
     service: Arc<Service>,
-    _threads: Streams,
+    _threads: ThreadGroup,
 }
 
 impl Server {
@@ -31,12 +31,12 @@ impl Server {
 
     /// Like [`Server::start`], with every setting.
     pub fn with(listen: &[SocketAddr], settings: &Settings) -> io::Result<Server> {
-        let Bound { addresses, parts, service, streams: mut threads } = Bound::new(listen, settings)?;
-        for (index, mut part) in parts.into_iter().enumerate() {
+        let Bound { addresses, workers, service, tcp_threads: mut threads } = Bound::new(listen, settings)?;
+        for (index, mut worker) in workers.into_iter().enumerate() {
             threads.spawn("authority-udp", move |stop| {
                 while !stop.load(Ordering::Relaxed) {
-                    if part.turn() == 0 {
-                        part.wait(limits::POLL);
+                    if worker.poll() == 0 {
+                        worker.wait(limits::POLL);
                     }
                 }
             })?;
@@ -58,7 +58,7 @@ impl Server {
 
     /// Number of messages of one kind so far, over all threads.
     pub fn answers(&self, kind: Kind) -> u64 {
-        self.service.ledger.total(kind)
+        self.service.counters.total(kind)
     }
 
     /// Number of messages that got no answer so far: responses, and messages shorter than a header.
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// All counters of the server.
-    pub fn counters(&self) -> &Ledger {
-        &self.service.ledger
+    pub fn counters(&self) -> &ServerCounters {
+        &self.service.counters
     }
 }

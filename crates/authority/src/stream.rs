@@ -2,8 +2,8 @@
 //! one read leave in one write, in the order of the queries. If answers are delayed, all of them wait for the longest
 //! delay.
 
-use crate::counters::Counters;
-use crate::faults::Fate;
+use crate::counters::ThreadCounters;
+use crate::faults::FaultAction;
 use crate::limits;
 use crate::service::Service;
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +20,7 @@ const FRAME: usize = 2 + limits::STREAM;
 pub(crate) struct Listener<'a> {
     pub socket: &'a TcpListener,
     pub service: &'a Service,
-    pub counters: &'a Counters,
+    pub counters: &'a ThreadCounters,
     pub stop: &'a AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl Listener<'_> {
                 stream.write_all(&output[..written])?;
                 written = 0;
             }
-            if let Fate::Never(kind, qtype) = self.fate(question) {
+            if let FaultAction::Drop(kind, qtype) = self.action(question) {
                 self.counters.count(kind, Some(qtype));
                 continue;
             }
@@ -114,8 +114,12 @@ impl Listener<'_> {
     }
 
     /// The fault action for a query. Over TCP no query is lost.
-    fn fate(&self, question: &[u8]) -> Fate {
-        if self.service.faults.touch_time() { self.service.faults.fate(question, false) } else { Fate::Now }
+    fn action(&self, question: &[u8]) -> FaultAction {
+        if self.service.faults.affects_timing() {
+            self.service.faults.action(question, false)
+        } else {
+            FaultAction::Answer
+        }
     }
 
     /// Sleeps for the longest delay of the complete queries at the start of `input`.
@@ -124,7 +128,7 @@ impl Listener<'_> {
         let mut longest = Duration::ZERO;
         while let Some(question) = first_frame(&input[used..]) {
             used += 2 + question.len();
-            if let Fate::Later(span) = self.fate(question) {
+            if let FaultAction::Delay(span) = self.action(question) {
                 longest = longest.max(span);
             }
         }

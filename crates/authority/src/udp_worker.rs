@@ -1,9 +1,9 @@
 //! UDP worker: answers the queries at the UDP sockets of one thread, and delays or drops those that a fault concerns.
 //! [`Server`](crate::Server) polls one on each of its threads, [`PolledServer`](crate::PolledServer) on its owner's thread.
 
-use crate::counters::{Kind, Ledger};
-use crate::delay_queue::Delayed;
-use crate::faults::Fate;
+use crate::counters::{Kind, ServerCounters};
+use crate::delay_queue::DelayQueue;
+use crate::faults::FaultAction;
 use crate::limits;
 use crate::service::Service;
 use datapath::Responder;
@@ -18,7 +18,7 @@ pub(crate) struct UdpWorker {
     service: Arc<Service>,
     /// Index of this part's counters.
     index: usize,
-    delayed: Delayed,
+    delayed: DelayQueue,
     /// Time of the next check for dropped datagrams.
     tick: Instant,
 }
@@ -26,29 +26,29 @@ pub(crate) struct UdpWorker {
 impl UdpWorker {
     pub fn new(responder: Responder, service: Arc<Service>, index: usize) -> UdpWorker {
         let waiting = if service.faults.may_delay() { limits::DELAYED } else { 0 };
-        UdpWorker { responder, service, index, delayed: Delayed::new(waiting), tick: Instant(0) }
+        UdpWorker { responder, service, index, delayed: DelayQueue::new(waiting), tick: Instant(0) }
     }
 
     /// Answers the waiting queries and the delayed queries that are due; returns their number. Never blocks.
     #[inline]
-    pub fn turn(&mut self) -> usize {
+    pub fn poll(&mut self) -> usize {
         let now = datapath::now();
         let UdpWorker { responder, service, index, delayed, tick } = self;
         let service: &Service = service;
-        let counters = &service.ledger.threads[*index];
-        let handled = if service.faults.touch_time() {
-            responder.turn(|client, message, frame| match service.faults.fate(message, true) {
-                Fate::Now => service.answer_datagram(message, counters, frame),
-                Fate::Later(span) => {
+        let counters = &service.counters.threads[*index];
+        let handled = if service.faults.affects_timing() {
+            responder.turn(|client, message, frame| match service.faults.action(message, true) {
+                FaultAction::Answer => service.answer_datagram(message, counters, frame),
+                FaultAction::Delay(span) => {
                     if delayed.push(now + span.into(), client, message) {
                         counters.count_delayed();
                     } else {
-                        counters.count_alone(Kind::DelayOverflow, None);
+                        counters.count_single_writer(Kind::DelayOverflow, None);
                     }
                     0
                 }
-                Fate::Never(kind, qtype) => {
-                    counters.count_alone(kind, Some(qtype));
+                FaultAction::Drop(kind, qtype) => {
+                    counters.count_single_writer(kind, Some(qtype));
                     0
                 }
             })
@@ -72,15 +72,15 @@ impl UdpWorker {
     }
 
     /// Waits for the next query or delayed answer, at most for `timeout`.
-    pub fn wait(&mut self, most: Duration) {
-        let mut span = most.into();
+    pub fn wait(&mut self, timeout: Duration) {
+        let mut span = timeout.into();
         if let Some(due) = self.delayed.deadline() {
             span = (due - datapath::now()).min(span);
         }
         self.responder.wait(span);
     }
 
-    /// The descriptors that are readable when [`UdpWorker::turn`] has work.
+    /// The descriptors that are readable when [`UdpWorker::poll`] has work.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.responder.descriptors()
     }
@@ -91,7 +91,7 @@ impl UdpWorker {
     }
 
     /// All counters of the server.
-    pub fn counters(&self) -> &Ledger {
-        &self.service.ledger
+    pub fn counters(&self) -> &ServerCounters {
+        &self.service.counters
     }
 }

@@ -23,15 +23,15 @@ pub struct Zone {
 
 /// Meaning of a name in the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NameKind {
     /// The zone's own name.
     Apex,
     /// A name with an address, and its position: the number of CNAME records before it in the chain.
     Address([u8; 4], u8),
     /// Another name in the zone: it does not exist.
-    Nowhere,
+    NonExistent,
     /// A name that is not in the zone.
-    Outside,
+    OutOfZone,
 }
 
 impl Zone {
@@ -92,31 +92,31 @@ impl Zone {
 
     /// Meaning of a name in wire form in this zone.
     #[inline]
-    pub(crate) fn place(&self, name: &[u8]) -> Place {
+    pub(crate) fn classify(&self, name: &[u8]) -> NameKind {
         let Some((below, end)) = name.len().checked_sub(self.name.len()).map(|at| name.split_at(at)) else {
-            return Place::Outside;
+            return NameKind::OutOfZone;
         };
         // One label below the zone, or none: then the end of the name begins at a label boundary.
         let address = match below {
-            [] if wire::eq_ignore_case(end, &self.name) => return Place::Apex,
+            [] if wire::eq_ignore_case(end, &self.name) => return NameKind::Apex,
             [length, label @ ..] if usize::from(*length) == label.len() => {
                 parse_address(label).map(|address| (address, 0))
             }
-            [length, rest @ ..] if self.cname_depth > 0 => self.place_in_chain(usize::from(*length), rest),
+            [length, rest @ ..] if self.cname_depth > 0 => self.classify_in_chain(usize::from(*length), rest),
             _ => None,
         };
         match address {
             Some((address, position)) if wire::eq_ignore_case(end, &self.name) => {
-                Place::Address(address, position)
+                NameKind::Address(address, position)
             }
-            _ if wire::is_at_or_below(name, &self.name) => Place::Nowhere,
-            _ => Place::Outside,
+            _ if wire::is_at_or_below(name, &self.name) => NameKind::NonExistent,
+            _ => NameKind::OutOfZone,
         }
     }
 
     /// The address and its position in the CNAME chain, if `rest` is a number of `digits` digits followed by one
     /// label with an address.
-    fn place_in_chain(&self, digits: usize, rest: &[u8]) -> Option<([u8; 4], u8)> {
+    fn classify_in_chain(&self, digits: usize, rest: &[u8]) -> Option<([u8; 4], u8)> {
         let (number, rest) = rest.split_at_checked(digits)?;
         let (&length, label) = rest.split_first()?;
         let position = match number {
@@ -216,22 +216,22 @@ mod tests {
         Zone::new("dns64perf.test").unwrap()
     }
 
-    fn place(first: &[u8]) -> Place {
+    fn place(first: &[u8]) -> NameKind {
         let mut name = vec![first.len() as u8];
         name.extend_from_slice(first);
         name.extend_from_slice(b"\x09DNS64perf\x04test\x00");
-        zone().place(&name)
+        zone().classify(&name)
     }
 
     #[test]
     fn a_label_of_four_decimal_numbers_is_an_address() {
-        assert_eq!(place(b"198-51-100-7"), Place::Address([198, 51, 100, 7], 0));
-        assert_eq!(place(b"198-051-100-007"), Place::Address([198, 51, 100, 7], 0));
-        assert_eq!(place(b"0-00-000-0"), Place::Address([0; 4], 0));
-        assert_eq!(place(b"255-255-255-255"), Place::Address([255; 4], 0));
+        assert_eq!(place(b"198-51-100-7"), NameKind::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"198-051-100-007"), NameKind::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"0-00-000-0"), NameKind::Address([0; 4], 0));
+        assert_eq!(place(b"255-255-255-255"), NameKind::Address([255; 4], 0));
         for value in 0..=255u8 {
             let label = format!("{value:03}-{value}-{value:02}-{value}");
-            assert_eq!(place(label.as_bytes()), Place::Address([value; 4], 0));
+            assert_eq!(place(label.as_bytes()), NameKind::Address([value; 4], 0));
         }
     }
 
@@ -239,20 +239,20 @@ mod tests {
     fn numbers_before_an_address_are_places_in_its_chain_up_to_the_depth() {
         let zone = zone().cname_depth(12);
         for (below, expected) in [
-            (&b"\x071-2-3-4"[..], Place::Address([1, 2, 3, 4], 0)),
-            (b"\x011\x071-2-3-4", Place::Address([1, 2, 3, 4], 1)),
-            (b"\x0212\x071-2-3-4", Place::Address([1, 2, 3, 4], 12)),
-            (b"\x0213\x071-2-3-4", Place::Nowhere),
-            (b"\x010\x071-2-3-4", Place::Nowhere),
-            (b"\x0201\x071-2-3-4", Place::Nowhere),
-            (b"\x03100\x071-2-3-4", Place::Nowhere),
-            (b"\x01x\x071-2-3-4", Place::Nowhere),
-            (b"\x011\x05x-2-3", Place::Nowhere),
-            (b"\x011\x011\x071-2-3-4", Place::Nowhere),
-            (b"\x011", Place::Nowhere),
+            (&b"\x071-2-3-4"[..], NameKind::Address([1, 2, 3, 4], 0)),
+            (b"\x011\x071-2-3-4", NameKind::Address([1, 2, 3, 4], 1)),
+            (b"\x0212\x071-2-3-4", NameKind::Address([1, 2, 3, 4], 12)),
+            (b"\x0213\x071-2-3-4", NameKind::NonExistent),
+            (b"\x010\x071-2-3-4", NameKind::NonExistent),
+            (b"\x0201\x071-2-3-4", NameKind::NonExistent),
+            (b"\x03100\x071-2-3-4", NameKind::NonExistent),
+            (b"\x01x\x071-2-3-4", NameKind::NonExistent),
+            (b"\x011\x05x-2-3", NameKind::NonExistent),
+            (b"\x011\x011\x071-2-3-4", NameKind::NonExistent),
+            (b"\x011", NameKind::NonExistent),
         ] {
             let name = [below, zone.name()].concat();
-            assert_eq!(zone.place(&name), expected, "{below:?}");
+            assert_eq!(zone.classify(&name), expected, "{below:?}");
         }
         assert_eq!(zone.cname_depth(200).cname_depth, limits::CNAME_DEPTH);
     }
@@ -280,20 +280,20 @@ mod tests {
             "ns",
             "1-2-3-4 ",
         ] {
-            assert_eq!(place(label.as_bytes()), Place::Nowhere, "{label}");
+            assert_eq!(place(label.as_bytes()), NameKind::NonExistent, "{label}");
         }
     }
 
     #[test]
     fn the_end_of_a_name_counts_only_where_a_label_begins() {
         let zone = zone();
-        assert_eq!(zone.place(b"\x09dns64perf\x04test\x00"), Place::Apex);
-        assert_eq!(zone.place(b"\x01a\x071-2-3-4\x09dns64perf\x04test\x00"), Place::Nowhere);
-        assert_eq!(zone.place(b"\x04test\x00"), Place::Outside);
-        assert_eq!(zone.place(b"\x00"), Place::Outside);
-        assert_eq!(zone.place(b"\x071-2-3-4\x09dns64perg\x04test\x00"), Place::Outside);
+        assert_eq!(zone.classify(b"\x09dns64perf\x04test\x00"), NameKind::Apex);
+        assert_eq!(zone.classify(b"\x01a\x071-2-3-4\x09dns64perf\x04test\x00"), NameKind::NonExistent);
+        assert_eq!(zone.classify(b"\x04test\x00"), NameKind::OutOfZone);
+        assert_eq!(zone.classify(b"\x00"), NameKind::OutOfZone);
+        assert_eq!(zone.classify(b"\x071-2-3-4\x09dns64perg\x04test\x00"), NameKind::OutOfZone);
         // The octets of the zone, but inside a label.
-        assert_eq!(zone.place(b"\x10a\x09dns64perf\x04test\x00"), Place::Outside);
+        assert_eq!(zone.classify(b"\x10a\x09dns64perf\x04test\x00"), NameKind::OutOfZone);
     }
 
     #[test]

@@ -282,7 +282,7 @@ fn other_opcodes_are_not_implemented() {
 }
 
 #[test]
-fn what_cannot_be_read_gets_a_header_with_formerr_or_notimp() {
+fn an_unparsable_query_gets_a_header_with_formerr_or_notimp() {
     let mut out = [0xa5; 512];
     let good = query("1-2-3-4.dns64perf.test", Type::A).edns(1232).bytes();
     let mut two_questions = good[..good.len() - wire::OPT_LEN].to_vec();

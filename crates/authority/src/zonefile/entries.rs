@@ -22,7 +22,7 @@ pub(crate) enum EntriesError {
     /// The file could not be read.
     Read(io::Error),
     /// The entry that begins at this line does not end within [`limits::ENTRY`] octets or before the end of the file.
-    Endless(u64),
+    Unterminated(u64),
 }
 
 /// The pieces of a file.
@@ -53,10 +53,10 @@ impl<R: Read> Entries<R> {
                 return Ok(Some(Piece { text, line, is_directive }));
             }
             if self.has_ended {
-                return if rest.is_empty() { Ok(None) } else { Err(EntriesError::Endless(self.line)) };
+                return if rest.is_empty() { Ok(None) } else { Err(EntriesError::Unterminated(self.line)) };
             }
             if rest.len() >= limits::ENTRY {
-                return Err(EntriesError::Endless(self.line));
+                return Err(EntriesError::Unterminated(self.line));
             }
             self.fill().map_err(EntriesError::Read)?;
         }
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_an_error_with_its_line() {
+    fn an_unterminated_entry_is_an_error_with_its_line() {
         for text in ["a A 1.2.3.4\nx SOA (\n1 2", "a A 1.2.3.4\nx TXT \"abc\n"] {
             let mut entries = Entries::new(text.as_bytes());
             assert_eq!(entries.next().unwrap().unwrap().line, 1);
-            assert!(matches!(entries.next(), Err(EntriesError::Endless(2))));
+            assert!(matches!(entries.next(), Err(EntriesError::Unterminated(2))));
         }
         let long = format!("x TXT ({}", "\n".repeat(2 * limits::ENTRY));
-        assert!(matches!(Entries::new(long.as_bytes()).next(), Err(EntriesError::Endless(1))));
+        assert!(matches!(Entries::new(long.as_bytes()).next(), Err(EntriesError::Unterminated(1))));
     }
 
     #[test]

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_that_says_how_it_is_written() {
+    fn a_malformed_generate_line_is_an_error_that_says_how_it_is_written() {
         for (line, error) in [
             ("$GENERATE", GenerateError::Shape),
             ("$GENERATE 1-2", GenerateError::Shape),

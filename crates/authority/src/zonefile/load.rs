@@ -4,7 +4,7 @@ use super::entries::{Entries, EntriesError, Piece, line_of_record};
 use super::generate::{Generate, GenerateError};
 use super::name::without_first_label;
 use super::records::Records;
-use super::store::{LONGEST, Node, Set, Store, StoreError};
+use super::store::{MAX_NAME, Node, RrSet, Store, StoreError};
 use crate::limits;
 use domain::base::iana::Class;
 use domain::base::name::ToLabelIter;
@@ -27,7 +27,7 @@ pub struct LoadError {
 #[derive(Debug)]
 enum Cause {
     Read(io::Error),
-    Endless,
+    Unterminated,
     Syntax(String),
     Generate(GenerateError),
     GenerateSyntax(String),
@@ -52,7 +52,7 @@ impl fmt::Display for LoadError {
         f.write_str(": ")?;
         match &self.cause {
             Cause::Read(error) => write!(f, "cannot be read: {error}"),
-            Cause::Endless => write!(
+            Cause::Unterminated => write!(
                 f,
                 "the entry that begins here does not end within {} octets; close its parenthesis or quote",
                 limits::ENTRY
@@ -115,22 +115,22 @@ impl Records {
 
     fn read(source: impl Read) -> Result<Records, (Option<u64>, Cause)> {
         let mut entries = Entries::new(source);
-        let mut loading = Loading::new();
+        let mut loader = Loader::new();
         loop {
             let piece = match entries.next() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 Err(EntriesError::Read(error)) => return Err((None, Cause::Read(error))),
-                Err(EntriesError::Endless(line)) => return Err((Some(line), Cause::Endless)),
+                Err(EntriesError::Unterminated(line)) => return Err((Some(line), Cause::Unterminated)),
             };
-            loading.take(&piece).map_err(|(line, cause)| (Some(line), cause))?;
+            loader.take(&piece).map_err(|(line, cause)| (Some(line), cause))?;
         }
-        loading.finish().map_err(|cause| (None, cause))
+        loader.finish().map_err(|cause| (None, cause))
     }
 }
 
 /// A zone while it is loaded.
-struct Loading {
+struct Loader {
     reader: Zonefile,
     store: Store,
     /// The zone's name in lower case, once its SOA record was read.
@@ -141,12 +141,12 @@ struct Loading {
     has_wildcards: bool,
 }
 
-impl Loading {
-    fn new() -> Loading {
+impl Loader {
+    fn new() -> Loader {
         let mut reader = Zonefile::new();
         reader.set_default_class(Class::IN);
         let (apex, rdata) = (None, Vec::new());
-        Loading { reader, store: Store::new(), apex, rdata, has_cuts: false, has_wildcards: false }
+        Loader { reader, store: Store::new(), apex, rdata, has_cuts: false, has_wildcards: false }
     }
 
     /// Adds a piece of the file. An error comes with its line.
@@ -238,25 +238,25 @@ impl Loading {
         let node = self.node(below).map_err(Cause::Store)?;
         // RFC 2181 section 10.1. DNSSEC records may stand beside a CNAME record (RFC 4035 section 2.5).
         let beside = |set: Type| set != rtype && !matches!(set, Type::RRSIG | Type::NSEC);
-        let is_odd = match rtype {
+        let conflicts = match rtype {
             Type::CNAME => self.store.sets(node).any(|set| beside(set.rtype) || !self.is_only(&set)),
             Type::RRSIG | Type::NSEC => false,
             _ => self.store.get(node, Type::CNAME).is_some(),
         };
-        if is_odd {
+        if conflicts {
             return Err(Cause::Alias(record.owner().to_string()));
         }
         self.store.add(node, rtype, ttl_secs, &self.rdata).map_err(Cause::Store)
     }
 
     /// True if a set has only records equal to the current one.
-    fn is_only(&self, set: &Set<'_>) -> bool {
+    fn is_only(&self, set: &RrSet<'_>) -> bool {
         set.rtype != Type::CNAME || set.rdata().all(|rdata| rdata == self.rdata)
     }
 
     /// The node of a name below the zone. Names between the two come into existence (RFC 4592 section 2.2.2).
     fn node(&mut self, below: &[u8]) -> Result<Node, StoreError> {
-        if below.len() > LONGEST {
+        if below.len() > MAX_NAME {
             return Err(StoreError::NameTooLong);
         }
         if let Some(node) = self.store.find(below) {
@@ -271,7 +271,7 @@ impl Loading {
     }
 
     fn finish(self) -> Result<Records, Cause> {
-        let Loading { store, apex, has_cuts, has_wildcards, .. } = self;
+        let Loader { store, apex, has_cuts, has_wildcards, .. } = self;
         let apex = apex.ok_or(Cause::NoSoa)?;
         Ok(Records { apex, store, has_cuts, has_wildcards })
     }

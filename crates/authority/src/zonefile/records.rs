@@ -4,7 +4,7 @@
 //! answers with the SOA record (RFC 2308). Not implemented: DNSSEC proofs, DNAME, name compression in RDATA.
 
 use super::name::without_first_label;
-use super::store::{Node, Set, Store};
+use super::store::{Node, RrSet, Store};
 use crate::counters::Kind;
 use crate::limits;
 use crate::reply::{self, Body, pointer};
@@ -12,7 +12,7 @@ use wire::header::HEADER;
 use wire::{Class, Message, Rcode, Type};
 
 /// Octets of a record before its RDATA; the owner is a compression pointer.
-const RECORD: usize = 12;
+const RECORD_HEADER: usize = 12;
 
 /// The sections of a message.
 const ANSWER: usize = 0;
@@ -20,7 +20,7 @@ const AUTHORITY: usize = 1;
 const ADDITIONAL: usize = 2;
 
 /// First offset that a compression pointer cannot express.
-const FAR: usize = 1 << 14;
+const POINTER_LIMIT: usize = 1 << 14;
 
 /// The records of a zone.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ pub struct Records {
 }
 
 /// Result of looking up a name.
-enum Place {
+enum Lookup {
     /// A name of the zone, or the wildcard that matches it.
-    Here(Node),
+    Found(Node),
     /// A delegation at this node, whose name in full has so many octets before the zone's name.
-    Below(Node, usize),
+    Delegated(Node, usize),
     /// It does not exist.
-    Nowhere,
+    NonExistent,
 }
 
 impl Records {
@@ -80,12 +80,14 @@ impl Records {
         let mut out = Writer { message, end: start, counts: [0; 3] };
         for _ in 0..limits::CHAIN {
             let name = &octets[..below];
-            let node = match self.place(name, qtype) {
-                Place::Here(node) => node,
-                Place::Below(node, above) => {
-                    return self.refer(&mut out, node, owner + below - above);
+            let node = match self.look_up(name, qtype) {
+                Lookup::Found(node) => node,
+                Lookup::Delegated(node, above) => {
+                    return self.referral(&mut out, node, owner + below - above);
                 }
-                Place::Nowhere => return self.deny(out, owner + below, Kind::NameError, Rcode::NXDOMAIN),
+                Lookup::NonExistent => {
+                    return self.negative_answer(out, owner + below, Kind::NameError, Rcode::NXDOMAIN);
+                }
             };
             // RFC 8482 section 4.1: one RRset is a sufficient answer to a query for ANY.
             let set = match qtype {
@@ -97,10 +99,10 @@ impl Records {
                 return Some(out.body(kind(set.rtype), Rcode::NOERROR));
             }
             let Some(alias) = self.store.get(node, Type::CNAME) else {
-                return self.deny(out, owner + below, Kind::NoData, Rcode::NOERROR);
+                return self.negative_answer(out, owner + below, Kind::NoData, Rcode::NOERROR);
             };
             let target = alias.rdata().next()?;
-            let next = out.end + RECORD;
+            let next = out.end + RECORD_HEADER;
             out.set(owner, &alias, alias.ttl_secs, ANSWER)?;
             owner = next;
             octets[..target.len()].copy_from_slice(target);
@@ -116,17 +118,17 @@ impl Records {
 
     /// Looks up a name, given without the zone's name and in lower case. The DS records of a delegated zone belong to
     /// this zone.
-    fn place(&self, name: &[u8], qtype: Type) -> Place {
+    fn look_up(&self, name: &[u8], qtype: Type) -> Lookup {
         if self.has_cuts
-            && let Some(cut) = self.cut(name, qtype)
+            && let Some(cut) = self.delegation(name, qtype)
         {
             return cut;
         }
         if let Some(node) = self.store.find(name) {
-            return Place::Here(node);
+            return Lookup::Found(node);
         }
         if !self.has_wildcards {
-            return Place::Nowhere;
+            return Lookup::NonExistent;
         }
         let mut encloser = without_first_label(name);
         while !encloser.is_empty() && self.store.find(encloser).is_none() {
@@ -135,11 +137,11 @@ impl Records {
         let mut wildcard = [0; 257];
         wildcard[..2].copy_from_slice(b"\x01*");
         wildcard[2..2 + encloser.len()].copy_from_slice(encloser);
-        self.store.find(&wildcard[..2 + encloser.len()]).map_or(Place::Nowhere, Place::Here)
+        self.store.find(&wildcard[..2 + encloser.len()]).map_or(Lookup::NonExistent, Lookup::Found)
     }
 
     /// The delegation that covers a name: the topmost one, at the name or above it.
-    fn cut(&self, name: &[u8], qtype: Type) -> Option<Place> {
+    fn delegation(&self, name: &[u8], qtype: Type) -> Option<Lookup> {
         // A name of 255 octets has at most 127 labels.
         let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
         while at < name.len() {
@@ -150,14 +152,14 @@ impl Records {
         for start in starts[..count].iter().rev().map(|start| usize::from(*start)) {
             let node = self.store.find(&name[start..])?;
             if self.store.get(node, Type::NS).is_some() && (start > 0 || qtype != Type::DS) {
-                return Some(Place::Below(node, name.len() - start));
+                return Some(Lookup::Delegated(node, name.len() - start));
             }
         }
         None
     }
 
     /// Completes a negative answer with the SOA record, whose owner stands at offset `apex`.
-    fn deny(&self, mut out: Writer<'_>, apex: usize, kind: Kind, rcode: Rcode) -> Option<Body> {
+    fn negative_answer(&self, mut out: Writer<'_>, apex: usize, kind: Kind, rcode: Rcode) -> Option<Body> {
         let soa = self.store.find(&[]).and_then(|node| self.store.get(node, Type::SOA))?;
         // RFC 2308 section 5: the smaller of the SOA record's TTL and its MINIMUM field.
         let minimum = soa.rdata().next().and_then(|rdata| rdata.last_chunk::<4>().copied())?;
@@ -167,18 +169,18 @@ impl Records {
 
     /// Completes a referral: the name servers of the delegated zone, whose name stands at offset `owner`, and their
     /// addresses as far as this zone has them. RFC 9471: if the glue does not fit, the answer is truncated.
-    fn refer(&self, out: &mut Writer<'_>, node: Node, owner: usize) -> Option<Body> {
+    fn referral(&self, out: &mut Writer<'_>, node: Node, owner: usize) -> Option<Body> {
         let servers = self.store.get(node, Type::NS)?;
         let mut at = out.end;
         out.set(owner, &servers, servers.ttl_secs, AUTHORITY)?;
         for name in servers.rdata() {
-            let stands = at + RECORD;
+            let stands = at + RECORD_HEADER;
             at = stands + name.len();
             let mut octets = [0; 255];
             let folded = &mut octets[..name.len()];
             folded.copy_from_slice(name);
             wire::fold(folded);
-            if stands >= FAR || !wire::is_at_or_below(folded, &self.apex) {
+            if stands >= POINTER_LIMIT || !wire::is_at_or_below(folded, &self.apex) {
                 continue;
             }
             let Some(node) = self.store.find(&folded[..name.len() - self.apex.len()]) else { continue };
@@ -214,16 +216,16 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Appends an RRset whose owner stands at offset `owner`; `None` if it does not fit.
-    fn set(&mut self, owner: usize, set: &Set<'_>, ttl_secs: u32, section: usize) -> Option<()> {
+    fn set(&mut self, owner: usize, set: &RrSet<'_>, ttl_secs: u32, section: usize) -> Option<()> {
         for rdata in set.rdata() {
-            let record = self.message.get_mut(self.end..self.end + RECORD + rdata.len())?;
+            let record = self.message.get_mut(self.end..self.end + RECORD_HEADER + rdata.len())?;
             record[..2].copy_from_slice(&pointer(owner as u16));
             record[2..4].copy_from_slice(&set.rtype.0.to_be_bytes());
             record[4..6].copy_from_slice(&Class::IN.0.to_be_bytes());
             record[6..10].copy_from_slice(&ttl_secs.to_be_bytes());
             record[10..12].copy_from_slice(&(rdata.len() as u16).to_be_bytes());
             record[12..].copy_from_slice(rdata);
-            self.end += RECORD + rdata.len();
+            self.end += RECORD_HEADER + rdata.len();
             self.counts[section] += 1;
         }
         Some(())

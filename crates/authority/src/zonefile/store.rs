@@ -20,16 +20,16 @@ const UNIT: usize = 4;
 const SEGMENT: u32 = 1 << 22;
 
 /// Octets of a set before its data.
-const SET: usize = 12;
+const SET_HEADER: usize = 12;
 
 /// First octet of a further set, in place of a name's length. So names below the zone may have 253 octets.
-const MORE: u8 = 0xff;
+const CONTINUATION: u8 = 0xff;
 
 /// Octets of the longest name below the zone in wire form.
-pub(crate) const LONGEST: usize = MORE as usize - 2;
+pub(crate) const MAX_NAME: usize = CONTINUATION as usize - 2;
 
 /// Octets of the largest RRset: the most that a message can carry.
-const LARGEST: usize = 65_535;
+const MAX_RRSET: usize = 65_535;
 
 /// Offset of a name in the arena. 0 means none: the first unit stays unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Node(u32);
 
 /// The records of one name and type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Set<'a> {
+pub(crate) struct RrSet<'a> {
     pub rtype: Type,
     pub ttl_secs: u32,
     octets: &'a [u8],
@@ -56,7 +56,7 @@ pub(crate) enum StoreError {
 
 /// Location of a set: the offset of its node or further set, and the octets from there to the set.
 #[derive(Clone, Copy)]
-struct SetAt {
+struct SetLocation {
     unit: u32,
     after: usize,
 }
@@ -110,13 +110,13 @@ impl Store {
         if let Some(node) = self.find(name) {
             return Ok(node);
         }
-        if name.len() > LONGEST {
+        if name.len() > MAX_NAME {
             return Err(StoreError::NameTooLong);
         }
         if (self.names as usize + 1) * 4 > self.table.len() * 3 {
             self.grow();
         }
-        let (unit, place) = self.allocate(1 + name.len() + SET)?;
+        let (unit, place) = self.allocate(1 + name.len() + SET_HEADER)?;
         place[0] = name.len() as u8 + 1;
         place[1..=name.len()].copy_from_slice(name);
         self.enter(unit, hash(name));
@@ -126,13 +126,13 @@ impl Store {
 
     /// The RRsets of a name.
     #[inline]
-    pub fn sets(&self, node: Node) -> impl Iterator<Item = Set<'_>> {
+    pub fn sets(&self, node: Node) -> impl Iterator<Item = RrSet<'_>> {
         self.places(node).map(|at| self.set(at)).filter(|set| set.rtype.0 != 0)
     }
 
     /// The RRset of a name and type.
     #[inline]
-    pub fn get(&self, node: Node, rtype: Type) -> Option<Set<'_>> {
+    pub fn get(&self, node: Node, rtype: Type) -> Option<RrSet<'_>> {
         self.sets(node).find(|set| set.rtype == rtype)
     }
 
@@ -154,7 +154,7 @@ impl Store {
         let Some(last) = last else { return Ok(()) };
         let (octets, lowest) = found.map_or((0, ttl_secs), |(_, octets, lowest)| (octets, lowest));
         let extra = 2 + rdata.len();
-        if octets + extra > LARGEST {
+        if octets + extra > MAX_RRSET {
             return Err(StoreError::SetTooLarge);
         }
         // The set, or the empty set of a name without records, grows in place if it is at the end of the arena.
@@ -176,8 +176,8 @@ impl Store {
     /// Writes a set at the end of the arena: a new one, or one that cannot grow in place.
     fn append_set(
         &mut self,
-        last: SetAt,
-        old: Option<SetAt>,
+        last: SetLocation,
+        old: Option<SetLocation>,
         rtype: Type,
         ttl_secs: u32,
         rdata: &[u8],
@@ -186,10 +186,10 @@ impl Store {
         let start = octets.len();
         octets.resize(start + 2 + rdata.len(), 0);
         write_record(&mut octets[start..], rdata);
-        let (unit, place) = self.allocate(1 + SET + octets.len())?;
-        place[0] = MORE;
-        place[1 + SET..1 + SET + octets.len()].copy_from_slice(&octets);
-        self.write_set(SetAt { unit, after: 1 }, rtype, ttl_secs, octets.len());
+        let (unit, place) = self.allocate(1 + SET_HEADER + octets.len())?;
+        place[0] = CONTINUATION;
+        place[1 + SET_HEADER..1 + SET_HEADER + octets.len()].copy_from_slice(&octets);
+        self.write_set(SetLocation { unit, after: 1 }, rtype, ttl_secs, octets.len());
         if let Some(old) = old {
             // The old copy stays, without a type.
             self.at_mut(old)[4..6].fill(0);
@@ -198,7 +198,7 @@ impl Store {
         Ok(())
     }
 
-    fn write_set(&mut self, at: SetAt, rtype: Type, ttl_secs: u32, octets: usize) {
+    fn write_set(&mut self, at: SetLocation, rtype: Type, ttl_secs: u32, octets: usize) {
         let place = self.at_mut(at);
         place[4..6].copy_from_slice(&rtype.0.to_le_bytes());
         place[6..10].copy_from_slice(&ttl_secs.to_le_bytes());
@@ -206,30 +206,31 @@ impl Store {
     }
 
     /// True if a set is at the end of the arena.
-    fn is_last(&self, at: SetAt) -> bool {
+    fn is_last(&self, at: SetLocation) -> bool {
         let (segment, start) = split(at.unit);
-        segment + 1 == self.segments.len() && start + at.after + SET + self.set(at).octets.len() == self.used
+        segment + 1 == self.segments.len()
+            && start + at.after + SET_HEADER + self.set(at).octets.len() == self.used
     }
 
     /// Locations of the sets of a name.
     #[inline]
-    fn places(&self, node: Node) -> impl Iterator<Item = SetAt> + '_ {
-        let first = SetAt { unit: node.0, after: 1 + self.name(node.0).len() };
+    fn places(&self, node: Node) -> impl Iterator<Item = SetLocation> + '_ {
+        let first = SetLocation { unit: node.0, after: 1 + self.name(node.0).len() };
         std::iter::successors(Some(first), |at| {
             let place = self.at(*at);
             let next = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
-            (next != 0).then_some(SetAt { unit: next, after: 1 })
+            (next != 0).then_some(SetLocation { unit: next, after: 1 })
         })
     }
 
     #[inline]
-    fn set(&self, at: SetAt) -> Set<'_> {
+    fn set(&self, at: SetLocation) -> RrSet<'_> {
         let place = self.at(at);
         let octets = usize::from(u16::from_le_bytes([place[10], place[11]]));
-        Set {
+        RrSet {
             rtype: Type(u16::from_le_bytes([place[4], place[5]])),
             ttl_secs: u32::from_le_bytes([place[6], place[7], place[8], place[9]]),
-            octets: &place[SET..SET + octets],
+            octets: &place[SET_HEADER..SET_HEADER + octets],
         }
     }
 
@@ -241,12 +242,12 @@ impl Store {
     }
 
     #[inline]
-    fn at(&self, at: SetAt) -> &[u8] {
+    fn at(&self, at: SetLocation) -> &[u8] {
         let (segment, start) = split(at.unit);
         &self.segments[segment][start + at.after..]
     }
 
-    fn at_mut(&mut self, at: SetAt) -> &mut [u8] {
+    fn at_mut(&mut self, at: SetLocation) -> &mut [u8] {
         let (segment, start) = split(at.unit);
         &mut self.segments[segment][start + at.after..]
     }
@@ -290,21 +291,21 @@ impl Store {
             while start < end && self.segments[segment][start] != 0 {
                 let unit = segment as u32 * SEGMENT + (start / UNIT) as u32;
                 let length = self.segments[segment][start];
-                let after = if length == MORE {
+                let after = if length == CONTINUATION {
                     1
                 } else {
                     let hash = hash(self.name(unit));
                     self.enter(unit, hash);
                     usize::from(length)
                 };
-                let octets = self.set(SetAt { unit, after }).octets.len();
-                start = (start + after + SET + octets).next_multiple_of(UNIT);
+                let octets = self.set(SetLocation { unit, after }).octets.len();
+                start = (start + after + SET_HEADER + octets).next_multiple_of(UNIT);
             }
         }
     }
 }
 
-impl<'a> Set<'a> {
+impl<'a> RrSet<'a> {
     /// The RDATA of its records.
     #[inline]
     pub fn rdata(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {

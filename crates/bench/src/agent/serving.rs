@@ -4,7 +4,7 @@
 
 use super::limits;
 use crate::protocol::Progress;
-use ::authority::{Server, Settings, Turns, Zone, ZoneError};
+use ::authority::{PolledServer, Server, Settings, Zone, ZoneError};
 use load::{Companion, LoadError, Nobody};
 use measure::order::{Authority, Load};
 use measure::outcome::{Outcome, Second};
@@ -52,7 +52,7 @@ impl Serving {
             _ => order.listen.clone(),
         };
         let (addresses, form) = if order.threads == 0 {
-            let turns = Turns::new(&listen, &settings)?;
+            let turns = PolledServer::new(&listen, &settings)?;
             (turns.addresses().to_vec(), Form::Turns(Waiting::new(turns)))
         } else {
             let server = Server::with(&listen, &settings)?;
@@ -107,11 +107,11 @@ impl Serving {
 /// An authority that a waiting thread serves.
 struct Waiting {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Turns>>,
+    thread: Option<JoinHandle<PolledServer>>,
 }
 
 impl Waiting {
-    fn new(turns: Turns) -> Waiting {
+    fn new(turns: PolledServer) -> Waiting {
         let stop = Arc::new(AtomicBool::new(false));
         let mut waiting = Waiting { stop, thread: None };
         waiting.resume(turns);
@@ -119,7 +119,7 @@ impl Waiting {
     }
 
     /// Takes the authority from its thread, for as long as `use_it` takes.
-    fn lend<T>(&mut self, use_it: impl FnOnce(&mut Turns) -> T) -> T {
+    fn lend<T>(&mut self, use_it: impl FnOnce(&mut PolledServer) -> T) -> T {
         let mut turns = self.pause();
         let result = use_it(&mut turns);
         self.resume(turns);
@@ -133,12 +133,12 @@ impl Waiting {
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn resume(&mut self, mut turns: Turns) {
+    fn resume(&mut self, mut turns: PolledServer) {
         self.stop.store(false, Ordering::Relaxed);
         let stop = Arc::clone(&self.stop);
         self.thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                if turns.turn() == 0 {
+                if turns.poll() == 0 {
                     turns.wait(limits::LOOK);
                 }
             }
@@ -158,12 +158,12 @@ impl Drop for Waiting {
 }
 
 /// An authority in the loop of a load.
-struct Beside<'a>(&'a mut Turns);
+struct Beside<'a>(&'a mut PolledServer);
 
 impl Companion for Beside<'_> {
     #[inline]
     fn turn(&mut self) -> usize {
-        self.0.turn()
+        self.0.poll()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
