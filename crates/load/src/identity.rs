@@ -1,14 +1,14 @@
-//! Which query an ID on a port belongs to, without a table.
+//! Ports and message IDs of queries, and the way back from port and ID to the query, without a table.
 //!
-//! The queries of a thread leave in groups: `group` of them from one port, then as many from the next. So query k of the
-//! thread is query j of port p, by arithmetic, and back. The ID of query j of a port is a permutation, drawn for that
-//! port, of the lower 16 bits of j: no ID comes twice within 65,536 queries of a port, none can be guessed from the one
-//! before, and from an ID follows j modulo 65,536. The newest j below what was sent is the query that is meant; should a
-//! port have more than 65,536 outstanding, the ones before it are tried, too: the question tells.
+//! The queries of a thread leave in groups: `group` of them from one port, then as many from the next. So query k of
+//! the thread is query j of port p, and arithmetic converts both ways. The ID of query j of a port is a permutation,
+//! drawn for that port, of the lower 16 bits of j: no ID repeats within 65,536 queries of a port, none can be guessed
+//! from the one before, and the ID yields j modulo 65,536. The newest such j below the number of sent queries is the
+//! query; if a port has more than 65,536 outstanding queries, earlier ones are tried, too: the question decides.
 
 use crate::random::mix;
 
-/// A permutation of 16 bits that can be undone.
+/// An invertible permutation of 16 bits.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     factor: u16,
@@ -21,7 +21,8 @@ impl Permutation {
     fn new(seed: u64) -> Permutation {
         let draw = mix(seed);
         let factor = draw as u16 | 1;
-        // Newton's iteration: each step doubles the number of right bits, and any odd number is right in three.
+        // Newton's iteration: each step doubles the number of correct bits, and any odd number is correct in three
+        // bits.
         let inverse = (0..4)
             .fold(factor, |inverse, _| inverse.wrapping_mul(2u16.wrapping_sub(factor.wrapping_mul(inverse))));
         Permutation { factor, inverse, offset: (draw >> 16) as u16, mask: (draw >> 32) as u16 }
@@ -30,7 +31,7 @@ impl Permutation {
     #[inline]
     fn forward(&self, value: u16) -> u16 {
         let value = value.wrapping_mul(self.factor).wrapping_add(self.offset);
-        // The upper half moves into the lower one, whose bits depend on lower bits alone so far.
+        // The upper half is mixed into the lower half, whose bits depend only on lower bits so far.
         (value ^ value >> 8).wrapping_mul(self.factor) ^ self.mask
     }
 
@@ -41,7 +42,7 @@ impl Permutation {
     }
 }
 
-/// The numbering of one thread's queries.
+/// Ports and IDs of one thread's queries.
 #[derive(Clone, Debug)]
 pub struct Identity {
     group: u64,
@@ -49,7 +50,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A numbering for so many ports.
+    /// A numbering for `ports` ports.
     pub fn new(ports: usize, group: u16, seed: u64) -> Identity {
         let permutation = |port| Permutation::new(mix(seed).wrapping_add(port));
         Identity {
@@ -58,7 +59,7 @@ impl Identity {
         }
     }
 
-    /// The port of query `k`, its number there, and how many queries of the group are left, itself among them.
+    /// The port of query `k`, its number at that port, and the number of queries left in the group, including itself.
     #[inline]
     pub fn place(&self, k: u64) -> (usize, u64, u64) {
         let (turn, within) = (k / self.group, k % self.group);
@@ -72,7 +73,7 @@ impl Identity {
         self.ports[port].forward(j as u16)
     }
 
-    /// The queries of the thread that may have had an ID on a port, the newest first, when `sent` have been sent.
+    /// The queries of the thread that may have used an ID on a port, newest first, when `sent` queries were sent.
     #[inline]
     pub fn candidates(&self, port: usize, id: u16, sent: u64) -> impl Iterator<Item = u64> + '_ {
         let low = u64::from(self.ports[port].backward(id));
@@ -82,7 +83,7 @@ impl Identity {
         std::iter::successors(newest, |j| j.checked_sub(1 << 16)).map(move |j| self.number(port, j))
     }
 
-    /// Queries of a port among the first `sent` of the thread.
+    /// Number of queries of a port among the first `sent` of the thread.
     #[inline]
     fn count(&self, port: usize, sent: u64) -> u64 {
         let round = self.group * self.ports.len() as u64;
@@ -90,7 +91,7 @@ impl Identity {
         full * self.group + rest.saturating_sub(port as u64 * self.group).min(self.group)
     }
 
-    /// The number in the thread of query `j` of a port.
+    /// The number within the thread of query `j` of a port.
     #[inline]
     fn number(&self, port: usize, j: u64) -> u64 {
         (j / self.group * self.ports.len() as u64 + port as u64) * self.group + j % self.group

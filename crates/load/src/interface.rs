@@ -1,5 +1,6 @@
-//! What the way to the server drops on this host: the interfaces that carry the load, those below them, and the queues in
-//! front of them. Others may drop what they like: a management interface drops packets of unknown protocols every now and then.
+//! Packet drops on the path to the server on this host: the interfaces that carry the load, those below them, and
+//! their queueing disciplines. Other interfaces do not count: a management interface drops packets of unknown
+//! protocols from time to time.
 
 use crate::netlink::{self, Link};
 use std::net::SocketAddr;
@@ -7,12 +8,12 @@ use std::net::SocketAddr;
 /// The interfaces that carry a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Their numbers; nothing if they are not known: then all count.
+    /// Interface indexes; `None` if they are unknown: then all interfaces count.
     interfaces: Option<Vec<u32>>,
 }
 
 impl Way {
-    /// The way to a server.
+    /// The path to a server.
     pub fn to(server: SocketAddr) -> Way {
         let scope = match server {
             SocketAddr::V6(v6) if v6.scope_id() > 0 => Some(v6.scope_id()),
@@ -23,7 +24,7 @@ impl Way {
         Way { interfaces: first.map(|first| with_lower(first, &links)) }
     }
 
-    /// Packets that were dropped on it so far. Where the kernel does not tell, none.
+    /// Number of packets dropped on the path so far; 0 where the kernel does not count them.
     pub fn drops(&self) -> u64 {
         let counts = |index: &u32| self.interfaces.as_ref().is_none_or(|own| own.contains(index));
         let links = netlink::links().unwrap_or_default();
@@ -33,7 +34,7 @@ impl Way {
     }
 }
 
-/// An interface and those that it sends through, however many levels there are.
+/// An interface and all those that it sends through, over any number of levels.
 fn with_lower(first: u32, links: &[Link]) -> Vec<u32> {
     let mut way = vec![first];
     let mut at = 0;
@@ -68,7 +69,8 @@ mod tests {
 
     #[test]
     fn what_an_interface_sends_through_belongs_to_the_way() {
-        // A VLAN (5) of a bond (4) of two cards (2, 3); another card (6), and a pair whose ends (7, 8) are each other's.
+        // A VLAN (5) of a bond (4) of two network cards (2, 3); another card (6); and a veth pair (7, 8), each
+        // other's peer.
         let links = [
             link(1, None, None),
             link(2, None, Some(4)),

@@ -1,8 +1,8 @@
-//! What a valid reply is. The question is known to be right when a message gets here (that is how its query was found);
-//! everything else is checked: flags, counts, every record of the answer, and that the message ends where its records do.
+//! Validity of a reply. The question is already known to be right, because it was used to find the query. Everything
+//! else is checked: flags, counts, every record of the answer section, and the end of the message.
 //!
-//! One AAAA record behind a compressed owner and nothing else is what most replies are: that is compared in place. All other
-//! layouts are walked.
+//! Most replies have one AAAA record with a compressed owner and nothing else: this layout is compared in place. All
+//! other layouts are parsed record by record.
 
 use crate::embed::Embedding;
 use crate::limits;
@@ -20,15 +20,15 @@ const IN: u16 = 1;
 /// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
 const SMALL: usize = 28;
 
-/// Words of a set of addresses.
+/// Words of a bit set of addresses.
 const WORDS: usize = limits::RECORDS.div_ceil(64);
 
-/// Judges replies by what is expected.
+/// Checks replies against the expectation.
 #[derive(Clone, Debug)]
 pub struct Judge {
-    /// Where the addresses of a name without AAAA records lie: one for each prefix.
+    /// Embeddings for a name without AAAA records: one for each prefix.
     prefixes: Vec<Embedding>,
-    /// Where those of a name with AAAA records lie.
+    /// Embedding for a name with AAAA records.
     real: [Embedding; 1],
     addresses: u16,
     depth: u16,
@@ -38,7 +38,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge for what is expected; nothing if a prefix is none (RFC 6052 section 2.2).
+    /// A judge for an expectation; `None` if a prefix is invalid (RFC 6052 section 2.2).
     pub fn new(expect: &Expectation) -> Option<Judge> {
         let prefixes = expect.prefixes.iter().map(|(prefix, bits)| Embedding::new(*prefix, *bits));
         Some(Judge {
@@ -52,12 +52,13 @@ impl Judge {
         })
     }
 
-    /// Records that the longest valid answer has.
+    /// Number of records of the longest valid answer.
     pub fn most_records(&self) -> usize {
         usize::from(self.depth) + usize::from(self.addresses) * self.prefixes.len().max(1)
     }
 
-    /// Whether the name of an address has AAAA records of its own: the same function as the authority's, kept apart from it.
+    /// True if the name of an address has AAAA records. The function equals the authority's but is a separate
+    /// implementation.
     #[inline]
     pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
         let mut hash = self.aaaa_seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
@@ -67,7 +68,7 @@ impl Judge {
         hash >> 32 < self.aaaa_below
     }
 
-    /// Judges a reply to the question for an address, which ends at `end`.
+    /// Checks a reply to the question for an address. The question ends at `end`.
     #[inline]
     pub fn judge(&self, message: &[u8], end: usize, address: [u8; 4]) -> Result<(), Reason> {
         if message.len() < end || end < HEADER {
@@ -83,7 +84,7 @@ impl Judge {
             count if count < records => return Err(Reason::MissingRecord),
             _ => return Err(Reason::ExtraRecord),
         }
-        // No authority or additional records, one answer record, and the length that this makes.
+        // No authority or additional records, one answer record, and the resulting length.
         if message[6..12] == [0, 1, 0, 0, 0, 0]
             && message.len() == end + SMALL
             && self.depth == 0
@@ -101,7 +102,7 @@ impl Judge {
         if (self.ttl.0..=self.ttl.1).contains(&ttl) { Ok(()) } else { Err(Reason::Ttl) }
     }
 
-    /// Checks record after record, in any order and layout.
+    /// Checks record by record, in any order and layout.
     #[cold]
     fn walk(
         &self,
@@ -151,7 +152,7 @@ impl Judge {
         if at == message.len() { Ok(()) } else { Err(Reason::Malformed) }
     }
 
-    /// Which of the expected addresses this is.
+    /// Index of this address among the expected ones.
     fn index(&self, data: [u8; 16], address: [u8; 4], places: &[Embedding]) -> Result<usize, Reason> {
         let mut reason = Reason::Prefix;
         for (place, embedding) in places.iter().enumerate() {
@@ -166,8 +167,8 @@ impl Judge {
     }
 }
 
-/// QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD say who the server
-/// is and what it did; they may be anything.
+/// Checks QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD
+/// describe the server and its work; any value is valid.
 #[inline]
 fn flags(high: u8, low: u8) -> Result<(), Reason> {
     if high & 0xfb == 0x81 && low & 0x4f == 0 {
@@ -187,7 +188,7 @@ fn flags(high: u8, low: u8) -> Result<(), Reason> {
     })
 }
 
-/// The place of a name in the chain: 0 for the name asked, k for `k.` before it.
+/// The position of a name in the chain: 0 for the query name, k for `k.` before it.
 fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
     let before = name.strip_suffix(asked)?;
     let (length, digits) = match before {
@@ -202,7 +203,7 @@ fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
         .try_fold(0u16, |value, digit| digit.is_ascii_digit().then(|| value * 10 + u16::from(digit - b'0')))
 }
 
-/// Adds an index to a set.
+/// Adds an index to a bit set.
 fn mark(set: &mut [u64; WORDS], index: usize) -> Result<(), Reason> {
     let word = set.get_mut(index / 64).ok_or(Reason::ExtraRecord)?;
     let bit = 1 << (index % 64);

@@ -1,4 +1,4 @@
-//! Replies, right and wrong, before the judge.
+//! Valid and invalid replies.
 
 use super::*;
 use crate::names::Template;
@@ -39,7 +39,7 @@ fn aaaa(owner: &[u8], address: &str) -> Vec<u8> {
     record
 }
 
-/// `from` CNAME `to`, as labels before the question's name (empty: that name itself).
+/// `from` CNAME `to`, as labels before the query name (empty: the query name itself).
 fn cname(from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut record = [from, &[0xc0, 12]].concat();
     record.extend([0, 5, 0, 1, 0, 0, 0, 60, 0, to.len() as u8 + 2]);
@@ -63,7 +63,7 @@ fn a_right_reply_is_valid_in_every_layout() {
     for owner in [POINTER, WRITTEN_OUT, b"\x0f010-001-002-003\xc0\x1c"] {
         assert_eq!(judged(&expectation(), &message(&[aaaa(owner, "64:ff9b::a01:203")])), Ok(()));
     }
-    // With an OPT record behind it, and with an authority record too.
+    // With an OPT record after it, and with an authority record too.
     let mut with_opt = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
     with_opt[11] = 1;
     with_opt.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
@@ -210,7 +210,7 @@ fn what_is_compared_in_place_is_judged_as_what_is_walked() {
         let changes = crate::random::mix(seed) % 3;
         for step in 0..changes {
             let draw = crate::random::mix(seed * 4 + step + 1);
-            // Behind the question and the counts, which decide before.
+            // After the question and the counts, which are checked before.
             let at = end() + draw as usize % (octets.len() - end());
             octets[at] = (draw >> 32) as u8 % 17;
         }
@@ -232,7 +232,7 @@ fn octets_of_any_kind_are_judged_without_harm() {
             let at = 12 + draw as usize % (octets.len() - 12);
             octets[at] = (draw >> 32) as u8;
         }
-        // Two records are there of four: never valid.
+        // Two of four records: never valid.
         assert!(judge.judge(&octets, end(), ADDRESS).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What a sending thread shares with whoever receives its replies: ports, slots, and a few numbers that only grow.
+//! State that a sending thread shares with the receiver of its replies: ports, slots, and a few growing counters.
 
 use crate::error::LoadError;
 use crate::identity::Identity;
@@ -9,25 +9,25 @@ use datapath::tester::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of its own pair of cache lines: the processor fetches two at a time.
+/// A counter on its own pair of cache lines: the processor fetches two at a time.
 #[repr(align(128))]
 #[derive(Default)]
 pub struct Number(AtomicU64);
 
 impl Number {
-    /// Its value.
+    /// The value.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Another value. One thread only.
+    /// Sets the value. Only one thread may call this.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Release);
     }
 
-    /// More. One thread only.
+    /// Adds to the value. Only one thread may call this.
     #[inline]
     pub fn add(&self, more: u64) {
         self.set(self.0.load(Ordering::Relaxed) + more);
@@ -36,31 +36,31 @@ impl Number {
 
 /// One sending thread's part of a load.
 pub struct Lane {
-    /// Which one, from 0.
+    /// Index of the thread, from 0.
     pub index: u64,
     /// Its source ports.
     pub ports: Vec<Port>,
-    /// Its last queries.
+    /// The thread's last queries.
     pub slots: Slots,
-    /// Names to ask again; nothing if none are.
+    /// Names to query again; `None` if the load queries none again.
     pub pool: Option<Pool>,
     /// Ports and IDs of its queries.
     pub identity: Identity,
-    /// Queries sent, or about to be.
+    /// Number of queries sent, or about to be sent.
     pub sent: Number,
-    /// Of these the kernel did not take.
+    /// Number of these that the kernel did not accept.
     pub unsent: Number,
-    /// The first query that is measured; until it is known none is.
+    /// The first measured query; u64::MAX until it is known.
     pub measured_from: Number,
-    /// When the last query left; u64::MAX while there are more.
+    /// Time when sending ended; u64::MAX before.
     pub ended: Number,
-    /// Queries whose reply came in time.
+    /// Number of queries whose reply came in time.
     pub in_time: Number,
-    /// Queries whose reply came late.
+    /// Number of queries whose reply came late.
     pub late: Number,
-    /// Measured ones with a valid reply in time, for progress.
+    /// Number of measured queries with a valid reply in time, for progress.
     pub valid: Number,
-    /// Measured ones with an invalid reply in time, for progress.
+    /// Number of measured queries with an invalid reply in time, for progress.
     pub invalid: Number,
 }
 
@@ -105,7 +105,7 @@ impl Lane {
         Ok(lane)
     }
 
-    /// Whether the last query has left and every reply has come.
+    /// True if the last query was sent and every reply has come.
     pub fn is_complete(&self) -> bool {
         self.ended.get() != u64::MAX
             && self.in_time.get() + self.late.get() + self.unsent.get() >= self.sent.get()

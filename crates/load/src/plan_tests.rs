@@ -1,9 +1,9 @@
-//! Orders that are worked out, and orders that are refused.
+//! Plans of valid orders, and refused orders.
 
 use super::*;
 use measure::order::{Expectation, Lanes};
 
-/// An order of one thread without warm-up.
+/// An order for one thread without warm-up.
 pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
     Load {
         server: "127.0.0.1:53".parse().unwrap(),
@@ -96,7 +96,7 @@ fn what_cannot_be_is_refused_with_a_remedy() {
 fn a_name_is_asked_again_only_while_the_device_has_it() {
     let mut order = order(1000.0, 1000);
     assert_eq!(again_most_ms(&order), 1_800_000);
-    // 60 s, less one that the answer took and one by which whole seconds are off.
+    // 60 s, less one for the answer's time and one for counting whole seconds.
     order.expect.ttl = (0, 60);
     assert_eq!(again_most_ms(&order), 58_000);
     order.expect.ttl = (0, 1);

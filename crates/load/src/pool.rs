@@ -1,36 +1,37 @@
-//! Names that were answered, to be asked again: not before two timeouts have passed, so that the device's cache surely has
-//! them, and not so long after that their TTL may be over, so that it still has. A ring of one word per answer; whoever receives adds, the sender
-//! draws.
+//! Names that the device has cached, to query again. A name is eligible two timeouts after its answer, so that the
+//! device surely has cached it, and until its TTL may expire, so that the device still has it. The names are in a
+//! ring with one word per answer; the receiver adds, the sender draws.
 
 use crate::limits;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The ring.
+/// The ring of answered names.
 pub struct Pool {
-    /// Address 32 bits, milliseconds of its answer 32 bits.
+    /// Address in 32 bits, time of its answer in milliseconds in 32 bits.
     ring: Box<[AtomicU64]>,
     mask: u64,
-    /// Answers added so far.
+    /// Number of answers added so far.
     added: AtomicU64,
-    /// An answer may be asked for again after this, in milliseconds.
+    /// Earliest age of an answer at which its name may be queried again, in milliseconds.
     ripe_ms: u64,
-    /// And up to this.
+    /// Latest such age, in milliseconds.
     age_ms: u64,
 }
 
 impl Pool {
-    /// A pool that keeps the newest answers, at least so many, to be asked for again two timeouts to `age_ms` later.
+    /// A ring of at least the `least` newest answers, whose names may be queried again two timeouts to `age_ms`
+    /// later.
     pub fn new(least: u64, timeout_ms: u64, age_ms: u64) -> Pool {
         let count = least.max(1).next_power_of_two();
         let ring = (0..count).map(|_| AtomicU64::new(0)).collect();
         Pool { ring, mask: count - 1, added: AtomicU64::new(0), ripe_ms: 2 * timeout_ms, age_ms }
     }
 
-    /// Adds a name that was answered validly. One thread only.
+    /// Adds a name with a valid answer. Only one thread may call this.
     #[inline]
     pub fn add(&self, address: [u8; 4], now_ns: u64) {
         let at = self.added.load(Ordering::Relaxed);
-        // Rounded up: a name is never asked again too early.
+        // Rounded up, so that a name is never queried again too early.
         let time = now_ns.div_ceil(1_000_000) & 0xffff_ffff;
         let word = u64::from(u32::from_be_bytes(address)) << 32 | time;
         self.ring[(at & self.mask) as usize].store(word, Ordering::Relaxed);
@@ -43,7 +44,7 @@ impl Pool {
     }
 }
 
-/// What the sender knows of its pool.
+/// The sender's position in the ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draw {
     /// Answers before this are old enough.
@@ -51,11 +52,11 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// A name of the pool, by 64 random bits; nothing while there is none that may be asked.
+    /// A name from the ring, chosen by 64 random bits; `None` while no name is eligible.
     #[inline]
     pub fn draw(&mut self, pool: &Pool, now_ns: u64, random: u64) -> Option<[u8; 4]> {
         let (added, now_ms) = (pool.added.load(Ordering::Acquire), now_ns / 1_000_000);
-        // What is about to be overwritten is left alone: an eighth of the ring.
+        // Entries that are about to be overwritten are not used: an eighth of the ring.
         let oldest = added.saturating_sub(pool.mask - pool.mask / 8);
         self.ripe = self.ripe.max(oldest);
         while self.ripe < added && pool.entry(self.ripe).1 + pool.ripe_ms <= now_ms {
@@ -66,7 +67,7 @@ impl Draw {
         if index >= self.ripe {
             return None;
         }
-        // Should it have been overwritten meanwhile, it is a new one.
+        // If the entry was overwritten in the meantime, its time is new and this test fails.
         let (address, time) = pool.entry(index);
         (time + pool.ripe_ms..=time + pool.age_ms).contains(&now_ms).then_some(address)
     }

@@ -1,7 +1,8 @@
-//! The receiving half: every message finds its query by socket, ID and question, and is judged in full.
+//! Receiving half of a thread: it matches every message to its query by socket, ID and question, and checks the whole
+//! reply.
 //!
-//! What does not end a query: a message from another address, one whose ID is not out, one with another question. The query
-//! goes on waiting, as a resolver would.
+//! Three kinds of messages do not complete a query: a message from another address, a message with an ID that is not
+//! outstanding, and a message with another question. The query keeps waiting, as it would in a resolver.
 
 use crate::lane::Lane;
 use crate::limits;
@@ -17,11 +18,11 @@ pub struct Receiver<'a> {
     plan: &'a Plan,
     inlet: Inlet,
     backlog: Backlog,
-    /// What was counted.
+    /// Counters and latencies.
     pub tally: Tally,
 }
 
-/// A number of queries that ended, for the lane.
+/// Number of queries that were completed, for the lane.
 #[derive(Default)]
 struct Ended {
     in_time: u64,
@@ -29,18 +30,19 @@ struct Ended {
 }
 
 impl<'a> Receiver<'a> {
-    /// A receiver for so many ports of any of the load's lanes.
+    /// A receiver for `ports` ports of any lanes of the load.
     pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
         let inlet = Inlet::new(plan.order.server);
         Receiver { plan, inlet, backlog: Backlog::new(ports), tally: Tally::new(plan) }
     }
 
-    /// How long messages waited at a port at most before it was seen empty, in nanoseconds: what came meanwhile may seem late.
+    /// Longest time, in nanoseconds, that messages waited at a port before the port was seen empty. Messages of that
+    /// time may wrongly seem late.
     pub fn behind(&self) -> u64 {
         self.backlog.longest
     }
 
-    /// Takes what waits at a port of a lane, the `place`-th of this receiver's; returns how many messages that were.
+    /// Receives the waiting messages at a port of a lane, the `place`-th port of this receiver; returns their number.
     pub fn take(&mut self, lane: &Lane, port: usize, place: usize) -> usize {
         let mut count = 0;
         let Some(socket) = lane.ports.get(port) else { return 0 };
@@ -48,7 +50,7 @@ impl<'a> Receiver<'a> {
             let more = self.inlet.receive(socket);
             let (plan, tally) = (self.plan, &mut self.tally);
             let (now, before) = (plan.now(), (tally.valid, tally.wrong));
-            // Read after the receive: a reply cannot come before its query was counted as sent.
+            // Read this after the receive: a reply cannot come before its query was counted as sent.
             let sent = lane.sent.get();
             let mut ended = Ended::default();
             count += self
@@ -69,10 +71,10 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Since when ports have not been seen empty. A thread that does not keep up leaves replies waiting, in buffers that may hold
-/// those of seconds, before any of them is dropped.
+/// Times since which ports were not seen empty. A thread that is too slow leaves replies waiting in socket buffers,
+/// which can hold several seconds of replies before any is dropped.
 struct Backlog {
-    /// For each port; u64::MAX: it was seen empty.
+    /// One entry per port; u64::MAX means that the port was seen empty.
     since: Vec<u64>,
     longest: u64,
 }
@@ -82,7 +84,7 @@ impl Backlog {
         Backlog { since: vec![u64::MAX; ports], longest: 0 }
     }
 
-    /// A port was read as far as may be in one turn, and was empty then or not.
+    /// A port was read as far as one poll allows, and `empty` tells if it was empty then.
     #[inline]
     fn seen(&mut self, place: usize, empty: bool, now: u64) {
         let Some(since) = self.since.get_mut(place) else { return };
@@ -91,7 +93,7 @@ impl Backlog {
     }
 }
 
-/// Where and when a message came.
+/// Origin and time of a message.
 struct Message<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
@@ -131,7 +133,7 @@ impl Message<'_> {
         self.stray(message, waiting, tally);
     }
 
-    /// A message with ID and question of query `k`.
+    /// Handles a message with the ID and the question of query `k`.
     #[inline]
     fn reply(&self, k: u64, slot: Slot, message: &[u8], tally: &mut Tally, ended: &mut Ended) {
         let measured = k >= self.lane.measured_from.get();
@@ -182,7 +184,7 @@ impl Message<'_> {
         }
     }
 
-    /// A message that ends no query. `waiting` is an outstanding query with its ID.
+    /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.
     #[cold]
     fn stray(&self, message: &[u8], waiting: Option<u64>, tally: &mut Tally) {
         let reason = match waiting {
@@ -202,8 +204,8 @@ impl Message<'_> {
         tally.invalid.count(reason);
     }
 
-    /// The query at this port that is out and has the question of a message. Where names are asked again, their number does
-    /// not tell which query it was.
+    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again,
+    /// because the name then does not identify the query.
     fn out(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
         let address = plan.template.asked(message).filter(|_| lane.pool.is_none())?;
@@ -225,7 +227,7 @@ mod tests {
 
     const SENT_AT: u64 = 1_000;
 
-    /// A lane with one port and queries 0 to 9 out.
+    /// A lane with one port and outstanding queries 0 to 9.
     fn out() -> (Plan, Lane) {
         let mut order = order(1000.0, 1000);
         order.lanes.ports = 1;
@@ -236,7 +238,7 @@ mod tests {
         (plan, lane)
     }
 
-    /// The right reply to a query, with the ID of another.
+    /// The right reply to a query, with the ID of another query.
     fn reply(plan: &Plan, lane: &Lane, k: u8, id_of: u64) -> Vec<u8> {
         let mut message = vec![0; plan.template.length()];
         plan.template.prepare(&mut message);
@@ -357,7 +359,7 @@ mod tests {
         let lane = Lane::new(&plan, 0).unwrap();
         let mut to = lane.ports[0].address().unwrap();
         to.set_ip([127, 0, 0, 1].into());
-        // 8 receives of 32 are a turn.
+        // One poll makes 8 receives of 32 datagrams.
         (0..300).for_each(|_| assert!(server.send_to(b"x", to).is_ok()));
         let mut receiver = Receiver::new(&plan, 1);
         assert_eq!((receiver.take(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (256, false));

@@ -1,4 +1,4 @@
-//! From what the threads leave behind to the outcome.
+//! Outcome of a load, from the threads' reports.
 
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
@@ -11,7 +11,8 @@ use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester};
 use std::time::Duration;
 
-/// The outcome of a load. `interface_drops`: what the host's interfaces dropped meanwhile.
+/// The outcome of a load. `interface_drops` is the number of packets that this host's interfaces dropped during the
+/// load.
 pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64) -> Outcome {
     let (mut sent, mut received) = (Timeline::default(), Tally::new(plan));
     let (mut usage, mut stall, mut behind, mut names) = (Usage::default(), 0, 0, 0);
@@ -19,7 +20,8 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
     for (index, part) in left.iter().enumerate() {
         if let Some(timeline) = &part.sent {
             sent.add(timeline);
-            // Thread t of T takes the names t, t + T, t + 2T ...: beyond the last one of any thread all are new.
+            // Thread t of T takes the names t, t + T, t + 2T ...: after the last one of any thread, all names are
+            // new.
             let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
             names = names.max(last.unwrap_or(0));
         }
@@ -75,16 +77,16 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
     outcome
 }
 
-/// The time that a load was measured.
+/// The measured time of a load.
 struct Span {
     rate_asked: f64,
     /// From the first to the last intended query, in seconds.
     seconds: f64,
-    /// The time in which they really left.
+    /// Time in which the queries were actually sent, in seconds.
     taken: f64,
-    /// How far the schedule can be compared, in nanoseconds of the measured time.
+    /// End of the comparison with the schedule, in nanoseconds of the measured time.
     until: u64,
-    /// When it ended, if that was before its time.
+    /// Time of an early end.
     early: Option<Duration>,
 }
 
@@ -101,7 +103,7 @@ impl Span {
                 let is_early = tried < total - warm;
                 let until = schedule.due(total) - schedule.due(warm);
                 let seconds = schedule.seconds(tried);
-                // The last query takes its place in the schedule, too.
+                // The interval after the last query counts, too.
                 let taken = sent.last as f64 / 1e9 + schedule.seconds(1);
                 Span {
                     rate_asked,
@@ -122,7 +124,7 @@ impl Span {
     }
 }
 
-/// What was sent and what came back, second by second; an empty entry at the end is left out.
+/// Counts second by second, without empty seconds at the end.
 fn per_second(sent: &Timeline, received: &Tally) -> Vec<Second> {
     let entry = |(sent, second): (&u64, &Second)| Second { sent: *sent, ..*second };
     let mut all: Vec<Second> = sent.seconds.iter().zip(&received.seconds).map(entry).collect();

@@ -1,4 +1,4 @@
-//! A load from order to outcome: ports and memory first, then the threads, then what they leave behind.
+//! Runs a load, from order to outcome: ports and memory first, then the threads, then their reports.
 
 use crate::error::LoadError;
 use crate::interface::Way;
@@ -18,21 +18,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A server that lives in the load's own thread: called in every turn of its loop. For machines whose other cores are the
-/// device's.
+/// A server that shares the load's thread and is polled in every iteration of its loop. For machines whose other
+/// cores belong to the device under test.
 pub trait Companion {
-    /// Handles what is there, without waiting; returns how many messages that were.
+    /// Handles the waiting messages without blocking; returns their number.
     fn turn(&mut self) -> usize;
 
-    /// Readable when there is something to do. Asked once, when the load begins: what comes and goes later (connections)
-    /// belongs into an epoll instance whose descriptor is given here.
+    /// Descriptors that are readable when there is work. Called once, when the load begins; for descriptors that come
+    /// and go later (connections), return the descriptor of an epoll instance.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// When it wants a turn although nothing is readable, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the next poll although nothing is readable, in nanoseconds of CLOCK_MONOTONIC.
     fn deadline_ns(&self) -> Option<u64>;
 }
 
-/// No companion: [`run`] wants a type even where there is none.
+/// No companion: the type parameter of [`run`] where there is none.
 #[derive(Clone, Copy, Debug)]
 pub enum Nobody {}
 
@@ -50,31 +50,31 @@ impl Companion for Nobody {
     }
 }
 
-/// How far a load is. Counts are those of the measured time.
+/// Progress of a load. The counts cover the measured time unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Since the first query, warm-up included.
+    /// Time since the first query, including the warm-up.
     pub elapsed: Duration,
-    /// How long it will be in all.
+    /// Planned time of the whole load.
     pub whole: Duration,
-    /// Whether it is still the warm-up.
+    /// True during the warm-up.
     pub warm_up: bool,
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
-    /// Valid replies in time.
+    /// Number of valid replies in time.
     pub valid: u64,
-    /// Invalid ones.
+    /// Number of invalid replies in time.
     pub invalid: u64,
-    /// Late ones, of the warm-up too.
+    /// Number of late replies, including those of the warm-up.
     pub late: u64,
-    /// Queries, of the warm-up too, whose timeout has passed and that had no reply by then.
+    /// Number of queries, including those of the warm-up, whose timeout passed without a reply.
     pub lost: u64,
 }
 
-/// Runs a load. `progress` is told once a second how far it is; when it breaks, no more is sent, and the outcome says so.
+/// Runs a load. Calls `progress` once a second; if it breaks, sending stops, and the outcome says so.
 ///
-/// The companion is served in the calling thread, in turn with the load, which then must be one thread. Without one the
-/// load has threads of its own.
+/// The companion is polled in the calling thread, in turn with the load, which must then use one thread. Without a
+/// companion the load has its own threads.
 pub fn run(
     order: &Load,
     companion: Option<&mut impl Companion>,
@@ -84,7 +84,7 @@ pub fn run(
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
     let way = Way::to(order.server);
     let drops = way.drops();
-    // Reserving the memory took its time.
+    // Reserving the memory took time, so the clock starts here.
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
     let mut clock = Clock::new(&plan, &lanes);
@@ -102,7 +102,7 @@ pub fn run(
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Result<Left, LoadError>>;
 
-/// Starts the threads, watches the clock, and collects what they leave behind: senders first.
+/// Starts the threads, reports progress, and collects the threads' reports, those of the senders first.
 fn threads(
     plan: &Plan,
     lanes: &[Lane],
@@ -115,7 +115,7 @@ fn threads(
             match started {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
-                    // Those that run already must end.
+                    // The threads that run already must end.
                     stop.store(true, Ordering::Relaxed);
                     failed = Some(LoadError::Kernel(error));
                 }
@@ -148,7 +148,7 @@ fn start<'scope, 'env: 'scope>(
         let (thread, waker) = (started.len(), waker.clone());
         let work = move || {
             let left = pinned(&plan.order, thread).and_then(|_pinned| work());
-            // One that fails ends the load: its replies would be missing.
+            // A thread that fails ends the load, because its replies would be missing.
             if left.is_err() {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -176,8 +176,8 @@ fn start<'scope, 'env: 'scope>(
     started
 }
 
-/// Ends a lane whose sender cannot: it was not started, or could not be bound to its core. Who receives for the lane would
-/// wait for ever.
+/// Marks a lane as ended if its sender cannot do so, because it was not started or could not be pinned to its core.
+/// Otherwise the receiver of the lane would wait for ever.
 struct Ends<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
@@ -191,19 +191,19 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The core of a thread.
+/// Pins the calling thread to its core.
 fn pinned(order: &Load, thread: usize) -> Result<Option<Pinned>, LoadError> {
     let pins = &order.lanes.pins;
     let Some(core) = pins.get(thread % pins.len().max(1)) else { return Ok(None) };
     Pinned::new(usize::from(*core)).map(Some).map_err(|error| LoadError::Pin(*core, error))
 }
 
-/// Tells progress once a second.
+/// Calls `progress` once a second.
 struct Clock<'a> {
     plan: &'a Plan,
     lanes: &'a [Lane],
     next: u64,
-    /// When so many queries had been sent: those of one timeout ago are over.
+    /// Pairs of a time and the number of queries sent by then. Queries older than one timeout are over.
     history: VecDeque<(u64, u64)>,
     over: u64,
 }
@@ -260,7 +260,7 @@ mod tests {
     fn progress_bears_queries_that_fail_while_it_is_told() {
         let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
         let lanes = [Lane::new(&plan, 0).unwrap()];
-        // All queries fail, and five more did between the two reads.
+        // All queries fail, and five more failed between the two reads.
         lanes[0].sent.set(10);
         lanes[0].unsent.set(15);
         let progress = Clock::new(&plan, &lanes).progress(plan.timeout);

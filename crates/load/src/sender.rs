@@ -1,5 +1,6 @@
-//! The sending half of a thread. Each turn sends what is due: the queries of one port in one system call, stamped right before
-//! it. An open loop follows its schedule whatever comes back; what it did not send in time it sends at once.
+//! Sending half of a thread. Each poll sends the queries that are due: those of one port in one system call, with a
+//! timestamp taken right before it. An open loop follows its schedule independently of the replies; a query that
+//! missed its time is sent at once.
 
 use crate::lane::Lane;
 use crate::limits;
@@ -11,35 +12,35 @@ use crate::slots::State;
 use crate::timeline::Timeline;
 use datapath::tester::Outlet;
 
-/// What a turn left to do.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// More is due.
+    /// More queries are due.
     Busy,
-    /// Nothing before this instant, unless a reply comes.
+    /// No query is due before this instant, unless a reply comes.
     Until(u64),
     /// The load is over.
     Done,
 }
 
-/// The sending half.
+/// The sending half of a thread.
 pub struct Sender<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
     outlet: Outlet,
-    /// Room for as many prepared queries as leave at once, and what they ask.
+    /// Buffers for the queries of one send, and their names.
     queries: Vec<u8>,
     asked: Vec<([u8; 4], bool)>,
-    /// The next query.
+    /// Number of the next query.
     k: u64,
-    /// The next name that was not asked before, numbered within the thread.
+    /// Number of the next name that was not queried before, counted within the thread.
     fresh: u64,
     draw: Draw,
     seed: u64,
-    /// Closed loop: queries before this are over, and how many of them by time.
+    /// Closed loop: all queries before this one are over, and how many of them by timeout.
     settled: u64,
     expired: u64,
-    /// What was done.
+    /// Record of the queries sent.
     pub timeline: Timeline,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends what is due, up to [`limits::TURN`] queries.
+    /// Sends the queries that are due, up to [`limits::TURN`].
     pub fn turn(&mut self) -> Step {
         let mut left = limits::TURN;
         while left > 0 {
@@ -88,7 +89,7 @@ impl<'a> Sender<'a> {
         Step::Busy
     }
 
-    /// No more is sent, whatever was planned.
+    /// Stops sending.
     pub fn end(&mut self, now: u64) -> Step {
         if self.lane.ended.get() == u64::MAX {
             self.timeline.fresh = self.fresh;
@@ -97,7 +98,7 @@ impl<'a> Sender<'a> {
         Step::Done
     }
 
-    /// How many queries may leave now from the port whose turn it is.
+    /// Number of queries that may be sent now from the next port.
     #[inline]
     fn due(&mut self, now: u64, most: usize) -> Result<usize, Step> {
         let (_, _, group) = self.lane.identity.place(self.k);
@@ -129,14 +130,14 @@ impl<'a> Sender<'a> {
                 self.places(outstanding, now)?.min(most)
             }
         };
-        // What is measured and what is not do not leave together.
+        // Queries of the warm-up and of the measured time are never sent together.
         let measured = self.lane.measured_from.get();
         Ok(if self.k < measured { count.min(measured - self.k) } else { count } as usize)
     }
 
-    /// Closed loop: how many places are free. Nothing before the oldest query is over: until when that will be.
+    /// Closed loop: number of queries that may be sent. An error gives the instant at which the oldest query is over.
     fn places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
-        // Thread t of T has every T-th place.
+        // Thread t of T has every T-th place of the window.
         let places = self.plan.part(self.lane.index, outstanding);
         let over = self.plan.timeout + limits::PLACE_GRACE_NS;
         let mut oldest = None;
@@ -151,7 +152,7 @@ impl<'a> Sender<'a> {
             }
             self.settled += 1;
         }
-        // A slot is not reused while its query is out.
+        // A slot is not reused while its query is outstanding.
         let room = self.lane.slots.capacity() - (self.k - self.settled);
         let out = self.k.saturating_sub(self.lane.in_time.get() + self.expired);
         match places.saturating_sub(out).min(room) {
@@ -160,7 +161,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Writes the next queries and returns how many: fewer if the names are used up.
+    /// Writes the next queries and returns their number, which is lower if the names are used up.
     #[inline]
     fn write(&mut self, count: usize, now: u64) -> usize {
         self.asked.clear();
@@ -172,7 +173,7 @@ impl<'a> Sender<'a> {
                 None => None,
                 Some(pool) => {
                     let random = mix(self.seed.wrapping_add(self.plan.number(self.lane.index, k)));
-                    // The warm-up asks those that will be asked again.
+                    // The warm-up queries the names that will be queried again.
                     let wanted = random >> 32 < self.plan.again_below && k >= self.lane.measured_from.get();
                     if wanted { self.draw.draw(pool, now, mix(random)) } else { None }
                 }
@@ -194,7 +195,7 @@ impl<'a> Sender<'a> {
         self.asked.len()
     }
 
-    /// Sends what was written.
+    /// Sends the written queries.
     #[inline]
     fn send(&mut self, count: usize) {
         let (port, ..) = self.lane.identity.place(self.k);
@@ -204,7 +205,7 @@ impl<'a> Sender<'a> {
         for (k, (address, again)) in (self.k..).zip(&self.asked) {
             self.lane.slots.put(k, stamp, *address, *again);
         }
-        // Whoever receives must know of a query before its reply can come.
+        // The receiver must know of a query before its reply can come.
         self.lane.sent.set(self.k + count as u64);
         let (mut sent, mut failed) = (0, None);
         for _ in 0..limits::SEND_TRIES {
@@ -212,7 +213,7 @@ impl<'a> Sender<'a> {
             sent += taken;
             failed = outcome.err();
             match &failed {
-                // The queue towards the interface is full: a moment later it is not.
+                // The queue to the interface is full; it will have room a moment later.
                 Some(error) if Outlet::is_full(error) => std::thread::yield_now(),
                 _ => break,
             }

@@ -1,81 +1,81 @@
-//! What is known of each query while its reply may come: a ring of slots, one for each of the last queries of a thread.
+//! Outstanding queries: a ring of slots, one for each of the last queries of a thread.
 //!
-//! The sender fills a slot before the query leaves, whoever receives ends it; both are lock-free, as a slot is two words and
-//! the second one is written last. A slot is overwritten when its query is three timeouts old.
+//! The sender fills a slot before the query leaves; the receiver completes it. Both are lock-free, because a slot is
+//! two words and the second one is written last. A slot is overwritten when its query is three timeouts old.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a query is.
+/// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The kernel did not take it.
+    /// The kernel did not accept it.
     Unsent,
-    /// Its reply has not come.
+    /// No reply has come yet.
     Out,
-    /// It has, in time.
+    /// A reply has come in time.
     InTime,
-    /// It has, too late.
+    /// A reply has come too late.
     Late,
 }
 
-/// A query of the last ones.
+/// One of the last queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// How far it is.
+    /// The query's state.
     pub state: State,
-    /// When it was sent, in nanoseconds.
+    /// Sending time, in nanoseconds.
     pub sent: u64,
-    /// The address whose name it asks for.
+    /// The address in the query name.
     pub address: [u8; 4],
-    /// Whether the name was asked before.
+    /// True if the name was queried before.
     pub again: bool,
 }
 
 struct Words {
-    /// Address 32 bits, asked again 1 bit, the lower 31 bits of the query's number.
+    /// Address in 32 bits, repeated name in 1 bit, the lower 31 bits of the query's number.
     what: AtomicU64,
-    /// When it was sent 62 bits, state 2 bits.
+    /// Sending time in 62 bits, state in 2 bits.
     when: AtomicU64,
 }
 
 const NUMBER: u64 = (1 << 31) - 1;
 
-/// The ring.
+/// The ring of slots.
 pub struct Slots {
     ring: Box<[Words]>,
     mask: u64,
 }
 
 impl Slots {
-    /// A ring of at least so many slots.
+    /// A ring of at least `least` slots.
     pub fn new(least: u64) -> Slots {
         let count = least.max(1).next_power_of_two();
         let empty = || Words { what: AtomicU64::new(NUMBER), when: AtomicU64::new(0) };
         Slots { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
     }
 
-    /// How many queries back are remembered.
+    /// Number of queries that the ring remembers.
     pub fn capacity(&self) -> u64 {
         self.mask + 1
     }
 
-    /// A query is about to leave.
+    /// Enters a query that is about to leave.
     #[inline]
     pub fn put(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
         let words = &self.ring[(number & self.mask) as usize];
         let address = u64::from(u32::from_be_bytes(address));
-        // While both words belong to different queries the slot must not be read as one of them.
+        // While the two words belong to different queries, the slot must not be read as either of them.
         words.when.store(0, Ordering::Release);
         words.what.store(address << 32 | u64::from(again) << 31 | (number & NUMBER), Ordering::Release);
         words.when.store(sent << 2 | 1, Ordering::Release);
     }
 
-    /// A query did not leave.
+    /// Marks a query that did not leave.
     pub fn unsent(&self, number: u64) {
         self.ring[(number & self.mask) as usize].when.store(0, Ordering::Release);
     }
 
-    /// The slot of a query, if it is still remembered.
+    /// The slot of a query, if the ring still has it.
     #[inline]
     pub fn get(&self, number: u64) -> Option<Slot> {
         let words = &self.ring[(number & self.mask) as usize];
@@ -95,7 +95,7 @@ impl Slots {
         })
     }
 
-    /// The reply to an outstanding query has come. False: the slot has changed meanwhile.
+    /// Completes an outstanding query with its reply. Returns false if the slot has changed in the meantime.
     #[inline]
     pub fn end(&self, number: u64, sent: u64, late: bool) -> bool {
         let words = &self.ring[(number & self.mask) as usize];

@@ -1,5 +1,5 @@
-//! The loops of the threads. A thread that sends and receives, alone or with a companion; one that only sends; one that only
-//! receives. Each turn does what there is to do and then waits for the next instant or message.
+//! Loops of the threads: one sends and receives, alone or with a companion; one only sends; one only receives. Each
+//! iteration does the available work and then waits for the next instant or message.
 
 use crate::lane::Lane;
 use crate::limits;
@@ -14,22 +14,22 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a thread leaves behind.
+/// Report of a thread when it ends.
 #[derive(Default)]
 pub struct Left {
-    /// What it sent.
+    /// Queries sent.
     pub sent: Option<Timeline>,
-    /// What it received.
+    /// Replies received.
     pub received: Option<Tally>,
-    /// What it used.
+    /// CPU time used.
     pub usage: Usage,
-    /// How long it stood still at most, in nanoseconds.
+    /// Longest stall of the thread, in nanoseconds.
     pub stall: u64,
-    /// How long replies waited for it at most, in nanoseconds.
+    /// Longest time that replies waited for the thread, in nanoseconds.
     pub behind: u64,
 }
 
-/// Sends and receives in turn, until the last reply has come or is given up. `tick` is told the time in every turn.
+/// Sends and receives, until the last reply has come or is given up. Calls `tick` with the time in every iteration.
 pub fn both(
     plan: &Plan,
     lane: &Lane,
@@ -79,7 +79,7 @@ pub fn both(
     Ok(Left { sent, received, usage, stall: watch.longest, behind })
 }
 
-/// Sends alone.
+/// Only sends.
 pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Left {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
@@ -89,7 +89,7 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Left {
         match step {
             Step::Busy => {}
             Step::Done => break,
-            // In a closed loop nobody tells when a place becomes free.
+            // In a closed loop, nothing signals a completed query to this thread.
             Step::Until(instant) => {
                 let wait = instant.saturating_sub(plan.now());
                 let wait = match plan.timing {
@@ -105,7 +105,7 @@ pub fn send(plan: &Plan, lane: &Lane, stop: &AtomicBool) -> Left {
     Left { sent: Some(sender.timeline), usage: Usage::now().since(before), ..Left::default() }
 }
 
-/// Receives the replies of some lanes.
+/// Only receives, the replies of some lanes.
 pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<Left> {
     let _timers = PreciseTimers::new();
     let before = Usage::now();
@@ -136,21 +136,22 @@ pub fn receive(plan: &Plan, lanes: &[&Lane]) -> io::Result<Left> {
     Ok(Left { sent: None, received: Some(receiver.tally), usage, stall: watch.longest, behind })
 }
 
-/// How long to wait for messages. Where they come closely, the thread sleeps first and takes all that came meanwhile: a
-/// wake-up costs more than a message.
+/// Waiting time between iterations. If messages are dense, the thread sleeps first and then takes all that came in
+/// the meantime, because a wake-up costs more than a message.
 struct Pause {
     spin: bool,
-    /// An open loop whose queries are closer than a nap.
+    /// True in an open loop whose queries are closer together than the shortest sleep.
     dense: bool,
     nap: u64,
-    /// In a closed loop: how many messages may come in one pause without the server running dry; the pause; the longest.
+    /// In a closed loop: number of messages that may arrive in one pause without the server running out of work; the
+    /// current pause; the longest pause.
     bearable: Option<u64>,
     length: u64,
     longest: u64,
 }
 
 impl Pause {
-    /// For a thread that receives the replies of so many sending threads.
+    /// For a thread that receives the replies of `part` sending threads.
     fn new(plan: &Plan, part: u64) -> Pause {
         let (dense, bearable) = match plan.timing {
             Timing::Open { schedule, .. } => {
@@ -165,7 +166,7 @@ impl Pause {
         Pause { spin: plan.order.lanes.spin, dense, nap: plan.nap, bearable, length: 0, longest }
     }
 
-    /// The wait for something that is `left` away.
+    /// Waiting time if the next event is `left` away.
     fn length(&self, left: u64) -> u64 {
         match left {
             _ if self.spin => 0,
@@ -175,7 +176,7 @@ impl Pause {
         }
     }
 
-    /// Waits; returns how many descriptors are ready.
+    /// Waits; returns the number of ready descriptors.
     #[inline]
     fn wait(&self, waiter: &mut Waiter, length: u64) -> usize {
         let asleep = if self.dense && length <= self.nap { length } else { self.length.min(length) };
@@ -186,7 +187,7 @@ impl Pause {
         waiter.wait(length)
     }
 
-    /// So many messages came.
+    /// Adapts the pause after `count` messages came.
     #[inline]
     fn came(&mut self, count: usize) {
         let Some(bearable) = self.bearable else { return };
@@ -199,7 +200,7 @@ impl Pause {
     }
 }
 
-/// Sees whether the thread stood still.
+/// Detects stalls of the thread.
 struct Watch {
     spin: bool,
     last: Option<u64>,
@@ -211,7 +212,7 @@ impl Watch {
         Watch { spin: plan.order.lanes.spin, last: None, longest: 0 }
     }
 
-    /// A turn begins that may have waited so long.
+    /// Begins an iteration, after a wait of at most `wait`.
     #[inline]
     fn turn(&mut self, now: u64, wait: u64) {
         let wait = if self.spin { 0 } else { wait };
@@ -222,14 +223,15 @@ impl Watch {
     }
 }
 
-/// How long to go on when all is sent: until every reply has come, at most one timeout, and a moment more for duplicates.
+/// Final phase after the last query: until every reply has come, at most one timeout, and a short time more for
+/// duplicates.
 #[derive(Default)]
 struct Last {
     complete: Option<u64>,
 }
 
 impl Last {
-    /// When it may be over at the latest; nothing when it is.
+    /// Latest end of the load; `None` when it is over.
     fn until(&mut self, plan: &Plan, lanes: &[&Lane], now: u64) -> Option<u64> {
         let afterwards = limits::AFTERWARDS.as_nanos() as u64;
         let Some(ended) = lanes.iter().map(|lane| lane.ended.get()).max().filter(|ended| *ended != u64::MAX)

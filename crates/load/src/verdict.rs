@@ -1,29 +1,29 @@
-//! What a load means. Strict, as RFC 8219 section 9.2 asks: pass only if every query got a valid reply in time. But first:
-//! whether the tester did its part; if not, nothing is said of the server.
+//! Verdict of a load. It is strict, as RFC 8219 section 9.2 demands: pass only if every query got a valid reply in
+//! time. But if the tester was the bottleneck, the verdict says so and nothing about the server.
 
 use crate::limits;
 use measure::outcome::{Outcome, Verdict};
 use std::io;
 use std::time::Duration;
 
-/// What the tester did wrong beside what an [`Outcome`] says.
+/// Tester faults that an [`Outcome`] does not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trouble {
-    /// The load ended before its time: after so long, and whether because no names were left.
+    /// Time of an early end of the load, and true if no names were left.
     pub ended_early: Option<(Duration, bool)>,
-    /// The worst second of the schedule: sent, asked.
+    /// Numbers of sent and scheduled queries in the worst second.
     pub worst_second: Option<(u64, u64)>,
-    /// When a reply is late.
+    /// Timeout of the queries.
     pub timeout: Duration,
-    /// The longest time that a thread stood still.
+    /// Longest stall of a thread.
     pub stall: Duration,
-    /// The longest time that replies waited for a thread that read all the while.
+    /// Longest time that replies waited for a thread that was reading without a pause.
     pub behind: Duration,
-    /// Why the kernel did not take a query, as one of its error numbers.
+    /// First error with which the kernel refused a query, as an error number.
     pub send_error: Option<i32>,
 }
 
-/// The verdict, and why in words.
+/// The verdict, and its reason in words.
 pub fn verdict(outcome: &Outcome, trouble: &Trouble) -> (Verdict, String) {
     let limited = limited(outcome, trouble);
     if !limited.is_empty() {
@@ -35,7 +35,7 @@ pub fn verdict(outcome: &Outcome, trouble: &Trouble) -> (Verdict, String) {
     }
 }
 
-/// What the tester did not do.
+/// Reasons why the tester was the bottleneck.
 fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     let mut reasons = Vec::new();
     let lag = Duration::from_nanos((outcome.lag_max_us * 1e3) as u64);
@@ -46,7 +46,7 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     if outcome.tester.send_errors > 0 {
         let why = trouble.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
         reasons.push(format!(
-            "the kernel did not take {} queries{}",
+            "the kernel refused {} queries{}",
             grouped(outcome.tester.send_errors),
             why.unwrap_or_default()
         ));
@@ -65,18 +65,19 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
         reasons.push(format!("a query left {} after it was due", milliseconds(lag)));
     }
     let missing = outcome.sent.saturating_sub(outcome.valid);
-    // What the tester read late may be late because of that.
+    // A reply that the tester read late may seem late because of that.
     let bearable = limits::LAG.min(trouble.timeout / limits::TIMEOUT_PART);
     if trouble.stall > limits::LAG || trouble.stall > bearable && missing > 0 {
-        reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
+        reasons.push(format!("a tester thread was stalled for {}", milliseconds(trouble.stall)));
     }
     if trouble.behind > bearable && missing > 0 {
         reasons.push(format!(
-            "replies waited {} for a thread of the tester, which did not keep up",
+            "replies waited {} for a tester thread that was too slow",
             milliseconds(trouble.behind)
         ));
     }
-    // Drops matter only if something is missing, and if they may be all that is: else the server failed whatever they were.
+    // Drops matter only if replies are missing, and only if the drops can explain all of them. Otherwise the server
+    // failed in any case.
     let tester = &outcome.tester;
     let dropped = (tester.socket_drops + tester.interface_drops).saturating_mul(limits::PACKET_MESSAGES);
     if (1..=dropped).contains(&missing) {
@@ -96,7 +97,7 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     reasons
 }
 
-/// What the server did not do.
+/// Replies that the server did not give.
 fn missing(outcome: &Outcome) -> Option<String> {
     if outcome.sent == 0 {
         return Some("no query was sent".to_owned());
@@ -184,14 +185,14 @@ mod tests {
             assert_eq!(verdict, Verdict::TesterLimited);
             assert!(reason.contains(part), "{reason}");
         };
-        limited(&|outcome, _| outcome.tester.send_errors = 1, "did not take 1 queries");
+        limited(&|outcome, _| outcome.tester.send_errors = 1, "refused 1 queries");
         limited(&|outcome, _| outcome.tester.socket_drops = 1, "sockets dropped 1");
         limited(
             &|outcome, _| outcome.tester.interface_drops = 1,
             "network interfaces or their queues dropped 1",
         );
         limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
-        limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stood still for 230 ms");
+        limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stalled for 230 ms");
         limited(&|_, trouble| trouble.behind = Duration::from_millis(120), "replies waited 120 ms");
         limited(&|_, trouble| trouble.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
         limited(&|_, trouble| trouble.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_server_that_failed_whatever_the_tester_dropped_has_failed() {
-        // A dropped packet holds 64 messages at most.
+        // A dropped packet holds at most 64 messages.
         for (lost, expected) in [(128, Verdict::TesterLimited), (129, Verdict::Fail)] {
             let mut outcome = outcome(10_000 - lost, lost);
             (outcome.tester.socket_drops, outcome.tester.interface_drops) = (1, 1);
@@ -232,7 +233,7 @@ mod tests {
             [of(9_999, 20, 20), of(9_999, 21, 0), of(9_999, 0, 21)],
             [Verdict::Fail, Verdict::TesterLimited, Verdict::TesterLimited]
         );
-        // Where nothing is missing it did no harm.
+        // Without missing replies it did no harm.
         assert_eq!([of(10_000, 99, 99), of(10_000, 101, 0)], [Verdict::Pass, Verdict::TesterLimited]);
     }
 

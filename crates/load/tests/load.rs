@@ -1,4 +1,4 @@
-//! Loads of every shape on a device that answers everything, and the ends that are not the planned one.
+//! Loads of every kind against a device that answers everything, and loads that end early.
 
 mod device;
 
@@ -91,7 +91,7 @@ fn a_closed_loop_goes_on_after_losses() {
         // A pause of the machine makes replies late, never lost.
         assert_eq!(outcome.lost, dropped.load(Ordering::Relaxed));
         assert_eq!(outcome.valid + outcome.lost + outcome.late, outcome.sent);
-        // Only lost queries fill places for long: 40 at a time, for 510 ms each, in 1.5 s.
+        // Only lost queries occupy places for long: 40 at a time, for 510 ms each, in 1.5 s.
         assert!(outcome.lost >= 1 && outcome.lost <= 40 * 3, "{}", outcome.lost);
         assert_eq!(outcome.rate_asked, 0.0);
     }
@@ -120,9 +120,10 @@ fn a_share_of_names_is_asked_again_two_timeouts_after_its_answer_at_the_earliest
         }
     }
     assert_eq!(first.len() as u64, outcome.names_used);
-    // The warm-up asks as many fresh names as the measured time does in as long: 1,000.
+    // The warm-up queries as many new names as the measured time in the same duration: 1,000.
     assert_eq!(first.len() as u64 + again, 5000);
-    // Half of 4,000: five standard deviations of a binomial distribution are 158. Fewer if nothing was ripe for a while.
+    // Half of 4,000: five standard deviations of a binomial distribution are 158. Fewer if for a while no name was
+    // eligible.
     assert!(outcome.asked_again <= 2158, "{}", outcome.asked_again);
     if outcome.verdict == Verdict::Pass {
         assert!(outcome.asked_again >= 1842, "{}", outcome.asked_again);
@@ -247,7 +248,7 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
     let device = answering("127.0.0.1:0");
     let mut wrong = order(device.address, 1.0, 60_000);
     (wrong.lanes.senders, wrong.lanes.receivers) = (2, 2);
-    // The second sender has a core that there is not.
+    // The second sender's core does not exist.
     wrong.lanes.pins = vec![0, 1023, 0, 0];
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
@@ -259,7 +260,7 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
 
 #[test]
 fn a_burst_larger_than_all_that_is_out_at_its_rate_is_matched() {
-    // All of the burst is out before the first reply comes.
+    // The whole burst is outstanding before the first reply comes.
     let device = Device::start("127.0.0.1:0", |query| {
         vec![Reply { message: query.right(), after: Duration::from_millis(200), from_elsewhere: false }]
     });
