@@ -8,8 +8,8 @@ use crate::embed::Embedding;
 use crate::limits;
 use crate::names::HEADER;
 use crate::random::bound;
+use crate::reader::{Name, Record};
 use crate::reason::Reason;
-use crate::walk::{Name, Record};
 use measure::order::Expectation;
 
 /// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).

@@ -1,10 +1,10 @@
 //! State that a sending thread shares with the receiver of its replies: ports, slots, and a few growing counters.
 
+use crate::cached_names::Pool;
 use crate::error::LoadError;
-use crate::identity::Identity;
+use crate::outstanding::Slots;
 use crate::plan::{Plan, Timing, again_most_ms};
-use crate::pool::Pool;
-use crate::slots::Slots;
+use crate::query_id::Identity;
 use datapath::tester::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};

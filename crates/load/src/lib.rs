@@ -15,30 +15,30 @@
 //! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops).
 #![forbid(unsafe_code)]
 
+mod cached_names;
 mod embed;
 mod error;
-mod identity;
 mod interface;
 mod judge;
 mod lane;
 pub mod limits;
 mod names;
 mod netlink;
+mod outstanding;
 mod plan;
-mod pool;
+mod query_id;
 mod random;
+mod reader;
 mod reason;
 mod receiver;
 mod result;
 mod run;
 mod schedule;
 mod sender;
-mod slots;
-mod tally;
+mod thread_stats;
+mod threads;
 mod timeline;
-mod turn;
 mod verdict;
-mod walk;
 
 pub use error::LoadError;
 pub use reason::Reason;

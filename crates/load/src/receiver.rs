@@ -7,10 +7,10 @@
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::HEADER;
+use crate::outstanding::{Slot, State};
 use crate::plan::Plan;
 use crate::reason::Reason;
-use crate::slots::{Slot, State};
-use crate::tally::Tally;
+use crate::thread_stats::Tally;
 use datapath::tester_inlet::{Arrival, Inlet};
 
 /// The receiving half of a thread.

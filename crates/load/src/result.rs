@@ -2,9 +2,9 @@
 
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
-use crate::tally::Tally;
+use crate::thread_stats::Tally;
+use crate::threads::Left;
 use crate::timeline::Timeline;
-use crate::turn::Left;
 use crate::verdict::{Trouble, verdict};
 use datapath::tester_thread::Usage;
 use measure::order::Pace;

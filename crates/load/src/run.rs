@@ -6,7 +6,7 @@ use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
 use crate::result::outcome;
-use crate::turn::{self, Left};
+use crate::threads::{self, Left};
 use datapath::tester_thread::Pinned;
 use measure::order::Load;
 use measure::outcome::Outcome;
@@ -92,9 +92,9 @@ pub fn run(
         Some(companion) => {
             let _pinned = pinned(order, 0)?;
             let tick = |now| clock.tick(now, &stop, &mut progress);
-            vec![turn::both(&plan, &lanes[0], Some(companion), &stop, tick).map_err(LoadError::Kernel)?]
+            vec![threads::both(&plan, &lanes[0], Some(companion), &stop, tick).map_err(LoadError::Kernel)?]
         }
-        None => threads(&plan, &lanes, &stop, |now| clock.tick(now, &stop, &mut progress))?,
+        None => run_threads(&plan, &lanes, &stop, |now| clock.tick(now, &stop, &mut progress))?,
     };
     let drops = way.drops().saturating_sub(drops);
     Ok(outcome(&plan, &lanes, &left, drops))
@@ -103,7 +103,7 @@ pub fn run(
 type Handle<'scope> = ScopedJoinHandle<'scope, Result<Left, LoadError>>;
 
 /// Starts the threads, reports progress, and collects the threads' reports, those of the senders first.
-fn threads(
+fn run_threads(
     plan: &Plan,
     lanes: &[Lane],
     stop: &AtomicBool,
@@ -162,15 +162,15 @@ fn start<'scope, 'env: 'scope>(
         let work = move || {
             let _ends = ends;
             match receivers {
-                0 => turn::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
-                _ => Ok(turn::send(plan, lane, stop)),
+                0 => threads::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
+                _ => Ok(threads::send(plan, lane, stop)),
             }
         };
         add(format!("load-send-{}", lane.index), Box::new(work));
     }
     for receiver in 0..receivers {
         let own: Vec<&Lane> = lanes.iter().skip(receiver).step_by(receivers).collect();
-        let work = move || turn::receive(plan, &own).map_err(LoadError::Kernel);
+        let work = move || threads::receive(plan, &own).map_err(LoadError::Kernel);
         add(format!("load-take-{receiver}"), Box::new(work));
     }
     started

@@ -2,13 +2,13 @@
 //! timestamp taken right before it. An open loop follows its schedule independently of the replies; a query that
 //! missed its time is sent at once.
 
+use crate::cached_names::Draw;
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::Template;
+use crate::outstanding::State;
 use crate::plan::{Plan, Timing};
-use crate::pool::Draw;
 use crate::random::mix;
-use crate::slots::State;
 use crate::timeline::Timeline;
 use datapath::tester::Outlet;
 

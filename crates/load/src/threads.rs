@@ -7,7 +7,7 @@ use crate::plan::{Plan, Timing};
 use crate::receiver::Receiver;
 use crate::run::Companion;
 use crate::sender::{Sender, Step};
-use crate::tally::Tally;
+use crate::thread_stats::Tally;
 use crate::timeline::Timeline;
 use datapath::tester_thread::{PreciseTimers, Ready, Usage, Waiter};
 use std::io;
