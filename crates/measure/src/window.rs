@@ -1,11 +1,11 @@
-//! Which names are asked: `AAA-BBB-CCC-DDD.<zone>` for a range of IPv4 addresses.
+//! Range of the queried names: `AAA-BBB-CCC-DDD.<zone>` for a range of IPv4 addresses.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// A range of IPv4 addresses, each of which stands for one name: a CIDR network (`10.0.0.0/8`) or the first and the last
+/// A range of IPv4 addresses, each of which gives one name: a CIDR network (`10.0.0.0/8`) or the first and the last
 /// address (`1.0.0.0-126.255.255.255`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -15,27 +15,27 @@ pub struct Window {
 }
 
 impl Window {
-    /// The addresses from `first` to `last`, both included; nothing if `last` comes before `first`.
+    /// The addresses from `first` to `last`, both included; `None` if `last` is before `first`.
     pub fn new(first: Ipv4Addr, last: Ipv4Addr) -> Option<Window> {
         let (first, last) = (u32::from(first), u32::from(last));
         (first <= last).then_some(Window { first, last })
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub fn names(&self) -> u64 {
         u64::from(self.last - self.first) + 1
     }
 
-    /// The address of a name by its number; numbers beyond the end begin anew.
+    /// The address of a name by its number; numbers beyond the end wrap around.
     #[inline]
     pub fn address(&self, number: u64) -> [u8; 4] {
-        // Most numbers are in the window, and a division costs more than all the rest.
+        // Most numbers are in the range, and a division costs more than everything else here.
         let names = self.names();
         let number = if number < names { number } else { number % names };
         (self.first + number as u32).to_be_bytes()
     }
 
-    /// The number of an address's name, if it is in the window.
+    /// The number of an address's name, if the address is in the range.
     #[inline]
     pub fn number(&self, address: [u8; 4]) -> Option<u64> {
         let address = u32::from_be_bytes(address);
@@ -85,7 +85,7 @@ impl FromStr for Window {
     }
 }
 
-/// A text that is no window.
+/// A text that is not a name range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowError(String);
 
@@ -93,7 +93,7 @@ impl fmt::Display for WindowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "\"{}\" is no range of names; write an IPv4 network like 10.0.0.0/8 (no bit set beyond its length) or a first and \
+            "\"{}\" is not a range of names; write an IPv4 network like 10.0.0.0/8 (no bit set beyond its length) or a first and \
              a last address like 1.0.0.0-126.255.255.255",
             self.0
         )

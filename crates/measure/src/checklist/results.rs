@@ -1,4 +1,4 @@
-//! RFC 8219 section 9.2: trials, repetitions, names, cells and what is reported.
+//! RFC 8219 section 9.2: trials, repetitions, names, cells and reported values.
 
 use super::{Judged, counted, passed, required, shown};
 use crate::run::{CellResult, Rule, Run, Trial};
@@ -9,10 +9,10 @@ const TRIAL_MS: u64 = 60_000;
 const TIMEOUT_MS: u64 = 1_000;
 const REPETITIONS: usize = 20;
 
-/// The RFC names no tolerance for the rate. The scripts of the papers took runs that lasted up to 1 % too long.
+/// Tolerance of the rate. The RFC gives none; the scripts of the papers accepted runs that lasted up to 1 % too long.
 const RATE_TOLERANCE: f64 = 0.01;
 
-/// How far achieved shares may be from those asked for, in points of 1. The optional tests are 0.2 apart.
+/// Tolerance of the achieved shares, absolute. The optional tests are 0.2 apart.
 const SHARE_TOLERANCE: f64 = 0.05;
 
 /// Section 9.2, "Benchmarking DNS Resolution Performance".
@@ -64,7 +64,7 @@ fn rate(run: &Run) -> Judged {
         Some(worst) => Judged::when(
             worst <= RATE_TOLERANCE,
             format!(
-                "the rates of the trials that passed are at most {:.3} % from those asked for",
+                "the rates of the passed trials are at most {:.3} % from the ordered ones",
                 100.0 * worst
             ),
         ),
@@ -80,8 +80,8 @@ fn all_valid(run: &Run) -> Judged {
         )),
         None if passed(run).next().is_none() => Judged::not_kept("no trial passed"),
         None => Judged::kept(
-            "each query of a trial that passed has a reply in time with exactly the records expected, which is more than the RFC \
-             asks (\"contain a AAAA record\")",
+            "each query of a passed trial has a reply in time with exactly the expected records, which is more than the RFC \
+             demands (\"contain a AAAA record\")",
         ),
     }
 }
@@ -95,11 +95,11 @@ fn fastest(run: &Run) -> Judged {
             passed(run).any(|trial| is_of(trial, result) && (trial.rate_qps - rate).abs() <= 1e-9 * rate)
         };
         if let Some(rate) = result.strict.iter().find(|rate| **rate > 0.0 && !shown_by(**rate)) {
-            return Judged::not_kept(format!("no trial at {rate} queries/s passed, though it is a result"));
+            return Judged::not_kept(format!("no trial at {rate} queries/s passed, although it is a result"));
         }
         if result.censored {
             return Judged::not_kept(
-                "a search ended at the highest rate that was allowed, or that the tester could send: the fastest may be higher",
+                "a search ended at the highest rate that was allowed, or that the tester could send: the true value may be higher",
             );
         }
     }
@@ -117,7 +117,7 @@ fn trial_length(run: &Run) -> Judged {
     });
     match short {
         Some(trial) => {
-            Judged::not_kept(format!("trial {} lasted {:.1} s only", trial.number, trial.outcome.seconds))
+            Judged::not_kept(format!("trial {} lasted only {:.1} s", trial.number, trial.outcome.seconds))
         }
         None => Judged::when(planned >= TRIAL_MS, format!("trials of {}", shown(planned))),
     }
@@ -140,7 +140,7 @@ fn percentiles(run: &Run) -> Judged {
     let missing = run.results.iter().any(|result| result.summary.count as usize != result.strict.len());
     Judged::when(
         !missing && !run.results.is_empty(),
-        if missing { "a result lacks them" } else { "all results have them" },
+        if missing { "a result has none" } else { "all results have them" },
     )
 }
 
@@ -152,7 +152,7 @@ fn required_cell(run: &Run) -> Judged {
     }
 }
 
-/// Names of one trial as ranges of numbers in the window; beyond its end the window begins anew.
+/// Names of one trial as ranges of numbers in the name range, which wraps around at its end.
 fn names(trial: &Trial, window: u64) -> [(u64, u64); 2] {
     let first = trial.first_name % window.max(1);
     let end = first.saturating_add(trial.outcome.names_used);
@@ -163,40 +163,41 @@ fn overlap(one: [(u64, u64); 2], other: [(u64, u64); 2]) -> bool {
     one.iter().any(|a| other.iter().any(|b| a.0.max(b.0) < a.1.min(b.1)))
 }
 
-/// A name that comes again after its TTL is no longer in any cache, so it counts as different.
+/// A name that repeats after its TTL is in no cache any more, so it counts as different.
 fn different_names(run: &Run) -> Judged {
     let window = run.settings.names.parse::<Window>().map_or(u64::MAX, |window| window.names());
-    // All trials fill the device's cache, those of other cells and of the curve too; only the self-test leaves it out.
+    // All trials fill the device's cache, including those of other cells and of the curve; only the self-test does
+    // not.
     let at_device: Vec<&Trial> =
         run.trials.iter().filter(|trial| trial.purpose != crate::run::Purpose::SelfTest).collect();
     let ranges: Vec<_> = at_device.iter().map(|trial| names(trial, window)).collect();
     let (mut uncached, mut since) = (0u64, 0);
     for (place, trial) in at_device.iter().enumerate() {
-        // What it was asked before it was started anew it does not know.
+        // A restarted device has forgotten all names before the restart.
         since = if trial.fresh { place } else { since };
         if trial.cell.cached_share > 0.0 {
             continue;
         }
         uncached += 1;
         if trial.outcome.asked_again > 0 || trial.outcome.names_used > window {
-            return Judged::not_kept(format!("trial {} asked names again", trial.number));
+            return Judged::not_kept(format!("trial {} repeated names", trial.number));
         }
         if let Some(before) = (since..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
-            // From the end of the one to the beginning of the other.
+            // From the end of the one trial to the beginning of the other.
             let apart = (place - before) as u64;
             let elapsed_ms = (apart - 1) * run.settings.trial_ms + apart * run.settings.pause_ms;
             if elapsed_ms <= 1_000 * u64::from(run.settings.ttl) {
                 return Judged::not_kept(format!(
-                    "trial {} asked names of trial {} again, within their TTL of {} s; take a larger window of names",
+                    "trial {} repeated names of trial {} within their TTL of {} s; use a larger range of names",
                     trial.number, at_device[before].number, run.settings.ttl
                 ));
             }
         }
     }
     match uncached {
-        0 => Judged::not_kept("no trial was without repeated names"),
+        0 => Judged::not_kept("every trial has repeated names"),
         trials => Judged::kept(format!(
-            "{trials} trials without a name that could be cached, out of {}",
+            "{trials} trials with names from {} that could not be cached",
             run.settings.names
         )),
     }
@@ -210,7 +211,7 @@ fn with_aaaa(run: &Run) -> Judged {
     optional(run.results.iter().map(|result| result.cell.aaaa_share))
 }
 
-/// Which of the shares that may be tested were.
+/// The optional shares that were tested.
 fn optional(tested: impl Iterator<Item = f64>) -> Judged {
     let mut percent: Vec<u32> =
         tested.filter(|share| *share > 0.0).map(|share| (100.0 * share).round() as u32).collect();
@@ -228,31 +229,31 @@ fn late_and_early(run: &Run) -> Judged {
 }
 
 fn shares(run: &Run) -> Judged {
-    // Where nearly all is cached hardly any query reaches the authority, and its counters say nothing of names.
+    // If nearly all names are cached, hardly any query reaches the authority, and its counters do not show the share.
     share_judged(run, |result| {
         let tested = if result.cell.cached_share < 0.99 { result.cell.aaaa_share } else { 0.0 };
         (tested, result.achieved_aaaa_share)
     })
 }
 
-/// Whether the shares that the authority's counters show are those that were asked for.
+/// Compares the shares according to the authority's counters with the ordered ones.
 fn share_judged(run: &Run, shares: impl Fn(&CellResult) -> (f64, f64)) -> Judged {
     let mut tested = run.results.iter().filter(|result| shares(result).0 > 0.0).peekable();
     if tested.peek().is_none() {
         return Judged::not_applicable("optional, and not tested");
     }
-    // Without counters both the queries and the shares are zero.
+    // Without counters, both the queries and the shares are zero.
     let known = |result: &&CellResult| result.upstream_per_query > 0.0 || shares(result).1 > 0.0;
     let worst = tested.filter(known).map(&shares).max_by(|one, other| {
         let distance = |it: &(f64, f64)| (it.0 - it.1).abs();
         distance(one).total_cmp(&distance(other))
     });
     match worst {
-        None => Judged::not_applicable("the authority's counters are missing, so it cannot be told"),
+        None => Judged::not_applicable("unknown, because the authority's counters are missing"),
         Some((asked, achieved)) => Judged::when(
             (asked - achieved).abs() <= SHARE_TOLERANCE,
             format!(
-                "by the authority's counters the furthest is {:.1} % where {:.0} % were asked for",
+                "by the authority's counters the largest deviation is {:.1} % where {:.0} % were ordered",
                 100.0 * achieved,
                 100.0 * asked
             ),
@@ -270,12 +271,10 @@ fn no_aaaa(run: &Run) -> Judged {
     }
     let (addresses, cnames) = (run.settings.addresses, run.settings.cname_depth);
     if addresses > 1 || cnames > 0 {
-        return Judged::not_kept(format!(
-            "each name has {addresses} A records behind {cnames} CNAME records"
-        ));
+        return Judged::not_kept(format!("each name has {addresses} A records after {cnames} CNAME records"));
     }
     Judged::kept(
-        "the names have none in this cell; a reply with more or fewer records than expected would not be valid",
+        "in this cell the names have no AAAA records; a reply with more or fewer records than expected would be invalid",
     )
 }
 

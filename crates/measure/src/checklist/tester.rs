@@ -1,4 +1,4 @@
-//! RFC 8219 sections 9.2.1 and 12: the tester's certificate, and how results are summed up.
+//! RFC 8219 sections 9.2.1 and 12: the tester's certificate, and the summary of results.
 
 use super::results::highest_rate;
 use super::{Judged, shown};
@@ -28,7 +28,7 @@ pub(super) fn section_12(run: &Run) -> Vec<Rule> {
 }
 
 fn self_test(run: &Run) -> Judged {
-    let Some(test) = &run.self_test else { return Judged::not_kept("there was none") };
+    let Some(test) = &run.self_test else { return Judged::not_kept("there was no self-test") };
     let shown_by = run.trials.iter().any(|trial| {
         trial.purpose == Purpose::SelfTest
             && trial.passed()
@@ -39,21 +39,21 @@ fn self_test(run: &Run) -> Judged {
     }
     if run.trials.iter().any(|trial| trial.purpose == Purpose::SelfTest && trial.cell.aaaa_share < 1.0) {
         return Judged::not_kept(format!(
-            "passed at {:.0} queries/s, but of an authority that ran already and answers that there are no AAAA records; the RFC \
-             wants one that answers all with AAAA records",
+            "passed at {:.0} queries/s, but with an already running authority whose answers have no AAAA records; the RFC \
+             requires an authority that answers all with AAAA records",
             test.certified_qps
         ));
     }
     Judged::when(
         test.sufficient,
         format!(
-            "passed at {:.0} queries/s, so devices may be tested at up to {:.0}",
+            "passed at {:.0} queries/s, so devices may be tested at up to {:.0} queries/s",
             test.certified_qps, test.device_qps
         ),
     )
 }
 
-/// The RFC prints "2*(r+delta)", which adds a number to a rate. The papers of its authors take 2.2 times the rate, so
+/// The RFC prints "2*(r+delta)", which adds a number to a rate. The papers of its authors use 2.2 times the rate, so
 /// 2 * (1 + delta) * r is meant.
 fn margin(run: &Run) -> Judged {
     let Some(test) = &run.self_test else { return Judged::not_kept("there was no self-test") };
@@ -61,7 +61,7 @@ fn margin(run: &Run) -> Judged {
     let factor = 2.0 * (1.0 + test.delta);
     let reached = if highest > 0.0 { test.certified_qps / highest } else { f64::INFINITY };
     let said = format!(
-        "the highest rate tested was {highest:.0} queries/s; the self-test is {reached:.2} times that, {factor:.2} is needed, \
+        "the highest tested rate was {highest:.0} queries/s; the self-test is {reached:.2} times that, {factor:.2} is needed, \
          within {} (delta {}). The RFC prints 2*(r+delta), which is a misprint",
         shown(test.timeout_ms),
         test.delta
@@ -72,7 +72,7 @@ fn margin(run: &Run) -> Judged {
     Judged::when(
         test.delta >= DELTA - 1e-12
             && 4 * test.timeout_ms <= run.settings.timeout_ms
-            // Rates are rounded, the ratio of two of them is not exact.
+            // Rates are rounded, so the ratio of two of them is not exact.
             && reached >= factor * (1.0 - 1e-9),
         said,
     )
@@ -80,7 +80,7 @@ fn margin(run: &Run) -> Judged {
 
 fn iterations(run: &Run) -> Judged {
     let fewest = run.results.iter().map(|result| result.strict.len()).min().unwrap_or(0);
-    Judged::when(fewest >= 2, format!("{fewest} of each result"))
+    Judged::when(fewest >= 2, format!("{fewest} iterations for each result"))
 }
 
 fn rfc_2330(run: &Run) -> Judged {
@@ -91,7 +91,7 @@ fn rfc_2330(run: &Run) -> Judged {
     };
     match run.results.iter().any(|result| differs(&result.strict, &result.summary)) {
         _ if run.results.is_empty() => Judged::not_kept("there are no results"),
-        true => Judged::not_kept("calculated again from the repetitions they are different"),
-        false => Judged::kept("calculated again from the repetitions they are the same"),
+        true => Judged::not_kept("a new calculation from the repetitions gives different values"),
+        false => Judged::kept("a new calculation from the repetitions gives the same values"),
     }
 }
