@@ -7,7 +7,7 @@
 use crate::embed::Embedding;
 use crate::limits;
 use crate::names::HEADER;
-use crate::random::bound;
+use crate::random::threshold;
 use crate::reader::{Name, Record};
 use crate::reason::Reason;
 use measure::order::Expectation;
@@ -18,7 +18,7 @@ const AAAA: u16 = 28;
 const IN: u16 = 1;
 
 /// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
-const SMALL: usize = 28;
+const AAAA_RECORD: usize = 28;
 
 /// Words of a bit set of addresses.
 const WORDS: usize = limits::RECORDS.div_ceil(64);
@@ -46,14 +46,14 @@ impl Judge {
             real: [Embedding::real()],
             addresses: expect.addresses.max(1),
             depth: expect.cname_depth,
-            aaaa_below: bound(expect.aaaa_share),
+            aaaa_below: threshold(expect.aaaa_share),
             aaaa_seed: expect.aaaa_seed,
             ttl: expect.ttl,
         })
     }
 
     /// Number of records of the longest valid answer.
-    pub fn most_records(&self) -> usize {
+    pub fn max_records(&self) -> usize {
         usize::from(self.depth) + usize::from(self.addresses) * self.prefixes.len().max(1)
     }
 
@@ -76,8 +76,8 @@ impl Judge {
         }
         flags(message[2], message[3])?;
         let has_aaaa = self.aaaa_below > 0 && self.has_aaaa(address);
-        let places: &[Embedding] = if has_aaaa { &self.real } else { &self.prefixes };
-        let records = places.len() * usize::from(self.addresses) + usize::from(self.depth);
+        let embeddings: &[Embedding] = if has_aaaa { &self.real } else { &self.prefixes };
+        let records = embeddings.len() * usize::from(self.addresses) + usize::from(self.depth);
         match usize::from(u16::from_be_bytes([message[6], message[7]])) {
             count if count == records => {}
             0 => return Err(Reason::NoRecords),
@@ -86,15 +86,15 @@ impl Judge {
         }
         // No authority or additional records, one answer record, and the resulting length.
         if message[6..12] == [0, 1, 0, 0, 0, 0]
-            && message.len() == end + SMALL
+            && message.len() == end + AAAA_RECORD
             && self.depth == 0
             && message[end..end + 6] == [0xc0, HEADER as u8, 0, AAAA as u8, 0, IN as u8]
             && message[end + 10..end + 12] == [0, 16]
-            && message[end + 12..] == places[0].embed(address)
+            && message[end + 12..] == embeddings[0].embed(address)
         {
             return self.ttl([message[end + 6], message[end + 7], message[end + 8], message[end + 9]]);
         }
-        self.walk(message, end, address, places, records)
+        self.check_records(message, end, address, embeddings, records)
     }
 
     fn ttl(&self, octets: [u8; 4]) -> Result<(), Reason> {
@@ -104,42 +104,43 @@ impl Judge {
 
     /// Checks record by record, in any order and layout.
     #[cold]
-    fn walk(
+    fn check_records(
         &self,
         message: &[u8],
         end: usize,
         address: [u8; 4],
-        places: &[Embedding],
+        embeddings: &[Embedding],
         records: usize,
     ) -> Result<(), Reason> {
         let (asked, _) = Name::read(message, HEADER).ok_or(Reason::Malformed)?;
-        let (mut found, mut links) = ([0u64; WORDS], 0u128);
+        let (mut found, mut seen_cnames) = ([0u64; WORDS], 0u128);
         let mut at = end;
         for _ in 0..records {
             let (owner, behind) = Name::read(message, at).ok_or(Reason::Malformed)?;
             let record = Record::behind(message, behind).ok_or(Reason::Malformed)?;
             at = record.end;
-            let link = link(owner.octets(), asked.octets()).ok_or(Reason::Owner)?;
+            let position = chain_position(owner.octets(), asked.octets()).ok_or(Reason::Owner)?;
             if record.class != IN {
                 return Err(Reason::Class);
             }
             match record.kind {
-                AAAA if link != self.depth => return Err(Reason::Owner),
+                AAAA if position != self.depth => return Err(Reason::Owner),
                 AAAA => {
                     let data = message.get(record.data..record.end).and_then(|data| data.try_into().ok());
-                    mark(&mut found, self.index(data.ok_or(Reason::Length)?, address, places)?)?;
+                    mark(&mut found, self.index(data.ok_or(Reason::Length)?, address, embeddings)?)?;
                 }
-                CNAME if link >= self.depth => return Err(Reason::Chain),
+                CNAME if position >= self.depth => return Err(Reason::Chain),
                 CNAME => {
                     let (target, after) = Name::read(message, record.data).ok_or(Reason::Malformed)?;
                     if after != record.end {
                         return Err(Reason::Malformed);
                     }
-                    if links >> link & 1 == 1 || self::link(target.octets(), asked.octets()) != Some(link + 1)
+                    if seen_cnames >> position & 1 == 1
+                        || chain_position(target.octets(), asked.octets()) != Some(position + 1)
                     {
                         return Err(Reason::Chain);
                     }
-                    links |= 1 << link;
+                    seen_cnames |= 1 << position;
                 }
                 _ => return Err(Reason::Type),
             }
@@ -153,9 +154,9 @@ impl Judge {
     }
 
     /// Index of this address among the expected ones.
-    fn index(&self, data: [u8; 16], address: [u8; 4], places: &[Embedding]) -> Result<usize, Reason> {
+    fn index(&self, data: [u8; 16], address: [u8; 4], embeddings: &[Embedding]) -> Result<usize, Reason> {
         let mut reason = Reason::Prefix;
-        for (place, embedding) in places.iter().enumerate() {
+        for (place, embedding) in embeddings.iter().enumerate() {
             let Some(embedded) = embedding.extract(data) else { continue };
             let step = u32::from_be_bytes(embedded).wrapping_sub(u32::from_be_bytes(address));
             if step < u32::from(self.addresses) {
@@ -189,7 +190,7 @@ fn flags(high: u8, low: u8) -> Result<(), Reason> {
 }
 
 /// The position of a name in the chain: 0 for the query name, k for `k.` before it.
-fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
+fn chain_position(name: &[u8], asked: &[u8]) -> Option<u16> {
     let before = name.strip_suffix(asked)?;
     let (length, digits) = match before {
         [] => return Some(0),

@@ -74,7 +74,7 @@ fn a_right_reply_is_valid_in_every_layout() {
 }
 
 #[test]
-fn who_the_server_is_and_what_it_did_is_its_own_affair() {
+fn flags_that_describe_the_server_may_be_anything() {
     // AA, RA, AD, CD.
     for (high, low) in [(0x85, 0x80), (0x81, 0x00), (0x81, 0xa0), (0x81, 0x90)] {
         let mut reply = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
@@ -201,7 +201,7 @@ fn the_share_of_names_with_aaaa_is_the_authoritys() {
 }
 
 #[test]
-fn what_is_compared_in_place_is_judged_as_what_is_walked() {
+fn the_comparison_in_place_agrees_with_the_check_of_records() {
     let judge = Judge::new(&expectation()).unwrap();
     let good = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
     let (mut valid, mut invalid) = (0, 0);
@@ -215,7 +215,7 @@ fn what_is_compared_in_place_is_judged_as_what_is_walked() {
             octets[at] = (draw >> 32) as u8 % 17;
         }
         let judged = judge.judge(&octets, end(), ADDRESS);
-        assert_eq!(judged, judge.walk(&octets, end(), ADDRESS, &judge.prefixes, 1), "{octets:02x?}");
+        assert_eq!(judged, judge.check_records(&octets, end(), ADDRESS, &judge.prefixes, 1), "{octets:02x?}");
         *if judged.is_ok() { &mut valid } else { &mut invalid } += 1;
     }
     assert!(valid > 30_000 && invalid > 30_000, "{valid} {invalid}");

@@ -1,10 +1,10 @@
 //! State that a sending thread shares with the receiver of its replies: ports, slots, and a few growing counters.
 
-use crate::cached_names::Pool;
+use crate::cached_names::CachedNames;
 use crate::error::LoadError;
-use crate::outstanding::Slots;
-use crate::plan::{Plan, Timing, again_most_ms};
-use crate::query_id::Identity;
+use crate::outstanding::OutstandingQueries;
+use crate::plan::{Plan, Timing, max_requery_age_ms};
+use crate::query_id::QueryIds;
 use datapath::tester::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A counter on its own pair of cache lines: the processor fetches two at a time.
 #[repr(align(128))]
 #[derive(Default)]
-pub struct Number(AtomicU64);
+pub struct SharedCounter(AtomicU64);
 
-impl Number {
+impl SharedCounter {
     /// The value.
     #[inline]
     pub fn get(&self) -> u64 {
@@ -41,27 +41,27 @@ pub struct Lane {
     /// Its source ports.
     pub ports: Vec<Port>,
     /// The thread's last queries.
-    pub slots: Slots,
+    pub outstanding: OutstandingQueries,
     /// Names to query again; `None` if the load queries none again.
-    pub pool: Option<Pool>,
+    pub cached_names: Option<CachedNames>,
     /// Ports and IDs of its queries.
-    pub identity: Identity,
+    pub query_ids: QueryIds,
     /// Number of queries sent, or about to be sent.
-    pub sent: Number,
+    pub sent: SharedCounter,
     /// Number of these that the kernel did not accept.
-    pub unsent: Number,
+    pub unsent: SharedCounter,
     /// The first measured query; u64::MAX until it is known.
-    pub measured_from: Number,
+    pub first_measured: SharedCounter,
     /// Time when sending ended; u64::MAX before.
-    pub ended: Number,
+    pub ended: SharedCounter,
     /// Number of queries whose reply came in time.
-    pub in_time: Number,
+    pub in_time: SharedCounter,
     /// Number of queries whose reply came late.
-    pub late: Number,
+    pub late: SharedCounter,
     /// Number of measured queries with a valid reply in time, for progress.
-    pub valid: Number,
+    pub valid: SharedCounter,
     /// Number of measured queries with an invalid reply in time, for progress.
-    pub invalid: Number,
+    pub invalid: SharedCounter,
 }
 
 impl Lane {
@@ -80,27 +80,27 @@ impl Lane {
                 ports.push(Port::bind(*source).map_err(|error| LoadError::Bind(*source, error))?);
             }
         }
-        let measured_from = match plan.timing {
-            Timing::Open { warm, .. } => plan.part(index, warm),
+        let first_measured = match plan.timing {
+            Timing::Open { warm, .. } => plan.share_of(index, warm),
             Timing::Closed { .. } => u64::MAX,
         };
         let lane = Lane {
             index,
-            identity: Identity::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
+            query_ids: QueryIds::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
             ports,
-            slots: Slots::new(plan.slots()?),
-            pool: (plan.again_below > 0)
-                .then(|| Pool::new(plan.pool(), order.timeout_ms, again_most_ms(order))),
-            sent: Number::default(),
-            unsent: Number::default(),
-            measured_from: Number::default(),
-            ended: Number::default(),
-            in_time: Number::default(),
-            late: Number::default(),
-            valid: Number::default(),
-            invalid: Number::default(),
+            outstanding: OutstandingQueries::new(plan.slots()?),
+            cached_names: (plan.cached_below > 0)
+                .then(|| CachedNames::new(plan.cached_names(), order.timeout_ms, max_requery_age_ms(order))),
+            sent: SharedCounter::default(),
+            unsent: SharedCounter::default(),
+            first_measured: SharedCounter::default(),
+            ended: SharedCounter::default(),
+            in_time: SharedCounter::default(),
+            late: SharedCounter::default(),
+            valid: SharedCounter::default(),
+            invalid: SharedCounter::default(),
         };
-        lane.measured_from.set(measured_from);
+        lane.first_measured.set(first_measured);
         lane.ended.set(u64::MAX);
         Ok(lane)
     }

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod cached_names;
+mod companion;
 mod embed;
 mod error;
 mod interface;
@@ -40,7 +41,8 @@ mod threads;
 mod timeline;
 mod verdict;
 
+pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
 pub use reason::Reason;
-pub use run::{Companion, Nobody, Progress, run};
+pub use run::{Progress, run};
 pub use verdict::grouped;

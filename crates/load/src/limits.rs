@@ -42,30 +42,30 @@ pub const ZONE_NAME: usize = 236;
 // Memory.
 
 /// Fewest slots of a thread: queries that are due together at one moment, at any rate.
-pub const SLOTS_LEAST: u64 = 4096;
+pub const MIN_SLOTS: u64 = 4096;
 
 /// Most slots of a thread: 2^25 of 16 octets are 512 MiB; three timeouts of 1 s at 11 million queries per second.
-pub const SLOTS_MOST: u64 = 1 << 25;
+pub const MAX_SLOTS: u64 = 1 << 25;
 
 /// Slots of a thread in a closed loop, whose rate is unknown: 2^20 of 16 octets, 16 MiB. They must last for one
 /// timeout; at a higher rate the thread waits for its oldest query.
-pub const SLOTS_CLOSED: u64 = 1 << 20;
+pub const CLOSED_LOOP_SLOTS: u64 = 1 << 20;
 
 /// Timeouts that the slots cover at the rate of the load. Later replies count as unsolicited.
-pub const SLOTS_TIMEOUTS: u64 = 3;
+pub const SLOT_TIMEOUTS: u64 = 3;
 
 /// Number of names from which a repeated query is drawn: the newest ones whose answer is old enough. The ring holds
-/// them together with the answers of two timeouts, one word each: with as many entries as slots ([`SLOTS_MOST`]) 256
+/// them together with the answers of two timeouts, one word each: with as many entries as slots ([`MAX_SLOTS`]) 256
 /// MiB per thread.
-pub const POOL: u64 = 1 << 16;
+pub const CACHED_NAMES: u64 = 1 << 16;
 
 /// Entries of the ring in a closed loop: 2^21 of 8 octets are 16 MiB, two timeouts of 1 s at a million queries per
 /// second.
-pub const POOL_CLOSED: u64 = 1 << 21;
+pub const CLOSED_LOOP_CACHED_NAMES: u64 = 1 << 21;
 
 /// Longest time after its answer at which a name is queried again, unless the order's TTL allows less. It is well
 /// below the authority's default TTL of one hour.
-pub const POOL_AGE: Duration = Duration::from_secs(1800);
+pub const MAX_REQUERY_AGE: Duration = Duration::from_secs(1800);
 
 /// The longest latency in a histogram, in nanoseconds: 2 minutes, twice [`TIMEOUT`].
 pub const LATENCY_NS: u64 = 120_000_000_000;
@@ -81,63 +81,63 @@ pub const UDP_SIZE: u16 = 4096;
 // Limits of one poll of a thread.
 
 /// Time from the order to the first query, so that all threads have started and their memory is reserved.
-pub const LEAD: Duration = Duration::from_millis(20);
+pub const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Queries in one poll, so that a late sender still empties its sockets: 256 x 1 us.
-pub const TURN: usize = 256;
+pub const QUERIES_PER_POLL: usize = 256;
 
 /// Attempts to send when the kernel's queue is full, with a yield to other threads between them: some 100 us in all.
 pub const SEND_TRIES: usize = 100;
 
 /// Receives from one port in one poll: 8 x 32 datagrams.
-pub const DRAIN: usize = 8;
+pub const RECEIVES_PER_POLL: usize = 8;
 
 /// Shortest sleep. If the next query is due sooner than this, the thread sleeps this long and sends all queries that
 /// became due. A tenth of a 10 ms interval is 1 ms, so 50 us are invisible in the pacing error, and they save one
 /// wake-up per query. A reply is seen, and its latency taken, at most that much later; to measure shorter latencies,
 /// let the threads spin.
-pub const NAP_NS: u64 = 50_000;
+pub const MIN_SLEEP_NS: u64 = 50_000;
 
 /// Shortest sleep with a companion, because a sleep delays each of the companion's answers.
-pub const NAP_COMPANION_NS: u64 = 20_000;
+pub const MIN_SLEEP_COMPANION_NS: u64 = 20_000;
 
 /// In a closed loop, a thread sleeps until this part of the outstanding queries is answered. The server always has
 /// the rest to do, and the latency, which is the time in which all of them are answered, grows by at most a quarter.
 /// Arming a timer is the largest cost besides the messages, above all in a virtual machine.
-pub const PAUSE_PART: u64 = 4;
+pub const CLOSED_LOOP_PAUSE_PART: u64 = 4;
 
 /// The longest such sleep, so that little time is lost with a server that is slow because it waits, not because it is
 /// busy.
-pub const PAUSE_NS: u64 = 300_000;
+pub const MAX_PAUSE_NS: u64 = 300_000;
 
 /// The longest wait: the time within which a thread sees that it must stop, and the precision with which it detects a
 /// stall.
-pub const WAIT_NS: u64 = 10_000_000;
+pub const MAX_WAIT_NS: u64 = 10_000_000;
 
 /// Waiting time for duplicates after every reply has come.
-pub const AFTERWARDS: Duration = Duration::from_millis(50);
+pub const DUPLICATE_WAIT: Duration = Duration::from_millis(50);
 
 /// Extra time after the timeout before a place in a closed loop is free: a receiving thread may just be taking a
 /// timestamp.
-pub const PLACE_GRACE_NS: u64 = 10_000_000;
+pub const TIMEOUT_GRACE_NS: u64 = 10_000_000;
 
 /// Interval of progress reports.
-pub const PROGRESS: Duration = Duration::from_secs(1);
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 // Tester faults that make the result say nothing about the server.
 
 /// A larger relative deviation of the number of queries in one second means that the load was not as ordered. RFC
 /// 8219 gives no limit; 5 % fits the precision of a search. A difference of one query is always accepted.
-pub const DEVIATION: f64 = 0.05;
+pub const MAX_DEVIATION: f64 = 0.05;
 
 /// A query sent later than this makes a burst of the queries after it: at 100,000 per second 10,000 queries, as many
 /// as a receive buffer holds. A thread that stalls for this long has the same effect: replies of that time may seem
 /// late.
-pub const LAG: Duration = Duration::from_millis(100);
+pub const MAX_LAG: Duration = Duration::from_millis(100);
 
 /// Replies that came while a thread stalled for more than this part of a timeout may seem late, too, if that is
-/// shorter than [`LAG`]: three quarters of the timeout are left to the server.
-pub const TIMEOUT_PART: u32 = 4;
+/// shorter than [`MAX_LAG`]: three quarters of the timeout are left to the server.
+pub const STALL_TIMEOUT_PART: u32 = 4;
 
 /// Rate of a warm-up that fills a cache, in queries per second: 3,000 names in three seconds, which every server
 /// resolves easily and every cache holds.

@@ -11,7 +11,7 @@ pub enum State {
     /// The kernel did not accept it.
     Unsent,
     /// No reply has come yet.
-    Out,
+    Outstanding,
     /// A reply has come in time.
     InTime,
     /// A reply has come too late.
@@ -41,17 +41,17 @@ struct Words {
 const NUMBER: u64 = (1 << 31) - 1;
 
 /// The ring of slots.
-pub struct Slots {
+pub struct OutstandingQueries {
     ring: Box<[Words]>,
     mask: u64,
 }
 
-impl Slots {
+impl OutstandingQueries {
     /// A ring of at least `least` slots.
-    pub fn new(least: u64) -> Slots {
+    pub fn new(least: u64) -> OutstandingQueries {
         let count = least.max(1).next_power_of_two();
         let empty = || Words { what: AtomicU64::new(NUMBER), when: AtomicU64::new(0) };
-        Slots { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
+        OutstandingQueries { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
     }
 
     /// Number of queries that the ring remembers.
@@ -61,7 +61,7 @@ impl Slots {
 
     /// Enters a query that is about to leave.
     #[inline]
-    pub fn put(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
+    pub fn insert(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
         let words = &self.ring[(number & self.mask) as usize];
         let address = u64::from(u32::from_be_bytes(address));
         // While the two words belong to different queries, the slot must not be read as either of them.
@@ -71,7 +71,7 @@ impl Slots {
     }
 
     /// Marks a query that did not leave.
-    pub fn unsent(&self, number: u64) {
+    pub fn mark_unsent(&self, number: u64) {
         self.ring[(number & self.mask) as usize].when.store(0, Ordering::Release);
     }
 
@@ -83,7 +83,7 @@ impl Slots {
         let what = words.what.load(Ordering::Acquire);
         let state = match when & 3 {
             0 => State::Unsent,
-            1 => State::Out,
+            1 => State::Outstanding,
             2 => State::InTime,
             _ => State::Late,
         };
@@ -97,7 +97,7 @@ impl Slots {
 
     /// Completes an outstanding query with its reply. Returns false if the slot has changed in the meantime.
     #[inline]
-    pub fn end(&self, number: u64, sent: u64, late: bool) -> bool {
+    pub fn complete(&self, number: u64, sent: u64, late: bool) -> bool {
         let words = &self.ring[(number & self.mask) as usize];
         let ended = sent << 2 | if late { 3 } else { 2 };
         words.when.compare_exchange(sent << 2 | 1, ended, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -110,30 +110,30 @@ mod tests {
 
     #[test]
     fn a_slot_is_out_until_it_ends_once() {
-        let slots = Slots::new(100);
+        let slots = OutstandingQueries::new(100);
         assert_eq!(slots.capacity(), 128);
         assert!((0..200).all(|number| slots.get(number).is_none_or(|slot| slot.state == State::Unsent)));
-        slots.put(5, 1_000, [1, 2, 3, 255], true);
-        let slot = Slot { state: State::Out, sent: 1_000, address: [1, 2, 3, 255], again: true };
+        slots.insert(5, 1_000, [1, 2, 3, 255], true);
+        let slot = Slot { state: State::Outstanding, sent: 1_000, address: [1, 2, 3, 255], again: true };
         assert_eq!(slots.get(5), Some(slot));
-        assert!(slots.end(5, 1_000, true));
+        assert!(slots.complete(5, 1_000, true));
         assert_eq!(slots.get(5), Some(Slot { state: State::Late, ..slot }));
-        assert!(!slots.end(5, 1_000, false));
-        slots.put(6, 1_001, [0; 4], false);
-        assert!(slots.end(6, 1_001, false));
+        assert!(!slots.complete(5, 1_000, false));
+        slots.insert(6, 1_001, [0; 4], false);
+        assert!(slots.complete(6, 1_001, false));
         assert_eq!(slots.get(6).unwrap().state, State::InTime);
-        slots.put(7, 1_002, [0; 4], false);
-        slots.unsent(7);
+        slots.insert(7, 1_002, [0; 4], false);
+        slots.mark_unsent(7);
         assert_eq!(slots.get(7).unwrap().state, State::Unsent);
     }
 
     #[test]
     fn an_old_query_is_forgotten_when_its_slot_is_needed() {
-        let slots = Slots::new(4);
-        slots.put(1, 10, [9; 4], false);
-        slots.put(5, 20, [8; 4], false);
+        let slots = OutstandingQueries::new(4);
+        slots.insert(1, 10, [9; 4], false);
+        slots.insert(5, 20, [8; 4], false);
         assert_eq!(slots.get(1), None);
         assert_eq!(slots.get(5).unwrap().address, [8; 4]);
-        assert!(!slots.end(1, 10, false));
+        assert!(!slots.complete(1, 10, false));
     }
 }

@@ -4,7 +4,7 @@ use crate::error::{LoadError, rates, refuse};
 use crate::judge::Judge;
 use crate::limits;
 use crate::names::Template;
-use crate::random::bound;
+use crate::random::threshold;
 use crate::schedule::Schedule;
 use measure::order::{Load, Pace};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub struct Plan {
     /// Timeout in nanoseconds: later replies are late.
     pub timeout: u64,
     /// A name is queried again if a 32-bit random number is below this.
-    pub again_below: u64,
+    pub cached_below: u64,
     /// CLOCK_MONOTONIC at instant 0.
     pub origin: u64,
     /// Due time of the first query.
@@ -46,7 +46,7 @@ pub struct Plan {
     /// End of the measured time.
     pub end: u64,
     /// The shortest sleep.
-    pub nap: u64,
+    pub min_sleep: u64,
 }
 
 impl Plan {
@@ -57,53 +57,10 @@ impl Plan {
         if companion && (lanes.senders != 1 || lanes.receivers != 0) {
             return Err(LoadError::Companion);
         }
-        let expect = &order.expect;
-        let judge = match Judge::new(expect) {
-            Some(judge) => judge,
-            None => {
-                let wrong = expect
-                    .prefixes
-                    .iter()
-                    .find(|(prefix, bits)| crate::embed::Embedding::new(*prefix, *bits).is_none());
-                let (prefix, bits) = wrong.copied().unwrap_or((std::net::Ipv6Addr::UNSPECIFIED, 0));
-                return Err(LoadError::Prefix(prefix, bits));
-            }
-        };
-        let records = judge.most_records();
-        if records > limits::RECORDS {
-            return refuse(format!(
-                "an answer would have {records} records; the maximum is {}: use fewer addresses or prefixes",
-                limits::RECORDS
-            ));
-        }
-        // Header, question, and records of 28 octets with a compressed owner; CNAME records have at least 16.
-        let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
-        let large = template.length() + 28 * records > 512;
-        let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
-        if least > usize::from(limits::UDP_SIZE) {
-            return refuse(format!(
-                "an answer would have at least {least} octets; the maximum over UDP is {}: use fewer addresses or prefixes \
-                 (--addresses, --prefix)",
-                limits::UDP_SIZE
-            ));
-        }
-        let template = Template::new(&expect.zone, large).map_err(LoadError::Zone)?;
-
-        let (warm_up, duration) = (order.warm_up_ms * 1_000_000, order.duration_ms * 1_000_000);
-        let start = limits::LEAD.as_nanos() as u64;
-        let (timing, measured) = match order.pace {
-            Pace::Open { rate_qps, burst } => {
-                let queries = |rate_qps: f64, ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
-                let warm_qps = warm_up_qps(rate_qps, order.cached_share);
-                let warm = queries(warm_qps, order.warm_up_ms);
-                let total = warm + queries(rate_qps, order.duration_ms).max(1);
-                let schedule = Schedule::new(rate_qps, burst).after(warm, warm_qps);
-                (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
-            }
-            Pace::Closed { outstanding } => {
-                (Timing::Closed { outstanding: u64::from(outstanding) }, start + warm_up)
-            }
-        };
+        let judge = judge(order)?;
+        let template = template(order, judge.max_records())?;
+        let start = limits::START_DELAY.as_nanos() as u64;
+        let (timing, measured) = timing(order, start);
         let plan = Plan {
             timing,
             template,
@@ -111,12 +68,12 @@ impl Plan {
             threads: u64::from(lanes.senders),
             names_left: order.names.names().saturating_sub(order.first_name),
             timeout: order.timeout_ms * 1_000_000,
-            again_below: bound(order.cached_share),
+            cached_below: threshold(order.cached_share),
             origin: datapath::now().0,
             start,
             measured,
-            end: measured + duration,
-            nap: if companion { limits::NAP_COMPANION_NS } else { limits::NAP_NS },
+            end: measured + order.duration_ms * 1_000_000,
+            min_sleep: if companion { limits::MIN_SLEEP_COMPANION_NS } else { limits::MIN_SLEEP_NS },
             order: order.clone(),
         };
         let needed = plan.names_needed();
@@ -139,7 +96,7 @@ impl Plan {
     }
 
     /// The share of a thread in the first `count` queries of all threads.
-    pub fn part(&self, lane: u64, count: u64) -> u64 {
+    pub fn share_of(&self, lane: u64, count: u64) -> u64 {
         count.saturating_sub(lane).div_ceil(self.threads)
     }
 
@@ -166,26 +123,26 @@ impl Plan {
 
     /// Slots of a thread: three timeouts at its rate, and a whole burst, which may begin at any time.
     pub fn slots(&self) -> Result<u64, LoadError> {
-        let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::SLOTS_CLOSED) };
+        let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::CLOSED_LOOP_SLOTS) };
         let rate = rate_qps / self.threads as f64;
-        let within = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOTS_TIMEOUTS as f64;
+        let within = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOT_TIMEOUTS as f64;
         let covered = within + f64::from(burst) / self.threads as f64;
-        if covered > limits::SLOTS_MOST as f64 {
+        if covered > limits::MAX_SLOTS as f64 {
             return refuse(format!(
                 "{rate:.0} queries per second and thread over three timeouts, with bursts of {burst} in all, need {covered:.0} \
                  slots, and the maximum is {}; use more threads (--threads), a shorter timeout or smaller bursts (--burst)",
-                limits::SLOTS_MOST
+                limits::MAX_SLOTS
             ));
         }
-        Ok((covered as u64 + limits::TURN as u64).max(limits::SLOTS_LEAST))
+        Ok((covered as u64 + limits::QUERIES_PER_POLL as u64).max(limits::MIN_SLOTS))
     }
 
     /// Ring entries of a thread for answered names: two timeouts at its rate, the names that are drawn from, and an
     /// eighth that is not drawn from.
-    pub fn pool(&self) -> u64 {
-        let Pace::Open { rate_qps, .. } = self.order.pace else { return limits::POOL_CLOSED };
-        let ripening = rate_qps / self.threads as f64 * self.order.timeout_ms as f64 / 1e3 * 2.0;
-        ((ripening as u64 + limits::POOL) * 8 / 7 + 8).min(limits::SLOTS_MOST)
+    pub fn cached_names(&self) -> u64 {
+        let Pace::Open { rate_qps, .. } = self.order.pace else { return limits::CLOSED_LOOP_CACHED_NAMES };
+        let waiting = rate_qps / self.threads as f64 * self.order.timeout_ms as f64 / 1e3 * 2.0;
+        ((waiting as u64 + limits::CACHED_NAMES) * 8 / 7 + 8).min(limits::MAX_SLOTS)
     }
 
     /// Lowest number of names that the load needs; unknown in the closed loop.
@@ -195,6 +152,58 @@ impl Plan {
             0.0 => total,
             // The warm-up queries only new names.
             share => warm + ((total - warm) as f64 * (1.0 - share)) as u64,
+        }
+    }
+}
+
+/// The judge of the replies. Refuses an invalid prefix.
+fn judge(order: &Load) -> Result<Judge, LoadError> {
+    let expect = &order.expect;
+    if let Some(judge) = Judge::new(expect) {
+        return Ok(judge);
+    }
+    let wrong =
+        expect.prefixes.iter().find(|(prefix, bits)| crate::embed::Embedding::new(*prefix, *bits).is_none());
+    let (prefix, bits) = wrong.copied().unwrap_or((std::net::Ipv6Addr::UNSPECIFIED, 0));
+    Err(LoadError::Prefix(prefix, bits))
+}
+
+/// The template of the queries, with an OPT record if an answer of `records` records needs it. Refuses too large answers.
+fn template(order: &Load, records: usize) -> Result<Template, LoadError> {
+    let expect = &order.expect;
+    if records > limits::RECORDS {
+        return refuse(format!(
+            "an answer would have {records} records; the maximum is {}: use fewer addresses or prefixes",
+            limits::RECORDS
+        ));
+    }
+    // Header, question, and records of 28 octets with a compressed owner; CNAME records have at least 16.
+    let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
+    let large = template.length() + 28 * records > 512;
+    let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
+    if least > usize::from(limits::UDP_SIZE) {
+        return refuse(format!(
+            "an answer would have at least {least} octets; the maximum over UDP is {}: use fewer addresses or prefixes \
+             (--addresses, --prefix)",
+            limits::UDP_SIZE
+        ));
+    }
+    Template::new(&expect.zone, large).map_err(LoadError::Zone)
+}
+
+/// The sending times, and the start of the measured time of a load that begins at `start`.
+fn timing(order: &Load, start: u64) -> (Timing, u64) {
+    match order.pace {
+        Pace::Open { rate_qps, burst } => {
+            let queries = |rate_qps: f64, ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
+            let warm_qps = warm_up_qps(rate_qps, order.cached_share);
+            let warm = queries(warm_qps, order.warm_up_ms);
+            let total = warm + queries(rate_qps, order.duration_ms).max(1);
+            let schedule = Schedule::new(rate_qps, burst).after(warm, warm_qps);
+            (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
+        }
+        Pace::Closed { outstanding } => {
+            (Timing::Closed { outstanding: u64::from(outstanding) }, start + order.warm_up_ms * 1_000_000)
         }
     }
 }
@@ -209,22 +218,37 @@ fn warm_up_qps(rate_qps: f64, cached_share: f64) -> f64 {
 /// Longest time in milliseconds after its answer at which a name may be queried again, so that the device still has
 /// it cached. The device may have had the records for as long as the answer took, at most a timeout, and it counts
 /// whole seconds.
-pub fn again_most_ms(order: &Load) -> u64 {
+pub fn max_requery_age_ms(order: &Load) -> u64 {
     let cached_ms = (u64::from(order.expect.ttl.1) * 1000).saturating_sub(1000 + order.timeout_ms);
-    cached_ms.min(limits::POOL_AGE.as_millis() as u64)
+    cached_ms.min(limits::MAX_REQUERY_AGE.as_millis() as u64)
 }
 
 /// Refuses an impossible order.
 fn check(order: &Load) -> Result<(), LoadError> {
-    let whole =
-        Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms));
-    if order.duration_ms == 0 || whole > limits::DURATION {
+    check_times(order)?;
+    check_pace(order)?;
+    check_lanes(order)?;
+    check_expectation(order)?;
+    check_cached_names(order)
+}
+
+/// The time of the load, including the warm-up.
+fn whole_time(order: &Load) -> Duration {
+    Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms))
+}
+
+fn check_times(order: &Load) -> Result<(), LoadError> {
+    if order.duration_ms == 0 || whole_time(order) > limits::DURATION {
         return refuse("the duration must be 1 ms to 7 days, warm-up included (--duration 60s)");
     }
     let timeout = Duration::from_millis(order.timeout_ms);
     if timeout.is_zero() || timeout > limits::TIMEOUT {
         return refuse("the timeout must be 1 ms to 60 s (--timeout 1s)");
     }
+    Ok(())
+}
+
+fn check_pace(order: &Load) -> Result<(), LoadError> {
     match order.pace {
         Pace::Open { rate_qps, .. } if !(limits::RATES_QPS.0..=limits::RATES_QPS.1).contains(&rate_qps) => {
             return refuse(format!("the rate is {rate_qps} queries per second; {} (--rate)", rates()));
@@ -238,6 +262,11 @@ fn check(order: &Load) -> Result<(), LoadError> {
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Refuses impossible numbers of threads, ports and queries in a group, and source addresses of another family.
+fn check_lanes(order: &Load) -> Result<(), LoadError> {
     let lanes = &order.lanes;
     // A receiving thread serves the ports of one or more sending threads.
     if !(1..=limits::THREADS).contains(&lanes.senders) || lanes.receivers > lanes.senders {
@@ -273,6 +302,10 @@ fn check(order: &Load) -> Result<(), LoadError> {
     if let Some(source) = lanes.sources.iter().find(|source| source.is_ipv6() != order.server.is_ipv6()) {
         return Err(LoadError::Family(*source));
     }
+    Ok(())
+}
+
+fn check_expectation(order: &Load) -> Result<(), LoadError> {
     for share in [order.cached_share, order.expect.aaaa_share] {
         if !(0.0..=1.0).contains(&share) {
             return refuse(format!("a share of {share}; it must be 0 to 1"));
@@ -285,20 +318,25 @@ fn check(order: &Load) -> Result<(), LoadError> {
             limits::CNAMES
         ));
     }
-    let most_ms = again_most_ms(order);
+    Ok(())
+}
+
+/// Refuses a load with cached names that the device cannot keep in its cache until they are queried again.
+fn check_cached_names(order: &Load) -> Result<(), LoadError> {
+    let most_ms = max_requery_age_ms(order);
     if order.cached_share > 0.0 && most_ms < 3 * order.timeout_ms {
         return refuse(format!(
             "names with a TTL of {} s leave the device's cache before they may be queried again, two timeouts after their \
              answer; use a higher TTL (--ttl, and the authority's) or a shorter timeout (--timeout)",
-            expect.ttl.1
+            order.expect.ttl.1
         ));
     }
-    if order.cached_share == 1.0 && whole > Duration::from_millis(most_ms) {
+    if order.cached_share == 1.0 && whole_time(order) > Duration::from_millis(most_ms) {
         return refuse(format!(
             "to query only cached names, the device must keep all of them to the end: use at most {} s, warm-up \
              included; use a shorter duration (--duration), a higher TTL (--ttl) up to {} s, or a share below 1",
             most_ms / 1000,
-            limits::POOL_AGE.as_secs()
+            limits::MAX_REQUERY_AGE.as_secs()
         ));
     }
     if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {

@@ -44,16 +44,16 @@ impl Permutation {
 
 /// Ports and IDs of one thread's queries.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct QueryIds {
     group: u64,
     ports: Vec<Permutation>,
 }
 
-impl Identity {
+impl QueryIds {
     /// A numbering for `ports` ports.
-    pub fn new(ports: usize, group: u16, seed: u64) -> Identity {
+    pub fn new(ports: usize, group: u16, seed: u64) -> QueryIds {
         let permutation = |port| Permutation::new(mix(seed).wrapping_add(port));
-        Identity {
+        QueryIds {
             group: u64::from(group.max(1)),
             ports: (0..ports.max(1) as u64).map(permutation).collect(),
         }
@@ -61,7 +61,7 @@ impl Identity {
 
     /// The port of query `k`, its number at that port, and the number of queries left in the group, including itself.
     #[inline]
-    pub fn place(&self, k: u64) -> (usize, u64, u64) {
+    pub fn locate(&self, k: u64) -> (usize, u64, u64) {
         let (turn, within) = (k / self.group, k % self.group);
         let ports = self.ports.len() as u64;
         ((turn % ports) as usize, turn / ports * self.group + within, self.group - within)
@@ -117,21 +117,21 @@ mod tests {
 
     #[test]
     fn groups_go_from_port_to_port() {
-        let identity = Identity::new(3, 2, 1);
-        let ports: Vec<usize> = (0..8).map(|k| identity.place(k).0).collect();
+        let query_ids = QueryIds::new(3, 2, 1);
+        let ports: Vec<usize> = (0..8).map(|k| query_ids.locate(k).0).collect();
         assert_eq!(ports, [0, 0, 1, 1, 2, 2, 0, 0]);
-        assert_eq!(identity.place(7), (0, 3, 1));
+        assert_eq!(query_ids.locate(7), (0, 3, 1));
     }
 
     #[test]
     fn port_and_id_lead_back_to_the_query() {
         for (ports, group) in [(1, 1), (3, 2), (16, 16), (5, 7), (1, 64)] {
-            let identity = Identity::new(ports, group, 7);
+            let query_ids = QueryIds::new(ports, group, 7);
             for sent in [1, 2, 33, 1000, 65_536, 200_000, 3_000_000] {
                 for k in [0, sent / 3, sent / 2, sent - 1] {
-                    let (port, j, _) = identity.place(k);
-                    let id = identity.id(port, j);
-                    let candidates: Vec<u64> = identity.candidates(port, id, sent).collect();
+                    let (port, j, _) = query_ids.locate(k);
+                    let id = query_ids.id(port, j);
+                    let candidates: Vec<u64> = query_ids.candidates(port, id, sent).collect();
                     assert!(candidates.contains(&k), "{ports} {group} {sent} {k}: {candidates:?}");
                     assert!(candidates.iter().all(|candidate| *candidate < sent));
                     assert!(candidates.is_sorted_by(|newer, older| newer > older));
@@ -145,15 +145,15 @@ mod tests {
 
     #[test]
     fn an_id_that_was_never_sent_has_no_candidate() {
-        let identity = Identity::new(2, 1, 3);
-        let (port, j, _) = identity.place(10);
-        assert_eq!(identity.candidates(port, identity.id(port, j), 10).count(), 0);
-        assert_eq!(identity.candidates(port, identity.id(port, j), 11).collect::<Vec<_>>(), [10]);
+        let query_ids = QueryIds::new(2, 1, 3);
+        let (port, j, _) = query_ids.locate(10);
+        assert_eq!(query_ids.candidates(port, query_ids.id(port, j), 10).count(), 0);
+        assert_eq!(query_ids.candidates(port, query_ids.id(port, j), 11).collect::<Vec<_>>(), [10]);
     }
 
     #[test]
     fn other_seeds_give_other_ids() {
-        let ids = |seed| (0..64).map(|j| Identity::new(1, 1, seed).id(0, j)).collect::<Vec<_>>();
+        let ids = |seed| (0..64).map(|j| QueryIds::new(1, 1, seed).id(0, j)).collect::<Vec<_>>();
         assert_ne!(ids(1), ids(2));
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
-use crate::thread_stats::Tally;
-use crate::threads::Left;
+use crate::thread_stats::ThreadStats;
+use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
-use crate::verdict::{Trouble, verdict};
+use crate::verdict::{TesterFaults, verdict};
 use datapath::tester_thread::Usage;
 use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester};
@@ -13,25 +13,8 @@ use std::time::Duration;
 
 /// The outcome of a load. `interface_drops` is the number of packets that this host's interfaces dropped during the
 /// load.
-pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64) -> Outcome {
-    let (mut sent, mut received) = (Timeline::default(), Tally::new(plan));
-    let (mut usage, mut stall, mut behind, mut names) = (Usage::default(), 0, 0, 0);
-    // Senders come first, in the order of their lanes.
-    for (index, part) in left.iter().enumerate() {
-        if let Some(timeline) = &part.sent {
-            sent.add(timeline);
-            // Thread t of T takes the names t, t + T, t + 2T ...: after the last one of any thread, all names are
-            // new.
-            let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
-            names = names.max(last.unwrap_or(0));
-        }
-        if let Some(tally) = &part.received {
-            received.add(tally);
-        }
-        usage = usage.plus(part.usage);
-        stall = stall.max(part.stall);
-        behind = behind.max(part.behind);
-    }
+pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_drops: u64) -> Outcome {
+    let Merged { sent, received, usage, stall, backlog, names } = Merged::of(plan, reports);
     let ended = lanes.iter().map(|lane| lane.ended.get()).max().unwrap_or(0);
     let span = Span::new(plan, &sent, ended);
     let pacing = sent.pacing(plan, span.until);
@@ -65,16 +48,52 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
         },
         ..Outcome::default()
     };
-    let trouble = Trouble {
+    let faults = TesterFaults {
         ended_early: span.early.map(|after| (after, sent.names_used_up)),
         worst_second: pacing.worst_second,
         timeout: Duration::from_nanos(plan.timeout),
         stall: Duration::from_nanos(stall),
-        behind: Duration::from_nanos(behind),
+        backlog: Duration::from_nanos(backlog),
         send_error: sent.send_error,
     };
-    (outcome.verdict, outcome.reason) = verdict(&outcome, &trouble);
+    (outcome.verdict, outcome.reason) = verdict(&outcome, &faults);
     outcome
+}
+
+/// The sum of all threads' reports.
+struct Merged {
+    sent: Timeline,
+    received: ThreadStats,
+    usage: Usage,
+    /// The longest stall of a thread, in nanoseconds.
+    stall: u64,
+    /// The longest time that replies waited for a thread, in nanoseconds.
+    backlog: u64,
+    /// Number of names that were queried for the first time.
+    names: u64,
+}
+
+impl Merged {
+    fn of(plan: &Plan, reports: &[ThreadReport]) -> Merged {
+        let (mut sent, mut received) = (Timeline::default(), ThreadStats::new(plan));
+        let (mut usage, mut stall, mut backlog, mut names) = (Usage::default(), 0, 0, 0);
+        // Senders come first, in the order of their lanes.
+        for (index, part) in reports.iter().enumerate() {
+            if let Some(timeline) = &part.sent {
+                sent.add(timeline);
+                // Thread t of T takes the names t, t + T, t + 2T ...: after the last one of any thread, all names are new.
+                let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
+                names = names.max(last.unwrap_or(0));
+            }
+            if let Some(stats) = &part.received {
+                received.add(stats);
+            }
+            usage = usage.plus(part.usage);
+            stall = stall.max(part.stall);
+            backlog = backlog.max(part.backlog);
+        }
+        Merged { sent, received, usage, stall, backlog, names }
+    }
 }
 
 /// The measured time of a load.
@@ -125,7 +144,7 @@ impl Span {
 }
 
 /// Counts second by second, without empty seconds at the end.
-fn per_second(sent: &Timeline, received: &Tally) -> Vec<Second> {
+fn per_second(sent: &Timeline, received: &ThreadStats) -> Vec<Second> {
     let entry = |(sent, second): (&u64, &Second)| Second { sent: *sent, ..*second };
     let mut all: Vec<Second> = sent.seconds.iter().zip(&received.seconds).map(entry).collect();
     while all.last().is_some_and(|second| *second == Second::default()) {

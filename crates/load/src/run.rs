@@ -1,54 +1,22 @@
 //! Runs a load, from order to outcome: ports and memory first, then the threads, then their reports.
 
+use crate::companion::{Companion, NoCompanion};
 use crate::error::LoadError;
-use crate::interface::Way;
+use crate::interface::Path;
 use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
 use crate::result::outcome;
-use crate::threads::{self, Left};
+use crate::threads::{self, ThreadReport};
 use datapath::tester_thread::Pinned;
 use measure::order::Load;
 use measure::outcome::Outcome;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
-
-/// A server that shares the load's thread and is polled in every iteration of its loop. For machines whose other
-/// cores belong to the device under test.
-pub trait Companion {
-    /// Handles the waiting messages without blocking; returns their number.
-    fn turn(&mut self) -> usize;
-
-    /// Descriptors that are readable when there is work. Called once, when the load begins; for descriptors that come
-    /// and go later (connections), return the descriptor of an epoll instance.
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
-
-    /// Time of the next poll although nothing is readable, in nanoseconds of CLOCK_MONOTONIC.
-    fn deadline_ns(&self) -> Option<u64>;
-}
-
-/// No companion: the type parameter of [`run`] where there is none.
-#[derive(Clone, Copy, Debug)]
-pub enum Nobody {}
-
-impl Companion for Nobody {
-    fn turn(&mut self) -> usize {
-        match *self {}
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        match *self {}
-    }
-
-    fn deadline_ns(&self) -> Option<u64> {
-        match *self {}
-    }
-}
 
 /// Progress of a load. The counts cover the measured time unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,25 +50,28 @@ pub fn run(
 ) -> Result<Outcome, LoadError> {
     let mut plan = Plan::new(order, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
-    let way = Way::to(order.server);
-    let drops = way.drops();
+    let path = Path::to(order.server);
+    let drops = path.drops();
     // Reserving the memory took time, so the clock starts here.
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
-    let mut clock = Clock::new(&plan, &lanes);
-    let left = match companion {
+    let mut progress_reporter = ProgressReporter::new(&plan, &lanes);
+    let reports = match companion {
         Some(companion) => {
-            let _pinned = pinned(order, 0)?;
-            let tick = |now| clock.tick(now, &stop, &mut progress);
-            vec![threads::both(&plan, &lanes[0], Some(companion), &stop, tick).map_err(LoadError::Kernel)?]
+            let _pinned = pin(order, 0)?;
+            let tick = |now| progress_reporter.tick(now, &stop, &mut progress);
+            vec![
+                threads::send_and_receive(&plan, &lanes[0], Some(companion), &stop, tick)
+                    .map_err(LoadError::Kernel)?,
+            ]
         }
-        None => run_threads(&plan, &lanes, &stop, |now| clock.tick(now, &stop, &mut progress))?,
+        None => run_threads(&plan, &lanes, &stop, |now| progress_reporter.tick(now, &stop, &mut progress))?,
     };
-    let drops = way.drops().saturating_sub(drops);
-    Ok(outcome(&plan, &lanes, &left, drops))
+    let drops = path.drops().saturating_sub(drops);
+    Ok(outcome(&plan, &lanes, &reports, drops))
 }
 
-type Handle<'scope> = ScopedJoinHandle<'scope, Result<Left, LoadError>>;
+type Handle<'scope> = ScopedJoinHandle<'scope, Result<ThreadReport, LoadError>>;
 
 /// Starts the threads, reports progress, and collects the threads' reports, those of the senders first.
 fn run_threads(
@@ -108,7 +79,7 @@ fn run_threads(
     lanes: &[Lane],
     stop: &AtomicBool,
     mut tick: impl FnMut(u64),
-) -> Result<Vec<Left>, LoadError> {
+) -> Result<Vec<ThreadReport>, LoadError> {
     thread::scope(|scope| {
         let (mut handles, mut failed) = (Vec::new(), None);
         for started in start(scope, plan, lanes, stop) {
@@ -122,16 +93,16 @@ fn run_threads(
             }
         }
         while !handles.iter().all(|handle| handle.is_finished()) {
-            thread::park_timeout(Duration::from_nanos(limits::WAIT_NS));
+            thread::park_timeout(Duration::from_nanos(limits::MAX_WAIT_NS));
             tick(plan.now());
         }
         let joined: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        let left = joined.into_iter().map(|joined| match joined {
-            Ok(left) => left,
+        let reports = joined.into_iter().map(|joined| match joined {
+            Ok(reports) => reports,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        let left = left.collect::<Result<Vec<_>, _>>();
-        failed.map_or(left, Err)
+        let reports = reports.collect::<Result<Vec<_>, _>>();
+        failed.map_or(reports, Err)
     })
 }
 
@@ -144,25 +115,27 @@ fn start<'scope, 'env: 'scope>(
     let receivers = usize::from(plan.order.lanes.receivers);
     let waker = thread::current();
     let mut started = Vec::new();
-    let mut add = |name: String, work: Box<dyn FnOnce() -> Result<Left, LoadError> + Send + 'scope>| {
-        let (thread, waker) = (started.len(), waker.clone());
-        let work = move || {
-            let left = pinned(&plan.order, thread).and_then(|_pinned| work());
-            // A thread that fails ends the load, because its replies would be missing.
-            if left.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            waker.unpark();
-            left
+    let mut add =
+        |name: String, work: Box<dyn FnOnce() -> Result<ThreadReport, LoadError> + Send + 'scope>| {
+            let (thread, waker) = (started.len(), waker.clone());
+            let work = move || {
+                let reports = pin(&plan.order, thread).and_then(|_pinned| work());
+                // A thread that fails ends the load, because its replies would be missing.
+                if reports.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                waker.unpark();
+                reports
+            };
+            started.push(thread::Builder::new().name(name).spawn_scoped(scope, work));
         };
-        started.push(thread::Builder::new().name(name).spawn_scoped(scope, work));
-    };
     for lane in lanes {
-        let ends = Ends { plan, lane };
+        let ends = EndGuard { plan, lane };
         let work = move || {
             let _ends = ends;
             match receivers {
-                0 => threads::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
+                0 => threads::send_and_receive(plan, lane, None::<&mut NoCompanion>, stop, |_| ())
+                    .map_err(LoadError::Kernel),
                 _ => Ok(threads::send(plan, lane, stop)),
             }
         };
@@ -178,12 +151,12 @@ fn start<'scope, 'env: 'scope>(
 
 /// Marks a lane as ended if its sender cannot do so, because it was not started or could not be pinned to its core.
 /// Otherwise the receiver of the lane would wait for ever.
-struct Ends<'a> {
+struct EndGuard<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
 }
 
-impl Drop for Ends<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         if self.lane.ended.get() == u64::MAX {
             self.lane.ended.set(self.plan.now());
@@ -192,14 +165,14 @@ impl Drop for Ends<'_> {
 }
 
 /// Pins the calling thread to its core.
-fn pinned(order: &Load, thread: usize) -> Result<Option<Pinned>, LoadError> {
+fn pin(order: &Load, thread: usize) -> Result<Option<Pinned>, LoadError> {
     let pins = &order.lanes.pins;
     let Some(core) = pins.get(thread % pins.len().max(1)) else { return Ok(None) };
     Pinned::new(usize::from(*core)).map(Some).map_err(|error| LoadError::Pin(*core, error))
 }
 
 /// Calls `progress` once a second.
-struct Clock<'a> {
+struct ProgressReporter<'a> {
     plan: &'a Plan,
     lanes: &'a [Lane],
     next: u64,
@@ -208,10 +181,10 @@ struct Clock<'a> {
     over: u64,
 }
 
-impl<'a> Clock<'a> {
-    fn new(plan: &'a Plan, lanes: &'a [Lane]) -> Clock<'a> {
-        let next = plan.start + limits::PROGRESS.as_nanos() as u64;
-        Clock { plan, lanes, next, history: VecDeque::new(), over: 0 }
+impl<'a> ProgressReporter<'a> {
+    fn new(plan: &'a Plan, lanes: &'a [Lane]) -> ProgressReporter<'a> {
+        let next = plan.start + limits::PROGRESS_INTERVAL.as_nanos() as u64;
+        ProgressReporter { plan, lanes, next, history: VecDeque::new(), over: 0 }
     }
 
     #[inline]
@@ -219,8 +192,8 @@ impl<'a> Clock<'a> {
         if now < self.next {
             return;
         }
-        self.next =
-            now - (now - self.next) % limits::PROGRESS.as_nanos() as u64 + limits::PROGRESS.as_nanos() as u64;
+        self.next = now - (now - self.next) % limits::PROGRESS_INTERVAL.as_nanos() as u64
+            + limits::PROGRESS_INTERVAL.as_nanos() as u64;
         if progress(&self.progress(now)).is_break() {
             stop.store(true, Ordering::Relaxed);
         }
@@ -242,7 +215,7 @@ impl<'a> Clock<'a> {
             elapsed: Duration::from_nanos((now - plan.start.min(now)).min(plan.end - plan.start)),
             whole: Duration::from_nanos(plan.end - plan.start),
             warm_up: now < plan.measured,
-            sent: sum(|lane| lane.sent.get().saturating_sub(lane.measured_from.get())),
+            sent: sum(|lane| lane.sent.get().saturating_sub(lane.first_measured.get())),
             valid: sum(|lane| lane.valid.get()),
             invalid: sum(|lane| lane.invalid.get()),
             late: sum(|lane| lane.late.get()),
@@ -263,7 +236,7 @@ mod tests {
         // All queries fail, and five more failed between the two reads.
         lanes[0].sent.set(10);
         lanes[0].unsent.set(15);
-        let progress = Clock::new(&plan, &lanes).progress(plan.timeout);
+        let progress = ProgressReporter::new(&plan, &lanes).progress(plan.timeout);
         assert_eq!((progress.sent, progress.lost), (10, 0));
     }
 }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_before_an_instant_is_counted() {
+    fn the_queries_due_before_an_instant_are_counted() {
         for schedule in [
             Schedule::new(1000.0, 1),
             Schedule::new(333.3, 1),

@@ -2,7 +2,7 @@
 //! timestamp taken right before it. An open loop follows its schedule independently of the replies; a query that
 //! missed its time is sent at once.
 
-use crate::cached_names::Draw;
+use crate::cached_names::Cursor;
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::Template;
@@ -35,10 +35,10 @@ pub struct Sender<'a> {
     k: u64,
     /// Number of the next name that was not queried before, counted within the thread.
     fresh: u64,
-    draw: Draw,
+    cursor: Cursor,
     seed: u64,
     /// Closed loop: all queries before this one are over, and how many of them by timeout.
-    settled: u64,
+    over_before: u64,
     expired: u64,
     /// Record of the queries sent.
     pub timeline: Timeline,
@@ -59,17 +59,17 @@ impl<'a> Sender<'a> {
             asked: Vec::with_capacity(most),
             k: 0,
             fresh: 0,
-            draw: Draw::default(),
+            cursor: Cursor::default(),
             seed: mix(plan.order.seed ^ 0xa5a5_5a5a),
-            settled: 0,
+            over_before: 0,
             expired: 0,
             timeline: Timeline::new(plan),
         }
     }
 
-    /// Sends the queries that are due, up to [`limits::TURN`].
-    pub fn turn(&mut self) -> Step {
-        let mut left = limits::TURN;
+    /// Sends the queries that are due, up to [`limits::QUERIES_PER_POLL`].
+    pub fn poll(&mut self) -> Step {
+        let mut left = limits::QUERIES_PER_POLL;
         while left > 0 {
             let now = self.plan.now();
             match self.due(now, left) {
@@ -101,13 +101,13 @@ impl<'a> Sender<'a> {
     /// Number of queries that may be sent now from the next port.
     #[inline]
     fn due(&mut self, now: u64, most: usize) -> Result<usize, Step> {
-        let (_, _, group) = self.lane.identity.place(self.k);
+        let (_, _, group) = self.lane.query_ids.locate(self.k);
         let most = (self.asked.capacity().min(most) as u64).min(group);
         let count = match self.plan.timing {
             Timing::Open { schedule, total, .. } => {
                 let (lane, start) = (self.lane.index, self.plan.start);
                 let due = |k| start + schedule.due(self.plan.number(lane, k));
-                let end = self.plan.part(lane, total);
+                let end = self.plan.share_of(lane, total);
                 if self.k >= end {
                     return Err(Step::Done);
                 }
@@ -124,36 +124,36 @@ impl<'a> Sender<'a> {
                 if now < self.plan.start {
                     return Err(Step::Until(self.plan.start));
                 }
-                if now >= self.plan.measured && self.lane.measured_from.get() == u64::MAX {
-                    self.lane.measured_from.set(self.k);
+                if now >= self.plan.measured && self.lane.first_measured.get() == u64::MAX {
+                    self.lane.first_measured.set(self.k);
                 }
-                self.places(outstanding, now)?.min(most)
+                self.free_places(outstanding, now)?.min(most)
             }
         };
         // Queries of the warm-up and of the measured time are never sent together.
-        let measured = self.lane.measured_from.get();
+        let measured = self.lane.first_measured.get();
         Ok(if self.k < measured { count.min(measured - self.k) } else { count } as usize)
     }
 
     /// Closed loop: number of queries that may be sent. An error gives the instant at which the oldest query is over.
-    fn places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
+    fn free_places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
         // Thread t of T has every T-th place of the window.
-        let places = self.plan.part(self.lane.index, outstanding);
-        let over = self.plan.timeout + limits::PLACE_GRACE_NS;
+        let places = self.plan.share_of(self.lane.index, outstanding);
+        let over = self.plan.timeout + limits::TIMEOUT_GRACE_NS;
         let mut oldest = None;
-        while self.settled < self.k {
-            match self.lane.slots.get(self.settled) {
-                Some(slot) if slot.state == State::Out && now <= slot.sent + over => {
+        while self.over_before < self.k {
+            match self.lane.outstanding.get(self.over_before) {
+                Some(slot) if slot.state == State::Outstanding && now <= slot.sent + over => {
                     oldest = Some(slot.sent + over + 1);
                     break;
                 }
                 Some(slot) if slot.state == State::InTime => {}
                 _ => self.expired += 1,
             }
-            self.settled += 1;
+            self.over_before += 1;
         }
         // A slot is not reused while its query is outstanding.
-        let room = self.lane.slots.capacity() - (self.k - self.settled);
+        let room = self.lane.outstanding.capacity() - (self.k - self.over_before);
         let out = self.k.saturating_sub(self.lane.in_time.get() + self.expired);
         match places.saturating_sub(out).min(room) {
             0 => Err(Step::Until(oldest.unwrap_or(now).min(self.plan.end))),
@@ -165,17 +165,17 @@ impl<'a> Sender<'a> {
     #[inline]
     fn write(&mut self, count: usize, now: u64) -> usize {
         self.asked.clear();
-        let (port, j, _) = self.lane.identity.place(self.k);
+        let (port, j, _) = self.lane.query_ids.locate(self.k);
         let size = self.plan.template.length();
         for (step, query) in self.queries.chunks_exact_mut(size).take(count).enumerate() {
             let k = self.k + step as u64;
-            let again = match &self.lane.pool {
+            let again = match &self.lane.cached_names {
                 None => None,
                 Some(pool) => {
                     let random = mix(self.seed.wrapping_add(self.plan.number(self.lane.index, k)));
                     // The warm-up queries the names that will be queried again.
-                    let wanted = random >> 32 < self.plan.again_below && k >= self.lane.measured_from.get();
-                    if wanted { self.draw.draw(pool, now, mix(random)) } else { None }
+                    let wanted = random >> 32 < self.plan.cached_below && k >= self.lane.first_measured.get();
+                    if wanted { self.cursor.draw(pool, now, mix(random)) } else { None }
                 }
             };
             let address = match again {
@@ -189,7 +189,7 @@ impl<'a> Sender<'a> {
                     self.plan.order.names.address(self.plan.order.first_name + number)
                 }
             };
-            Template::patch(query, self.lane.identity.id(port, j + step as u64), address);
+            Template::patch(query, self.lane.query_ids.id(port, j + step as u64), address);
             self.asked.push((address, again.is_some()));
         }
         self.asked.len()
@@ -198,12 +198,12 @@ impl<'a> Sender<'a> {
     /// Sends the written queries.
     #[inline]
     fn send(&mut self, count: usize) {
-        let (port, ..) = self.lane.identity.place(self.k);
+        let (port, ..) = self.lane.query_ids.locate(self.k);
         let port = &self.lane.ports[port];
         let size = self.plan.template.length();
         let stamp = self.plan.now();
         for (k, (address, again)) in (self.k..).zip(&self.asked) {
-            self.lane.slots.put(k, stamp, *address, *again);
+            self.lane.outstanding.insert(k, stamp, *address, *again);
         }
         // The receiver must know of a query before its reply can come.
         self.lane.sent.set(self.k + count as u64);
@@ -220,12 +220,12 @@ impl<'a> Sender<'a> {
         }
         let left = sent as u64;
         if sent < count {
-            (self.k + left..self.k + count as u64).for_each(|k| self.lane.slots.unsent(k));
+            (self.k + left..self.k + count as u64).for_each(|k| self.lane.outstanding.mark_unsent(k));
             self.lane.unsent.add(count as u64 - left);
             let number = failed.as_ref().and_then(std::io::Error::raw_os_error);
             self.timeline.send_error = self.timeline.send_error.or(number);
         }
-        if self.k >= self.lane.measured_from.get() {
+        if self.k >= self.lane.first_measured.get() {
             self.record(stamp, sent, count);
         }
         self.k += count as u64;

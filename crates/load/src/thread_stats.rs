@@ -8,7 +8,7 @@ use measure::outcome::{Latencies, Latency, Second};
 
 /// Counts of queries of the measured time, and of messages without a query.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct ThreadStats {
     /// Valid replies in time.
     pub valid: u64,
     /// Reasons of the invalid replies in time, and of messages that completed no query.
@@ -30,13 +30,13 @@ pub struct Tally {
     actual: Histogram<u64>,
 }
 
-impl Tally {
+impl ThreadStats {
     /// Empty statistics.
-    pub fn new(plan: &Plan) -> Tally {
+    pub fn new(plan: &Plan) -> ThreadStats {
         // The bounds are constants that the library allows.
         let histogram = Histogram::new_with_bounds(1, limits::LATENCY_NS, limits::LATENCY_DIGITS);
         let histogram = histogram.unwrap_or_else(|_| unreachable!("bounds of the histogram"));
-        Tally {
+        ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
             wrong: 0,
@@ -65,7 +65,7 @@ impl Tally {
     }
 
     /// Adds the counts of another thread.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &ThreadStats) {
         self.valid += other.valid;
         self.invalid.add(&other.invalid);
         self.wrong += other.wrong;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn latencies_of_two_threads_are_one_distribution() {
         let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
-        let (mut one, mut other) = (Tally::new(&plan), Tally::new(&plan));
+        let (mut one, mut other) = (ThreadStats::new(&plan), ThreadStats::new(&plan));
         (1..=500).for_each(|ms| one.latency(ms * 2_000_000, ms * 1_000_000));
         (501..=1000).for_each(|ms| other.latency(ms * 2_000_000, ms * 1_000_000));
         one.add(&other);

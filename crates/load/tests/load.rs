@@ -5,7 +5,7 @@ mod device;
 use device::{Device, Reply, assert_verdict, order};
 use measure::order::{Load, Pace};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{Companion, LoadError, Nobody, Progress, run};
+use sixfold_load::{Companion, LoadError, NoCompanion, Progress, run};
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +19,7 @@ fn answering(address: &str) -> Device {
 }
 
 fn go(order: &Load) -> Outcome {
-    run(order, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap()
+    run(order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn with_a_share_of_one_the_warm_up_asks_what_the_measured_time_asks_again() {
 fn a_load_that_is_stopped_says_so_and_keeps_its_counters() {
     let device = answering("127.0.0.1:0");
     let mut shown: Vec<Progress> = Vec::new();
-    let outcome = run(&order(device.address, 500.0, 60_000), None::<&mut Nobody>, |progress| {
+    let outcome = run(&order(device.address, 500.0, 60_000), None::<&mut NoCompanion>, |progress| {
         shown.push(*progress);
         if shown.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -175,7 +175,7 @@ struct Server {
 }
 
 impl Companion for Server {
-    fn turn(&mut self) -> usize {
+    fn poll(&mut self) -> usize {
         let mut buffer = [0; 512];
         let mut count = 0;
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
@@ -228,10 +228,10 @@ fn a_companion_with_several_threads_is_refused() {
 }
 
 #[test]
-fn what_the_kernel_cannot_do_is_an_error_with_a_remedy() {
+fn a_refusal_of_the_kernel_is_an_error_with_a_remedy() {
     let mut wrong = order("127.0.0.1:53".parse().unwrap(), 1.0, 300);
     wrong.lanes.sources = vec!["192.0.2.1".parse().unwrap()];
-    let error = run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(
         matches!(error, LoadError::Bind(..)) && error.to_string().contains("address of this host"),
         "{error}"
@@ -239,7 +239,7 @@ fn what_the_kernel_cannot_do_is_an_error_with_a_remedy() {
     let device = answering("127.0.0.1:0");
     let mut wrong = order(device.address, 1.0, 60_000);
     wrong.lanes.pins = vec![1023];
-    let error = run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, LoadError::Pin(1023, _)) && error.to_string().contains("taskset"), "{error}");
 }
 
@@ -252,7 +252,7 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
     wrong.lanes.pins = vec![0, 1023, 0, 0];
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        let _ = tell.send(run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())));
+        let _ = tell.send(run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())));
     });
     let outcome = told.recv_timeout(Duration::from_secs(30)).expect("the receiver waits for ever");
     assert!(matches!(outcome, Err(LoadError::Pin(1023, _))));

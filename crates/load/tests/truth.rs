@@ -5,7 +5,7 @@ mod device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{Companion, Nobody, run};
+use sixfold_load::{Companion, NoCompanion, run};
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outc
         if query.number % 100 == 50 { fault(query) } else { Reply::now(query.right()) }
     });
     let outcome =
-        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 1000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!(outcome.sent, 1000);
     let seconds = outcome.per_second.iter();
@@ -57,7 +57,7 @@ fn one_lost_query_in_ten_thousand_is_found() {
         if query.number % 10_000 == 9_999 { Vec::new() } else { Reply::now(query.right()) }
     });
     let outcome =
-        run(&order(device.address, 5000.0, 4000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 5000.0, 4000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!((outcome.sent, outcome.lost, outcome.valid), (20_000, 2, 19_998));
     assert!((outcome.loss() - 1e-4).abs() < 1e-12);
@@ -175,7 +175,7 @@ fn a_late_reply_is_late_and_not_lost() {
         vec![Reply { message: query.right(), after, from_elsewhere: false }]
     });
     let outcome =
-        run(&order(device.address, 1000.0, 5000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 5000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!(counts(&outcome), ([4990, 10, 0, 0, 0, 0], vec![]));
     assert_eq!((outcome.received, outcome.per_second[0].late), (5000, 10));
@@ -190,7 +190,7 @@ struct Sleeper {
 }
 
 impl Companion for Sleeper {
-    fn turn(&mut self) -> usize {
+    fn poll(&mut self) -> usize {
         self.turns += 1;
         if self.turns == 100 {
             std::thread::sleep(self.sleep);
@@ -233,7 +233,7 @@ fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
 #[test]
 fn queries_that_the_kernel_refuses_are_the_testers_affair_and_the_reason_is_told() {
     // Nothing can be sent to port 0.
-    let outcome = run(&order("127.0.0.1:0".parse().unwrap(), 1000.0, 50), None::<&mut Nobody>, |_| {
+    let outcome = run(&order("127.0.0.1:0".parse().unwrap(), 1000.0, 50), None::<&mut NoCompanion>, |_| {
         ControlFlow::Continue(())
     });
     let outcome = outcome.unwrap();
@@ -271,8 +271,8 @@ fn succeeds(command: &str) -> bool {
 }
 
 #[test]
-fn what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server() {
-    let name = "what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server";
+fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
+    let name = "drops_of_the_testers_own_interface_queue_say_nothing_of_the_server";
     if std::env::var_os(INSIDE).is_none() {
         if again_in_namespace(name).is_none() {
             println!("skipped: no network namespace can be made (unshare --map-root-user --net)");
@@ -288,7 +288,7 @@ fn what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server(
     }
     let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
     let outcome =
-        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 1000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert!(outcome.lost > 0 && outcome.tester.interface_drops > 0, "{outcome:?}");
     assert_eq!(outcome.verdict, Verdict::TesterLimited);

@@ -5,7 +5,7 @@
 use super::limits;
 use crate::protocol::Progress;
 use ::authority::{PolledServer, Server, Settings, Zone, ZoneError};
-use load::{Companion, LoadError, Nobody};
+use load::{Companion, LoadError, NoCompanion};
 use measure::order::{Authority, Load};
 use measure::outcome::{Outcome, Second};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl Serving {
             Some(Form::Turns(waiting)) => {
                 waiting.lend(|turns| load::run(order, Some(&mut Beside(turns)), tell))
             }
-            Some(Form::Threads(_)) | None => load::run(order, None::<&mut Nobody>, tell),
+            Some(Form::Threads(_)) | None => load::run(order, None::<&mut NoCompanion>, tell),
         };
         Ok(outcome?)
     }
@@ -162,7 +162,7 @@ struct Beside<'a>(&'a mut PolledServer);
 
 impl Companion for Beside<'_> {
     #[inline]
-    fn turn(&mut self) -> usize {
+    fn poll(&mut self) -> usize {
         self.0.poll()
     }
 
