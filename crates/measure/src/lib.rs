@@ -12,7 +12,8 @@ pub mod amount;
 pub mod checklist;
 pub mod compare;
 #[cfg(test)]
-pub(crate) mod devices;
+pub(crate) mod model_devices;
+pub mod name_range;
 pub mod order;
 pub mod outcome;
 pub mod plan;
@@ -20,4 +21,3 @@ pub mod procedure;
 pub mod run;
 pub mod search;
 pub mod statistics;
-pub mod window;

@@ -1,7 +1,7 @@
 //! Orders to a tester, an authority or the host of a device. They travel as JSON, so the roles may be threads of one
 //! process, processes of one machine, or three hosts.
 
-use crate::window::Window;
+use crate::name_range::Window;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

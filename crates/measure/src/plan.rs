@@ -4,8 +4,8 @@
 //! [`Draft::finish`] fills in the defaults and checks the result.
 
 use crate::amount;
+use crate::name_range::Window;
 use crate::run::Cell;
-use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -14,7 +14,7 @@ use std::time::Duration;
 mod check;
 mod core_list;
 mod draft;
-mod supply;
+mod name_budget;
 
 pub use core_list::core_list;
 pub use draft::{

@@ -1,8 +1,8 @@
 //! RFC 8219 section 9.2: trials, repetitions, names, cells and reported values.
 
 use super::{Judged, counted, passed, required, shown};
+use crate::name_range::Window;
 use crate::run::{CellResult, Rule, Run, Trial};
-use crate::window::Window;
 
 /// RFC 8219 section 9.2.
 const TRIAL_MS: u64 = 60_000;

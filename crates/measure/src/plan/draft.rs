@@ -3,8 +3,8 @@
 use super::{
     Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
 };
+use crate::name_range::Window;
 use crate::run::Cell;
-use crate::window::Window;
 use serde::Deserialize;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

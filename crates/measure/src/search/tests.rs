@@ -1,7 +1,7 @@
 //! The search against known devices, and against arbitrary verdicts.
 
 use super::*;
-use crate::devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
+use crate::model_devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
 use crate::run::Summary;
 use crate::statistics::Draws;
 use proptest::prelude::*;
