@@ -3,7 +3,7 @@
 
 use crate::outcome::Verdict;
 use crate::search::{Search, Step};
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 
 /// A device that can be measured.
 pub(crate) trait Device {
@@ -29,13 +29,13 @@ impl Device for Ideal {
 pub(crate) struct Noisy {
     pub(crate) capacity_qps: f64,
     pub(crate) width: f64,
-    pub(crate) draws: Draws,
+    pub(crate) rng: SplitMix64,
 }
 
 impl Device for Noisy {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
         let distance = (rate_qps / self.capacity_qps - 1.0) / self.width;
-        verdict(self.draws.unit() < 1.0 / (1.0 + distance.exp()))
+        verdict(self.rng.unit() < 1.0 / (1.0 + distance.exp()))
     }
 }
 
@@ -46,14 +46,14 @@ pub(crate) struct Lossy {
     pub(crate) capacity_qps: f64,
     pub(crate) loss: f64,
     pub(crate) seconds: f64,
-    pub(crate) draws: Draws,
+    pub(crate) rng: SplitMix64,
 }
 
 impl Device for Lossy {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
         // The probability that none of n packets is lost is (1 - loss)^n.
         let spared = (1.0 - self.loss).powf(rate_qps * self.seconds);
-        verdict(rate_qps <= self.capacity_qps && self.draws.unit() < spared)
+        verdict(rate_qps <= self.capacity_qps && self.rng.unit() < spared)
     }
 }
 
@@ -79,17 +79,17 @@ pub(crate) struct Collapsing {
     pub(crate) capacity_qps: f64,
     /// Number of trials until it has recovered.
     pub(crate) recovery: u32,
-    pub(crate) ill: u32,
+    pub(crate) recovering: u32,
 }
 
 impl Device for Collapsing {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
-        if self.ill > 0 {
-            self.ill -= 1;
+        if self.recovering > 0 {
+            self.recovering -= 1;
             return Verdict::Fail;
         }
         if rate_qps > self.capacity_qps {
-            self.ill = self.recovery;
+            self.recovering = self.recovery;
         }
         verdict(rate_qps <= self.capacity_qps)
     }

@@ -1,7 +1,7 @@
 //! Orders to a tester, an authority or the host of a device. They travel as JSON, so the roles may be threads of one
 //! process, processes of one machine, or three hosts.
 
-use crate::name_range::Window;
+use crate::name_range::NameRange;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -21,7 +21,7 @@ pub struct Load {
     /// most 1,000.
     pub timeout_ms: u64,
     /// Range of the queried names.
-    pub names: Window,
+    pub names: NameRange,
     /// Number of the first name in the range.
     pub first_name: u64,
     /// Contents of a valid reply.

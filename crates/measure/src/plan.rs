@@ -4,7 +4,7 @@
 //! [`Draft::finish`] fills in the defaults and checks the result.
 
 use crate::amount;
-use crate::name_range::Window;
+use crate::name_range::NameRange;
 use crate::run::Cell;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -189,7 +189,7 @@ pub struct Search {
 #[serde(rename_all = "kebab-case")]
 pub struct Names {
     /// Range of the queried names.
-    pub window: Window,
+    pub window: NameRange,
     /// Zone of the names.
     pub zone: String,
     /// TTL of all records, in seconds.

@@ -145,7 +145,7 @@ pub struct Procedure {
     /// Number of times that the name range was used up.
     rounds: u32,
     /// True if the device must be restarted before the next trial.
-    stale: bool,
+    needs_restart: bool,
     self_test: Option<SelfTest>,
     correctness: Option<Correctness>,
     surroundings: Surroundings,
@@ -161,7 +161,7 @@ impl Procedure {
             stage: Stage::Check { sweep: 0, tries: 0 },
             next_name: 0,
             rounds: 0,
-            stale: false,
+            needs_restart: false,
             self_test: None,
             correctness: None,
             surroundings: Surroundings::default(),
@@ -223,7 +223,7 @@ impl Procedure {
             Stage::Check { sweep, .. } => {
                 // Half of the names have AAAA records, so that both ways are checked.
                 let aaaa_share = if self.plan.authority.external { 0.0 } else { 0.5 };
-                let first_name = self.first_name(self.names_of_check());
+                let first_name = self.first_name(self.check_names());
                 Action::Check(self.setup(*sweep, aaaa_share, first_name), first_name)
             }
             Stage::Search { sweep, cell, repetition, search } => match search.next() {
@@ -239,7 +239,7 @@ impl Procedure {
     }
 
     /// Records an event. Returns an error if it is not the event of the next action.
-    pub fn record(&mut self, event: Event) -> Result<(), Unfit> {
+    pub fn record(&mut self, event: Event) -> Result<(), EventMismatch> {
         match (self.next(), event) {
             (Action::Trial(task), Event::Trial(trial)) => {
                 let fits = task.purpose == trial.purpose
@@ -249,7 +249,7 @@ impl Procedure {
                     && task.first_name == trial.first_name
                     && task.setup.device.unwrap_or_default() == trial.sweep;
                 if !fits {
-                    return Err(Unfit);
+                    return Err(EventMismatch);
                 }
                 if trial.purpose != Purpose::SelfTest {
                     self.use_names(trial.first_name, trial.outcome.names_used);
@@ -260,17 +260,17 @@ impl Procedure {
             }
             (Action::Check(_, first_name), Event::Check { found, names_used }) => {
                 self.use_names(first_name, names_used);
-                self.checked(found);
+                self.record_check(found);
             }
             (_, Event::Surroundings(surroundings)) => self.surroundings = surroundings,
             (Action::Check(_, first_name), Event::Resumed) => {
-                self.use_names(first_name, self.names_of_check());
+                self.use_names(first_name, self.check_names());
             }
             (Action::Trial(task), Event::Resumed) if task.purpose != Purpose::SelfTest => {
                 self.use_names(task.first_name, self.plan.names_needed(task.rate_qps, task.cell));
             }
             (_, Event::Resumed) => {}
-            _ => return Err(Unfit),
+            _ => return Err(EventMismatch),
         }
         Ok(())
     }
@@ -312,7 +312,7 @@ impl Procedure {
         let come_again = first_name < self.next_name && self.plan.device.is_started_by_us();
         Setup {
             device: Some(self.sweep_value(sweep).to_owned()),
-            fresh: self.stale || come_again,
+            fresh: self.needs_restart || come_again,
             aaaa_share,
         }
     }
@@ -329,7 +329,7 @@ impl Procedure {
         if self.next_name.saturating_add(needed) <= self.plan.names.for_trials() { self.next_name } else { 0 }
     }
 
-    fn names_of_check(&self) -> u64 {
+    fn check_names(&self) -> u64 {
         u64::from(self.plan.correctness.names)
     }
 
@@ -405,7 +405,7 @@ impl Procedure {
         rates.filter(|rate| *rate >= 1.0 && *rate <= self.ceiling_qps()).collect()
     }
 
-    fn checked(&mut self, found: Correctness) {
+    fn record_check(&mut self, found: Correctness) {
         let Stage::Check { sweep, tries } = self.stage else { return };
         let wrong: u64 = found
             .invalid
@@ -433,7 +433,7 @@ impl Procedure {
                  upstream are those of the plan"
             ))
         };
-        self.skip_what_is_over();
+        self.skip_finished_stages();
     }
 
     /// The first search for a value of the sweep.
@@ -443,7 +443,7 @@ impl Procedure {
 
     /// Records the verdict of a trial.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
-        self.stale = self.plan.device.restart == Restart::Trial;
+        self.needs_restart = self.plan.device.restart == Restart::Trial;
         // In the self-test, the tester's limit is the quantity to be measured, so it counts as a failure.
         let verdict = match (&self.stage, verdict) {
             (Stage::SelfTest(_), Verdict::TesterLimited) => Verdict::Fail,
@@ -457,11 +457,11 @@ impl Procedure {
             Stage::Curve { point, .. } => *point += 1,
             _ => {}
         }
-        self.skip_what_is_over();
+        self.skip_finished_stages();
     }
 
     /// Leaves stages that have nothing left to do.
-    fn skip_what_is_over(&mut self) {
+    fn skip_finished_stages(&mut self) {
         loop {
             let next = match &self.stage {
                 Stage::SelfTest(search) => match search.next() {
@@ -499,7 +499,7 @@ impl Procedure {
                             confirmed_qps: found.rate_qps,
                             censored: strict.censored || strict.tester_limited || strict.cut_short,
                         });
-                        self.stale |= self.plan.device.restart == Restart::Repetition;
+                        self.needs_restart |= self.plan.device.restart == Restart::Repetition;
                         self.after_search(sweep, cell, repetition)
                     }
                 },
@@ -533,12 +533,12 @@ impl Procedure {
 
 /// An event that does not belong to this plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfit;
+pub struct EventMismatch;
 
-impl std::fmt::Display for Unfit {
+impl std::fmt::Display for EventMismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the recorded events do not match this plan: resume with the run's original plan, or begin a new run")
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for EventMismatch {}

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use load::{LoadError, Nobody, Progress, grouped};
 use measure::amount;
-use measure::name_range::Window;
+use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Prefix;
@@ -54,7 +54,7 @@ pub struct LoadArguments {
     timeout: Duration,
     /// Names to ask, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
     #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
-    names: Window,
+    names: NameRange,
     /// Number of the first name in that range
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,

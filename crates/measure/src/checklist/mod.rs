@@ -30,27 +30,27 @@ pub fn is_compliant(rules: &[Rule]) -> bool {
 }
 
 /// State of a rule, and the reason.
-struct Judged {
+struct Assessment {
     state: Kept,
     because: String,
 }
 
-impl Judged {
-    fn kept(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::Kept, because: because.into() }
+impl Assessment {
+    fn kept(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::Kept, because: because.into() }
     }
 
-    fn not_kept(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::NotKept, because: because.into() }
+    fn not_kept(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::NotKept, because: because.into() }
     }
 
-    fn not_applicable(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::NotApplicable, because: because.into() }
+    fn not_applicable(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::NotApplicable, because: because.into() }
     }
 
     /// Kept or not kept, with the same text.
-    fn when(kept: bool, because: impl Into<String>) -> Judged {
-        if kept { Judged::kept(because) } else { Judged::not_kept(because) }
+    fn when(kept: bool, because: impl Into<String>) -> Assessment {
+        if kept { Assessment::kept(because) } else { Assessment::not_kept(because) }
     }
 
     /// The complete rule.

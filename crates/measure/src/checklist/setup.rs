@@ -1,6 +1,6 @@
 //! RFC 8219 sections 9.1, 13 and 14: hosts, addresses, messages, and the isolation of the network.
 
-use super::{Judged, required};
+use super::{Assessment, required};
 use crate::run::{Rule, Run};
 use std::net::{IpAddr, SocketAddr};
 
@@ -30,7 +30,7 @@ pub(super) fn sections_13_and_14(run: &Run) -> Vec<Rule> {
             "MUST NOT",
             "Connected to devices that may forward the traffic into a production or management network",
         ),
-        Judged::kept("results come only from the sent and received messages; CPU time and memory are shown as additional information")
+        Assessment::kept("results come only from the sent and received messages; CPU time and memory are shown as additional information")
             .rule("13", "described", "Black box: what can be observed from outside the device"),
         special(run).rule("13", "SHOULD NOT", "Special capabilities of the device for being measured"),
         dedicated(run).rule(
@@ -61,62 +61,64 @@ fn address(run: &Run) -> Option<IpAddr> {
     parsed.ok().map(|address| address.to_canonical())
 }
 
-fn apart(run: &Run) -> Judged {
+fn apart(run: &Run) -> Assessment {
     match share_a_machine(run) {
-        Some(true) => Judged::not_kept(
+        Some(true) => Assessment::not_kept(
             "tester and device run on one machine and share its memory, caches and kernel: the results are only indicative; measure from another \
              host to compare with others' results",
         ),
-        Some(false) => Judged::kept(format!(
+        Some(false) => Assessment::kept(format!(
             "the device runs on {}, the tester on {}",
             host_name(run, "device").unwrap_or_default(),
             host_name(run, "tester").unwrap_or_default()
         )),
-        None => Judged::not_applicable("the device's host is not recorded"),
+        None => Assessment::not_applicable("the device's host is not recorded"),
     }
 }
 
-fn one_or_two(run: &Run) -> Judged {
+fn one_or_two(run: &Run) -> Assessment {
     match (host_name(run, "tester"), host_name(run, "authority")) {
-        (Some(tester), Some(authority)) if tester == authority => Judged::kept(format!("one, {tester}")),
+        (Some(tester), Some(authority)) if tester == authority => Assessment::kept(format!("one, {tester}")),
         (Some(tester), Some(authority)) => {
-            Judged::kept(format!("two: {tester} sends the queries, {authority} is the authority"))
+            Assessment::kept(format!("two: {tester} sends the queries, {authority} is the authority"))
         }
-        _ => Judged::not_applicable("both are permitted; the hosts are not recorded"),
+        _ => Assessment::not_applicable("both are permitted; the hosts are not recorded"),
     }
 }
 
 /// A device that sends fewer than two queries for a name that it cannot have cached did not do the six steps.
-fn six_messages(run: &Run) -> Judged {
+fn six_messages(run: &Run) -> Assessment {
     let known: Vec<f64> =
         required(run).map(|result| result.upstream_per_query).filter(|queries| *queries > 0.0).collect();
     let far = known.iter().copied().max_by(|one, other| (one - 2.0).abs().total_cmp(&(other - 2.0).abs()));
     match far {
-        None => Judged::not_applicable("unknown, because the authority's counters are missing"),
-        Some(queries) => Judged::when(
+        None => Assessment::not_applicable("unknown, because the authority's counters are missing"),
+        Some(queries) => Assessment::when(
             (queries / 2.0 - 1.0).abs() <= UPSTREAM_TOLERANCE,
             format!("the authority received {queries:.3} queries for each of the tester's; 2 are expected"),
         ),
     }
 }
 
-fn ipv6(run: &Run) -> Judged {
+fn ipv6(run: &Run) -> Assessment {
     match address(run) {
-        Some(address) => Judged::when(address.is_ipv6(), format!("the queries went to {address}")),
-        None => Judged::not_kept("the device's address is not recorded"),
+        Some(address) => Assessment::when(address.is_ipv6(), format!("the queries went to {address}")),
+        None => Assessment::not_kept("the device's address is not recorded"),
     }
 }
 
-fn isolated(run: &Run) -> Judged {
+fn isolated(run: &Run) -> Assessment {
     match address(run) {
         Some(address) if address.is_loopback() => {
-            Judged::kept("the queries went over the loopback interface, which leads nowhere else")
+            Assessment::kept("the queries went over the loopback interface, which leads nowhere else")
         }
-        _ => Judged::not_applicable("no record shows where the cables lead; the user must make sure of it"),
+        _ => {
+            Assessment::not_applicable("no record shows where the cables lead; the user must make sure of it")
+        }
     }
 }
 
-fn special(run: &Run) -> Judged {
+fn special(run: &Run) -> Assessment {
     let device = &run.device;
     let how = if device.command.is_empty() {
         "it was already running, and its command line is not recorded".to_owned()
@@ -127,21 +129,21 @@ fn special(run: &Run) -> Judged {
             device.files.len()
         )
     };
-    Judged::not_applicable(format!("not visible from outside ({how})"))
+    Assessment::not_applicable(format!("not visible from outside ({how})"))
 }
 
-fn dedicated(run: &Run) -> Judged {
+fn dedicated(run: &Run) -> Assessment {
     let Some(address) = address(run) else {
-        return Judged::not_applicable("the device's address is not recorded");
+        return Assessment::not_applicable("the device's address is not recorded");
     };
     if address.is_loopback() {
-        Judged::not_applicable(format!("{address} never leaves the host"))
+        Assessment::not_applicable(format!("{address} never leaves the host"))
     } else if is_for_benchmarks(address) {
-        Judged::kept(format!("the queries went to {address}"))
+        Assessment::kept(format!("the queries went to {address}"))
     } else if is_local(address) {
-        Judged::kept(format!("{address} is outside these blocks, but is not an address of the Internet"))
+        Assessment::kept(format!("{address} is outside these blocks, but is not an address of the Internet"))
     } else {
-        Judged::not_kept(format!(
+        Assessment::not_kept(format!(
             "the queries went to {address}; give the device an address of these blocks for the measurement"
         ))
     }

@@ -8,7 +8,7 @@
 //! opinion.
 
 use super::Verdict;
-use crate::statistics::{Draws, median, percentile, sorted};
+use crate::statistics::{SplitMix64, median, percentile, sorted};
 use serde::{Deserialize, Serialize};
 
 /// Number of resamples. The ends of the interval are then the 250th values from either end, whose own random error is
@@ -46,10 +46,10 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The ratio and its interval. Each value may be too low by `grain` (relative; 0 if it is exact), and the
+    /// The ratio and its interval. Each value may be too low by `resolution` (relative; 0 if it is exact), and the
     /// interval is widened by that. `None` if a side has no values or more than 2,000, or the first side has a value
     /// that is not positive.
-    pub fn of(first: &[f64], second: &[f64], grain: (f64, f64), seed: u64) -> Option<Ratio> {
+    pub fn of(first: &[f64], second: &[f64], resolution: (f64, f64), seed: u64) -> Option<Ratio> {
         let (one, other) = (sorted(first), sorted(second));
         let usable = |values: &[f64]| {
             values.len() <= VALUES_MAX && values.iter().all(|value| value.is_finite() && *value >= 0.0)
@@ -58,12 +58,12 @@ impl Ratio {
             return None;
         }
         let (before, after) = (median(&one)?, median(&other)?);
-        let mut draws = Draws::new(seed);
-        let mut room = Vec::with_capacity(one.len().max(other.len()));
+        let mut rng = SplitMix64::new(seed);
+        let mut buffer = Vec::with_capacity(one.len().max(other.len()));
         let mut ratios = Vec::with_capacity(RESAMPLES as usize);
         for _ in 0..RESAMPLES {
-            let below = drawn_median(&one, &mut draws, &mut room)?;
-            let above = drawn_median(&other, &mut draws, &mut room)?;
+            let below = resampled_median(&one, &mut rng, &mut buffer)?;
+            let above = resampled_median(&other, &mut rng, &mut buffer)?;
             ratios.push(above / below);
         }
         let ratios = sorted(&ratios);
@@ -71,10 +71,10 @@ impl Ratio {
             first: before,
             second: after,
             ratio: after / before,
-            low: percentile(&ratios, 2.5)? * (1.0 - grain.0.clamp(0.0, 0.5)),
-            high: percentile(&ratios, 97.5)? / (1.0 - grain.1.clamp(0.0, 0.5)),
+            low: percentile(&ratios, 2.5)? * (1.0 - resolution.0.clamp(0.0, 0.5)),
+            high: percentile(&ratios, 97.5)? / (1.0 - resolution.1.clamp(0.0, 0.5)),
             counts: (one.len() as u32, other.len() as u32),
-            chance: chance(&one, &other, &mut draws),
+            chance: permutation_p_value(&one, &other, &mut rng),
         })
     }
 
@@ -104,15 +104,15 @@ impl Ratio {
 }
 
 /// The median of one resample: as many values as there are, drawn with replacement.
-fn drawn_median(values: &[f64], draws: &mut Draws, room: &mut Vec<f64>) -> Option<f64> {
-    room.clear();
-    room.extend((0..values.len()).map(|_| values[draws.below(values.len())]));
-    room.sort_by(f64::total_cmp);
-    median(room)
+fn resampled_median(values: &[f64], rng: &mut SplitMix64, buffer: &mut Vec<f64>) -> Option<f64> {
+    buffer.clear();
+    buffer.extend((0..values.len()).map(|_| values[rng.below(values.len())]));
+    buffer.sort_by(f64::total_cmp);
+    median(buffer)
 }
 
 /// The permutation test: the share of random sets whose rank sum is at least as far from the mean as the real one.
-fn chance(one: &[f64], other: &[f64], draws: &mut Draws) -> f64 {
+fn permutation_p_value(one: &[f64], other: &[f64], rng: &mut SplitMix64) -> f64 {
     let mut ranks = Vec::with_capacity(one.len() + other.len());
     let rank = |value: &f64| -> f64 {
         // Equal values share the mean of their ranks. Ranks count from 0 and are doubled, so they are whole numbers
@@ -130,7 +130,7 @@ fn chance(one: &[f64], other: &[f64], draws: &mut Draws) -> f64 {
     for _ in 0..RESAMPLES {
         // The first places of a shuffle are a random set (Fisher and Yates).
         for place in 0..size {
-            let from = place + draws.below(ranks.len() - place);
+            let from = place + rng.below(ranks.len() - place);
             ranks.swap(place, from);
         }
         // The mean may be fractional; its error is far below the half that separates two sums.

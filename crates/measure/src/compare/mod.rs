@@ -23,7 +23,7 @@ const SEED: u64 = 8219;
 
 /// Number of cells from which a warning about chance is given: of 8 intervals of 95 %, one misses downward or upward
 /// in 1 of 3 comparisons.
-const CELLS_MANY: usize = 8;
+const MANY_CELLS: usize = 8;
 
 /// Result of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ pub fn compare(first: &Run, second: &Run) -> Comparison {
             warnings.push(format!("the {which} run is not complete: its results may have fewer repetitions"));
         }
     }
-    if cells.len() >= CELLS_MANY {
+    if cells.len() >= MANY_CELLS {
         warnings.push(format!(
             "{} cells are compared: by chance, one in forty 95 % intervals lies wholly below 1, and one in forty above; repeat the \
              measurement of a single deviating cell before relying on it",

@@ -3,13 +3,13 @@
 use super::*;
 use crate::outcome::{Outcome, Verdict as Passed};
 use crate::run::{Device, DeviceUse, Environment, Settings, Summary, Trial};
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 
 /// 20 rates around a median, at most `width` (relative) apart.
 fn rates(median: f64, width: f64, seed: u64) -> Vec<f64> {
-    let mut draws = Draws::new(seed);
+    let mut rng = SplitMix64::new(seed);
     // The sum of four random numbers is close enough to the distribution of real results.
-    let mut one = || (0..4).map(|_| draws.unit() - 0.5).sum::<f64>() / 2.0;
+    let mut one = || (0..4).map(|_| rng.unit() - 0.5).sum::<f64>() / 2.0;
     (0..20).map(|_| median * (1.0 + width * one())).collect()
 }
 
@@ -235,7 +235,7 @@ fn cpu_per_query_is_that_of_the_highest_rate_that_passed_in_each_repetition() {
 }
 
 #[test]
-fn what_was_different_between_the_runs_is_listed_and_what_always_differs_is_not() {
+fn differences_between_the_runs_are_listed_and_facts_that_always_differ_are_not() {
     let mut one = run(rates(10_000.0, 0.02, 1));
     let mut other = one.clone();
     assert_eq!(compare(&one, &other).differences, []);

@@ -9,27 +9,27 @@ use std::time::Duration;
 
 /// Searches of a whole run: a million of the shortest ones take weeks, and their trials fill the memory of a large
 /// host.
-const SEARCHES_MOST: u64 = 1_000_000;
+const MAX_SEARCHES: u64 = 1_000_000;
 
 /// Octets of the largest UDP answer that the load generator accepts.
 const UDP_OCTETS: usize = 4096;
 
 /// Threads of a device.
-const WORKERS_MOST: u16 = 1024;
+const MAX_WORKERS: u16 = 1024;
 
 /// The longest pause and warm-up, in milliseconds: a day.
-const WAIT_MOST_MS: u64 = 86_400_000;
+const MAX_WAIT_MS: u64 = 86_400_000;
 
 /// Longest time after its answer at which a name is queried again, in milliseconds, for any TTL.
-const AGAIN_MOST_MS: u64 = 1_800_000;
+const MAX_REQUERY_AGE_MS: u64 = 1_800_000;
 
 /// Origin of the device's process.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Starter {
+enum DeviceOrigin {
     /// The run starts it.
-    Ours,
+    StartedByRun,
     /// It is already running.
-    Theirs,
+    AlreadyRunning,
 }
 
 impl Plan {
@@ -37,9 +37,9 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         trials(self)?;
         search(self)?;
-        let starter = device(self)?;
-        sweep(self, starter)?;
-        addresses(self, starter)?;
+        let origin = device(self)?;
+        sweep(self, origin)?;
+        addresses(self, origin)?;
         names(self)?;
         cells(self)
     }
@@ -57,7 +57,7 @@ fn trials(plan: &Plan) -> Result<(), PlanError> {
     if !(4..=60_000).contains(&trial.timeout.ms()) {
         return refuse("trial.timeout must be from 4ms to 60s (RFC 8219 section 9.2: at most 1s)");
     }
-    if trial.pause.ms() > WAIT_MOST_MS || trial.warm_up.ms() > WAIT_MOST_MS {
+    if trial.pause.ms() > MAX_WAIT_MS || trial.warm_up.ms() > MAX_WAIT_MS {
         return refuse("trial.pause and trial.warm-up must be at most 24h");
     }
     Ok(())
@@ -89,11 +89,11 @@ fn search(plan: &Plan) -> Result<(), PlanError> {
 }
 
 /// The device must be identified unambiguously, and every setting must have a meaning for it.
-fn device(plan: &Plan) -> Result<Starter, PlanError> {
+fn device(plan: &Plan) -> Result<DeviceOrigin, PlanError> {
     let device = &plan.device;
-    let starter = match (device.template.is_empty(), device.command.is_empty(), device.address) {
-        (false, true, _) | (true, false, _) => Starter::Ours,
-        (true, true, Some(_)) => Starter::Theirs,
+    let origin = match (device.template.is_empty(), device.command.is_empty(), device.address) {
+        (false, true, _) | (true, false, _) => DeviceOrigin::StartedByRun,
+        (true, true, Some(_)) => DeviceOrigin::AlreadyRunning,
         _ => {
             return refuse(
                 "the plan must name the device: a template (--device unbound), a command line (device.command), or the address of one that is \
@@ -106,32 +106,32 @@ fn device(plan: &Plan) -> Result<Starter, PlanError> {
             "device.program is the path of a template's program: name the template, or leave it out",
         );
     }
-    if !(1..=WORKERS_MOST).contains(&device.workers) {
-        return refuse(format!("device.workers must be from 1 to {WORKERS_MOST}"));
+    if !(1..=MAX_WORKERS).contains(&device.workers) {
+        return refuse(format!("device.workers must be from 1 to {MAX_WORKERS}"));
     }
     if !device.cores.is_empty() {
         core_list(&device.cores).map_err(|why| PlanError(format!("device.cores: {why}")))?;
     }
-    if starter == Starter::Ours && device.pid.is_some() {
+    if origin == DeviceOrigin::StartedByRun && device.pid.is_some() {
         return refuse(
             "device.pid is for a device that is already running; the run always watches a device that it starts: leave it out",
         );
     }
-    if starter == Starter::Theirs && device.restart != Restart::Never {
+    if origin == DeviceOrigin::AlreadyRunning && device.restart != Restart::Never {
         return refuse("a device that is already running cannot be restarted: leave device.restart out");
     }
-    if starter == Starter::Theirs && !device.options.is_empty() {
+    if origin == DeviceOrigin::AlreadyRunning && !device.options.is_empty() {
         return refuse("a device that is already running cannot get options: leave device.options out");
     }
-    Ok(starter)
+    Ok(origin)
 }
 
-fn sweep(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let Some(sweep) = &plan.sweep else { return Ok(()) };
     if sweep.values.is_empty() {
         return refuse("[sweep] needs at least one value");
     }
-    if starter == Starter::Theirs {
+    if origin == DeviceOrigin::AlreadyRunning {
         return refuse(
             "a device that is already running cannot be started with other values: leave [sweep] out",
         );
@@ -142,10 +142,10 @@ fn sweep(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
         return refuse(format!("sweep: {} appears twice; name each value once", twice.1));
     }
     if sweep.parameter == "workers" {
-        let wrong = |value: &&String| !value.parse().is_ok_and(|count| (1..=WORKERS_MOST).contains(&count));
+        let wrong = |value: &&String| !value.parse().is_ok_and(|count| (1..=MAX_WORKERS).contains(&count));
         return match sweep.values.iter().find(wrong) {
             Some(value) => refuse(format!(
-                "sweep: \"{value}\" is not a number of workers; write whole numbers from 1 to {WORKERS_MOST}"
+                "sweep: \"{value}\" is not a number of workers; write whole numbers from 1 to {MAX_WORKERS}"
             )),
             None => Ok(()),
         };
@@ -163,7 +163,7 @@ fn sweep(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
 }
 
 /// A role on another host needs an address there, and a running role needs an address that both sides know.
-fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+fn addresses(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let (device, authority) = (&plan.device, &plan.authority);
     let at = |address: &Option<SocketAddr>, what: &str| match address {
         Some(address) if address.ip().is_unspecified() => refuse(format!(
@@ -175,7 +175,7 @@ fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
     at(&device.address, "device.address")?;
     at(&authority.address, "authority.address")?;
     let port = |address: &Option<SocketAddr>| address.map_or(0, |address| address.port());
-    if starter == Starter::Theirs && port(&device.address) == 0 {
+    if origin == DeviceOrigin::AlreadyRunning && port(&device.address) == 0 {
         return refuse("device.address needs the port at which the device listens, like [2001:2:0:1::53]:53");
     }
     if authority.external && port(&authority.address) == 0 {
@@ -183,7 +183,7 @@ fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
             "authority.external needs authority.address: the address and port of the running authority",
         );
     }
-    if starter == Starter::Theirs && port(&authority.address) == 0 {
+    if origin == DeviceOrigin::AlreadyRunning && port(&authority.address) == 0 {
         return refuse(
             "a device that is already running forwards to a configured authority: name the address at which the run starts it \
              (authority.address in a plan, with its port)",
@@ -244,9 +244,9 @@ fn cells(plan: &Plan) -> Result<(), PlanError> {
     let searches = plan.cells.len() as u64
         * u64::from(plan.search.repetitions)
         * plan.sweep.as_ref().map_or(1, |sweep| sweep.values.len() as u64);
-    if searches > SEARCHES_MOST {
+    if searches > MAX_SEARCHES {
         return refuse(format!(
-            "[grid], [sweep] and search.repetitions need {searches} searches in all; the maximum is {SEARCHES_MOST}"
+            "[grid], [sweep] and search.repetitions need {searches} searches in all; the maximum is {MAX_SEARCHES}"
         ));
     }
     let shares: BTreeSet<u64> = plan.cells.iter().map(|cell| (cell.aaaa_share * 1e6) as u64).collect();
@@ -262,7 +262,8 @@ fn cells(plan: &Plan) -> Result<(), PlanError> {
 /// device's cache, which counts whole seconds and may have had them for a timeout already.
 fn cached(plan: &Plan, cell: Cell) -> Result<(), PlanError> {
     let timeout_ms = plan.trial.timeout.ms();
-    let cached_ms = (u64::from(plan.names.ttl) * 1000).saturating_sub(1000 + timeout_ms).min(AGAIN_MOST_MS);
+    let cached_ms =
+        (u64::from(plan.names.ttl) * 1000).saturating_sub(1000 + timeout_ms).min(MAX_REQUERY_AGE_MS);
     if cached_ms < 3 * timeout_ms {
         return refuse(format!(
             "names.ttl is {} s, so names leave the device's cache before they may be queried again, two timeouts after their answer: \
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_elsewhere_needs_an_address() {
+    fn a_role_on_another_host_needs_an_address() {
         let ssh = "host = [\"ssh\", \"there\", \"sixfold-bench\"]\n";
         for (text, word) in [
             ("[device]\naddress = \"[::1]:5301\"\n".to_owned(), "authority.address"),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_that_runs_already_cannot_be_told_is_refused() {
+    fn settings_that_a_running_device_cannot_get_are_refused() {
         let there = "[authority]\naddress = \"[::1]:5300\"\n[device]\naddress = \"[::1]:5301\"\n";
         assert_eq!(refused(there), "");
         for (line, word) in [

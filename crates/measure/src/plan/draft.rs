@@ -3,7 +3,7 @@
 use super::{
     Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
 };
-use crate::name_range::Window;
+use crate::name_range::NameRange;
 use crate::run::Cell;
 use serde::Deserialize;
 use std::fmt;
@@ -61,7 +61,7 @@ drafts! {
     /// `[names]`
     NamesDraft {
         /// Range of the queried names.
-        window: Window,
+        window: NameRange,
         /// Zone of the names.
         zone: String,
         /// TTL of all records, in seconds.
@@ -268,79 +268,119 @@ impl Draft {
         };
         let plan = Plan {
             profile,
-            trial: Trial {
-                duration: draft.trial.duration.unwrap_or(Span(Duration::from_secs(60))),
-                timeout: draft.trial.timeout.unwrap_or(Span(Duration::from_secs(1))),
-                pause: draft.trial.pause.unwrap_or(Span(Duration::from_secs(10))),
-                warm_up: draft.trial.warm_up.unwrap_or(Span(Duration::ZERO)),
-            },
-            search: Search {
-                repetitions: draft.search.repetitions.unwrap_or(20),
-                start: draft.search.start.unwrap_or(1_000.0),
-                max: draft.search.max.unwrap_or(2_000_000.0),
-                precision: draft.search.precision.unwrap_or(0.01),
-                confirm: draft.search.confirm.unwrap_or(true),
-                curve: draft.search.curve.unwrap_or_default(),
-                delta: draft.search.delta.unwrap_or(0.1),
-            },
-            names: Names {
-                window: match draft.names.window {
-                    Some(window) => window,
-                    // Without loopback, multicast or reserved addresses, which servers may leave out.
-                    None => Window::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
-                        .ok_or_else(|| PlanError("the name range is empty".to_owned()))?,
-                },
-                zone: draft.names.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
-                ttl: draft.names.ttl.unwrap_or(3600),
-                // Within the block of RFC 5180 section 8, to which RFC 8219 section 14 refers.
-                prefix: draft
-                    .names
-                    .prefix
-                    .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
-                addresses: draft.names.addresses.unwrap_or(1),
-                cname_depth: draft.names.cname_depth.unwrap_or(0),
-                seed: draft.names.seed.unwrap_or(1),
-            },
+            trial: draft.trial.finish(),
+            search: draft.search.finish(),
+            names: draft.names.finish()?,
             cells: cells(&draft.grid)?,
             sweep: sweep(draft.sweep)?,
-            correctness: Correctness {
-                names: draft.correctness.names.unwrap_or(500),
-                conformance: draft.correctness.conformance.unwrap_or_default(),
-            },
-            device: Device {
-                template: draft.device.template.unwrap_or_default(),
-                program: draft.device.program.unwrap_or_default(),
-                command: draft.device.command.unwrap_or_default(),
-                address: draft.device.address,
-                pid: draft.device.pid,
-                cores: draft.device.cores.unwrap_or_default(),
-                workers: draft.device.workers.unwrap_or(1),
-                options: draft.device.options.unwrap_or_default(),
-                restart: draft.device.restart.unwrap_or_default(),
-                host: draft.device.host.unwrap_or_default(),
-            },
-            tester: Tester {
-                host: draft.tester.host.unwrap_or_default(),
-                cores: draft.tester.cores.unwrap_or_default(),
-                senders: draft.tester.senders.unwrap_or(0),
-                receivers: draft.tester.receivers,
-                ports: draft.tester.ports.unwrap_or(16),
-                sources: draft.tester.sources.unwrap_or_default(),
-                // Queries that are due one at a time leave one at a time; only queries that a stall of the tester
-                // delayed leave in groups.
-                group: draft.tester.group.unwrap_or(8),
-                burst: draft.tester.burst.unwrap_or(1),
-                spin: draft.tester.spin.unwrap_or(false),
-            },
-            authority: Authority {
-                host: draft.authority.host.unwrap_or_default(),
-                address: draft.authority.address,
-                external: draft.authority.external.unwrap_or(false),
-                cores: draft.authority.cores.unwrap_or_default(),
-            },
+            correctness: draft.correctness.finish(),
+            device: draft.device.finish(),
+            tester: draft.tester.finish(),
+            authority: draft.authority.finish(),
         };
         plan.check()?;
         Ok(plan)
+    }
+}
+
+// The sections of a complete plan, with the defaults for the keys that neither plan nor profile has.
+
+impl TrialDraft {
+    fn finish(self) -> Trial {
+        Trial {
+            duration: self.duration.unwrap_or(Span(Duration::from_secs(60))),
+            timeout: self.timeout.unwrap_or(Span(Duration::from_secs(1))),
+            pause: self.pause.unwrap_or(Span(Duration::from_secs(10))),
+            warm_up: self.warm_up.unwrap_or(Span(Duration::ZERO)),
+        }
+    }
+}
+
+impl SearchDraft {
+    fn finish(self) -> Search {
+        Search {
+            repetitions: self.repetitions.unwrap_or(20),
+            start: self.start.unwrap_or(1_000.0),
+            max: self.max.unwrap_or(2_000_000.0),
+            precision: self.precision.unwrap_or(0.01),
+            confirm: self.confirm.unwrap_or(true),
+            curve: self.curve.unwrap_or_default(),
+            delta: self.delta.unwrap_or(0.1),
+        }
+    }
+}
+
+impl NamesDraft {
+    fn finish(self) -> Result<Names, PlanError> {
+        Ok(Names {
+            window: match self.window {
+                Some(window) => window,
+                // Without loopback, multicast or reserved addresses, which servers may leave out.
+                None => NameRange::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
+                    .ok_or_else(|| PlanError("the name range is empty".to_owned()))?,
+            },
+            zone: self.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
+            ttl: self.ttl.unwrap_or(3600),
+            // Within the block of RFC 5180 section 8, to which RFC 8219 section 14 refers.
+            prefix: self
+                .prefix
+                .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
+            addresses: self.addresses.unwrap_or(1),
+            cname_depth: self.cname_depth.unwrap_or(0),
+            seed: self.seed.unwrap_or(1),
+        })
+    }
+}
+
+impl CorrectnessDraft {
+    fn finish(self) -> Correctness {
+        Correctness { names: self.names.unwrap_or(500), conformance: self.conformance.unwrap_or_default() }
+    }
+}
+
+impl DeviceDraft {
+    fn finish(self) -> Device {
+        Device {
+            template: self.template.unwrap_or_default(),
+            program: self.program.unwrap_or_default(),
+            command: self.command.unwrap_or_default(),
+            address: self.address,
+            pid: self.pid,
+            cores: self.cores.unwrap_or_default(),
+            workers: self.workers.unwrap_or(1),
+            options: self.options.unwrap_or_default(),
+            restart: self.restart.unwrap_or_default(),
+            host: self.host.unwrap_or_default(),
+        }
+    }
+}
+
+impl TesterDraft {
+    fn finish(self) -> Tester {
+        Tester {
+            host: self.host.unwrap_or_default(),
+            cores: self.cores.unwrap_or_default(),
+            senders: self.senders.unwrap_or(0),
+            receivers: self.receivers,
+            ports: self.ports.unwrap_or(16),
+            sources: self.sources.unwrap_or_default(),
+            // Queries that are due one at a time leave one at a time; only queries that a stall of the tester
+            // delayed leave in groups.
+            group: self.group.unwrap_or(8),
+            burst: self.burst.unwrap_or(1),
+            spin: self.spin.unwrap_or(false),
+        }
+    }
+}
+
+impl AuthorityDraft {
+    fn finish(self) -> Authority {
+        Authority {
+            host: self.host.unwrap_or_default(),
+            address: self.address,
+            external: self.external.unwrap_or(false),
+            cores: self.cores.unwrap_or_default(),
+        }
     }
 }
 
@@ -402,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_comply_is_known_beforehand_whatever_the_profile_is_called() {
+    fn departures_from_the_rfc_are_known_beforehand_whatever_the_profile_is_called() {
         assert_eq!(plan("[device]\ntemplate = \"unbound\"\n").unwrap().departures(), [""; 0]);
         let short = plan("[trial]\nduration = \"2s\"\n[device]\ntemplate = \"unbound\"\n").unwrap();
         assert_eq!(short.departures(), ["trials of 2 s, not 60 s"]);
@@ -432,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_remedy() {
+    fn a_senseless_plan_is_refused_with_the_remedy() {
         for (text, word) in [
             ("", "--device"),
             ("profile = \"fast\"", "quick"),

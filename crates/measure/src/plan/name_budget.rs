@@ -6,22 +6,22 @@ use crate::run::Cell;
 
 /// Divisor of the names at the end of the range that are reserved for readiness probes of a device, up to
 /// [`MAX_PROBES`] names: 65,536 names are enough for 13,000 probes.
-const PROBES_PART: u64 = 16;
+const PROBES_DIVISOR: u64 = 16;
 
 /// Most names for readiness probes.
-const PROBES_MOST: u64 = 1 << 16;
+const MAX_PROBES: u64 = 1 << 16;
 
 /// Extra names of a trial. The sending threads take names in turn, so the last name of a thread may lie beyond the
 /// number of names by as many as there are threads; rounding the shares costs one name each, too.
-const SLACK: u64 = 64;
+const EXTRA_NAMES: u64 = 64;
 
 /// Slots of a sending thread, for three timeouts: 2^25 of 16 octets are 512 MiB.
-const REMEMBERED: f64 = (1u64 << 25) as f64;
+const SLOTS_PER_THREAD: f64 = (1u64 << 25) as f64;
 
 impl Names {
     /// Number of names at the end of the range that no trial queries.
     pub fn for_probes(&self) -> u64 {
-        (self.window.names() / PROBES_PART).min(PROBES_MOST)
+        (self.window.names() / PROBES_DIVISOR).min(MAX_PROBES)
     }
 
     /// Number of names at the beginning of the range that trials query.
@@ -41,20 +41,20 @@ impl Plan {
     /// Largest number of names that a trial may use.
     pub fn names_needed(&self, rate_qps: f64, cell: Cell) -> u64 {
         let ms = self.trial.duration.ms() + self.warm_up_ms(cell);
-        (rate_qps * ms as f64 / 1e3).ceil() as u64 + SLACK
+        (rate_qps * ms as f64 / 1e3).ceil() as u64 + EXTRA_NAMES
     }
 
     /// Highest rate whose outstanding queries fit the tester's memory at this timeout, halved for safety.
     pub fn memory_qps(&self, timeout_ms: u64) -> f64 {
         let threads = f64::from(self.tester.senders.max(1));
-        (threads * REMEMBERED / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
+        (threads * SLOTS_PER_THREAD / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
     }
 
     /// Highest rate at which each trial has enough names.
     pub fn names_qps(&self) -> f64 {
         let warm_up_ms = self.cells.iter().map(|cell| self.warm_up_ms(*cell)).max().unwrap_or(0);
         let seconds = (self.trial.duration.ms() + warm_up_ms) as f64 / 1e3;
-        (self.names.for_trials().saturating_sub(SLACK) as f64 / seconds).floor()
+        (self.names.for_trials().saturating_sub(EXTRA_NAMES) as f64 / seconds).floor()
     }
 }
 

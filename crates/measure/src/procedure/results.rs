@@ -134,7 +134,7 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     for repetition in &procedure.repetitions {
         *ended.entry((repetition.sweep, repetition.cell)).or_default() += 1;
     }
-    let per_search = trials_of_a_search(procedure);
+    let per_search = trials_per_search(procedure);
     let (mut trials, mut seconds) = (0.0, 0.0);
     let mut add = |count: f64, each: Duration| {
         trials += count;
@@ -159,7 +159,7 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
 }
 
 /// Trials per search. Once one search has ended, its number of trials is the estimate for the others.
-fn trials_of_a_search(procedure: &Procedure) -> f64 {
+fn trials_per_search(procedure: &Procedure) -> f64 {
     let ended = procedure.repetitions.len();
     if ended > 0 {
         let counts = |trial: &&Trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm);

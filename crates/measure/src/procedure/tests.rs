@@ -270,7 +270,7 @@ fn names_that_an_interrupted_trial_may_have_asked_are_not_asked_again() {
 }
 
 #[test]
-fn what_is_known_of_the_surroundings_changes_nothing_else() {
+fn recorded_surroundings_change_nothing_else() {
     let mut procedure = procedure(QUICK);
     let next = procedure.next();
     let known = Surroundings { authority: "[::1]:5300".to_owned(), ..Surroundings::default() };
@@ -279,12 +279,12 @@ fn what_is_known_of_the_surroundings_changes_nothing_else() {
 }
 
 #[test]
-fn what_another_plan_recorded_is_refused() {
+fn events_of_another_plan_are_refused() {
     let mut whole = procedure(QUICK);
     let events = world().run(&mut whole);
     let mut other = procedure(&format!("{QUICK}[search]\nstart = 3000\n"));
     let refused = events.into_iter().find_map(|event| other.record(event).err());
-    assert_eq!(refused, Some(Unfit));
+    assert_eq!(refused, Some(EventMismatch));
 }
 
 #[test]

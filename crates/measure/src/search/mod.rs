@@ -67,7 +67,7 @@ impl Limits {
             match search.next() {
                 Step::Try { rate_qps, .. } => {
                     let verdict = if rate_qps <= capacity_qps { Verdict::Pass } else { Verdict::Fail };
-                    search.settle(verdict);
+                    search.record_pending(verdict);
                 }
                 Step::Done(found) => return found.trials,
             }
@@ -75,7 +75,7 @@ impl Limits {
     }
 
     /// Replaces invalid numbers, so that any input makes a search that ends.
-    fn sane(self) -> Limits {
+    fn sanitized(self) -> Limits {
         let number = |value: f64, or: f64| if value.is_finite() { value } else { or };
         let min_qps = number(self.min_qps, 1.0).clamp(1e-3, RATE_MAX_QPS);
         let max_qps = number(self.max_qps, min_qps).clamp(min_qps, RATE_MAX_QPS);
@@ -130,9 +130,9 @@ pub struct Search {
     /// The highest rate that passed.
     low: Option<f64>,
     /// Rates above `low` that failed, the lowest last.
-    high: Vec<Attempt>,
+    high: Vec<RateTrials>,
     /// Rates to be tried.
-    due: Attempt,
+    due: RateTrials,
     /// The next outward step, relative to the rate.
     step: f64,
     /// Number of trials so far.
@@ -145,7 +145,7 @@ pub struct Search {
 
 /// A rate and its trials so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Attempt {
+struct RateTrials {
     rate_qps: f64,
     /// Number of failures of the device.
     device: u32,
@@ -162,14 +162,14 @@ impl Search {
     /// The search in which a failure that bounds the result counts only after this many trials at that rate failed, 2
     /// or more. Its trials begin with those of the strict search.
     pub fn confirmed(limits: Limits, failures: u32) -> Search {
-        let limits = limits.sane();
+        let limits = limits.sanitized();
         let start = rounded(limits.start_qps, limits.precision).clamp(limits.min_qps, limits.max_qps);
         Search {
             limits,
             failures: failures.max(1),
             low: None,
             high: Vec::new(),
-            due: Attempt::new(start),
+            due: RateTrials::new(start),
             step: limits.first_step,
             trials: 0,
             strict: None,
@@ -195,7 +195,7 @@ impl Search {
         match self.next() {
             // A rate that was stored as text may differ in its last digit.
             Step::Try { rate_qps: asked, .. } if (asked - rate_qps).abs() <= 1e-9 * asked => {
-                self.settle(verdict);
+                self.record_pending(verdict);
                 true
             }
             _ => false,
@@ -213,7 +213,7 @@ impl Search {
     }
 
     /// Records the verdict for the pending rate.
-    fn settle(&mut self, verdict: Verdict) {
+    fn record_pending(&mut self, verdict: Verdict) {
         self.trials += 1;
         match verdict {
             Verdict::Pass => self.low = Some(self.due.rate_qps),
@@ -229,23 +229,23 @@ impl Search {
                 self.high.push(self.due);
             }
         }
-        self.plan();
+        self.choose_next();
     }
 
     /// Determines the next rate, or ends the search.
-    fn plan(&mut self) {
+    fn choose_next(&mut self) {
         let next = self.rate_between();
         if next.is_none() && self.strict.is_none() {
             self.strict = Some(self.result(1, false));
         }
-        let undecided = |failed: &Attempt| next.is_none() && !failed.decided(self.failures);
+        let undecided = |failed: &RateTrials| next.is_none() && !failed.decided(self.failures);
         match (next, self.high.last().copied().filter(undecided)) {
             (None, None) => self.found = Some(self.result(self.failures, false)),
             _ if self.trials >= self.limits.steps_max => {
                 self.strict.get_or_insert(self.result(1, true));
                 self.found = Some(self.result(self.failures, true));
             }
-            (Some(rate), _) => self.due = Attempt::new(rate),
+            (Some(rate), _) => self.due = RateTrials::new(rate),
             (None, Some(failed)) => {
                 self.high.pop();
                 self.due = failed;
@@ -285,26 +285,26 @@ impl Search {
             tester_limited: self
                 .high
                 .last()
-                .is_some_and(|failed| failed.device < failures && failed.gave_up()),
+                .is_some_and(|failed| failed.device < failures && failed.tester_failed()),
             cut_short,
             trials: self.trials,
         }
     }
 }
 
-impl Attempt {
+impl RateTrials {
     /// A rate without trials.
-    fn new(rate_qps: f64) -> Attempt {
-        Attempt { rate_qps, device: 0, tester: 0 }
+    fn new(rate_qps: f64) -> RateTrials {
+        RateTrials { rate_qps, device: 0, tester: 0 }
     }
 
     /// True if a failed rate needs no further trial.
     fn decided(&self, failures: u32) -> bool {
-        self.device >= failures || self.gave_up()
+        self.device >= failures || self.tester_failed()
     }
 
     /// True if the tester failed too often at this rate.
-    fn gave_up(&self) -> bool {
+    fn tester_failed(&self) -> bool {
         self.tester >= TESTER_TRIES
     }
 }

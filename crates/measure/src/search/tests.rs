@@ -3,7 +3,7 @@
 use super::*;
 use crate::model_devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
 use crate::run::Summary;
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -152,7 +152,8 @@ fn a_device_that_loses_a_packet_in_a_million_is_measured_better_when_failures_ar
     let (mut strict_error, mut confirmed_error) = (0.0, 0.0);
     let runs = 100;
     for seed in 0..runs {
-        let mut device = Lossy { capacity_qps: 20_000.0, loss: 1e-6, seconds: 10.0, draws: Draws::new(seed) };
+        let mut device =
+            Lossy { capacity_qps: 20_000.0, loss: 1e-6, seconds: 10.0, rng: SplitMix64::new(seed) };
         let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
         for _ in 0..20 {
             let mut search = Search::confirmed(LIMITS, 2);
@@ -182,7 +183,7 @@ fn a_device_that_loses_a_packet_in_a_million_is_measured_better_when_failures_ar
 
 #[test]
 fn a_noisy_device_gets_results_around_its_capacity_and_confirmed_ones_are_not_below_the_strict_ones() {
-    let mut device = Noisy { capacity_qps: 20_000.0, width: 0.02, draws: Draws::new(5) };
+    let mut device = Noisy { capacity_qps: 20_000.0, width: 0.02, rng: SplitMix64::new(5) };
     let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
     for _ in 0..400 {
         let mut search = Search::confirmed(LIMITS, 2);
@@ -204,7 +205,7 @@ fn a_noisy_device_gets_results_around_its_capacity_and_confirmed_ones_are_not_be
 
 #[test]
 fn a_device_that_collapses_after_an_overload_is_found_out_when_failures_are_confirmed() {
-    let device = || Collapsing { capacity_qps: 20_000.0, recovery: 3, ill: 0 };
+    let device = || Collapsing { capacity_qps: 20_000.0, recovery: 3, recovering: 0 };
     let (strict, _) = search(Search::strict(LIMITS), &mut device());
     let (confirmed, _) = search(Search::confirmed(LIMITS, 2), &mut device());
     // 32,000 fails and so do the three rates after it, the lowest of which is 16,000 x 2^(1/8).
