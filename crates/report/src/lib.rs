@@ -13,7 +13,7 @@ mod groups;
 mod limits;
 pub mod number;
 mod page;
-mod papers;
+mod paper_tables;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod table;
@@ -21,7 +21,7 @@ mod text;
 mod verdict;
 
 pub use page::html;
-pub use papers::{latex, markdown};
+pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
 pub use verdict::sentence;
 
