@@ -1,8 +1,8 @@
-//! Runs that were never measured: made by formulas and a seed, as rich as measured ones, for tests and for looking at a
-//! report while it is being changed.
+//! Sample runs that were never measured: formulas and a seed make them as rich as measured ones, for tests and for
+//! viewing a report while its code is changed.
 //!
-//! The device is a queue: up to its capacity it answers everything, beyond that it answers as much as its capacity is.
-//! Now and then it loses a query for no reason, as real ones do.
+//! The device is a queue: up to its capacity it answers everything; above it, it answers as much as its capacity. It
+//! sometimes loses a query at random, as real devices do.
 
 use measure::outcome::{Deviation, Latencies, Latency, Outcome, PacingError, Second, Tester, Verdict};
 use measure::run::{
@@ -11,12 +11,12 @@ use measure::run::{
 };
 use std::collections::BTreeMap;
 
-/// What a sample consists of.
+/// Parameters of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// The profile that it says.
+    /// The profile's name.
     pub profile: String,
-    /// Values of the sweep; empty: none.
+    /// Values of the sweep; empty without a sweep.
     pub sweep: Vec<String>,
     /// Cells, as AAAA share and cached share.
     pub cells: Vec<(f64, f64)>,
@@ -24,7 +24,7 @@ pub struct Shape {
     pub repetitions: u32,
     /// Length of a trial in seconds.
     pub seconds: u64,
-    /// The seed of all that is drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -54,7 +54,7 @@ impl Shape {
     }
 }
 
-/// A generator of numbers that look random: SplitMix64.
+/// Pseudo-random number generator: SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -66,18 +66,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal, mean 0, deviation 1: the sum of twelve uniform numbers less six.
+    /// An approximately normal number, mean 0, deviation 1: the sum of twelve uniform numbers minus six.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 }
 
-/// The run that a shape describes.
+/// The run for a shape.
 pub fn run(shape: &Shape) -> Run {
     let mut maker = Maker { shape, random: Random(shape.seed), trials: Vec::new(), first_name: 0 };
     let results = maker.results();
@@ -135,7 +135,7 @@ pub fn run(shape: &Shape) -> Run {
     }
 }
 
-/// Makes trials.
+/// Generator of trials.
 struct Maker<'a> {
     shape: &'a Shape,
     random: Random,
@@ -194,7 +194,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Doubles, then halves the interval. Returns the strict and the confirmed result.
+    /// Doubles the rate, then bisects the interval. Returns the strict and the confirmed result.
     fn search(
         &mut self,
         sweep: &str,
@@ -262,7 +262,7 @@ impl Maker<'_> {
         self.first_name += new;
     }
 
-    /// A load at a rate on a device of a capacity.
+    /// A load at a rate on a device with this capacity.
     fn outcome(&mut self, rate: f64, capacity: f64, cached_share: f64) -> Outcome {
         let sent = (rate * self.shape.seconds as f64).round() as u64;
         let accident = if self.random.share() < 0.008 { 1 + self.random.next() % 3 } else { 0 };
@@ -341,7 +341,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A distribution with a floor and a tail that grows with the load, in buckets that grow by a twelfth.
+    /// A latency distribution with a minimum and a tail that grows with the load, in buckets that grow by a twelfth.
     fn latency(&mut self, count: u64, load: f64) -> Latency {
         let scale = if load < 1.0 { 45.0 + 25.0 / (1.02 - load) } else { 200_000.0 };
         let below = |us: f64| 1.0 - (-((us - 85.0).max(0.0) / scale).powf(0.8)).exp();
@@ -403,7 +403,8 @@ impl Maker<'_> {
     }
 }
 
-/// The statistics, written here a second time so that tests of reports do not rest on the code that made the numbers.
+/// The statistics, implemented a second time so that tests of reports do not depend on the code that made the
+/// numbers.
 fn summary(values: &[f64]) -> Summary {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -25,13 +25,17 @@ pub(super) fn section(view: &View) -> String {
     if view.run.trials.len() > limits::DRAWN_TRIALS {
         put!(
             out,
-            "<p>The searches of the other {} results are not drawn, as the run has {} trials; all are in <code>trials.csv</code>.</p>",
+            "<p>The searches of the other {} results are not drawn, because the run has {} trials; <code>trials.csv</code> has all of them.</p>",
             others.len(),
             number::count(view.run.trials.len() as u64)
         );
         return out;
     }
-    put!(out, "<details class=\"more\"><summary>The same for the other results ({})</summary>", others.len());
+    put!(
+        out,
+        "<details class=\"more\"><summary>Search traces and loss of the other results ({})</summary>",
+        others.len()
+    );
     for (at, group) in others {
         out.push_str(&trace(group, &format!("trace-{at}")));
         out.push_str(&loss(group, &format!("loss-{at}")));
@@ -40,7 +44,7 @@ pub(super) fn section(view: &View) -> String {
     out
 }
 
-/// The sign of a verdict.
+/// Mark and colour of a verdict.
 fn sign(verdict: Verdict) -> (Mark, &'static str) {
     match verdict {
         Verdict::Pass => (Mark::Dot, "c1"),
@@ -49,7 +53,7 @@ fn sign(verdict: Verdict) -> (Mark, &'static str) {
     }
 }
 
-/// What is shown when a trial is pointed at.
+/// Text shown when the pointer is on a trial.
 fn tip(trial: &Trial) -> String {
     let outcome = &trial.outcome;
     let mut tip = format!(
@@ -68,7 +72,7 @@ fn tip(trial: &Trial) -> String {
     tip
 }
 
-/// Rate against step, a line for each repetition.
+/// Rate against step, with a line for each repetition.
 fn trace(group: &Group, id: &str) -> String {
     let title = format!("Search traces: {}", group.name);
     let searches = group.searches();
@@ -128,14 +132,14 @@ fn trace(group: &Group, id: &str) -> String {
         id,
         title: &title,
         say: format!(
-            "Every trial of {} searches in order. A failed trial is followed by its confirmation at the same rate, where that was asked for.",
+            "Every trial of {} searches in order. After a failed trial its confirmation at the same rate follows, if the plan asked for it.",
             searches.len()
         ),
         picture: scroll(&plot.svg()),
         legend: legend(&[
             (Mark::Dot, "c1", "passed"),
             (Mark::Cross, "c2", "failed"),
-            (Mark::Triangle, "c5", "tester-limited: says nothing of the device"),
+            (Mark::Triangle, "c5", "tester-limited: says nothing about the device"),
             (Mark::Line, "muted thin", "one repetition"),
         ]),
         tables: vec![table],
@@ -143,7 +147,7 @@ fn trace(group: &Group, id: &str) -> String {
     .html()
 }
 
-/// Loss against rate, logarithmic, all trials of the result. Trials without loss lie on a floor of their own.
+/// Loss against rate, logarithmic, all trials of the result. Trials without loss are drawn on a separate floor.
 fn loss(group: &Group, id: &str) -> String {
     let title = format!("Loss against rate: {}", group.name);
     let trials: Vec<&Trial> = group.trials.iter().filter(|trial| trial.outcome.sent > 0).copied().collect();
@@ -154,7 +158,7 @@ fn loss(group: &Group, id: &str) -> String {
     let (low, high) = match Scale::decades(losses.chain([1.0])) {
         Scale::Log { low, high } | Scale::Linear { low, high } => (low, high),
     };
-    // The decade below the smallest loss is the floor for no loss at all, which a logarithm has no place for.
+    // The decade below the smallest loss is the floor for trials without loss, which a logarithmic scale cannot show.
     let floor = low / 10.0;
     let mut y = Axis::new(
         Scale::Log { low: floor, high },
@@ -167,7 +171,7 @@ fn loss(group: &Group, id: &str) -> String {
     let mut plot = Plot::new(
         &format!("{id}-plot"),
         &title,
-        "The part of queries without a valid reply in time over the rate, on a logarithmic scale; trials without loss at the bottom.",
+        "The share of queries without a valid reply in time over the rate, on a logarithmic scale; trials without loss at the bottom.",
         (860.0, 340.0),
         Axis::new(Scale::from_zero(trials.iter().map(|trial| trial.rate_qps)), "queries/s", 8, number::tick),
         y,
@@ -185,7 +189,7 @@ fn loss(group: &Group, id: &str) -> String {
     Figure {
         id,
         title: &title,
-        say: "A single lost query fails a trial. Isolated crosses at low rates are accidents that cap a strict search; the wall at the right is the device's limit.".to_owned(),
+        say: "A single lost query fails a trial. Isolated crosses at low rates are single losses that limit a strict search; the steep rise at the right is the device's capacity.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: legend(&[
             (Mark::Dot, "c1", "search: no loss"),
@@ -222,7 +226,7 @@ fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
     table
 }
 
-/// Valid replies a second against queries a second: how the device bears more than it can.
+/// Valid replies per second against queries per second: the device's behaviour in overload.
 fn goodput(group: &Group, id: &str) -> String {
     let title = format!("Valid replies against rate: {}", group.name);
     let mut curve: Vec<&Trial> =
@@ -230,7 +234,7 @@ fn goodput(group: &Group, id: &str) -> String {
     if curve.len() < 2 {
         return absent(
             &title,
-            "No curve was measured, so there is too little to show what happens beyond the limit.",
+            "No curve was measured, so there is too little data to show the behaviour in overload.",
         );
     }
     curve.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
@@ -239,9 +243,9 @@ fn goodput(group: &Group, id: &str) -> String {
     let mut plot = Plot::new(
         &format!("{id}-plot"),
         &title,
-        "Valid replies in time per second over queries per second, beside the line on which every query gets one.",
+        "Valid replies in time per second over queries per second, with the line on which every query gets one.",
         (860.0, 320.0),
-        Axis::new(scale, "queries/s asked", 8, number::tick),
+        Axis::new(scale, "queries/s sent", 8, number::tick),
         Axis::new(scale, "valid replies/s", 5, number::tick),
     )
     .space_at_right(100.0);
@@ -264,7 +268,7 @@ fn goodput(group: &Group, id: &str) -> String {
     let mut table = Table::new(
         "Valid replies by rate",
         0,
-        &["Rate (queries/s)", "Valid replies/s", "Loss", "99 of 100 within"],
+        &["Rate (queries/s)", "Valid replies/s", "Loss", "99th percentile"],
     );
     for trial in &curve {
         table.row([
@@ -278,7 +282,7 @@ fn goodput(group: &Group, id: &str) -> String {
         id,
         title: &title,
         say:
-            "A device that degrades gracefully stays at its level beyond the limit; one that collapses falls."
+            "A device that degrades gracefully keeps its level in overload; the line of a device that collapses falls."
                 .to_owned(),
         picture: scroll(&plot.svg()),
         legend: String::new(),
