@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_against_the_figures_is_said_beside_them() {
+    fn objections_against_the_figures_stand_beside_them() {
         let mut run = swept();
         (run.complete, run.self_test) = (false, None);
         run.warnings = vec!["the governor is powersave".to_owned()];

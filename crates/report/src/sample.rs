@@ -279,33 +279,13 @@ impl Maker<'_> {
             () => Verdict::Fail,
         };
         let each = sent / self.shape.seconds.max(1);
-        let per_second = (0..self.shape.seconds)
-            .map(|_| {
-                let missing =
-                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
-                let missing = (missing as u64).min(each);
-                Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
-            })
-            .collect();
-        let deviation = |max: f64, intervals: u64| Deviation {
-            max,
-            mean: max / 6.0,
-            beyond_1_percent: if max > 0.01 { 0.002 } else { 0.0 },
-            intervals,
-        };
+        let per_second = self.per_second(failed, each);
         let noise = 1.0 + self.random.share();
         Outcome {
             sent,
             received: valid + late + wrong,
             valid,
-            invalid: if wrong > 0 {
-                BTreeMap::from([
-                    ("servfail".to_owned(), wrong - wrong / 4),
-                    ("wrong-address".to_owned(), wrong / 4),
-                ])
-            } else {
-                BTreeMap::new()
-            },
+            invalid: invalid(wrong),
             late,
             lost: failed - late - wrong,
             duplicates: u64::from(self.random.share() < 0.02),
@@ -314,11 +294,7 @@ impl Maker<'_> {
             rate_asked: rate,
             rate_achieved: rate * (1.0 - 2e-5),
             seconds: self.shape.seconds as f64,
-            pacing_error: PacingError {
-                ms10: deviation(0.006 * noise, self.shape.seconds * 100),
-                ms100: deviation(0.0011 * noise, self.shape.seconds * 10),
-                s1: deviation(0.0002 * noise, self.shape.seconds),
-            },
+            pacing_error: pacing_error(noise, self.shape.seconds),
             lag_max_us: 180.0 * noise,
             latency_us: Latencies { intended, actual },
             per_second,
@@ -339,6 +315,18 @@ impl Maker<'_> {
             },
             ..Outcome::default()
         }
+    }
+
+    /// The seconds of a trial with `failed` queries without a valid reply, of `each` queries.
+    fn per_second(&mut self, failed: u64, each: u64) -> Vec<Second> {
+        (0..self.shape.seconds)
+            .map(|_| {
+                let missing =
+                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
+                let missing = (missing as u64).min(each);
+                Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
+            })
+            .collect()
     }
 
     /// A latency distribution with a minimum and a tail that grows with the load, in buckets that grow by a twelfth.
@@ -403,6 +391,30 @@ impl Maker<'_> {
     }
 }
 
+/// Invalid replies by reason.
+fn invalid(wrong: u64) -> BTreeMap<String, u64> {
+    if wrong > 0 {
+        BTreeMap::from([("servfail".to_owned(), wrong - wrong / 4), ("wrong-address".to_owned(), wrong / 4)])
+    } else {
+        BTreeMap::new()
+    }
+}
+
+/// Deviations from the schedule.
+fn pacing_error(noise: f64, seconds: u64) -> PacingError {
+    let deviation = |max: f64, intervals: u64| Deviation {
+        max,
+        mean: max / 6.0,
+        beyond_1_percent: if max > 0.01 { 0.002 } else { 0.0 },
+        intervals,
+    };
+    PacingError {
+        ms10: deviation(0.006 * noise, seconds * 100),
+        ms100: deviation(0.0011 * noise, seconds * 10),
+        s1: deviation(0.0002 * noise, seconds),
+    }
+}
+
 /// The statistics, implemented a second time so that tests of reports do not depend on the code that made the
 /// numbers.
 fn summary(values: &[f64]) -> Summary {
@@ -453,14 +465,17 @@ fn hosts() -> BTreeMap<String, Environment> {
     ])
 }
 
-fn checklist(shape: &Shape) -> Vec<Rule> {
-    let rule = |section: &str, level: &str, rule: &str, state: Kept, because: &str| Rule {
+fn rule(section: &str, level: &str, rule: &str, state: Kept, because: &str) -> Rule {
+    Rule {
         section: section.to_owned(),
         rule: rule.to_owned(),
         level: level.to_owned(),
         state,
         because: because.to_owned(),
-    };
+    }
+}
+
+fn checklist(shape: &Shape) -> Vec<Rule> {
     let when = |kept: bool| if kept { Kept::Kept } else { Kept::NotKept };
     vec![
         rule(
@@ -468,7 +483,7 @@ fn checklist(shape: &Shape) -> Vec<Rule> {
             "MUST",
             "IPv6 between client and DNS64 server",
             Kept::Kept,
-            "the device was asked at [::1]:5301",
+            "the queries went to [::1]:5301",
         ),
         rule("9.2", "SHOULD", "The timeout is at most 1 second", Kept::Kept, "1 s"),
         rule(
@@ -490,7 +505,7 @@ fn checklist(shape: &Shape) -> Vec<Rule> {
             "MUST",
             "Domain names are all different first",
             Kept::Kept,
-            "the window moves on between trials",
+            "the name range advances between trials",
         ),
         rule(
             "9.2.1",

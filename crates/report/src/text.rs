@@ -155,11 +155,11 @@ fn deviation_fields(deviation: Deviation) -> [String; 3] {
 }
 
 /// Lines for each halving of the distance to 100 %, as in HdrHistogram's output.
-const TICKS_PER_HALF: f64 = 5.0;
+const STEPS_PER_HALVING: f64 = 5.0;
 
 /// Limit of the percentile levels: 2^-45 below 100 %, one value of 35 trillion. A float, which has 53 bits, can still
 /// represent the steps there.
-const LEVEL_MOST: f64 = 1.0 - 1.0 / (1u64 << 45) as f64;
+const MAX_LEVEL: f64 = 1.0 - 1.0 / (1u64 << 45) as f64;
 
 /// The percentile distribution in the text format of HdrHistogram (`.hgrm`), values in microseconds.
 pub fn histogram_text(latency: &Latency) -> String {
@@ -170,11 +170,11 @@ pub fn histogram_text(latency: &Latency) -> String {
         seen += count;
         let us = *upper_ns as f64 / 1e3;
         let part = seen as f64 / total as f64;
-        while seen < total && part >= level && level < LEVEL_MOST {
+        while seen < total && part >= level && level < MAX_LEVEL {
             let distance = 1.0 / (1.0 - level);
             put!(out, "{us:12.3} {level:2.12} {seen:10} {distance:14.2}\n");
             // When the distance to 1 halves, the step halves too: five steps in every half.
-            level += 1.0 / (TICKS_PER_HALF * 2f64.powi(distance.log2().floor() as i32 + 1));
+            level += 1.0 / (STEPS_PER_HALVING * 2f64.powi(distance.log2().floor() as i32 + 1));
         }
         if seen == total {
             put!(out, "{us:12.3} {:2.12} {seen:10}\n", 1.0);

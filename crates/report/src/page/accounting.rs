@@ -1,11 +1,11 @@
 //! Query accounting: reasons of invalid answers, and the queries that reached the authority.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, Plot, Scale};
 use crate::groups::Group;
 use crate::number;
 use crate::table::Table;
-use measure::run::{ASKED_A, ASKED_AAAA, Purpose};
+use measure::run::{ASKED_A, ASKED_AAAA, Purpose, Run};
 use std::collections::BTreeMap;
 
 /// The section.
@@ -16,25 +16,7 @@ pub(super) fn section(view: &View) -> String {
 /// Queries without a valid reply in time, by reason, over all trials except those of the self-test.
 fn reasons(view: &View) -> String {
     let title = "Queries without a valid reply in time, by reason";
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let mut beside: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut sent = 0;
-    for trial in view.run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
-        let outcome = &trial.outcome;
-        sent += outcome.sent;
-        *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
-        *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
-        for (reason, many) in &outcome.invalid {
-            *counts.entry(format!("invalid: {reason}")).or_default() += many;
-        }
-        for (name, many) in [
-            ("duplicates", outcome.duplicates),
-            ("unsolicited", outcome.unsolicited),
-            ("from a wrong source", outcome.wrong_source),
-        ] {
-            *beside.entry(name).or_default() += many;
-        }
-    }
+    let Counts { sent, mut counts, beside } = Counts::of(view.run);
     let beside: Vec<String> =
         beside.iter().map(|(name, many)| format!("{} {name}", number::count(*many))).collect();
     let say = format!(
@@ -54,7 +36,7 @@ fn reasons(view: &View) -> String {
         say
     };
     if counts.is_empty() {
-        return absent(title, &format!("Every query got a valid reply in time. {say}"));
+        return placeholder(title, &format!("Every query got a valid reply in time. {say}"));
     }
     let mut rows: Vec<(String, u64)> = counts.into_iter().collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -79,12 +61,46 @@ fn reasons(view: &View) -> String {
     Figure {
         id: "reasons",
         title,
-        say,
+        explanation: say,
         picture: scroll(&plot.svg()),
         legend: String::new(),
         tables: vec![table],
     }
     .html()
+}
+
+/// Counts over all trials except those of the self-test.
+struct Counts {
+    sent: u64,
+    /// Queries without a valid reply in time, by reason.
+    counts: BTreeMap<String, u64>,
+    /// Messages that are counted separately from the queries, by name.
+    beside: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    fn of(run: &Run) -> Counts {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        let mut beside: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut sent = 0;
+        for trial in run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+            let outcome = &trial.outcome;
+            sent += outcome.sent;
+            *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
+            *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
+            for (reason, many) in &outcome.invalid {
+                *counts.entry(format!("invalid: {reason}")).or_default() += many;
+            }
+            for (name, many) in [
+                ("duplicates", outcome.duplicates),
+                ("unsolicited", outcome.unsolicited),
+                ("from a wrong source", outcome.wrong_source),
+            ] {
+                *beside.entry(name).or_default() += many;
+            }
+        }
+        Counts { sent, counts, beside }
+    }
 }
 
 /// Queries that reached the authority in the passed trials, and the resulting shares.
@@ -126,7 +142,10 @@ fn upstream(view: &View) -> String {
         ]);
     }
     if table.rows.is_empty() {
-        return absent(title, "The authority's counters are missing, so the achieved shares are unknown.");
+        return placeholder(
+            title,
+            "The authority's counters are missing, so the achieved shares are unknown.",
+        );
     }
     format!(
         "<h3>{title}</h3><p class=\"say\">With an AAAA share p and a cached share c, a device without further optimizations sends (1−c)(2−p) queries to the authority per client query: one for AAAA, and one for A if there is no AAAA record. The achieved shares follow from the authority's counters at the highest passed rates; the ordered shares are beside them.</p>{}",

@@ -1,6 +1,6 @@
 //! Latency by percentile, and throughput second by second.
 
-use super::{Figure, View, absent, scroll, thinned};
+use super::{Figure, View, downsampled, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::{Group, LoadKind, verdict_name};
 use crate::limits;
@@ -39,7 +39,7 @@ fn percentiles(view: &View, group: &Group) -> String {
     loads.retain(|(_, trial)| trial.outcome.latency_us.intended.count > 0);
     let part = |trial: &Trial| trial.rate_qps / group.result.summary.median;
     if loads.is_empty() {
-        return absent(&title, "No latencies were recorded.");
+        return placeholder(&title, "No latencies were recorded.");
     }
     let curves: Vec<Vec<(f64, f64)>> =
         loads.iter().map(|(_, trial)| curve(&trial.outcome.latency_us.intended)).collect();
@@ -73,7 +73,7 @@ fn percentiles(view: &View, group: &Group) -> String {
     Figure {
         id: "percentiles",
         title: &title,
-        say: "At 1 % the line shows the latency that 99 of 100 queries do not exceed. Latency counts from the due time of a query, so a stall of the tester cannot hide a stall of the device. The label of each line is its rate in queries/s, and the rate relative to the result.".to_owned(),
+        explanation: "At 1 % the line shows the latency that 99 of 100 queries do not exceed. Latency counts from the due time of a query, so a stall of the tester cannot hide a stall of the device. The label of each line is its rate in queries/s, and the rate relative to the result.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: String::new(),
         tables: vec![
@@ -106,7 +106,7 @@ fn curve(latency: &Latency) -> Vec<(f64, f64)> {
         points.push((total as f64 / (total - below) as f64, *upper_ns as f64 / 1e3));
         below += count;
     }
-    thinned(&points, limits::LINE_POINTS)
+    downsampled(&points, limits::LINE_POINTS)
 }
 
 fn latencies(
@@ -154,7 +154,7 @@ fn seconds(group: &Group) -> String {
         .filter(|(_, trial)| !trial.outcome.per_second.is_empty())
         .collect();
     if trials.is_empty() {
-        return absent(&title, "No trial has figures for each second.");
+        return placeholder(&title, "No trial has figures for each second.");
     }
     let mut picture = String::from("<div class=\"pair\">");
     let mut tables = Vec::new();
@@ -172,7 +172,7 @@ fn seconds(group: &Group) -> String {
     Figure {
         id: "seconds",
         title: &title,
-        say: "By the due time of the queries. Where the lines of sent and valid separate, queries got no valid reply in time.".to_owned(),
+        explanation: "By the due time of the queries. Where the lines of sent and valid separate, queries got no valid reply in time.".to_owned(),
         picture,
         legend: legend(&[
             (Mark::Line, "muted dashed", "sent"),
@@ -188,7 +188,7 @@ fn seconds(group: &Group) -> String {
 fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
     let seconds = &trial.outcome.per_second;
     let length = seconds.len().max(1) as f64;
-    let line = |of: fn(&Second) -> u64| thinned(&steps(trial, of), 2 * limits::LINE_POINTS);
+    let line = |of: fn(&Second) -> u64| downsampled(&steps(trial, of), 2 * limits::LINE_POINTS);
     let (sent, valid) = (line(|second| second.sent), line(|second| second.valid));
     let highest = sent.iter().chain(&valid).map(|(_, rate)| rate * 1.02);
     let mut plot = Plot::new(

@@ -117,7 +117,7 @@ struct Figure<'a> {
     id: &'a str,
     title: &'a str,
     /// Explanation of the chart.
-    say: String,
+    explanation: String,
     /// SVG or other HTML.
     picture: String,
     /// HTML.
@@ -131,7 +131,7 @@ impl Figure<'_> {
         let mut out = format!(
             "<figure id=\"{id}\" aria-labelledby=\"{id}-h\"><h3 id=\"{id}-h\">{}</h3><p class=\"say\">{}</p>{}{}",
             escape::html(self.title),
-            escape::html(&self.say),
+            escape::html(&self.explanation),
             self.picture,
             self.legend
         );
@@ -163,12 +163,12 @@ fn scroll(svg: &str) -> String {
 }
 
 /// A heading without a chart, and the reason.
-fn absent(title: &str, why: &str) -> String {
+fn placeholder(title: &str, why: &str) -> String {
     format!("<div class=\"absent\"><h3>{}</h3><p>{}</p></div>\n", escape::html(title), escape::html(why))
 }
 
 /// At most `most` of the values, evenly chosen, including the last.
-fn thinned<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+fn downsampled<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let every = all.len().div_ceil(most.max(1)).max(1);
     let mut kept: Vec<T> = all.iter().step_by(every).copied().collect();
     if let Some(last) = all.last().filter(|_| !(all.len() - 1).is_multiple_of(every)) {

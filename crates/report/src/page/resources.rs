@@ -1,6 +1,6 @@
 //! Resource use of the device during the measurement, and of the tester.
 
-use super::{Figure, View, absent, scroll, thinned};
+use super::{Figure, View, downsampled, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::{Group, purpose_name, verdict_name};
 use crate::limits;
@@ -16,7 +16,7 @@ pub(super) fn section(view: &View) -> String {
     };
     if view.groups.iter().all(|group| used(group).is_none()) {
         let why = "The device's resource use is unknown: this program did not start it, or cannot read its processes.";
-        return absent("CPU, memory and context switches of the device", why) + &tester(view);
+        return placeholder("CPU, memory and context switches of the device", why) + &tester(view);
     }
     by_rate(group) + &by_result(view) + &by_thread(group) + &memory(view) + &tester(view)
 }
@@ -35,7 +35,7 @@ fn by_rate(group: &Group) -> String {
         .filter(|(_, used)| used.cpu_us_per_query > 0.0 && used.cpu_us_per_query.is_finite())
         .collect();
     if measured.is_empty() {
-        return absent(&title, "No trial of this result has the CPU time of the device.");
+        return placeholder(&title, "No trial of this result has the CPU time of the device.");
     }
     let mut plot = Plot::new(
         "cpu-rate-plot",
@@ -55,7 +55,7 @@ fn by_rate(group: &Group) -> String {
             number::tick,
         ),
     );
-    for (trial, used) in thinned(&measured, limits::CHART_POINTS) {
+    for (trial, used) in downsampled(&measured, limits::CHART_POINTS) {
         let (mark, class) = if trial.outcome.verdict == Verdict::Pass {
             (Mark::Dot, "c1 faint")
         } else {
@@ -69,12 +69,24 @@ fn by_rate(group: &Group) -> String {
         );
         plot.mark(mark, (trial.rate_qps, used.cpu_us_per_query), class, &tip);
     }
+    Figure {
+        id: "cpu-rate",
+        title: &title,
+        explanation: "All CPU time of the device, user and kernel, divided by the number of valid replies. It decreases with the rate if the device works in batches.".to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[(Mark::Dot, "c1", "passed"), (Mark::Cross, "c2", "failed")]),
+        tables: vec![cpu_rate_table(&measured)],
+    }
+    .html()
+}
+
+fn cpu_rate_table(measured: &[(&Trial, &DeviceUse)]) -> Table {
     let mut table = Table::new(
         "CPU by rate",
         1,
         &["Verdict", "Rate (queries/s)", "User (s)", "System (s)", "µs per valid reply"],
     );
-    for (trial, used) in &measured {
+    for (trial, used) in measured {
         table.row([
             verdict_name(trial.outcome.verdict).to_owned(),
             number::rate(trial.rate_qps),
@@ -83,15 +95,7 @@ fn by_rate(group: &Group) -> String {
             number::brief(used.cpu_us_per_query),
         ]);
     }
-    Figure {
-        id: "cpu-rate",
-        title: &title,
-        say: "All CPU time of the device, user and kernel, divided by the number of valid replies. It decreases with the rate if the device works in batches.".to_owned(),
-        picture: scroll(&plot.svg()),
-        legend: legend(&[(Mark::Dot, "c1", "passed"), (Mark::Cross, "c2", "failed")]),
-        tables: vec![table],
-    }
-    .html()
+    table
 }
 
 /// A row with user and system time.
@@ -166,7 +170,7 @@ fn by_result(view: &View) -> String {
     Figure {
         id: "cpu-result",
         title,
-        say: "At the highest passed rate in each cell and for each value of the sweep.".to_owned(),
+        explanation: "At the highest passed rate in each cell and for each value of the sweep.".to_owned(),
         picture: scroll(&split_plot("cpu-result-plot", title, "CPU µs per valid reply", &rows)),
         legend: split_legend(),
         tables: vec![table],
@@ -178,7 +182,7 @@ fn by_result(view: &View) -> String {
 fn by_thread(group: &Group) -> String {
     let title = format!("CPU by thread: {}", group.name);
     let Some((trial, used)) = used(group).filter(|(_, used)| !used.threads.is_empty()) else {
-        return absent(&title, "The threads of the device are unknown.");
+        return placeholder(&title, "The threads of the device are unknown.");
     };
     let seconds = trial.outcome.seconds.max(1e-9);
     let mut threads = used.threads.clone();
@@ -206,7 +210,7 @@ fn by_thread(group: &Group) -> String {
     Figure {
         id: "cpu-thread",
         title: &title,
-        say: format!(
+        explanation: format!(
             "In the highest passed trial, {} queries/s{}. A thread at 100 % limits the device.",
             number::rate(trial.rate_qps),
             if threads.len() > rows.len() { ", the busiest threads" } else { "" }
@@ -249,34 +253,7 @@ fn memory(view: &View) -> String {
 
 /// Pacing error of the tester, and its own resource use.
 fn tester(view: &View) -> String {
-    let mut pacing = Table::new(
-        "Pacing: deviation of queries sent from queries due",
-        2,
-        &[
-            "Load",
-            "Result",
-            "10 ms: largest",
-            "mean",
-            "beyond 1 %",
-            "100 ms: largest",
-            "1 s: largest",
-            "Largest lag",
-        ],
-    );
-    let mut own = Table::new(
-        "The tester's own resource use and drops",
-        2,
-        &[
-            "Load",
-            "Result",
-            "Cores used",
-            "CPU µs/query",
-            "Waited for a core",
-            "Socket drops",
-            "Interface drops",
-            "Send errors",
-        ],
-    );
+    let (mut pacing, mut own) = (pacing_table(), own_use_table());
     let self_test =
         view.run.trials.iter().filter(|trial| purpose_name(trial.purpose) == "self-test" && trial.passed());
     let self_test = self_test
@@ -312,11 +289,45 @@ fn tester(view: &View) -> String {
         ]);
     }
     if pacing.rows.is_empty() {
-        return absent("The tester itself", "No trial is recorded.");
+        return placeholder("The tester itself", "No trial is recorded.");
     }
     format!(
         "<h3>The tester itself</h3><p class=\"say\">For each result the highest passed trial and one in overload. “Largest lag” is the longest delay of a query after its due time.</p>{}{}",
         pacing.html(),
         own.html()
+    )
+}
+
+fn pacing_table() -> Table {
+    Table::new(
+        "Pacing: deviation of queries sent from queries due",
+        2,
+        &[
+            "Load",
+            "Result",
+            "10 ms: largest",
+            "mean",
+            "beyond 1 %",
+            "100 ms: largest",
+            "1 s: largest",
+            "Largest lag",
+        ],
+    )
+}
+
+fn own_use_table() -> Table {
+    Table::new(
+        "The tester's own resource use and drops",
+        2,
+        &[
+            "Load",
+            "Result",
+            "Cores used",
+            "CPU µs/query",
+            "Waited for a core",
+            "Socket drops",
+            "Interface drops",
+            "Send errors",
+        ],
     )
 }

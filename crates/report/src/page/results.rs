@@ -1,6 +1,6 @@
 //! The results: a table, the grid, the scaling over the values of a sweep.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, HeatCell, Mark, Plot, Scale, heat_table};
 use crate::grid::grids_of;
 use crate::groups::{cell_name, common_cell, sweep_parameter};
@@ -64,7 +64,7 @@ fn grids(view: &View) -> String {
     let grids = grids_of(view.run);
     if grids.is_empty() {
         let why = "Only one combination of AAAA share and cached share was measured. RFC 8219 requires the combination of 0 % and 0 %; the others are optional.";
-        return absent(title, why);
+        return placeholder(title, why);
     }
     let mut picture = String::new();
     for grid in &grids {
@@ -97,7 +97,7 @@ fn grids(view: &View) -> String {
     Figure {
         id: "grid",
         title,
-        say: "Darker is faster. At 100 % cached the AAAA share makes no difference, so one cell stands for all of that column.".to_owned(),
+        explanation: "Darker is faster. At 100 % cached the AAAA share makes no difference, so one cell stands for all of that column.".to_owned(),
         picture: format!("<div class=\"grids\">{picture}</div>"),
         legend: String::new(),
         tables: Vec::new(),
@@ -112,7 +112,7 @@ fn scaling(view: &View) -> String {
     let Some(cell) = view.principal.map(|group| group.result.cell) else { return String::new() };
     let results: Vec<&CellResult> = view.run.results.iter().filter(|result| result.cell == cell).collect();
     if results.len() < 2 || results.iter().any(|result| result.sweep.is_empty()) {
-        return absent(title, "No parameter of the device was swept.");
+        return placeholder(title, "No parameter of the device was swept.");
     }
     let parameter = sweep_parameter(view.run);
     let names: Vec<String> = results.iter().map(|result| result.sweep.clone()).collect();
@@ -143,25 +143,12 @@ fn scaling(view: &View) -> String {
             &at_least(result, number::rate(summary.median)),
         );
     }
-    let mut table = Table::new(
-        "Scaling",
-        1,
-        &[parameter, "Median (queries/s)", "1st pct.", "99th pct.", "Per unit", "Efficiency"],
-    );
     let efficiency = efficiencies(&results);
-    for (at, result) in results.iter().enumerate() {
-        let of = efficiency.get(at);
-        let mut row = vec![result.sweep.clone()];
-        row.extend([result.summary.median, result.summary.p1, result.summary.p99].map(number::rate));
-        row.push(of.map_or(number::NONE.to_owned(), |(per_unit, _)| number::rate(*per_unit)));
-        row.push(of.map_or(number::NONE.to_owned(), |(_, part)| number::measured_percent(*part)));
-        table.row(row);
-    }
     let second = efficiency_plot(parameter, &names, &efficiency);
     Figure {
         id: "scaling",
         title,
-        say: format!(
+        explanation: format!(
             "Bars are medians with the 1st and 99th percentile, over {parameter}, for {}.{}",
             cell_name(cell),
             if second.is_empty() {
@@ -172,9 +159,26 @@ fn scaling(view: &View) -> String {
         ),
         picture: format!("<div class=\"pair\">{}{second}</div>", scroll(&plot.svg())),
         legend: String::new(),
-        tables: vec![table],
+        tables: vec![scaling_table(parameter, &results, &efficiency)],
     }
     .html()
+}
+
+fn scaling_table(parameter: &str, results: &[&CellResult], efficiency: &[(f64, f64)]) -> Table {
+    let mut table = Table::new(
+        "Scaling",
+        1,
+        &[parameter, "Median (queries/s)", "1st pct.", "99th pct.", "Per unit", "Efficiency"],
+    );
+    for (at, result) in results.iter().enumerate() {
+        let of = efficiency.get(at);
+        let mut row = vec![result.sweep.clone()];
+        row.extend([result.summary.median, result.summary.p1, result.summary.p99].map(number::rate));
+        row.push(of.map_or(number::NONE.to_owned(), |(per_unit, _)| number::rate(*per_unit)));
+        row.push(of.map_or(number::NONE.to_owned(), |(_, part)| number::measured_percent(*part)));
+        table.row(row);
+    }
+    table
 }
 
 /// For numeric values of the sweep: the rate per unit, and its ratio to the first one.

@@ -3,7 +3,7 @@
 //! A single lost query early in a strict search gives it a result far below the others. Such repetitions are drawn at
 //! the edge of the chart as triangles, because otherwise all others would shrink to one point.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::Group;
 use crate::number;
@@ -18,7 +18,7 @@ const TITLE: &str = "Spread of the repetitions";
 pub(super) fn figure(view: &View) -> String {
     let groups: Vec<&Group> = view.groups.iter().filter(|group| reference(group.result) > 0.0).collect();
     if groups.is_empty() {
-        return absent(TITLE, "No repetition ended above zero.");
+        return placeholder(TITLE, "No repetition ended above zero.");
     }
     let chart = Chart { absolute: groups.len() == 1 };
     let (scale, outliers) = chart.scale(&groups);
@@ -59,7 +59,7 @@ pub(super) fn figure(view: &View) -> String {
     Figure {
         id: "spread",
         title: TITLE,
-        say: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. The number at the right is the strict median in queries/s.".to_owned(),
+        explanation: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. The number at the right is the strict median in queries/s.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: legend(&marks),
         tables: vec![table(&groups)],
@@ -103,8 +103,8 @@ impl Chart {
         for group in groups {
             let reference = reference(group.result);
             for (_, values, ..) in kinds(group.result) {
-                let reach = reach(values, reference);
-                let near = values.iter().filter(|value| (**value - reference).abs() <= reach);
+                let distance = outlier_distance(values, reference);
+                let near = values.iter().filter(|value| (**value - reference).abs() <= distance);
                 inside.extend(near.map(|value| self.shown(group.result, *value)));
                 all.extend(values.iter().map(|value| self.shown(group.result, *value)));
             }
@@ -145,7 +145,7 @@ impl Chart {
 
 /// Largest distance from the reference at which a value is drawn at its place: six times the median distance of all
 /// values, and at least 3 %. Of normally distributed values, one in 20,000 is beyond.
-fn reach(values: &[f64], reference: f64) -> f64 {
+fn outlier_distance(values: &[f64], reference: f64) -> f64 {
     let mut distances: Vec<f64> = values.iter().map(|value| (value - reference).abs()).collect();
     distances.sort_by(f64::total_cmp);
     let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn a_repetition_that_an_accident_ended_does_not_squeeze_the_others() {
         let usual = [99.0, 100.0, 100.5, 101.0, 102.0];
-        let reach_usual = reach(&usual, 100.5);
+        let reach_usual = outlier_distance(&usual, 100.5);
         assert!(usual.iter().all(|value| (value - 100.5).abs() <= reach_usual));
         let with_accident = [99.0, 3.0, 100.5, 101.0, 102.0];
-        assert!((3.0f64 - 100.5).abs() > reach(&with_accident, 100.5));
+        assert!((3.0f64 - 100.5).abs() > outlier_distance(&with_accident, 100.5));
     }
 }

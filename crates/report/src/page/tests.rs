@@ -192,7 +192,7 @@ fn the_quick_profile_is_labelled() {
 
 #[test]
 fn thinning_keeps_the_first_and_the_last() {
-    assert_eq!(thinned(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
-    assert_eq!(thinned(&[1, 2], 5), [1, 2]);
-    assert_eq!(thinned::<u8>(&[], 5), Vec::<u8>::new());
+    assert_eq!(downsampled(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
+    assert_eq!(downsampled(&[1, 2], 5), [1, 2]);
+    assert_eq!(downsampled::<u8>(&[], 5), Vec::<u8>::new());
 }

@@ -124,7 +124,7 @@ mod tests {
     use measure::run::Environment;
 
     #[test]
-    fn what_is_true_of_several_roles_is_said_once() {
+    fn a_warning_of_several_roles_appears_once() {
         let host = |text: &str| Environment { warnings: vec![text.to_owned()], ..Environment::default() };
         let run = Run {
             hosts: [("device", "busy"), ("tester", "busy"), ("authority", "slow")]
