@@ -126,7 +126,7 @@ impl Waiting {
         result
     }
 
-    fn pause(&mut self) -> Turns {
+    fn pause(&mut self) -> PolledServer {
         self.stop.store(true, Ordering::Relaxed);
         // There is a thread but for the time of a loan, and a loan borrows all of this.
         let thread = self.thread.take().expect("the authority is with its thread");

@@ -5,7 +5,7 @@ mod summary;
 use crate::stop;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{LoadError, Nobody, Progress, grouped};
+use load::{LoadError, NoCompanion, Progress, grouped};
 use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace};
@@ -138,7 +138,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let order = order(arguments);
     let stop = stop::flag().map_err(|error| format!("load: signals: {error}"))?;
     let display = Display::new(arguments.quiet);
-    let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
+    let outcome = load::run(&order, None::<&mut NoCompanion>, |progress| {
         display.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
