@@ -1,6 +1,6 @@
 //! Fault injection: late answers, lost queries, and names that fail. A keyed hash decides, so the same seed gives the
 //! same faults. A failure depends on name and type only, so it is a property of the name. Loss and jitter also depend
-//! on the message ID, so a retransmission with a new ID is decided anew.
+//! on the message ID, so a retransmission with a new ID is decided again.
 //!
 //! The hash is FNV-1a over the case-folded name with the finalizer of SplitMix64. It only has to distribute evenly;
 //! no security depends on it.

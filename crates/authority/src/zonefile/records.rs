@@ -38,7 +38,7 @@ pub struct Records {
 enum Lookup {
     /// A name of the zone, or the wildcard that matches it.
     Found(Node),
-    /// A delegation at this node, whose name in full has so many octets before the zone's name.
+    /// A delegation at this node, with the number of octets that its name has before the zone's name.
     Delegated(Node, usize),
     /// It does not exist.
     NonExistent,

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!     node   length of the name + 1: 1, name below the zone (wire form, lower case), set
-//!     set    where the next one is: 4, type: 2, TTL: 4, octets: 2, and so many octets: (length: 2, RDATA)...
-//!     more   0xff, and a set of a name that was written before
+//!     set    offset of the next set: 4, type: 2, TTL: 4, octets of the records: 2, records: (length: 2, RDATA)...
+//!     more   0xff, then a further set of an earlier name
 //! ```
 //!
 //! Offsets count units of four octets, at which nodes and further sets begin, so 16 GiB can be addressed. A name of
