@@ -33,7 +33,7 @@ fn name(number: u64) -> Vec<u8> {
     [&[label.len() as u8], label.as_bytes(), b"\x07example\0"].concat()
 }
 
-fn key<'n>(number: KeyNumber, name: &'n [u8], collides: bool) -> entry::Key<'n> {
+fn key<'n>(number: KeyNumber, name: &'n [u8], collides: bool) -> entry::CacheKey<'n> {
     let (_, rest) = number;
     entry::CacheKey {
         hash: hash(number, collides),

@@ -75,10 +75,10 @@ fn accept(stream: &[u8], cuts: &[usize], expected: &[&[u8]], is_whole: bool) {
     let (mut moods, mut refused) = (cuts.iter().rev().cycle(), 0);
     let mut take = |message: &[u8]| {
         let taken = match moods.next().map_or(0, |mood| mood % 4) {
-            0 | 1 => Taken::Next,
-            2 => Taken::Last,
-            _ if refused < MAX_OFFERS => Taken::Not,
-            _ => Taken::Next,
+            0 | 1 => Delivery::Continue,
+            2 => Delivery::Pause,
+            _ if refused < MAX_OFFERS => Delivery::Refused,
+            _ => Delivery::Continue,
         };
         refused = if taken == Delivery::Refused { refused + 1 } else { 0 };
         if taken != Delivery::Refused {

@@ -1,7 +1,7 @@
-//! From a query to the answer of a zone that computes: records of fixed layout are put behind the question.
+//! Answers of a zone that computes them: records of fixed layout are written after the question.
 //!
-//! Every owner is a pointer to a name that stands before it, so a record is a template with an address, or with up to three
-//! pointers, patched in:
+//! Every owner is a compression pointer to an earlier name. So a record is a template into which an address, or up to
+//! three pointers, are patched:
 //!
 //! ```text
 //!     CNAME owner 2, type 2, class 2, TTL 4, length 2, number 2 or 3, address 2                 16 or 17 octets
@@ -12,11 +12,11 @@
 //!           serial, refresh, retry, expire, minimum 20                                                57 octets
 //! ```
 //!
-//! The name server of the zone is `127-0-0-1` in it: a name that exists by the zone's own rule.
+//! The name server of the zone is `127-0-0-1` in the zone: a name that exists by the zone's own rule.
 
 use crate::counters::Kind;
 use crate::reply::{self, Answer, Body, pointer};
-use crate::zone::{Place, Zone};
+use crate::zone::{NameKind, Zone};
 use wire::header::HEADER;
 use wire::{Class, Message, Rcode, Type};
 
@@ -30,85 +30,87 @@ const CONTACT: &[u8; 11] = b"\x0ahostmaster";
 /// Serial, refresh, retry, expire; the minimum is the zone's TTL.
 const TIMERS: [u32; 4] = [1, 7200, 3600, 1_209_600];
 
-/// What a query gets.
-struct Judgement {
+/// Result of looking up a query in the zone.
+struct Lookup {
     kind: Kind,
-    /// The address that its name says, if it says one.
+    /// The address in the query name, if it has one.
     address: [u8; 4],
-    /// The numbers of the CNAME records: those above the first and up to the second.
+    /// The numbers of the CNAME records: those above the first number and up to the second.
     chain: (u8, u8),
 }
 
 impl Zone {
-    /// Writes the answer to `query` into `out` and returns its length; `None` when there must be no answer (a
-    /// response, less than a header) or `out` cannot hold one.
+    /// Writes the answer to `query` into `out` and returns its length. Returns `None` if the message must not be
+    /// answered (a response, less than a header) or `out` cannot hold an answer.
     ///
-    /// `size` is what the transport carries at most. With [`limits::STREAM`](crate::limits::STREAM) that is all; with
-    /// less, the answer goes over UDP, and the client's EDNS size (512 octets without) is a limit too. `out` of 512 octets
-    /// is enough for an answer, truncated if need be.
+    /// `size` is the transport's largest message. [`limits::STREAM`](crate::limits::STREAM) is the only limit of TCP;
+    /// a smaller value means UDP, where the client's EDNS size (512 octets without EDNS) is a limit too. An `out` of
+    /// 512 octets can always hold an answer, truncated if necessary.
     #[inline]
     pub fn answer(&self, query: &[u8], size: usize, out: &mut [u8]) -> Option<usize> {
         self.respond(query, size, out).map(|answer| answer.length)
     }
 
-    /// Like [`Zone::answer`], and says what the answer is.
+    /// Like [`Zone::answer`], and returns the kind of the answer.
     #[inline]
     pub fn respond(&self, query: &[u8], size: usize, out: &mut [u8]) -> Option<Answer> {
         reply::respond(query, size, out, |asked, message| self.body(asked, message))
     }
 
-    /// Writes the records behind the question; `None` when they do not fit.
+    /// Writes the records after the question; `None` if they do not fit.
     #[inline]
     pub(crate) fn body(&self, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
         let start = reply::start(asked);
-        let judgement = self.judge(asked);
-        let kind = judgement.kind;
+        let lookup = self.look_up(asked);
+        let kind = lookup.kind;
         let (rcode, authoritative) = match kind {
             Kind::NameError => (Rcode::NXDOMAIN, true),
             Kind::Refused => (Rcode::REFUSED, false),
             _ => (Rcode::NOERROR, true),
         };
-        let chain = self.chain_octets(judgement.chain);
+        let chain = self.chain_octets(lookup.chain);
         let end = start + chain + self.octets(kind);
         let records = message.get_mut(start..end)?;
         let (links, records) = records.split_at_mut(chain);
-        let owner = self.write_chain(&judgement, asked.qname(), start, links);
-        let [answers, authorities] = self.write(kind, judgement.address, owner, asked.qname().len(), records);
-        let links = u16::from(judgement.chain.1 - judgement.chain.0);
+        let owner = self.write_chain(&lookup, asked.qname(), start, links);
+        let [answers, authorities] = self.write(kind, lookup.address, owner, asked.qname().len(), records);
+        let links = u16::from(lookup.chain.1 - lookup.chain.0);
         Some(Body { kind, rcode, authoritative, end, counts: [links + answers, authorities, 0] })
     }
 
-    /// What a well-formed query gets.
+    /// Looks up a well-formed query.
     #[inline]
-    fn judge(&self, asked: &Message<'_>) -> Judgement {
-        let other = |kind| Judgement { kind, address: [0; 4], chain: (0, 0) };
+    fn look_up(&self, asked: &Message<'_>) -> Lookup {
+        let other = |kind| Lookup { kind, address: [0; 4], chain: (0, 0) };
         let qtype = asked.qtype();
         if asked.qclass() != Class::IN || matches!(qtype, Type::AXFR | Type::IXFR) {
             return other(Kind::Refused);
         }
-        match (self.place(asked.qname()), qtype) {
-            // A CNAME record is asked for by its own type; RFC 8482 section 4.1: one RRset is answer enough to a question
-            // for all of them.
-            (Place::Address(address, place), Type::CNAME | Type::ANY) if place < self.cname_depth => {
-                Judgement { kind: Kind::Alias, address, chain: (place, place + 1) }
+        match (self.classify(asked.qname()), qtype) {
+            // A query for the type CNAME gets the CNAME record itself. RFC 8482 section 4.1: one RRset is a
+            // sufficient answer to a query for ANY.
+            (NameKind::Address(address, position), Type::CNAME | Type::ANY)
+                if position < self.cname_depth =>
+            {
+                Lookup { kind: Kind::Alias, address, chain: (position, position + 1) }
             }
-            (Place::Address(address, place), _) => {
+            (NameKind::Address(address, position), _) => {
                 let kind = match qtype {
                     Type::A | Type::ANY => Kind::Address4,
                     Type::AAAA if self.has_aaaa(address) => Kind::Address6,
                     _ => Kind::NoData,
                 };
-                Judgement { kind, address, chain: (place, self.cname_depth) }
+                Lookup { kind, address, chain: (position, self.cname_depth) }
             }
-            (Place::Apex, Type::SOA | Type::ANY) => other(Kind::Soa),
-            (Place::Apex, Type::NS) => other(Kind::Ns),
-            (Place::Apex, _) => other(Kind::NoData),
-            (Place::Nowhere, _) => other(Kind::NameError),
-            (Place::Outside, _) => other(Kind::Refused),
+            (NameKind::Apex, Type::SOA | Type::ANY) => other(Kind::Soa),
+            (NameKind::Apex, Type::NS) => other(Kind::Ns),
+            (NameKind::Apex, _) => other(Kind::NoData),
+            (NameKind::NonExistent, _) => other(Kind::NameError),
+            (NameKind::OutOfZone, _) => other(Kind::Refused),
         }
     }
 
-    /// Octets of CNAME records: numbers from 10 on have two digits.
+    /// Octets of the CNAME records: numbers from 10 on have two digits.
     #[inline]
     fn chain_octets(&self, (after, last): (u8, u8)) -> usize {
         (after..last).map(|number| 12 + 4 + usize::from(number >= 9)).sum()
@@ -126,18 +128,18 @@ impl Zone {
         }
     }
 
-    /// Fills `out`, which begins at `start` in the message, with CNAME records, and returns where the name stands that
-    /// they lead to.
+    /// Fills `out`, which begins at `start` in the message, with CNAME records, and returns the offset of their final
+    /// target.
     #[inline]
-    fn write_chain(&self, judgement: &Judgement, qname: &[u8], start: usize, out: &mut [u8]) -> u16 {
-        let (after, last) = judgement.chain;
-        // The name that is the address alone: behind the number in the question, if it has one.
+    fn write_chain(&self, lookup: &Lookup, qname: &[u8], start: usize, out: &mut [u8]) -> u16 {
+        let (after, last) = lookup.chain;
+        // The name with the address only: in the question, after the number if there is one.
         let address = if after == 0 { HEADER } else { HEADER + 1 + usize::from(qname[0]) };
         let (mut owner, mut at) = (HEADER, 0);
         for number in after + 1..=last {
             let digits = if number < 10 { 1 } else { 2 };
             let record = &mut out[at..at + 12 + 1 + digits + 2];
-            self.fix(record, owner as u16, Type::CNAME);
+            self.write_header(record, owner as u16, Type::CNAME);
             record[12] = digits as u8;
             record[12 + digits] = b'0' + number % 10;
             if digits == 2 {
@@ -150,14 +152,14 @@ impl Zone {
         owner as u16
     }
 
-    /// Fills `out`, which has exactly the octets of the records, and returns the counts of answer and authority records.
-    /// Addresses belong to the name at `owner`; the question's name takes `qname` octets.
+    /// Fills `out`, which has exactly the octets of the records, and returns the counts of answer and authority
+    /// records. Address records belong to the name at `owner`; the query name takes `qname` octets.
     #[inline]
     fn write(&self, kind: Kind, address: [u8; 4], owner: u16, qname: usize, out: &mut [u8]) -> [u16; 2] {
         match kind {
             Kind::Address4 => {
                 let mut record = [0; A];
-                self.fix(&mut record, owner, Type::A);
+                self.write_header(&mut record, owner, Type::A);
                 for (place, following) in out.chunks_exact_mut(A).zip(following(address)) {
                     record[12..].copy_from_slice(&following);
                     place.copy_from_slice(&record);
@@ -166,7 +168,7 @@ impl Zone {
             }
             Kind::Address6 => {
                 let mut record = [0; AAAA];
-                self.fix(&mut record, owner, Type::AAAA);
+                self.write_header(&mut record, owner, Type::AAAA);
                 record[12..16].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
                 for (place, following) in out.chunks_exact_mut(AAAA).zip(following(address)) {
                     record[24..].copy_from_slice(&following);
@@ -176,14 +178,14 @@ impl Zone {
             }
             Kind::Ns => {
                 let zone = self.offset(qname);
-                self.fix(out, zone, Type::NS);
+                self.write_header(out, zone, Type::NS);
                 out[12..22].copy_from_slice(SERVER);
                 out[22..24].copy_from_slice(&pointer(zone));
                 [1, 0]
             }
             Kind::Soa | Kind::NoData | Kind::NameError => {
                 let zone = self.offset(qname);
-                self.fix(out, zone, Type::SOA);
+                self.write_header(out, zone, Type::SOA);
                 out[12..22].copy_from_slice(SERVER);
                 out[22..24].copy_from_slice(&pointer(zone));
                 out[24..35].copy_from_slice(CONTACT);
@@ -198,15 +200,15 @@ impl Zone {
         }
     }
 
-    /// Where the zone's name begins in a message whose question has a name of `qname` octets that ends in it.
+    /// Offset of the zone's name in a message whose query name has `qname` octets and ends in the zone's name.
     #[inline]
     fn offset(&self, qname: usize) -> u16 {
         (HEADER + qname - self.name().len()) as u16
     }
 
-    /// The twelve octets that every record begins with.
+    /// Writes the first twelve octets, which all records share.
     #[inline]
-    fn fix(&self, record: &mut [u8], owner: u16, rtype: Type) {
+    fn write_header(&self, record: &mut [u8], owner: u16, rtype: Type) {
         let rdata = record.len() as u16 - 12;
         record[..2].copy_from_slice(&pointer(owner));
         record[2..4].copy_from_slice(&rtype.0.to_be_bytes());
@@ -216,7 +218,7 @@ impl Zone {
     }
 }
 
-/// The address and those that follow it, around the end of the IPv4 space.
+/// The address and its successors, wrapping around at the end of the IPv4 space.
 #[inline]
 fn following(address: [u8; 4]) -> impl Iterator<Item = [u8; 4]> {
     let first = u32::from_be_bytes(address);

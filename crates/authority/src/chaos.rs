@@ -1,8 +1,8 @@
-//! The counters in band: a question of class CH for the TXT record of `counters.authority.` is answered with strings
-//! `name=value`, over TCP, and over UDP to clients that take so large a message (others get TC). So whoever can ask the
-//! server can watch it, on this host or another.
+//! In-band counters: a query of class CH for the TXT record of `counters.authority.` is answered with strings
+//! `name=value`, over TCP, and over UDP to clients that accept so large a message (others get TC). So any client that
+//! can query the server can also read its counters, on this host or another.
 
-use crate::counters::{Kind, Ledger};
+use crate::counters::{Kind, ServerCounters};
 use crate::limits;
 use crate::reply::{self, Body, pointer};
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use wire::{Class, Message, Rcode, Section, Type};
 /// `counters.authority.`
 const NAME: &[u8] = b"\x08counters\x09authority\x00";
 
-/// Writes the answer to a question of class CH; `None` when it does not fit.
+/// Writes the answer to a query of class CH; `None` if it does not fit.
 #[cold]
-pub(crate) fn body(ledger: &Ledger, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
+pub(crate) fn body(counters: &ServerCounters, asked: &Message<'_>, message: &mut [u8]) -> Option<Body> {
     let start = reply::start(asked);
     if !matches!(asked.qtype(), Type::TXT | Type::ANY) || !wire::eq_ignore_case(asked.qname(), NAME) {
         return Some(Body::empty(Kind::Refused, Rcode::REFUSED, start));
     }
     let mut rdata = Vec::new();
-    for (name, value) in ledger.totals() {
+    for (name, value) in counters.totals() {
         let text = format!("{name}={value}");
         rdata.push(text.len() as u8);
         rdata.extend_from_slice(text.as_bytes());
@@ -40,7 +40,7 @@ pub(crate) fn body(ledger: &Ledger, asked: &Message<'_>, message: &mut [u8]) -> 
     Some(Body { kind: Kind::Counters, rcode: Rcode::NOERROR, authoritative: true, end, counts })
 }
 
-/// Asks the authority at `server` for its counters, over TCP. The error says what went wrong, not where.
+/// Queries the authority at `server` for its counters, over TCP. The error gives the cause, not the address.
 pub fn read_counters(server: SocketAddr, timeout: Duration) -> io::Result<BTreeMap<String, u64>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
@@ -58,11 +58,15 @@ pub fn read_counters(server: SocketAddr, timeout: Duration) -> io::Result<BTreeM
     stream.read_exact(&mut length)?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length)).min(limits::STREAM)];
     stream.read_exact(&mut answer)?;
-    parse(&answer)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no counters: is it an authority of ours?"))
+    parse(&answer).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the answer has no counters; is the server a sixfold-bench authority?",
+        )
+    })
 }
 
-/// Reads the counters out of an answer.
+/// Parses the counters in an answer.
 fn parse(answer: &[u8]) -> Option<BTreeMap<String, u64>> {
     let message = Message::parse(answer).ok()?;
     let record = message.records(Section::Answer).next().filter(|record| record.rtype == Type::TXT)?;

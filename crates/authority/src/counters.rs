@@ -1,15 +1,15 @@
-//! What became of the messages that came, by kind. Each serving thread has counters of its own, so counting never waits
-//! for another core; a [`Ledger`] has those of all threads of a server.
+//! Counters of messages by their result. Each serving thread has its own counters, so counting never waits for
+//! another core; [`ServerCounters`] has the counters of all threads of a server.
 
 use datapath::Counter;
-use datapath::counters::Counters as Datagrams;
+use datapath::counters::Counters as ResponderCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Type;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What became of a message.
+        /// Result of a message: the kind of its answer, or the reason why there is none.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
@@ -19,7 +19,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: [Kind; [$($text),*].len()] = [$(Kind::$name),*];
 
-            /// The name by which it is reported.
+            /// The name in reports.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Kind::$name => $text,)*
@@ -34,7 +34,7 @@ kinds! {
     Address4 = "address4",
     /// AAAA records, after CNAME records if the name is an alias.
     Address6 = "address6",
-    /// A CNAME record that was asked for, or one that leads out of the zone.
+    /// A CNAME record that was queried for, or one whose target is outside the zone.
     Alias = "alias",
     /// The SOA record of the apex.
     Soa = "soa",
@@ -42,13 +42,13 @@ kinds! {
     Ns = "ns",
     /// Records of another type.
     Records = "records",
-    /// The name servers of a zone below.
+    /// Referral to the name servers of a delegated zone.
     Referral = "referral",
-    /// The name exists, the type does not.
+    /// NODATA: the name exists, the type does not.
     NoData = "nodata",
     /// NXDOMAIN.
     NameError = "nxdomain",
-    /// An answer of one of the kinds above that was too large for the client: TC, and no records.
+    /// An answer of one of the kinds above that was too large for the client: TC, without records.
     Truncated = "truncated",
     /// REFUSED: outside the zone, another class than IN, or a zone transfer.
     Refused = "refused",
@@ -56,63 +56,64 @@ kinds! {
     FormatError = "formerr",
     /// NOTIMP: another opcode than QUERY.
     NotImplemented = "notimp",
-    /// BADVERS: an EDNS version that is not 0.
+    /// BADVERS: an EDNS version other than 0.
     BadVersion = "badvers",
     /// These counters.
     Counters = "counters",
-    /// A fault that was asked for: SERVFAIL.
+    /// Injected fault: SERVFAIL.
     FaultServfail = "fault_servfail",
-    /// A fault that was asked for: REFUSED.
+    /// Injected fault: REFUSED.
     FaultRefused = "fault_refused",
-    /// A fault that was asked for: FORMERR.
+    /// Injected fault: FORMERR.
     FaultFormerr = "fault_formerr",
-    /// A fault that was asked for: NOTIMP.
+    /// Injected fault: NOTIMP.
     FaultNotimp = "fault_notimp",
-    /// A fault that was asked for: TC over UDP, though the answer would have fit.
+    /// Injected fault: TC over UDP, although the answer would have fitted.
     FaultTruncated = "fault_truncated",
-    /// A fault that was asked for: names that are never answered.
+    /// Injected fault: a name that is never answered.
     FaultTimeout = "fault_timeout",
-    /// A fault that was asked for: queries that are lost.
+    /// Injected fault: a lost query.
     FaultLoss = "fault_loss",
-    /// A query that was to be answered later, when no more could wait: lost.
+    /// A lost query: it was to be delayed, but the delay queue was full.
     DelayOverflow = "delay_overflow",
-    /// No query: a response, or less than a header.
+    /// A message that is not a query: a response, or less than a header.
     Ignored = "ignored",
 }
 
-/// Other things that are counted: which types were asked for, and how many queries had to wait.
+/// Other counters: queries by type, and delayed queries.
 const OTHERS: [&str; 4] = ["asked_a", "asked_aaaa", "asked_other", "delayed"];
 const DELAYED: usize = 3;
 
-/// What one thread counts, on cache lines of its own (two, as processors fetch them in pairs).
+/// Counters of one thread, on their own cache lines (two, because processors fetch lines in pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Counters {
+pub struct ThreadCounters {
     kinds: [AtomicU64; Kind::ALL.len()],
     others: [AtomicU64; OTHERS.len()],
 }
 
-impl Counters {
-    /// Counts what became of a message, which asked for this type, as one of several threads.
+impl ThreadCounters {
+    /// Counts a message with its result and query type. Several threads may share these counters.
     pub(crate) fn count(&self, kind: Kind, qtype: Option<Type>) {
         self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
         if let Some(qtype) = qtype {
-            self.others[place(qtype)].fetch_add(1, Ordering::Relaxed);
+            self.others[type_index(qtype)].fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Like [`Counters::count`], as the only thread that does, which needs no read-modify-write instruction.
+    /// Like [`ThreadCounters::count`], for counters that only this thread writes: no read-modify-write instruction is
+    /// needed.
     #[inline]
-    pub(crate) fn count_alone(&self, kind: Kind, qtype: Option<Type>) {
-        add_alone(&self.kinds[kind as usize]);
+    pub(crate) fn count_single_writer(&self, kind: Kind, qtype: Option<Type>) {
+        add_single_writer(&self.kinds[kind as usize]);
         if let Some(qtype) = qtype {
-            add_alone(&self.others[place(qtype)]);
+            add_single_writer(&self.others[type_index(qtype)]);
         }
     }
 
-    /// Counts a query whose answer has to wait, as the only thread that does.
+    /// Counts a delayed query. Only this thread may write these counters.
     pub(crate) fn count_delayed(&self) {
-        add_alone(&self.others[DELAYED]);
+        add_single_writer(&self.others[DELAYED]);
     }
 
     fn get(&self, kind: Kind) -> u64 {
@@ -121,12 +122,12 @@ impl Counters {
 }
 
 #[inline]
-fn add_alone(cell: &AtomicU64) {
+fn add_single_writer(cell: &AtomicU64) {
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }
 
 #[inline]
-fn place(qtype: Type) -> usize {
+fn type_index(qtype: Type) -> usize {
     match qtype {
         Type::A => 0,
         Type::AAAA => 1,
@@ -134,31 +135,31 @@ fn place(qtype: Type) -> usize {
     }
 }
 
-/// The counters of all threads of a server.
+/// Counters of all threads of a server.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    pub(crate) threads: Box<[Counters]>,
-    /// What the responders count, as many as there are.
-    pub(crate) datagrams: Vec<Arc<Datagrams>>,
+pub struct ServerCounters {
+    pub(crate) threads: Box<[ThreadCounters]>,
+    /// Counters of the UDP responders.
+    pub(crate) responders: Vec<Arc<ResponderCounters>>,
 }
 
-impl Ledger {
-    /// Counters for so many threads.
-    pub(crate) fn new(threads: usize, datagrams: Vec<Arc<Datagrams>>) -> Ledger {
-        Ledger { threads: (0..threads).map(|_| Counters::default()).collect(), datagrams }
+impl ServerCounters {
+    /// Counters for `threads` threads.
+    pub(crate) fn new(threads: usize, responders: Vec<Arc<ResponderCounters>>) -> ServerCounters {
+        ServerCounters { threads: (0..threads).map(|_| ThreadCounters::default()).collect(), responders }
     }
 
-    /// Messages of one kind so far.
+    /// Number of messages of one kind so far.
     pub fn total(&self, kind: Kind) -> u64 {
         self.threads.iter().map(|counters| counters.get(kind)).sum()
     }
 
-    /// All that was counted so far, each with its name: kinds, types asked for, queries that had to wait, and datagrams
-    /// that the kernel dropped in front of us (`queue_overflow`) or behind us (`send_full`, `send_failed`).
+    /// All counters with their names: kinds, queries by type, delayed queries, and datagrams that the kernel dropped
+    /// before the server received them (`queue_overflow`) or after it sent them (`send_full`, `send_failed`).
     pub fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Kind::ALL.into_iter().map(|kind| (kind.name(), self.total(kind)));
         let others = OTHERS.into_iter().enumerate().map(|(index, name)| {
-            let value = |counters: &Counters| counters.others[index].load(Ordering::Relaxed);
+            let value = |counters: &ThreadCounters| counters.others[index].load(Ordering::Relaxed);
             (name, self.threads.iter().map(value).sum())
         });
         let drops = [
@@ -167,7 +168,7 @@ impl Ledger {
             ("send_failed", Counter::SendFailed),
         ];
         let drops = drops.map(|(name, counter)| {
-            (name, self.datagrams.iter().map(|datagrams| datagrams.get(counter)).sum())
+            (name, self.responders.iter().map(|responders| responders.get(counter)).sum())
         });
         kinds.chain(others).chain(drops)
     }
@@ -179,26 +180,26 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_counter_of_its_own_over_all_threads() {
-        let ledger = Ledger::new(2, Vec::new());
+        let counters = ServerCounters::new(2, Vec::new());
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
             for _ in 0..=index {
-                ledger.threads[0].count(kind, None);
-                ledger.threads[1].count_alone(kind, None);
+                counters.threads[0].count(kind, None);
+                counters.threads[1].count_single_writer(kind, None);
             }
         }
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
-            assert_eq!(ledger.total(kind), 2 * (index as u64 + 1), "{kind:?}");
+            assert_eq!(counters.total(kind), 2 * (index as u64 + 1), "{kind:?}");
         }
     }
 
     #[test]
     fn names_are_distinct_and_types_are_counted_apart() {
-        let ledger = Ledger::new(1, vec![Arc::default()]);
+        let counters = ServerCounters::new(1, vec![Arc::default()]);
         for qtype in [Type::A, Type::AAAA, Type::AAAA, Type::TXT, Type::ANY, Type::SOA] {
-            ledger.threads[0].count_alone(Kind::NoData, Some(qtype));
+            counters.threads[0].count_single_writer(Kind::NoData, Some(qtype));
         }
-        ledger.threads[0].count_delayed();
-        let totals: Vec<_> = ledger.totals().collect();
+        counters.threads[0].count_delayed();
+        let totals: Vec<_> = counters.totals().collect();
         let mut names: Vec<_> = totals.iter().map(|(name, _)| *name).collect();
         for (name, value) in
             [("asked_a", 1), ("asked_aaaa", 2), ("asked_other", 3), ("delayed", 1), ("nodata", 6)]

@@ -1,8 +1,9 @@
-//! Faults on purpose: answers that come late, queries that are lost, and names that fail. All of them are drawn by a keyed
-//! hash, so the same seed gives the same faults: a failure depends on name and type alone, so that it is a property of the
-//! name; luck (loss, jitter) on the message ID too, so that a query that is repeated has new luck.
+//! Fault injection: late answers, lost queries, and names that fail. A keyed hash decides, so the same seed gives the
+//! same faults. A failure depends on name and type only, so it is a property of the name. Loss and jitter also depend
+//! on the message ID, so a retransmission with a new ID is decided again.
 //!
-//! The hash is FNV-1a over the case-folded name, finished as SplitMix64 does. It spreads; nothing's safety depends on it.
+//! The hash is FNV-1a over the case-folded name with the finalizer of SplitMix64. It only has to distribute evenly;
+//! no security depends on it.
 
 use crate::counters::Kind;
 use crate::limits;
@@ -11,20 +12,20 @@ use std::str::FromStr;
 use std::time::Duration;
 use wire::{Class, Message, Opcode, Rcode, Type};
 
-/// What goes wrong, and how often. Nothing by default.
+/// The faults to inject and their frequency. The default has none.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     delay: Duration,
     jitter: Duration,
-    /// Queries whose hash (32 bits) is below are lost; 2^32 means all of them.
+    /// A query is lost if its hash (32 bits) is below this; 2^32 means every query.
     loss_below: u64,
     failures: Vec<Failure>,
     seed: u64,
 }
 
-/// How a name fails.
+/// A way in which a name fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum FailureKind {
     /// The answer is SERVFAIL.
     Servfail,
     /// The answer is REFUSED.
@@ -33,35 +34,35 @@ pub enum Mishap {
     Formerr,
     /// The answer is NOTIMP.
     Notimp,
-    /// There is never an answer.
+    /// There is no answer.
     Timeout,
-    /// The answer over UDP is cut off (TC), the one over TCP is whole.
+    /// The answer over UDP is truncated (TC), the answer over TCP is complete.
     Truncate,
 }
 
-/// A share of the names that fail in one way, for one type of query or for all.
+/// A share of the names that fail in one way, for one query type or for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Failure {
-    /// What happens.
-    pub mishap: Mishap,
-    /// To which share of the names, 0 to 1.
+    /// The way of failing.
+    pub kind: FailureKind,
+    /// The share of the names, 0 to 1.
     pub share: f64,
-    /// When asked for this type; `None`: for any.
+    /// The query type; `None` means every type.
     pub qtype: Option<Type>,
 }
 
-/// What is to happen to a query before it is answered.
+/// Action on a query before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It is answered at once.
-    Now,
-    /// It is answered after this time.
-    Later(Duration),
-    /// It is not answered.
-    Never(Kind, Type),
+pub(crate) enum FaultAction {
+    /// Answer at once.
+    Answer,
+    /// Answer after this time.
+    Delay(Duration),
+    /// Do not answer.
+    Drop(Kind, Type),
 }
 
-/// What the hashes are drawn for, so that they are independent of each other.
+/// Purpose of a hash, so that the hashes for different purposes are independent.
 #[derive(Clone, Copy)]
 enum Draw {
     Failure = 1,
@@ -70,12 +71,12 @@ enum Draw {
 }
 
 impl Faults {
-    /// No faults; what is added later is drawn by this seed.
+    /// No faults; `seed` decides the faults that are added later.
     pub fn new(seed: u64) -> Faults {
         Faults { seed, ..Faults::default() }
     }
 
-    /// All answers come this much later, and by up to `jitter` more, evenly distributed. Both together at most
+    /// Delays all answers by `delay`, and by up to `jitter` more, evenly distributed. Both together are at most
     /// [`limits::DELAY`].
     pub fn delay(mut self, delay: Duration, jitter: Duration) -> Faults {
         self.delay = delay.min(limits::DELAY);
@@ -83,13 +84,13 @@ impl Faults {
         self
     }
 
-    /// This share of the queries over UDP, 0 to 1, is lost.
+    /// Loses this share of the UDP queries, 0 to 1.
     pub fn loss(mut self, share: f64) -> Faults {
         self.loss_below = threshold(share);
         self
     }
 
-    /// A share of the names fails. Shares of the same type add up: a name fails in one way only.
+    /// Lets a share of the names fail. Shares of one type add up, because a name fails in one way only.
     pub fn fail(mut self, failure: Failure) -> Result<Faults, FaultError> {
         if self.failures.len() == limits::FAILURES {
             return Err(FaultError::TooMany);
@@ -98,7 +99,7 @@ impl Faults {
         let types = self.failures.iter().filter_map(|failure| failure.qtype);
         for qtype in types.map(Some).chain([None]) {
             let sum: f64 = self.applying(qtype).map(|failure| failure.share).sum();
-            // Shares such as 0.1 and 0.9 are not exact.
+            // Sums of shares such as 0.1 and 0.9 are not exact.
             if sum > 1.0 + 1e-9 {
                 return Err(FaultError::Sum(sum));
             }
@@ -106,79 +107,79 @@ impl Faults {
         Ok(self)
     }
 
-    /// Whether some queries are answered late or never.
+    /// True if some queries are answered late or never.
     #[inline]
-    pub(crate) fn touch_time(&self) -> bool {
+    pub(crate) fn affects_timing(&self) -> bool {
         self.loss_below > 0 || self.may_delay() || !self.failures.is_empty()
     }
 
-    /// Whether answers are delayed.
+    /// True if answers are delayed.
     pub(crate) fn may_delay(&self) -> bool {
         self.delay + self.jitter > Duration::ZERO
     }
 
-    /// Whether some answers fail.
+    /// True if some answers fail.
     #[inline]
-    pub(crate) fn touch_answers(&self) -> bool {
+    pub(crate) fn affects_answers(&self) -> bool {
         !self.failures.is_empty()
     }
 
-    /// What is to happen to a query. `lossy`: it came over UDP.
-    pub(crate) fn fate(&self, query: &[u8], lossy: bool) -> Fate {
-        let Ok(asked) = Message::parse(query) else { return Fate::Now };
-        if asked.is_response() || !is_concerned(&asked) {
-            return Fate::Now;
+    /// The action on a query.
+    pub(crate) fn action(&self, query: &[u8], over_udp: bool) -> FaultAction {
+        let Ok(asked) = Message::parse(query) else { return FaultAction::Answer };
+        if asked.is_response() || !is_eligible(&asked) {
+            return FaultAction::Answer;
         }
         let qtype = asked.qtype();
-        if lossy && u64::from(self.draw(Draw::Loss, &asked)) < self.loss_below {
-            return Fate::Never(Kind::FaultLoss, qtype);
+        if over_udp && u64::from(self.draw(Draw::Loss, &asked)) < self.loss_below {
+            return FaultAction::Drop(Kind::FaultLoss, qtype);
         }
-        if self.mishap(&asked) == Some(Mishap::Timeout) {
-            return Fate::Never(Kind::FaultTimeout, qtype);
+        if self.failure_kind(&asked) == Some(FailureKind::Timeout) {
+            return FaultAction::Drop(Kind::FaultTimeout, qtype);
         }
         if !self.may_delay() {
-            return Fate::Now;
+            return FaultAction::Answer;
         }
-        let luck = f64::from(self.draw(Draw::Jitter, &asked)) / 4_294_967_296.0;
-        Fate::Later(self.delay + self.jitter.mul_f64(luck))
+        let drawn = f64::from(self.draw(Draw::Jitter, &asked)) / 4_294_967_296.0;
+        FaultAction::Delay(self.delay + self.jitter.mul_f64(drawn))
     }
 
-    /// The answer that a name gives instead of the right one. `lossy`: it goes over UDP.
-    pub(crate) fn failure(&self, asked: &Message<'_>, lossy: bool) -> Option<(Kind, Rcode)> {
-        if !is_concerned(asked) {
+    /// The failure that replaces the right answer of a name.
+    pub(crate) fn failure(&self, asked: &Message<'_>, over_udp: bool) -> Option<(Kind, Rcode)> {
+        if !is_eligible(asked) {
             return None;
         }
-        Some(match self.mishap(asked)? {
-            Mishap::Servfail => (Kind::FaultServfail, Rcode::SERVFAIL),
-            Mishap::Refused => (Kind::FaultRefused, Rcode::REFUSED),
-            Mishap::Formerr => (Kind::FaultFormerr, Rcode::FORMERR),
-            Mishap::Notimp => (Kind::FaultNotimp, Rcode::NOTIMP),
-            Mishap::Truncate if lossy => (Kind::FaultTruncated, Rcode::NOERROR),
-            Mishap::Truncate | Mishap::Timeout => return None,
+        Some(match self.failure_kind(asked)? {
+            FailureKind::Servfail => (Kind::FaultServfail, Rcode::SERVFAIL),
+            FailureKind::Refused => (Kind::FaultRefused, Rcode::REFUSED),
+            FailureKind::Formerr => (Kind::FaultFormerr, Rcode::FORMERR),
+            FailureKind::Notimp => (Kind::FaultNotimp, Rcode::NOTIMP),
+            FailureKind::Truncate if over_udp => (Kind::FaultTruncated, Rcode::NOERROR),
+            FailureKind::Truncate | FailureKind::Timeout => return None,
         })
     }
 
-    fn mishap(&self, asked: &Message<'_>) -> Option<Mishap> {
+    fn failure_kind(&self, asked: &Message<'_>) -> Option<FailureKind> {
         if self.failures.is_empty() {
             return None;
         }
-        let luck = u64::from(self.draw(Draw::Failure, asked));
+        let drawn = u64::from(self.draw(Draw::Failure, asked));
         let mut below = 0;
         for failure in self.applying(Some(asked.qtype())) {
             below += threshold(failure.share);
-            if luck < below {
-                return Some(failure.mishap);
+            if drawn < below {
+                return Some(failure.kind);
             }
         }
         None
     }
 
-    /// The failures of queries for a type; for `None`, those of a type that none of them names.
+    /// The failures that apply to queries for a type; `None` stands for a type that no failure names.
     fn applying(&self, qtype: Option<Type>) -> impl Iterator<Item = &Failure> {
         self.failures.iter().filter(move |failure| failure.qtype.is_none() || failure.qtype == qtype)
     }
 
-    /// 32 even bits made of seed, purpose, name and type; for luck, of the message ID too.
+    /// 32 evenly distributed bits from seed, purpose, name and type; for loss and jitter also from the message ID.
     fn draw(&self, draw: Draw, asked: &Message<'_>) -> u32 {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for &octet in asked.qname() {
@@ -190,12 +191,12 @@ impl Faults {
     }
 }
 
-/// Whether faults concern a query: what a DNS64 server asks for.
-fn is_concerned(asked: &Message<'_>) -> bool {
+/// True for the queries that a DNS64 server sends: only these get faults.
+fn is_eligible(asked: &Message<'_>) -> bool {
     asked.opcode() == Opcode::QUERY && asked.qclass() == Class::IN
 }
 
-/// The finalizer of SplitMix64: every bit of the input changes every bit of the result with even odds.
+/// The finalizer of SplitMix64: every bit of the input flips every bit of the result with probability 1/2.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut hash = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -203,47 +204,47 @@ pub(crate) fn mix(value: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// A share as a bound for 32 even bits.
+/// Converts a share to a threshold for 32 evenly distributed bits.
 fn threshold(share: f64) -> u64 {
-    // A float becomes an integer by saturation, so anything outside 0 to 1 and NaN count as 0 or 1.
+    // The conversion saturates, so values outside 0 to 1 count as 0 or 1, and NaN as 0.
     ((share * 4_294_967_296.0) as u64).min(1 << 32)
 }
 
 impl FromStr for Failure {
     type Err = FaultError;
 
-    /// Reads `KIND=SHARE[:TYPE]`, as `servfail=0.01:AAAA`.
+    /// Parses `KIND=SHARE[:TYPE]`, as `servfail=0.01:AAAA`.
     fn from_str(text: &str) -> Result<Failure, FaultError> {
         let (kind, rest) = text.split_once('=').ok_or(FaultError::Shape)?;
         let (share, qtype) = rest.split_once(':').map_or((rest, None), |(share, qtype)| (share, Some(qtype)));
-        let mishap = match kind.to_ascii_lowercase().as_str() {
-            "servfail" => Mishap::Servfail,
-            "refused" => Mishap::Refused,
-            "formerr" => Mishap::Formerr,
-            "notimp" => Mishap::Notimp,
-            "timeout" => Mishap::Timeout,
-            "truncate" => Mishap::Truncate,
+        let kind = match kind.to_ascii_lowercase().as_str() {
+            "servfail" => FailureKind::Servfail,
+            "refused" => FailureKind::Refused,
+            "formerr" => FailureKind::Formerr,
+            "notimp" => FailureKind::Notimp,
+            "timeout" => FailureKind::Timeout,
+            "truncate" => FailureKind::Truncate,
             _ => return Err(FaultError::Kind),
         };
         let share =
             share.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or(FaultError::Share)?;
         let qtype = qtype.map(str::parse).transpose().map_err(|_| FaultError::Type)?;
-        Ok(Failure { mishap, share, qtype })
+        Ok(Failure { kind, share, qtype })
     }
 }
 
-/// Why a failure cannot be had.
+/// Reason why a failure is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultError {
     /// Not `KIND=SHARE[:TYPE]`.
     Shape,
     /// An unknown kind.
     Kind,
-    /// No number from 0 to 1.
+    /// Not a number from 0 to 1.
     Share,
     /// An unknown type of query.
     Type,
-    /// The shares for one type of query add up to this, more than 1.
+    /// The sum of the shares for one query type, which is more than 1.
     Sum(f64),
     /// More than [`limits::FAILURES`].
     TooMany,
@@ -259,11 +260,11 @@ impl fmt::Display for FaultError {
                 "unknown kind of failure; use servfail, refused, formerr, notimp, timeout or truncate",
             ),
             FaultError::Share => f.write_str("the share of failing names must be a number from 0 to 1"),
-            FaultError::Type => f.write_str("unknown type of query; write it like AAAA or TYPE65"),
+            FaultError::Type => f.write_str("unknown query type; write it like AAAA or TYPE65"),
             FaultError::Sum(sum) => {
                 write!(
                     f,
-                    "the shares of failing names add up to {sum} for one type of query; at most 1 is possible"
+                    "the shares of failing names add up to {sum} for one query type; the sum must be at most 1"
                 )
             }
             FaultError::TooMany => write!(f, "too many failures; give at most {}", limits::FAILURES),

@@ -1,4 +1,4 @@
-//! Faults drawn over many names.
+//! Faults over many names.
 
 use super::*;
 use wire::header;
@@ -21,12 +21,12 @@ fn name(number: u32) -> String {
     format!("10-0-{}-{}.demo.test", number >> 8, number & 255)
 }
 
-fn failing(faults: &Faults, number: u32, qtype: Type, lossy: bool) -> Option<Kind> {
+fn failing(faults: &Faults, number: u32, qtype: Type, over_udp: bool) -> Option<Kind> {
     let query = query(&name(number), qtype, 0);
-    faults.failure(&Message::parse(&query).unwrap(), lossy).map(|(kind, _)| kind)
+    faults.failure(&Message::parse(&query).unwrap(), over_udp).map(|(kind, _)| kind)
 }
 
-/// Whether a count of `trials` draws lies within five standard deviations of `share`.
+/// True if a count over `trials` draws is within five standard deviations of `share`.
 fn is_near(count: usize, trials: usize, share: f64) -> bool {
     let (trials, count) = (trials as f64, count as f64);
     (count - trials * share).abs() <= 5.0 * (trials * share * (1.0 - share)).sqrt()
@@ -53,7 +53,8 @@ fn failures_have_their_shares_by_type_and_never_overlap() {
     assert_eq!(count(Type::A, Kind::FaultServfail), 0);
     assert_eq!(count(Type::AAAA, Kind::FaultTruncated), 0);
     let timeouts = (0..65_536).filter(|&n| {
-        faults.fate(&query(&name(n), Type::AAAA, 0), true) == Fate::Never(Kind::FaultTimeout, Type::AAAA)
+        faults.action(&query(&name(n), Type::AAAA, 0), true)
+            == FaultAction::Drop(Kind::FaultTimeout, Type::AAAA)
     });
     assert!(is_near(timeouts.count(), 65_536, 0.25));
 }
@@ -88,23 +89,23 @@ fn a_truncated_name_is_whole_over_a_stream() {
 fn loss_has_its_share_and_a_repeated_query_has_new_luck() {
     let faults = Faults::new(3).loss(0.125);
     let lost = |name: &str, id| {
-        faults.fate(&query(name, Type::A, id), true) == Fate::Never(Kind::FaultLoss, Type::A)
+        faults.action(&query(name, Type::A, id), true) == FaultAction::Drop(Kind::FaultLoss, Type::A)
     };
     let by_name = (0..65_536).filter(|&n| lost(&name(n), 1)).count();
     let by_id = (0..=65_535).filter(|&id| lost("10-0-0-1.demo.test", id)).count();
     assert!(is_near(by_name, 65_536, 0.125), "{by_name}");
     assert!(is_near(by_id, 65_536, 0.125), "{by_id}");
     assert_eq!(lost("10-0-0-1.demo.test", 5), lost("10-0-0-1.DEMO.test", 5));
-    // No luck of a query depends on that of the one before.
+    // Each draw of a query is independent of the draw before.
     let twice = (0..65_536u32).filter(|&n| lost(&name(n), 1) && lost(&name(n), 2)).count();
     assert!(is_near(twice, 65_536, 0.125 * 0.125), "{twice}");
     assert_eq!(
-        faults.fate(&query("10-0-0-1.demo.test", Type::A, 1), false),
-        Fate::Now,
-        "streams lose nothing"
+        faults.action(&query("10-0-0-1.demo.test", Type::A, 1), false),
+        FaultAction::Answer,
+        "TCP loses nothing"
     );
     let all = Faults::new(3).loss(1.0);
-    assert!((0..1000).all(|n| all.fate(&query(&name(n), Type::A, 1), true) != Fate::Now));
+    assert!((0..1000).all(|n| all.action(&query(&name(n), Type::A, 1), true) != FaultAction::Answer));
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn jitter_is_spread_evenly_above_the_delay() {
     let faults = Faults::new(1).delay(delay, jitter);
     let mut quarters = [0usize; 4];
     for number in 0..16_384 {
-        let Fate::Later(span) = faults.fate(&query(&name(number), Type::A, 77), true) else {
+        let FaultAction::Delay(span) = faults.action(&query(&name(number), Type::A, 77), true) else {
             panic!("no delay");
         };
         assert!(span >= delay && span < delay + jitter, "{span:?}");
@@ -121,20 +122,20 @@ fn jitter_is_spread_evenly_above_the_delay() {
     }
     assert!(quarters.iter().all(|&count| is_near(count, 16_384, 0.25)), "{quarters:?}");
     let constant = Faults::new(1).delay(delay, Duration::ZERO);
-    assert_eq!(constant.fate(&query("x.test", Type::A, 1), true), Fate::Later(delay));
+    assert_eq!(constant.action(&query("x.test", Type::A, 1), true), FaultAction::Delay(delay));
     let long = Faults::new(1).delay(Duration::from_secs(1000), delay);
-    assert_eq!(long.fate(&query("x.test", Type::A, 1), true), Fate::Later(limits::DELAY));
+    assert_eq!(long.action(&query("x.test", Type::A, 1), true), FaultAction::Delay(limits::DELAY));
 }
 
 #[test]
-fn what_is_no_query_for_data_has_no_faults() {
+fn messages_other_than_queries_for_data_have_no_faults() {
     let faults = faults(&["timeout=1"]).loss(1.0).delay(Duration::from_secs(1), Duration::ZERO);
     let mut chaos = query("counters.authority", Type::TXT, 1);
     *chaos.last_mut().unwrap() = Class::CH.0 as u8;
     let mut response = query("x.test", Type::A, 1);
     header::set_flags(&mut response, wire::Flags::QR);
     for message in [&chaos[..], &response, b"scrap", &[]] {
-        assert_eq!(faults.fate(message, true), Fate::Now);
+        assert_eq!(faults.action(message, true), FaultAction::Answer);
     }
 }
 
@@ -143,9 +144,9 @@ fn failures_are_read_and_errors_say_what_to_write() {
     let read = |text: &str| text.parse::<Failure>();
     assert_eq!(
         read("SERVFAIL=0.01:aaaa"),
-        Ok(Failure { mishap: Mishap::Servfail, share: 0.01, qtype: Some(Type::AAAA) })
+        Ok(Failure { kind: FailureKind::Servfail, share: 0.01, qtype: Some(Type::AAAA) })
     );
-    assert_eq!(read("timeout=1"), Ok(Failure { mishap: Mishap::Timeout, share: 1.0, qtype: None }));
+    assert_eq!(read("timeout=1"), Ok(Failure { kind: FailureKind::Timeout, share: 1.0, qtype: None }));
     assert_eq!(read("notimp=0:TYPE65").unwrap().qtype, Some(Type::HTTPS));
     assert_eq!(read("servfail"), Err(FaultError::Shape));
     assert_eq!(read("oops=0.1"), Err(FaultError::Kind));
@@ -167,12 +168,12 @@ fn shares_of_one_type_add_up_to_1_at_most() {
         many = add(many, "timeout=0").unwrap();
     }
     assert_eq!(add(many, "timeout=0").unwrap_err(), FaultError::TooMany);
-    // Every name fails when the shares add up to 1.
+    // Every name fails if the shares add up to 1.
     let unhurt = |n: &u32| faults_spare(&full, *n);
     assert_eq!((0..4096).filter(unhurt).count(), 0);
 }
 
 fn faults_spare(faults: &Faults, number: u32) -> bool {
     let bytes = query(&name(number), Type::A, 0);
-    faults.fate(&bytes, true) == Fate::Now && failing(faults, number, Type::A, true).is_none()
+    faults.action(&bytes, true) == FaultAction::Answer && failing(faults, number, Type::A, true).is_none()
 }

@@ -1,39 +1,45 @@
-//! An authoritative server whose zone is a rule instead of data: `AAA-BBB-CCC-DDD.<zone>` has the address that the
-//! name says. Four billion names cost no memory, every answer can be foretold by who asks, and nothing is looked up,
-//! so it outruns the DNS64 server that it is to feed.
+//! Authoritative DNS server for measurements. It computes its answers from the query name: `AAA-BBB-CCC-DDD.<zone>`
+//! has the address that is written in the name. Four billion names need no memory, a client can predict every answer,
+//! and no lookup takes place. So the server is faster than the DNS64 server whose upstream it is.
 //!
-//! [`Zone`] turns a query into an answer: pure, without allocation, so that any datapath can call it. [`Server`] serves it
-//! with threads of its own, [`Turns`] on the thread of its owner; both move datagrams in batches. [`Faults`] make answers
-//! late, lost or wrong, reproducibly. With the feature `zone-file`, `Records` are a zone from a master file instead.
+//! [`Zone`] turns a query into an answer. It is pure and allocates nothing, so any datapath can call it. [`Server`]
+//! serves a zone with its own threads, [`PolledServer`] on its caller's thread; both receive and send datagrams in
+//! batches. [`Faults`] make answers late, lost or wrong, reproducibly. With the feature `zone-file`, `Records` serve
+//! a zone from a master file.
 //!
-//! Not here: DNSSEC, zone transfers, cookies.
+//! Not implemented: DNSSEC, zone transfers, cookies.
+//!
+//! Read first: `zone.rs` (meaning of a name), `answer.rs` (records of an answer), `service.rs` (from message to
+//! message).
 #![forbid(unsafe_code)]
 
 mod answer;
 mod chaos;
 mod counters;
-mod delayed;
+mod delay_queue;
 mod faults;
 pub mod limits;
 mod listen;
+mod polled;
 mod reply;
 mod server;
 mod service;
+mod settings;
 mod stream;
-mod turns;
+mod udp_worker;
 mod zone;
 #[cfg(feature = "zone-file")]
 mod zonefile;
 
 pub use chaos::read_counters;
-pub use counters::{Kind, Ledger};
+pub use counters::{Kind, ServerCounters};
 pub use datapath::Steer;
-pub use faults::{Failure, FaultError, Faults, Mishap};
-pub use listen::Settings;
+pub use faults::{Failure, FailureKind, FaultError, Faults};
+pub use polled::PolledServer;
 pub use reply::Answer;
 pub use server::Server;
 pub use service::Content;
-pub use turns::Turns;
+pub use settings::Settings;
 pub use zone::{Zone, ZoneError};
 #[cfg(feature = "zone-file")]
 pub use zonefile::{LoadError, Records};

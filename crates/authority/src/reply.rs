@@ -1,60 +1,61 @@
-//! The frame of every answer: header, question and OPT record around the records that a zone puts in, cut off by TC where
-//! they do not fit. What the records are is the zone's affair.
+//! Frame of every answer: header, question and OPT record around the zone's records, with TC if they do not fit. The
+//! zone decides which records it writes.
 
 use crate::counters::Kind;
 use crate::limits;
 use wire::header::{self, HEADER};
 use wire::{Flags, Message, OPT_LEN, Opcode, Opt, Rcode, Type};
 
-/// Octets of a UDP answer to a client that did not say more (RFC 1035 section 4.2.1), and the least that an EDNS size
-/// means (RFC 6891 section 6.2.3).
+/// Octets of a UDP answer to a client without EDNS (RFC 1035 section 4.2.1), and the smallest meaningful EDNS size
+/// (RFC 6891 section 6.2.3).
 const CLASSIC_SIZE: usize = 512;
 
-/// What was written for a query.
+/// Result of answering a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Octets of the message.
     pub length: usize,
-    /// What it says.
+    /// Result by kind.
     pub kind: Kind,
-    /// The type that was asked for; `None` when the query could not be read.
+    /// The query type; `None` if the query could not be parsed.
     pub qtype: Option<Type>,
 }
 
-/// What a zone wrote behind the question.
+/// The part of an answer that a zone wrote after the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     pub kind: Kind,
     pub rcode: Rcode,
-    /// Whether the answer is from authoritative data: AA.
+    /// True if the data is authoritative: sets AA.
     pub authoritative: bool,
-    /// Where the records end.
+    /// Offset of the end of the records.
     pub end: usize,
-    /// Records in the answer, authority and additional sections.
+    /// Number of records in the answer, authority and additional sections.
     pub counts: [u16; 3],
 }
 
 impl Body {
-    /// No records.
+    /// A body without records.
     pub fn empty(kind: Kind, rcode: Rcode, end: usize) -> Body {
         Body { kind, rcode, authoritative: false, end, counts: [0; 3] }
     }
 }
 
-/// Whether a message must not be answered: what is shorter than a header, and responses, as a response to a response could
-/// go back and forth for ever.
+/// True if a message must not be answered: it is shorter than a header, or a response, because two servers could
+/// otherwise answer each other for ever.
 #[inline]
 pub(crate) fn is_unanswerable(query: &[u8]) -> bool {
     query.len() < HEADER || header::flags(query).contains(Flags::QR)
 }
 
-/// Writes the answer to `query` into `out`; `None` when there must be none or `out` cannot hold one.
+/// Writes the answer to `query` into `out`. Returns `None` if the message must not be answered or `out` cannot hold
+/// an answer.
 ///
-/// `size` is what the transport carries at most. With [`limits::STREAM`] that is all; with less, the answer goes over UDP,
-/// and the client's EDNS size (512 octets without) is a limit too.
+/// `size` is the transport's largest message. [`limits::STREAM`] is the only limit of TCP; a smaller value means UDP,
+/// where the client's EDNS size (512 octets without EDNS) is a limit too.
 ///
-/// `body` gets the query and the message from its beginning to the end of the room for records; where they are to begin is
-/// [`start`]. It returns `None` when they do not fit.
+/// `body` gets the query and the message from its beginning to the end of the room for records; [`start`] is the
+/// offset of the first record. It returns `None` if the records do not fit.
 #[inline]
 pub(crate) fn respond(
     query: &[u8],
@@ -73,7 +74,7 @@ pub(crate) fn respond(
     let tail = if opt.is_some() { OPT_LEN } else { 0 };
     let room = size.min(out.len()).checked_sub(tail)?;
     let start = start(&asked);
-    // The question alone is too large only for a caller that gives less than 512 octets.
+    // The question alone is too large only if the caller gives less than 512 octets.
     let message = out.get_mut(..room).filter(|_| start <= room)?;
     message[..start].copy_from_slice(&query[..start]);
 
@@ -91,8 +92,8 @@ pub(crate) fn respond(
     set_counts(message, 1, answers, authorities, additionals + u16::from(opt.is_some()));
     let mut length = body.end;
     if let Some(opt) = opt {
-        // RFC 6891 section 6.1.1: an OPT record if and only if the query has one. Its size is what we take, whatever the client
-        // does (section 6.2.3). The DO bit is copied (RFC 3225 section 3).
+        // RFC 6891 section 6.1.1: the answer has an OPT record if and only if the query has one. Its size is what
+        // this server accepts, independent of the client (section 6.2.3). The DO bit is copied (RFC 3225 section 3).
         let announced = limits::UDP_SIZE as u16;
         let extended = (body.rcode.0 >> 4) as u8;
         length += wire::write_opt(&mut out[length..], announced, extended, 0, opt.dnssec_ok(), None)?;
@@ -100,13 +101,13 @@ pub(crate) fn respond(
     Some(Answer { length, kind: body.kind, qtype: Some(asked.qtype()) })
 }
 
-/// Where the records of the answer to a query begin: behind the question.
+/// Offset of the first record of the answer to a query: after the question.
 #[inline]
 pub(crate) fn start(asked: &Message<'_>) -> usize {
     HEADER + asked.question().len()
 }
 
-/// What no zone is asked about.
+/// Errors that do not depend on the zone.
 #[inline]
 fn refused_by_frame(asked: &Message<'_>) -> Option<Body> {
     if asked.opcode() != Opcode::QUERY {
@@ -119,19 +120,19 @@ fn refused_by_frame(asked: &Message<'_>) -> Option<Body> {
     None
 }
 
-/// The largest UDP message that the client takes.
+/// The largest UDP message that the client accepts.
 #[inline]
 fn client_size(opt: Option<&Opt<'_>>) -> usize {
     opt.map_or(CLASSIC_SIZE, |opt| usize::from(opt.udp_size()).max(CLASSIC_SIZE))
 }
 
-/// The header alone for what could not be read: there may be no question to echo.
+/// Answers a query that could not be parsed with the header alone: there may be no question to copy.
 #[cold]
 fn refuse_unread(query: &[u8], out: &mut [u8]) -> Option<Answer> {
     let reply = out.get_mut(..HEADER)?;
     reply.copy_from_slice(&query[..HEADER]);
     let flags = reply_flags(query);
-    // Messages of other opcodes may be laid out in other ways (RFC 2136): not wrong, only unknown here.
+    // Messages of other opcodes may have another layout (RFC 2136): they are unknown here, not malformed.
     let (kind, rcode) = match flags.opcode() {
         Opcode::QUERY => (Kind::FormatError, Rcode::FORMERR),
         _ => (Kind::NotImplemented, Rcode::NOTIMP),
@@ -141,8 +142,8 @@ fn refuse_unread(query: &[u8], out: &mut [u8]) -> Option<Answer> {
     Some(Answer { length: HEADER, kind, qtype: None })
 }
 
-/// The flags that every answer to this query has: QR; opcode, RD (RFC 1035 section 4.1.1) and CD (RFC 4035 section
-/// 3.1.6) copied.
+/// The flags of every answer to this query: QR is set; opcode, RD (RFC 1035 section 4.1.1) and CD (RFC 4035 section
+/// 3.1.6) are copied.
 #[inline]
 fn reply_flags(query: &[u8]) -> Flags {
     let asked = header::flags(query);

@@ -1,41 +1,42 @@
-//! The server with threads of its own: some for datagrams, each with a socket for every address, and per address one that
+//! Server with its own threads. Each UDP thread has a socket for every address; each address has one thread that
 //! accepts TCP connections.
 
-use crate::counters::{Kind, Ledger};
+use crate::counters::{Kind, ServerCounters};
 use crate::limits;
-use crate::listen::{Bound, Settings, Streams};
+use crate::listen::{Bound, ThreadGroup};
 use crate::service::{Content, Service};
+use crate::settings::Settings;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A running server. It stops when dropped, within [`limits::POLL`], or
-/// [`limits::WRITE`] when a TCP client does not take its answers.
+/// A running server. Dropping it stops it, within [`limits::POLL`], or [`limits::WRITE`] when a TCP client does not
+/// read its answers.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
     service: Arc<Service>,
-    _threads: Streams,
+    _threads: ThreadGroup,
 }
 
 impl Server {
-    /// Listens on UDP and TCP of every address and serves `content` with so many threads for datagrams (at least one),
-    /// without faults. Port 0 means any port that is free for both.
+    /// Listens on UDP and TCP of every address and serves `content` with `threads` UDP threads (at least one),
+    /// without faults. Port 0 means any port that is free for both UDP and TCP.
     ///
-    /// An address that cannot be bound is an error that names it; nothing is served then.
+    /// An address that cannot be bound is an error that names the address; the server then serves nothing.
     pub fn start(listen: &[SocketAddr], content: impl Into<Content>, threads: usize) -> io::Result<Server> {
         Server::with(listen, &Settings::new(content).threads(threads))
     }
 
-    /// Like [`Server::start`], with all that can be set.
+    /// Like [`Server::start`], with every setting.
     pub fn with(listen: &[SocketAddr], settings: &Settings) -> io::Result<Server> {
-        let Bound { addresses, parts, service, streams: mut threads } = Bound::new(listen, settings)?;
-        for (index, mut part) in parts.into_iter().enumerate() {
+        let Bound { addresses, workers, service, tcp_threads: mut threads } = Bound::new(listen, settings)?;
+        for (index, mut worker) in workers.into_iter().enumerate() {
             threads.spawn("authority-udp", move |stop| {
                 while !stop.load(Ordering::Relaxed) {
-                    if part.turn() == 0 {
-                        part.wait(limits::POLL);
+                    if worker.poll() == 0 {
+                        worker.wait(limits::POLL);
                     }
                 }
             })?;
@@ -50,23 +51,23 @@ impl Server {
         Ok(Server { addresses, service, _threads: threads })
     }
 
-    /// The addresses served, in the order of `listen`, with the ports that were chosen.
+    /// The addresses served, in the order of `listen`, with the chosen ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Messages of one kind so far, of all threads.
+    /// Number of messages of one kind so far, over all threads.
     pub fn answers(&self, kind: Kind) -> u64 {
-        self.service.ledger.total(kind)
+        self.service.counters.total(kind)
     }
 
-    /// Messages that got no answer so far: responses, and what is shorter than a header.
+    /// Number of messages that got no answer so far: responses, and messages shorter than a header.
     pub fn ignored(&self) -> u64 {
         self.answers(Kind::Ignored)
     }
 
-    /// All that was counted so far.
-    pub fn counters(&self) -> &Ledger {
-        &self.service.ledger
+    /// All counters of the server.
+    pub fn counters(&self) -> &ServerCounters {
+        &self.service.counters
     }
 }

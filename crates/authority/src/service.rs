@@ -1,14 +1,14 @@
-//! What all threads of a server share: the content, the faults, and the counters of all.
+//! State that all threads of a server share: content, faults, and counters.
 
 use crate::chaos;
-use crate::counters::{Counters, Kind, Ledger};
+use crate::counters::{Kind, ServerCounters, ThreadCounters};
 use crate::faults::Faults;
 use crate::limits;
 use crate::reply::{self, Answer, Body};
 use crate::zone::Zone;
 use wire::{Class, Message};
 
-/// What is answered from.
+/// Source of the answers.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A zone that computes its answers.
@@ -31,16 +31,17 @@ impl From<crate::Records> for Content {
     }
 }
 
-/// Turns queries into answers, and counts them.
+/// Turns queries into answers and counts them.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub content: Content,
     pub faults: Faults,
-    pub ledger: Ledger,
+    pub counters: ServerCounters,
 }
 
 impl Service {
-    /// Writes the answer to a query and returns its length, 0 if there is none. `count` is called with what became of it.
+    /// Writes the answer to a query and returns its length, or 0 if there is no answer. Calls `count` with the kind
+    /// of the result.
     #[inline]
     pub fn answer(
         &self,
@@ -62,18 +63,18 @@ impl Service {
         }
     }
 
-    /// Writes the answer to a query over UDP, counted as by the only thread that counts there.
+    /// Writes the answer to a query over UDP. The caller must be the only thread that counts in `counters`.
     #[inline]
-    pub fn answer_datagram(&self, query: &[u8], counters: &Counters, out: &mut [u8]) -> usize {
-        self.answer(query, limits::UDP_SIZE, out, |kind, qtype| counters.count_alone(kind, qtype))
+    pub fn answer_datagram(&self, query: &[u8], counters: &ThreadCounters, out: &mut [u8]) -> usize {
+        self.answer(query, limits::UDP_SIZE, out, |kind, qtype| counters.count_single_writer(kind, qtype))
     }
 
     #[inline]
     fn body(&self, asked: &Message<'_>, size: usize, message: &mut [u8]) -> Option<Body> {
         if asked.qclass() == Class::CH {
-            return chaos::body(&self.ledger, asked, message);
+            return chaos::body(&self.counters, asked, message);
         }
-        if self.faults.touch_answers()
+        if self.faults.affects_answers()
             && let Some((kind, rcode)) = self.faults.failure(asked, size < limits::STREAM)
         {
             return Some(Body::empty(kind, rcode, reply::start(asked)));

@@ -1,9 +1,9 @@
-//! DNS over TCP (RFC 7766) with a thread per connection: questions may be pipelined, and the answers to all that came
-//! with one read leave in one write, in the order of the questions. If answers are delayed, all of them are as late as the
-//! latest of them.
+//! DNS over TCP (RFC 7766) with a thread per connection. Queries may be pipelined; the answers to all queries from
+//! one read leave in one write, in the order of the queries. If answers are delayed, all of them wait for the longest
+//! delay.
 
-use crate::counters::Counters;
-use crate::faults::Fate;
+use crate::counters::ThreadCounters;
+use crate::faults::FaultAction;
 use crate::limits;
 use crate::service::Service;
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,20 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// Octets of the largest message with its length.
+/// Octets of the largest message with its length field.
 const FRAME: usize = 2 + limits::STREAM;
 
-/// A listening socket and what its connections share.
+/// A listening socket and the state that its connections share.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener<'a> {
     pub socket: &'a TcpListener,
     pub service: &'a Service,
-    pub counters: &'a Counters,
+    pub counters: &'a ThreadCounters,
     pub stop: &'a AtomicBool,
 }
 
 impl Listener<'_> {
-    /// Accepts and serves connections until told to stop, and until all of them have ended.
+    /// Accepts and serves connections until the stop flag is set, then waits for all connections to end.
     pub fn run(self) {
         thread::scope(|scope| {
             let mut connections: Vec<ScopedJoinHandle<'_, ()>> = Vec::with_capacity(limits::CONNECTIONS);
@@ -33,7 +33,7 @@ impl Listener<'_> {
                 let stream = match self.socket.accept() {
                     Ok((stream, _)) => stream,
                     Err(error) if is_transient(&error) => continue,
-                    // Out of descriptors or the like: do not spin.
+                    // For example, no file descriptors are left: do not spin.
                     Err(_) => {
                         thread::sleep(limits::POLL);
                         continue;
@@ -42,19 +42,19 @@ impl Listener<'_> {
                 connections.retain(|connection| !connection.is_finished());
                 if connections.len() < limits::CONNECTIONS {
                     let serve = move || {
-                        // However a connection ends, it concerns only its client.
+                        // The end of a connection, also by an error, concerns only its client.
                         let _ = self.serve(stream);
                     };
                     let thread = thread::Builder::new().name("authority-conn".into());
-                    // Without a thread the stream is dropped, and so closed.
+                    // If no thread starts, the stream is dropped and so closed.
                     connections.extend(thread.spawn_scoped(scope, serve));
                 }
             }
         });
     }
 
-    /// Serves one connection until the client closes it, completes no question for too long, or does not take
-    /// its answers.
+    /// Serves one connection until the client closes it, completes no query for too long, or does not read its
+    /// answers.
     fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(limits::POLL))?;
@@ -67,7 +67,7 @@ impl Listener<'_> {
             if last_question.elapsed() > limits::IDLE {
                 break;
             }
-            // There is always room: a complete frame is taken out before more is read.
+            // There is always room: a complete frame is removed before the next read.
             match stream.read(&mut input[filled..]) {
                 Ok(0) => break,
                 Ok(length) => filled += length,
@@ -84,7 +84,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Answers the complete questions at the start of `input` and returns how many octets they took.
+    /// Answers the complete queries at the start of `input` and returns the octets that they took.
     fn answer_all(&self, input: &[u8], output: &mut [u8], stream: &mut impl Write) -> io::Result<usize> {
         let (mut used, mut written) = (0, 0);
         if self.service.faults.may_delay() {
@@ -96,7 +96,7 @@ impl Listener<'_> {
                 stream.write_all(&output[..written])?;
                 written = 0;
             }
-            if let Fate::Never(kind, qtype) = self.fate(question) {
+            if let FaultAction::Drop(kind, qtype) = self.action(question) {
                 self.counters.count(kind, Some(qtype));
                 continue;
             }
@@ -113,18 +113,22 @@ impl Listener<'_> {
         Ok(used)
     }
 
-    /// What is to happen to a question; a stream loses none.
-    fn fate(&self, question: &[u8]) -> Fate {
-        if self.service.faults.touch_time() { self.service.faults.fate(question, false) } else { Fate::Now }
+    /// The fault action for a query. Over TCP no query is lost.
+    fn action(&self, question: &[u8]) -> FaultAction {
+        if self.service.faults.affects_timing() {
+            self.service.faults.action(question, false)
+        } else {
+            FaultAction::Answer
+        }
     }
 
-    /// Sleeps until all complete questions at the start of `input` are due.
+    /// Sleeps for the longest delay of the complete queries at the start of `input`.
     fn delay(&self, input: &[u8]) {
         let mut used = 0;
         let mut longest = Duration::ZERO;
         while let Some(question) = first_frame(&input[used..]) {
             used += 2 + question.len();
-            if let Fate::Later(span) = self.fate(question) {
+            if let FaultAction::Delay(span) = self.action(question) {
                 longest = longest.max(span);
             }
         }
@@ -137,12 +141,12 @@ impl Listener<'_> {
     }
 }
 
-/// Whether a socket merely had nothing to give.
+/// True if a socket only had no data or connection.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// The message in the frame at the start of `input`, if it is complete.
+/// The message in the frame at the start of `input`, if the frame is complete.
 fn first_frame(input: &[u8]) -> Option<&[u8]> {
     let (length, rest) = input.split_first_chunk::<2>()?;
     rest.get(..usize::from(u16::from_be_bytes(*length)))

@@ -1,9 +1,9 @@
-//! The zone: its name, its options, and what a name in it means.
+//! A zone that computes its answers: its name, its options, and the meaning of a name in it.
 
 use crate::limits;
 use std::fmt;
 
-/// A zone that answers by rule. Cheap to clone, so that every thread has its own.
+/// A zone that computes its answers. Cheap to clone, so that every thread has its own copy.
 ///
 /// ```
 /// let zone = sixfold_authority::Zone::new("dns64perf.test").unwrap().ttl(60).aaaa_share(0.5);
@@ -16,26 +16,26 @@ pub struct Zone {
     pub(crate) ttl_secs: u32,
     pub(crate) addresses: u16,
     pub(crate) cname_depth: u8,
-    /// Names whose hash (32 bits) is below have AAAA records; 2^32 means all of them.
+    /// Names whose hash (32 bits) is below this have AAAA records; 2^32 means all names.
     aaaa_below: u64,
     seed: u64,
 }
 
-/// What a name is.
+/// Meaning of a name in the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NameKind {
     /// The zone's own name.
     Apex,
-    /// A name that says an address, so many CNAME records behind the name that is the address alone.
+    /// A name with an address, and its position: the number of CNAME records before it in the chain.
     Address([u8; 4], u8),
     /// Another name in the zone: it does not exist.
-    Nowhere,
+    NonExistent,
     /// A name that is not in the zone.
-    Outside,
+    OutOfZone,
 }
 
 impl Zone {
-    /// A zone of the given name (with or without the dot at its end): TTL 3,600 s, one A record per name, no AAAA.
+    /// A zone with the given name (the final dot is optional): TTL 3,600 s, one A record per name, no AAAA records.
     pub fn new(name: &str) -> Result<Zone, ZoneError> {
         let name = wire_name(name)?;
         Ok(Zone { name, ttl_secs: 3600, addresses: 1, cname_depth: 0, aaaa_below: 0, seed: 0 })
@@ -47,28 +47,28 @@ impl Zone {
         self
     }
 
-    /// How many address records a name has, 1 to [`limits::ADDRESSES`]: the address that the name says, and those
-    /// that follow it.
+    /// Number of address records of a name, 1 to [`limits::ADDRESSES`]: the address in the name and its successors.
     pub fn addresses(mut self, count: u16) -> Zone {
         self.addresses = count.clamp(1, limits::ADDRESSES);
         self
     }
 
-    /// How many CNAME records stand before the records of a name, up to [`limits::CNAME_DEPTH`]. With 2, `X.zone` leads to
-    /// `1.X.zone`, that to `2.X.zone`, which has the records; one answer has them all.
+    /// Number of CNAME records before the address records of a name, up to [`limits::CNAME_DEPTH`]. With 2, `X.zone`
+    /// is an alias of `1.X.zone`, which is an alias of `2.X.zone`, which has the records. One answer has the whole
+    /// chain.
     pub fn cname_depth(mut self, depth: u8) -> Zone {
         self.cname_depth = depth.min(limits::CNAME_DEPTH);
         self
     }
 
-    /// Which share of the names has AAAA records, 0 to 1. The choice depends only on the address and the seed.
+    /// Share of the names that have AAAA records, 0 to 1. The choice depends only on the address and the seed.
     pub fn aaaa_share(mut self, share: f64) -> Zone {
-        // A float becomes an integer by saturation, so anything outside 0 to 1 and NaN count as 0 or 1.
+        // The conversion saturates, so values outside 0 to 1 count as 0 or 1, and NaN as 0.
         self.aaaa_below = ((share * 4_294_967_296.0) as u64).min(1 << 32);
         self
     }
 
-    /// Another seed chooses other names for [`Zone::aaaa_share`].
+    /// Seed of [`Zone::aaaa_share`]: another seed selects other names.
     pub fn seed(mut self, seed: u64) -> Zone {
         self.seed = seed;
         self
@@ -79,10 +79,10 @@ impl Zone {
         &self.name
     }
 
-    /// Whether the names of this address have AAAA records.
+    /// True if the names of this address have AAAA records.
     #[inline]
     pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
-        // The finalizer of SplitMix64: every bit of the input changes every bit of the result with even odds.
+        // The finalizer of SplitMix64: every bit of the input flips every bit of the result with probability 1/2.
         let mut hash = self.seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
         hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -90,33 +90,33 @@ impl Zone {
         hash >> 32 < self.aaaa_below
     }
 
-    /// What a wire name is in this zone.
+    /// Meaning of a name in wire form in this zone.
     #[inline]
-    pub(crate) fn place(&self, name: &[u8]) -> Place {
+    pub(crate) fn classify(&self, name: &[u8]) -> NameKind {
         let Some((below, end)) = name.len().checked_sub(self.name.len()).map(|at| name.split_at(at)) else {
-            return Place::Outside;
+            return NameKind::OutOfZone;
         };
-        // One label below the zone, or none: the end of the name begins where a label does.
+        // One label below the zone, or none: then the end of the name begins at a label boundary.
         let address = match below {
-            [] if wire::eq_ignore_case(end, &self.name) => return Place::Apex,
+            [] if wire::eq_ignore_case(end, &self.name) => return NameKind::Apex,
             [length, label @ ..] if usize::from(*length) == label.len() => {
                 parse_address(label).map(|address| (address, 0))
             }
-            [length, rest @ ..] if self.cname_depth > 0 => self.place_in_chain(usize::from(*length), rest),
+            [length, rest @ ..] if self.cname_depth > 0 => self.classify_in_chain(usize::from(*length), rest),
             _ => None,
         };
         match address {
             Some((address, position)) if wire::eq_ignore_case(end, &self.name) => {
-                Place::Address(address, position)
+                NameKind::Address(address, position)
             }
-            _ if wire::is_at_or_below(name, &self.name) => Place::Nowhere,
-            _ => Place::Outside,
+            _ if wire::is_at_or_below(name, &self.name) => NameKind::NonExistent,
+            _ => NameKind::OutOfZone,
         }
     }
 
-    /// The address and the position in its chain of CNAME records, if `rest` is a number of `digits` and one label more
-    /// that says an address.
-    fn place_in_chain(&self, digits: usize, rest: &[u8]) -> Option<([u8; 4], u8)> {
+    /// The address and its position in the CNAME chain, if `rest` is a number of `digits` digits followed by one
+    /// label with an address.
+    fn classify_in_chain(&self, digits: usize, rest: &[u8]) -> Option<([u8; 4], u8)> {
         let (number, rest) = rest.split_at_checked(digits)?;
         let (&length, label) = rest.split_first()?;
         let position = match number {
@@ -129,7 +129,7 @@ impl Zone {
     }
 }
 
-/// Reads `AAA-BBB-CCC-DDD`: four numbers from 0 to 255 of one to three digits.
+/// Parses `AAA-BBB-CCC-DDD`: four numbers from 0 to 255 of one to three digits each.
 #[inline]
 fn parse_address(label: &[u8]) -> Option<[u8; 4]> {
     let mut address = [0; 4];
@@ -152,7 +152,7 @@ fn parse_address(label: &[u8]) -> Option<[u8; 4]> {
     Some(address)
 }
 
-/// A zone's name in wire form, lower case.
+/// Converts a zone's name to wire form, lower case.
 fn wire_name(text: &str) -> Result<Box<[u8]>, ZoneError> {
     let mut name = Vec::with_capacity(text.len() + 2);
     let text = text.strip_suffix('.').unwrap_or(text);
@@ -176,7 +176,7 @@ fn wire_name(text: &str) -> Result<Box<[u8]>, ZoneError> {
     Ok(name.into())
 }
 
-/// Why a zone name is refused.
+/// Reason why a zone name is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneError {
     /// Two dots in a row, a dot at the start, or no name at all.
@@ -185,7 +185,7 @@ pub enum ZoneError {
     LabelTooLong,
     /// No room is left for an address in front of the name: see [`limits::ZONE_NAME`].
     TooLong,
-    /// A character that no host name has.
+    /// A character that a host name cannot have.
     Character(char),
 }
 
@@ -216,22 +216,22 @@ mod tests {
         Zone::new("dns64perf.test").unwrap()
     }
 
-    fn place(first: &[u8]) -> Place {
+    fn place(first: &[u8]) -> NameKind {
         let mut name = vec![first.len() as u8];
         name.extend_from_slice(first);
         name.extend_from_slice(b"\x09DNS64perf\x04test\x00");
-        zone().place(&name)
+        zone().classify(&name)
     }
 
     #[test]
     fn a_label_of_four_decimal_numbers_is_an_address() {
-        assert_eq!(place(b"198-51-100-7"), Place::Address([198, 51, 100, 7], 0));
-        assert_eq!(place(b"198-051-100-007"), Place::Address([198, 51, 100, 7], 0));
-        assert_eq!(place(b"0-00-000-0"), Place::Address([0; 4], 0));
-        assert_eq!(place(b"255-255-255-255"), Place::Address([255; 4], 0));
+        assert_eq!(place(b"198-51-100-7"), NameKind::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"198-051-100-007"), NameKind::Address([198, 51, 100, 7], 0));
+        assert_eq!(place(b"0-00-000-0"), NameKind::Address([0; 4], 0));
+        assert_eq!(place(b"255-255-255-255"), NameKind::Address([255; 4], 0));
         for value in 0..=255u8 {
             let label = format!("{value:03}-{value}-{value:02}-{value}");
-            assert_eq!(place(label.as_bytes()), Place::Address([value; 4], 0));
+            assert_eq!(place(label.as_bytes()), NameKind::Address([value; 4], 0));
         }
     }
 
@@ -239,20 +239,20 @@ mod tests {
     fn numbers_before_an_address_are_places_in_its_chain_up_to_the_depth() {
         let zone = zone().cname_depth(12);
         for (below, expected) in [
-            (&b"\x071-2-3-4"[..], Place::Address([1, 2, 3, 4], 0)),
-            (b"\x011\x071-2-3-4", Place::Address([1, 2, 3, 4], 1)),
-            (b"\x0212\x071-2-3-4", Place::Address([1, 2, 3, 4], 12)),
-            (b"\x0213\x071-2-3-4", Place::Nowhere),
-            (b"\x010\x071-2-3-4", Place::Nowhere),
-            (b"\x0201\x071-2-3-4", Place::Nowhere),
-            (b"\x03100\x071-2-3-4", Place::Nowhere),
-            (b"\x01x\x071-2-3-4", Place::Nowhere),
-            (b"\x011\x05x-2-3", Place::Nowhere),
-            (b"\x011\x011\x071-2-3-4", Place::Nowhere),
-            (b"\x011", Place::Nowhere),
+            (&b"\x071-2-3-4"[..], NameKind::Address([1, 2, 3, 4], 0)),
+            (b"\x011\x071-2-3-4", NameKind::Address([1, 2, 3, 4], 1)),
+            (b"\x0212\x071-2-3-4", NameKind::Address([1, 2, 3, 4], 12)),
+            (b"\x0213\x071-2-3-4", NameKind::NonExistent),
+            (b"\x010\x071-2-3-4", NameKind::NonExistent),
+            (b"\x0201\x071-2-3-4", NameKind::NonExistent),
+            (b"\x03100\x071-2-3-4", NameKind::NonExistent),
+            (b"\x01x\x071-2-3-4", NameKind::NonExistent),
+            (b"\x011\x05x-2-3", NameKind::NonExistent),
+            (b"\x011\x011\x071-2-3-4", NameKind::NonExistent),
+            (b"\x011", NameKind::NonExistent),
         ] {
             let name = [below, zone.name()].concat();
-            assert_eq!(zone.place(&name), expected, "{below:?}");
+            assert_eq!(zone.classify(&name), expected, "{below:?}");
         }
         assert_eq!(zone.cname_depth(200).cname_depth, limits::CNAME_DEPTH);
     }
@@ -280,20 +280,20 @@ mod tests {
             "ns",
             "1-2-3-4 ",
         ] {
-            assert_eq!(place(label.as_bytes()), Place::Nowhere, "{label}");
+            assert_eq!(place(label.as_bytes()), NameKind::NonExistent, "{label}");
         }
     }
 
     #[test]
     fn the_end_of_a_name_counts_only_where_a_label_begins() {
         let zone = zone();
-        assert_eq!(zone.place(b"\x09dns64perf\x04test\x00"), Place::Apex);
-        assert_eq!(zone.place(b"\x01a\x071-2-3-4\x09dns64perf\x04test\x00"), Place::Nowhere);
-        assert_eq!(zone.place(b"\x04test\x00"), Place::Outside);
-        assert_eq!(zone.place(b"\x00"), Place::Outside);
-        assert_eq!(zone.place(b"\x071-2-3-4\x09dns64perg\x04test\x00"), Place::Outside);
+        assert_eq!(zone.classify(b"\x09dns64perf\x04test\x00"), NameKind::Apex);
+        assert_eq!(zone.classify(b"\x01a\x071-2-3-4\x09dns64perf\x04test\x00"), NameKind::NonExistent);
+        assert_eq!(zone.classify(b"\x04test\x00"), NameKind::OutOfZone);
+        assert_eq!(zone.classify(b"\x00"), NameKind::OutOfZone);
+        assert_eq!(zone.classify(b"\x071-2-3-4\x09dns64perg\x04test\x00"), NameKind::OutOfZone);
         // The octets of the zone, but inside a label.
-        assert_eq!(zone.place(b"\x10a\x09dns64perf\x04test\x00"), Place::Outside);
+        assert_eq!(zone.classify(b"\x10a\x09dns64perf\x04test\x00"), NameKind::OutOfZone);
     }
 
     #[test]

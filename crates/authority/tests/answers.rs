@@ -1,4 +1,4 @@
-//! Every kind of answer, read back by `wire` and by `domain`.
+//! Every kind of answer, parsed by both `wire` and `domain`.
 
 use domain::base::Message as Oracle;
 use domain::rdata::AllRecordData;
@@ -11,7 +11,7 @@ fn zone() -> Zone {
     Zone::new("dns64perf.test").unwrap()
 }
 
-/// A question in the making.
+/// A query under construction.
 #[derive(Clone)]
 struct Query {
     name: String,
@@ -54,7 +54,7 @@ impl Query {
     }
 }
 
-/// An answer as both readers see it.
+/// An answer as both parsers read it.
 #[derive(Debug)]
 struct Reply {
     kind: Kind,
@@ -67,10 +67,10 @@ struct Reply {
     edns: Option<(u16, u8, bool)>,
 }
 
-/// Asks over a transport of `size` octets.
+/// Sends a query over a transport of `size` octets.
 fn ask_over(zone: &Zone, query: &Query, size: usize) -> Reply {
     let question = query.bytes();
-    // Filled with rubbish, so that an octet that was not written shows.
+    // Filled with a pattern, so that an octet that was not written shows.
     let mut out = vec![0xa5; limits::STREAM];
     let answer = zone.respond(&question, size, &mut out).expect("no answer");
     let bytes = &out[..answer.length];
@@ -115,7 +115,7 @@ fn ask(zone: &Zone, query: &Query) -> Reply {
     ask_over(zone, query, limits::UDP_SIZE)
 }
 
-/// Asserts a kind of answer: RCODE, AA, and the records of answer and authority.
+/// Asserts the kind of an answer: RCODE, AA, and the records of answer and authority.
 fn expect(reply: &Reply, kind: Kind, rcode: Rcode, answers: &[&str], authority: &[&str]) {
     assert_eq!((reply.kind, reply.rcode), (kind, rcode), "{reply:?}");
     let authoritative = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
@@ -262,7 +262,7 @@ fn another_version_of_edns_is_answered_with_badvers() {
 #[test]
 fn rd_and_cd_are_copied_and_nothing_else_of_the_flags() {
     for flags in [Flags(0), Flags::RD, Flags::CD, Flags(0x07bf)] {
-        // The common checks of `ask` say it.
+        // The checks in `ask_over` cover this.
         let reply = ask(&zone(), &Query { flags, ..query("1-2-3-4.dns64perf.test", Type::A) });
         assert_eq!(reply.kind, Kind::Address4);
     }
@@ -282,7 +282,7 @@ fn other_opcodes_are_not_implemented() {
 }
 
 #[test]
-fn what_cannot_be_read_gets_a_header_with_formerr_or_notimp() {
+fn an_unparsable_query_gets_a_header_with_formerr_or_notimp() {
     let mut out = [0xa5; 512];
     let good = query("1-2-3-4.dns64perf.test", Type::A).edns(1232).bytes();
     let mut two_questions = good[..good.len() - wire::OPT_LEN].to_vec();
@@ -339,7 +339,7 @@ fn an_answer_is_truncated_exactly_when_it_exceeds_what_the_client_takes() {
                     assert_eq!((reply.kind, reply.octets), (kind, needed));
                     assert_eq!(reply.records[0].len(), usize::from(addresses));
                 } else {
-                    // RFC 2181 section 9: an RRset that is cut must not be used, so none of it is sent.
+                    // RFC 2181 section 9: a truncated RRset must not be used, so none of it is sent.
                     expect(&reply, Kind::Truncated, Rcode::NOERROR, &[], &[]);
                 }
                 assert_eq!(ask_over(&zone, &query, limits::STREAM).octets, needed, "never over a stream");
@@ -398,7 +398,7 @@ fn a_name_at_a_depth_is_an_alias_whose_whole_chain_is_in_one_answer() {
             &chain[position..],
             &[SOA],
         );
-        // A CNAME record that is asked for itself is not followed; the last name has none.
+        // A query for a CNAME record is not followed; the last name has no CNAME record.
         for qtype in [Type::CNAME, Type::ANY] {
             let reply = ask(&zone, &query(&asked, qtype));
             match chain.get(position) {

@@ -1,4 +1,4 @@
-//! The server over real sockets on loopback.
+//! The server over real loopback sockets.
 
 use sixfold_authority::{Kind, Server, Zone, limits};
 use std::io::{ErrorKind, Read, Write};
@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Flags, Message, Section, header};
 
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Far longer than any step of these tests takes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
     let listen: Vec<SocketAddr> = listen.iter().map(|text| text.parse().unwrap()).collect();
@@ -15,7 +15,7 @@ fn start(listen: &[&str], addresses: u16, threads: usize) -> Server {
     Server::start(&listen, zone, threads).unwrap()
 }
 
-/// A question for the A records of a name in the zone.
+/// A query for the A records of a name in the zone.
 fn question(id: u16, label: &str) -> Vec<u8> {
     let mut bytes = vec![0; header::HEADER];
     header::set_id(&mut bytes, id);
@@ -36,14 +36,14 @@ fn udp_client(server: SocketAddr) -> UdpSocket {
     let local = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
     let socket = UdpSocket::bind(local).unwrap();
     socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket
 }
 
 fn tcp_client(server: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(server).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
@@ -80,7 +80,7 @@ fn questions_over_udp_are_answered_on_every_address() {
 }
 
 #[test]
-fn what_is_truncated_over_udp_is_whole_over_tcp() {
+fn an_answer_truncated_over_udp_is_whole_over_tcp() {
     let server = start(&["127.0.0.1:0"], 1000, 1);
     let client = udp_client(server.addresses()[0]);
     client.send(&question(7, "10-0-0-0")).unwrap();
@@ -149,7 +149,7 @@ fn responses_and_scraps_are_counted_and_not_answered() {
         client.send(message).unwrap();
         stream.write_all(&framed(message)).unwrap();
     }
-    // What is answered next is the question after them.
+    // The next answer belongs to the query after them.
     client.send(&question(2, "192-0-2-2")).unwrap();
     let mut buffer = [0; 512];
     client.recv(&mut buffer).unwrap();
@@ -183,7 +183,7 @@ fn a_stopped_server_closes_its_connections_and_frees_its_address() {
     read_frame(&mut stream);
     let begin = Instant::now();
     drop(server);
-    assert!(begin.elapsed() < PATIENCE);
+    assert!(begin.elapsed() < TEST_TIMEOUT);
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
     let again = Server::start(&[address], Zone::new("demo.test").unwrap(), 2).unwrap();
     assert_eq!(again.addresses(), [address]);
@@ -193,8 +193,8 @@ fn a_stopped_server_closes_its_connections_and_frees_its_address() {
 fn a_connection_beyond_the_limit_is_closed_and_the_others_work() {
     let server = start(&["127.0.0.1:0"], 1, 1);
     let address = server.addresses()[0];
-    let mut streams: Vec<TcpStream> = (0..limits::CONNECTIONS).map(|_| tcp_client(address)).collect();
-    for (id, stream) in streams.iter_mut().enumerate() {
+    let mut tcp_threads: Vec<TcpStream> = (0..limits::CONNECTIONS).map(|_| tcp_client(address)).collect();
+    for (id, stream) in tcp_threads.iter_mut().enumerate() {
         stream.write_all(&framed(&question(id as u16, "192-0-2-1"))).unwrap();
         assert_eq!(header::id(&read_frame(stream)), id as u16);
     }
@@ -203,7 +203,7 @@ fn a_connection_beyond_the_limit_is_closed_and_the_others_work() {
         Ok(octets) => assert_eq!(octets, 0),
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
     }
-    let last = streams.last_mut().unwrap();
+    let last = tcp_threads.last_mut().unwrap();
     last.write_all(&framed(&question(9, "192-0-2-1"))).unwrap();
     assert_eq!(header::id(&read_frame(last)), 9);
 }

@@ -1,8 +1,8 @@
-//! Zones from master files: what they answer, read back by `domain`, and what is wrong with them.
+//! Zones from master files: their answers, parsed by `domain`, and the errors in master files.
 
 use domain::base::Message as Oracle;
 use domain::rdata::AllRecordData;
-use sixfold_authority::{Records, Server, Turns};
+use sixfold_authority::{PolledServer, Records, Server};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::UdpSocket;
@@ -75,9 +75,9 @@ fn question(name: &str, qtype: Type, size: Option<u16>) -> Vec<u8> {
     bytes
 }
 
-/// A server that is driven by the test, and its client.
-struct Desk {
-    turns: Turns,
+/// A server that the test polls, and its client.
+struct Fixture {
+    polled: PolledServer,
     client: UdpSocket,
 }
 
@@ -90,20 +90,20 @@ struct Reply {
     octets: usize,
 }
 
-impl Desk {
-    fn new(zone: &str) -> Desk {
+impl Fixture {
+    fn new(zone: &str) -> Fixture {
         let records = Records::parse(zone.as_bytes()).unwrap();
         let settings = sixfold_authority::Settings::new(records);
-        let turns = Turns::new(&["127.0.0.1:0".parse().unwrap()], &settings).unwrap();
+        let polled = PolledServer::new(&["127.0.0.1:0".parse().unwrap()], &settings).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-        client.connect(turns.addresses()[0]).unwrap();
+        client.connect(polled.addresses()[0]).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        Desk { turns, client }
+        Fixture { polled, client }
     }
 
     fn ask_with(&mut self, name: &str, qtype: Type, size: Option<u16>) -> Reply {
         self.client.send(&question(name, qtype, size)).unwrap();
-        while self.turns.turn() == 0 {}
+        while self.polled.poll() == 0 {}
         let mut buffer = [0; 4096];
         let length = self.client.recv(&mut buffer).unwrap();
         read(&buffer[..length])
@@ -151,103 +151,103 @@ fn expect(reply: &Reply, rcode: Rcode, aa: bool, sections: [&[&str]; 3]) {
 
 #[test]
 fn records_are_answered_by_name_and_type_whatever_the_case() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     let two = ["two.example.test. 60 IN A 192.0.2.2", "two.example.test. 60 IN A 192.0.2.3"];
-    expect(&desk.ask("two.example.test", Type::A), Rcode::NOERROR, true, [&two, &[], &[]]);
+    expect(&fixture.ask("two.example.test", Type::A), Rcode::NOERROR, true, [&two, &[], &[]]);
     expect(
-        &desk.ask("mail.example.test", Type::A),
+        &fixture.ask("mail.example.test", Type::A),
         Rcode::NOERROR,
         true,
         [&["mail.example.test. 600 IN A 192.0.2.25"], &[], &[]],
     );
     expect(
-        &desk.ask("MIXED.Example.TEST", Type::TXT),
+        &fixture.ask("MIXED.Example.TEST", Type::TXT),
         Rcode::NOERROR,
         true,
         [&["MIXED.Example.TEST. 300 IN TXT \"Some text\" \"more\""], &[], &[]],
     );
-    let mx = desk.ask("example.test", Type::MX);
+    let mx = fixture.ask("example.test", Type::MX);
     expect(&mx, Rcode::NOERROR, true, [&["example.test. 300 IN MX 10 mail.example.test."], &[], &[]]);
-    let any = desk.ask("ns1.example.test", Type::ANY);
+    let any = fixture.ask("ns1.example.test", Type::ANY);
     expect(&any, Rcode::NOERROR, true, [&["ns1.example.test. 300 IN A 192.0.2.1"], &[], &[]]);
 }
 
 #[test]
 fn the_apex_has_its_soa_and_name_servers() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     let soa = SOA.replace(" 60 IN", " 300 IN");
-    expect(&desk.ask("example.test", Type::SOA), Rcode::NOERROR, true, [&[&soa], &[], &[]]);
+    expect(&fixture.ask("example.test", Type::SOA), Rcode::NOERROR, true, [&[&soa], &[], &[]]);
     let ns = ["example.test. 300 IN NS ns1.example.test.", "example.test. 300 IN NS ns.elsewhere.test."];
-    expect(&desk.ask("example.test", Type::NS), Rcode::NOERROR, true, [&ns, &[], &[]]);
-    expect(&desk.ask("example.test", Type::A), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
+    expect(&fixture.ask("example.test", Type::NS), Rcode::NOERROR, true, [&ns, &[], &[]]);
+    expect(&fixture.ask("example.test", Type::A), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
 }
 
 #[test]
-fn what_is_not_there_is_denied_with_the_soa() {
-    let mut desk = Desk::new(ZONE);
+fn a_missing_name_or_type_is_denied_with_the_soa() {
+    let mut fixture = Fixture::new(ZONE);
     for (name, qtype, rcode) in [
         ("two.example.test", Type::AAAA, Rcode::NOERROR),
         ("nothing.example.test", Type::A, Rcode::NXDOMAIN),
         ("x.two.example.test", Type::A, Rcode::NXDOMAIN),
-        // Names between the zone and others exist, without records.
+        // Empty non-terminals exist, without records.
         ("b.c.example.test", Type::A, Rcode::NOERROR),
         ("c.example.test", Type::ANY, Rcode::NOERROR),
         ("x.c.example.test", Type::A, Rcode::NXDOMAIN),
         ("deep.example.test", Type::A, Rcode::NOERROR),
     ] {
-        expect(&desk.ask(name, qtype), rcode, true, [&[], &[SOA], &[]]);
+        expect(&fixture.ask(name, qtype), rcode, true, [&[], &[SOA], &[]]);
     }
     for name in ["test", "", "elsewhere.test", "anexample.test"] {
-        expect(&desk.ask(name, Type::A), Rcode::REFUSED, false, [&[], &[], &[]]);
+        expect(&fixture.ask(name, Type::A), Rcode::REFUSED, false, [&[], &[], &[]]);
     }
 }
 
 #[test]
 fn aliases_are_followed_within_the_zone() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     let chain = [
         "alias2.example.test. 300 IN CNAME Alias.example.test.",
         "Alias.example.test. 300 IN CNAME two.example.test.",
         "two.example.test. 60 IN A 192.0.2.2",
         "two.example.test. 60 IN A 192.0.2.3",
     ];
-    expect(&desk.ask("alias2.example.test", Type::A), Rcode::NOERROR, true, [&chain, &[], &[]]);
-    expect(&desk.ask("alias2.example.test", Type::AAAA), Rcode::NOERROR, true, [&chain[..2], &[SOA], &[]]);
+    expect(&fixture.ask("alias2.example.test", Type::A), Rcode::NOERROR, true, [&chain, &[], &[]]);
+    expect(&fixture.ask("alias2.example.test", Type::AAAA), Rcode::NOERROR, true, [&chain[..2], &[SOA], &[]]);
     for qtype in [Type::CNAME, Type::ANY] {
-        expect(&desk.ask("alias2.example.test", qtype), Rcode::NOERROR, true, [&chain[..1], &[], &[]]);
+        expect(&fixture.ask("alias2.example.test", qtype), Rcode::NOERROR, true, [&chain[..1], &[], &[]]);
     }
     let dangling = ["dangling.example.test. 300 IN CNAME nothing.example.test."];
-    expect(&desk.ask("dangling.example.test", Type::A), Rcode::NXDOMAIN, true, [&dangling, &[SOA], &[]]);
+    expect(&fixture.ask("dangling.example.test", Type::A), Rcode::NXDOMAIN, true, [&dangling, &[SOA], &[]]);
     let away = ["away.example.test. 300 IN CNAME www.elsewhere.test."];
-    expect(&desk.ask("away.example.test", Type::A), Rcode::NOERROR, true, [&away, &[], &[]]);
-    let reply = desk.ask("loop1.example.test", Type::A);
+    expect(&fixture.ask("away.example.test", Type::A), Rcode::NOERROR, true, [&away, &[], &[]]);
+    let reply = fixture.ask("loop1.example.test", Type::A);
     assert_eq!((reply.rcode, reply.sections[0].len()), (Rcode::NOERROR, 16));
 }
 
 #[test]
 fn wildcards_stand_for_names_that_do_not_exist() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     for name in ["y.wild.example.test", "y.z.wild.example.test"] {
         let record = format!("{name}. 300 IN A 192.0.2.5");
-        expect(&desk.ask(name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
-        expect(&desk.ask(name, Type::AAAA), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
+        expect(&fixture.ask(name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
+        expect(&fixture.ask(name, Type::AAAA), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
     }
-    // RFC 4592 section 2.2.1: not for a name that exists, nor below it.
-    expect(&desk.ask("x.wild.example.test", Type::A), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
-    expect(&desk.ask("y.x.wild.example.test", Type::A), Rcode::NXDOMAIN, true, [&[], &[SOA], &[]]);
+    // RFC 4592 section 2.2.1: a wildcard does not apply to a name that exists, nor below it.
+    expect(&fixture.ask("x.wild.example.test", Type::A), Rcode::NOERROR, true, [&[], &[SOA], &[]]);
+    expect(&fixture.ask("y.x.wild.example.test", Type::A), Rcode::NXDOMAIN, true, [&[], &[SOA], &[]]);
     let chain = [
         "q.wild2.example.test. 300 IN CNAME two.example.test.",
         "two.example.test. 60 IN A 192.0.2.2",
         "two.example.test. 60 IN A 192.0.2.3",
     ];
-    expect(&desk.ask("q.wild2.example.test", Type::A), Rcode::NOERROR, true, [&chain, &[], &[]]);
+    expect(&fixture.ask("q.wild2.example.test", Type::A), Rcode::NOERROR, true, [&chain, &[], &[]]);
     let star = ["*.wild.example.test. 300 IN A 192.0.2.5"];
-    expect(&desk.ask("*.wild.example.test", Type::A), Rcode::NOERROR, true, [&star, &[], &[]]);
+    expect(&fixture.ask("*.wild.example.test", Type::A), Rcode::NOERROR, true, [&star, &[], &[]]);
 }
 
 #[test]
 fn a_zone_below_is_referred_to_with_its_glue() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     let servers = [
         "child.example.test. 300 IN NS ns.child.example.test.",
         "child.example.test. 300 IN NS ns1.example.test.",
@@ -265,28 +265,28 @@ fn a_zone_below_is_referred_to_with_its_glue() {
         ("a.b.ns.child.example.test", Type::A),
         ("ns.child.example.test", Type::A),
     ] {
-        expect(&desk.ask(name, qtype), Rcode::NOERROR, false, [&[], &servers, &glue]);
+        expect(&fixture.ask(name, qtype), Rcode::NOERROR, false, [&[], &servers, &glue]);
     }
-    // The DS record belongs to the zone above.
-    let ds = desk.ask("child.example.test", Type::DS);
+    // The DS record belongs to the parent zone.
+    let ds = fixture.ask("child.example.test", Type::DS);
     assert_eq!((ds.flags.contains(Flags::AA), ds.sections[0].len()), (true, 1), "{ds:?}");
     let alias = ["tochild.example.test. 300 IN CNAME www.child.example.test."];
-    expect(&desk.ask("tochild.example.test", Type::A), Rcode::NOERROR, true, [&alias, &servers, &glue]);
-    // Glue that does not fit makes the referral a truncated answer.
+    expect(&fixture.ask("tochild.example.test", Type::A), Rcode::NOERROR, true, [&alias, &servers, &glue]);
+    // Glue that does not fit makes the referral truncated.
     let many = "t. 5 IN SOA a.t. b.t. 1 2 3 4 5\n$GENERATE 1-15 child.t. NS ns$.child.t.\n\
                 $GENERATE 1-15 ns$.child.t. A 192.0.2.$\n";
-    let mut desk = Desk::new(many);
-    assert!(desk.ask_with("www.child.t", Type::A, None).flags.contains(Flags::TC));
-    let whole = desk.ask("www.child.t", Type::A);
+    let mut fixture = Fixture::new(many);
+    assert!(fixture.ask_with("www.child.t", Type::A, None).flags.contains(Flags::TC));
+    let whole = fixture.ask("www.child.t", Type::A);
     assert_eq!((whole.sections[1].len(), whole.sections[2].len()), (15, 15));
 }
 
 #[test]
 fn an_answer_beyond_the_clients_size_is_truncated_over_udp_and_whole_over_tcp() {
-    let mut desk = Desk::new(ZONE);
-    let reply = desk.ask_with("big.deep.example.test", Type::TXT, None);
+    let mut fixture = Fixture::new(ZONE);
+    let reply = fixture.ask_with("big.deep.example.test", Type::TXT, None);
     assert!(reply.flags.contains(Flags::TC) && reply.sections[0].is_empty(), "{reply:?}");
-    assert_eq!(desk.ask("big.deep.example.test", Type::TXT).sections[0].len(), 1);
+    assert_eq!(fixture.ask("big.deep.example.test", Type::TXT).sections[0].len(), 1);
 
     use std::io::Read as _;
     let records = Records::parse(ZONE.as_bytes()).unwrap();
@@ -304,17 +304,17 @@ fn an_answer_beyond_the_clients_size_is_truncated_over_udp_and_whole_over_tcp() 
 
 #[test]
 fn generated_names_are_as_if_they_had_been_written() {
-    let mut desk = Desk::new(ZONE);
+    let mut fixture = Fixture::new(ZONE);
     for number in 1..=3 {
         let name = format!("host-{number}.deep.example.test");
         let record = format!("{name}. 120 IN A 192.0.2.{}", 100 + number);
-        expect(&desk.ask(&name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
+        expect(&fixture.ask(&name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
     }
     for name in ["000", "002", "004"] {
-        assert_eq!(desk.ask(&format!("{name}.deep.example.test"), Type::A).sections[0].len(), 2);
+        assert_eq!(fixture.ask(&format!("{name}.deep.example.test"), Type::A).sections[0].len(), 2);
     }
-    assert_eq!(desk.ask("001.deep.example.test", Type::A).rcode, Rcode::NXDOMAIN);
-    assert_eq!(desk.ask("host-4.deep.example.test", Type::A).rcode, Rcode::NXDOMAIN);
+    assert_eq!(fixture.ask("001.deep.example.test", Type::A).rcode, Rcode::NXDOMAIN);
+    assert_eq!(fixture.ask("host-4.deep.example.test", Type::A).rcode, Rcode::NXDOMAIN);
 }
 
 #[test]
@@ -388,12 +388,12 @@ fn many_names_in_both_forms_are_the_same_zone() {
         writeln!(generated, "$GENERATE 0-255 010-000-{c:03}-${{0,3}} 60 IN A 10.0.{c}.$").unwrap();
     }
     for text in [one_by_one, generated] {
-        let mut desk = Desk::new(&text);
+        let mut fixture = Fixture::new(&text);
         for number in (0..65_536u32).step_by(97) {
             let name = format!("010-000-{:03}-{:03}.dns64perf.test", number >> 8, number & 255);
             let record = format!("{name}. 60 IN A 10.0.{}.{}", number >> 8, number & 255);
-            expect(&desk.ask(&name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
+            expect(&fixture.ask(&name, Type::A), Rcode::NOERROR, true, [&[&record], &[], &[]]);
         }
-        assert_eq!(desk.ask("010-001-000-000.dns64perf.test", Type::A).rcode, Rcode::NXDOMAIN);
+        assert_eq!(fixture.ask("010-001-000-000.dns64perf.test", Type::A).rcode, Rcode::NXDOMAIN);
     }
 }

@@ -1,5 +1,5 @@
-//! IPv4 addresses in IPv6 addresses: RFC 6052 section 2.2, written anew from the RFC's table, since this is the judge of
-//! those who have their own.
+//! IPv4 addresses embedded in IPv6 addresses: RFC 6052 section 2.2, implemented from the RFC's table and independent
+//! of the server's implementation, because this code checks servers.
 //!
 //! ```text
 //!     octet   0...3   4   5   6   7   8   9  10  11  12  13  14  15
@@ -15,18 +15,18 @@
 
 use std::net::Ipv6Addr;
 
-/// A prefix, and where the four octets go behind it.
+/// A prefix, and the positions of the four IPv4 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedding {
     prefix: [u8; 16],
-    places: [usize; 4],
+    positions: [usize; 4],
 }
 
 impl Embedding {
-    /// The embedding for a prefix; nothing if there is none: another length than 32, 40, 48, 56, 64 and 96, or bits beyond
-    /// the length or in octet 8.
+    /// The embedding for a prefix. Returns `None` for a length other than 32, 40, 48, 56, 64 and 96, and for bits set
+    /// beyond the length or in octet 8.
     pub fn new(prefix: Ipv6Addr, bits: u8) -> Option<Embedding> {
-        let places = match bits {
+        let positions = match bits {
             32 => [4, 5, 6, 7],
             40 => [5, 6, 7, 9],
             48 => [6, 7, 9, 10],
@@ -37,29 +37,29 @@ impl Embedding {
         };
         let octets = prefix.octets();
         let clear = octets[usize::from(bits) / 8..].iter().all(|octet| *octet == 0) && octets[8] == 0;
-        clear.then_some(Embedding { prefix: octets, places })
+        clear.then_some(Embedding { prefix: octets, positions })
     }
 
-    /// Where real AAAA records of the zone lie: `2001:db8::` with the address in the last 32 bits.
+    /// The zone's own AAAA records: `2001:db8::` with the address in the last 32 bits.
     pub fn real() -> Embedding {
         let prefix = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0).octets();
-        Embedding { prefix, places: [12, 13, 14, 15] }
+        Embedding { prefix, positions: [12, 13, 14, 15] }
     }
 
     /// The IPv6 address for an IPv4 address.
     #[inline]
     pub fn embed(&self, address: [u8; 4]) -> [u8; 16] {
         let mut octets = self.prefix;
-        for (place, octet) in self.places.into_iter().zip(address) {
-            octets[place] = octet;
+        for (position, octet) in self.positions.into_iter().zip(address) {
+            octets[position] = octet;
         }
         octets
     }
 
-    /// The IPv4 address in an IPv6 address; nothing if the prefix or the suffix is another.
+    /// The IPv4 address in an IPv6 address; `None` if the prefix or the suffix differs.
     #[inline]
     pub fn extract(&self, octets: [u8; 16]) -> Option<[u8; 4]> {
-        let address = self.places.map(|place| octets[place]);
+        let address = self.positions.map(|position| octets[position]);
         (self.embed(address) == octets).then_some(address)
     }
 }
@@ -83,8 +83,8 @@ mod tests {
             let expected: Ipv6Addr = expected.parse().unwrap();
             assert_eq!(Ipv6Addr::from(embedding.embed([192, 0, 2, 33])), expected);
             assert_eq!(embedding.extract(expected.octets()), Some([192, 0, 2, 33]));
-            // Any other octet of prefix, `u` or suffix makes it an address that the prefix does not make.
-            for at in (0..16).filter(|at| !embedding.places.contains(at)) {
+            // With any other octet of prefix, `u` or suffix, the address does not match the prefix.
+            for at in (0..16).filter(|at| !embedding.positions.contains(at)) {
                 let mut other = expected.octets();
                 other[at] ^= 1;
                 assert_eq!(embedding.extract(other), None, "{prefix} octet {at}");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prefix_is_refused() {
+    fn an_invalid_prefix_is_refused() {
         for (prefix, bits) in [
             ("64:ff9b::", 95),
             ("64:ff9b::1", 96),

@@ -1,29 +1,30 @@
-//! What the way to the server drops on this host: the interfaces that carry the load, those below them, and the queues in
-//! front of them. Others may drop what they like: a management interface drops packets of unknown protocols every now and then.
+//! Packet drops on the path to the server on this host: the interfaces that carry the load, those below them, and
+//! their queueing disciplines. Other interfaces do not count: a management interface drops packets of unknown
+//! protocols from time to time.
 
 use crate::netlink::{self, Link};
 use std::net::SocketAddr;
 
 /// The interfaces that carry a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Their numbers; nothing if they are not known: then all count.
+pub struct Path {
+    /// Interface indexes; `None` if they are unknown: then all interfaces count.
     interfaces: Option<Vec<u32>>,
 }
 
-impl Way {
-    /// The way to a server.
-    pub fn to(server: SocketAddr) -> Way {
+impl Path {
+    /// The path to a server.
+    pub fn to(server: SocketAddr) -> Path {
         let scope = match server {
             SocketAddr::V6(v6) if v6.scope_id() > 0 => Some(v6.scope_id()),
             _ => None,
         };
         let first = scope.or_else(|| netlink::interface_to(server.ip()).ok().flatten());
         let links = netlink::links().unwrap_or_default();
-        Way { interfaces: first.map(|first| with_lower(first, &links)) }
+        Path { interfaces: first.map(|first| with_lower(first, &links)) }
     }
 
-    /// Packets that were dropped on it so far. Where the kernel does not tell, none.
+    /// Number of packets dropped on the path so far; 0 where the kernel does not count them.
     pub fn drops(&self) -> u64 {
         let counts = |index: &u32| self.interfaces.as_ref().is_none_or(|own| own.contains(index));
         let links = netlink::links().unwrap_or_default();
@@ -33,21 +34,21 @@ impl Way {
     }
 }
 
-/// An interface and those that it sends through, however many levels there are.
+/// An interface and all those that it sends through, over any number of levels.
 fn with_lower(first: u32, links: &[Link]) -> Vec<u32> {
-    let mut way = vec![first];
+    let mut path = vec![first];
     let mut at = 0;
-    while let Some(index) = way.get(at).copied() {
+    while let Some(index) = path.get(at).copied() {
         let below = links.iter().filter(|link| link.upper == Some(index)).map(|link| link.index);
         let through = links.iter().filter(|link| link.index == index).filter_map(|link| link.lower);
         for lower in below.chain(through).collect::<Vec<u32>>() {
-            if !way.contains(&lower) {
-                way.push(lower);
+            if !path.contains(&lower) {
+                path.push(lower);
             }
         }
         at += 1;
     }
-    way
+    path
 }
 
 #[cfg(test)]
@@ -60,15 +61,16 @@ mod tests {
 
     #[test]
     fn a_load_on_this_host_is_carried_by_the_loopback_interface_alone() {
-        let loopback = Way::to("127.0.0.1:53".parse().unwrap());
+        let loopback = Path::to("127.0.0.1:53".parse().unwrap());
         assert_eq!(loopback.interfaces.as_ref().map(Vec::len), Some(1));
-        assert_eq!(Way::to("[::1]:53".parse().unwrap()), loopback);
-        assert!(loopback.drops() <= Way { interfaces: None }.drops());
+        assert_eq!(Path::to("[::1]:53".parse().unwrap()), loopback);
+        assert!(loopback.drops() <= Path { interfaces: None }.drops());
     }
 
     #[test]
-    fn what_an_interface_sends_through_belongs_to_the_way() {
-        // A VLAN (5) of a bond (4) of two cards (2, 3); another card (6), and a pair whose ends (7, 8) are each other's.
+    fn the_interfaces_below_an_interface_belong_to_its_path() {
+        // A VLAN (5) of a bond (4) of two network cards (2, 3); another card (6); and a veth pair (7, 8), each
+        // other's peer.
         let links = [
             link(1, None, None),
             link(2, None, Some(4)),

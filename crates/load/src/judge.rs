@@ -1,15 +1,15 @@
-//! What a valid reply is. The question is known to be right when a message gets here (that is how its query was found);
-//! everything else is checked: flags, counts, every record of the answer, and that the message ends where its records do.
+//! Validity of a reply. The question is already known to be right, because it was used to find the query. Everything
+//! else is checked: flags, counts, every record of the answer section, and the end of the message.
 //!
-//! One AAAA record behind a compressed owner and nothing else is what most replies are: that is compared in place. All other
-//! layouts are walked.
+//! Most replies have one AAAA record with a compressed owner and nothing else: this layout is compared in place. All
+//! other layouts are parsed record by record.
 
 use crate::embed::Embedding;
 use crate::limits;
 use crate::names::HEADER;
-use crate::random::bound;
+use crate::random::threshold;
+use crate::reader::{Name, Record};
 use crate::reason::Reason;
-use crate::walk::{Name, Record};
 use measure::order::Expectation;
 
 /// TYPE and CLASS values (RFC 1035 section 3.2, RFC 3596).
@@ -18,17 +18,17 @@ const AAAA: u16 = 28;
 const IN: u16 = 1;
 
 /// Octets of an AAAA record with a compressed owner: owner 2, type 2, class 2, TTL 4, length 2, address 16.
-const SMALL: usize = 28;
+const AAAA_RECORD: usize = 28;
 
-/// Words of a set of addresses.
+/// Words of a bit set of addresses.
 const WORDS: usize = limits::RECORDS.div_ceil(64);
 
-/// Judges replies by what is expected.
+/// Checks replies against the expectation.
 #[derive(Clone, Debug)]
 pub struct Judge {
-    /// Where the addresses of a name without AAAA records lie: one for each prefix.
+    /// Embeddings for a name without AAAA records: one for each prefix.
     prefixes: Vec<Embedding>,
-    /// Where those of a name with AAAA records lie.
+    /// Embedding for a name with AAAA records.
     real: [Embedding; 1],
     addresses: u16,
     depth: u16,
@@ -38,7 +38,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge for what is expected; nothing if a prefix is none (RFC 6052 section 2.2).
+    /// A judge for an expectation; `None` if a prefix is invalid (RFC 6052 section 2.2).
     pub fn new(expect: &Expectation) -> Option<Judge> {
         let prefixes = expect.prefixes.iter().map(|(prefix, bits)| Embedding::new(*prefix, *bits));
         Some(Judge {
@@ -46,18 +46,19 @@ impl Judge {
             real: [Embedding::real()],
             addresses: expect.addresses.max(1),
             depth: expect.cname_depth,
-            aaaa_below: bound(expect.aaaa_share),
+            aaaa_below: threshold(expect.aaaa_share),
             aaaa_seed: expect.aaaa_seed,
             ttl: expect.ttl,
         })
     }
 
-    /// Records that the longest valid answer has.
-    pub fn most_records(&self) -> usize {
+    /// Number of records of the longest valid answer.
+    pub fn max_records(&self) -> usize {
         usize::from(self.depth) + usize::from(self.addresses) * self.prefixes.len().max(1)
     }
 
-    /// Whether the name of an address has AAAA records of its own: the same function as the authority's, kept apart from it.
+    /// True if the name of an address has AAAA records. The function equals the authority's but is a separate
+    /// implementation.
     #[inline]
     pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
         let mut hash = self.aaaa_seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
@@ -67,7 +68,7 @@ impl Judge {
         hash >> 32 < self.aaaa_below
     }
 
-    /// Judges a reply to the question for an address, which ends at `end`.
+    /// Checks a reply to the question for an address. The question ends at `end`.
     #[inline]
     pub fn judge(&self, message: &[u8], end: usize, address: [u8; 4]) -> Result<(), Reason> {
         if message.len() < end || end < HEADER {
@@ -75,25 +76,25 @@ impl Judge {
         }
         flags(message[2], message[3])?;
         let has_aaaa = self.aaaa_below > 0 && self.has_aaaa(address);
-        let places: &[Embedding] = if has_aaaa { &self.real } else { &self.prefixes };
-        let records = places.len() * usize::from(self.addresses) + usize::from(self.depth);
+        let embeddings: &[Embedding] = if has_aaaa { &self.real } else { &self.prefixes };
+        let records = embeddings.len() * usize::from(self.addresses) + usize::from(self.depth);
         match usize::from(u16::from_be_bytes([message[6], message[7]])) {
             count if count == records => {}
             0 => return Err(Reason::NoRecords),
             count if count < records => return Err(Reason::MissingRecord),
             _ => return Err(Reason::ExtraRecord),
         }
-        // No authority or additional records, one answer record, and the length that this makes.
+        // No authority or additional records, one answer record, and the resulting length.
         if message[6..12] == [0, 1, 0, 0, 0, 0]
-            && message.len() == end + SMALL
+            && message.len() == end + AAAA_RECORD
             && self.depth == 0
             && message[end..end + 6] == [0xc0, HEADER as u8, 0, AAAA as u8, 0, IN as u8]
             && message[end + 10..end + 12] == [0, 16]
-            && message[end + 12..] == places[0].embed(address)
+            && message[end + 12..] == embeddings[0].embed(address)
         {
             return self.ttl([message[end + 6], message[end + 7], message[end + 8], message[end + 9]]);
         }
-        self.walk(message, end, address, places, records)
+        self.check_records(message, end, address, embeddings, records)
     }
 
     fn ttl(&self, octets: [u8; 4]) -> Result<(), Reason> {
@@ -101,44 +102,45 @@ impl Judge {
         if (self.ttl.0..=self.ttl.1).contains(&ttl) { Ok(()) } else { Err(Reason::Ttl) }
     }
 
-    /// Checks record after record, in any order and layout.
+    /// Checks record by record, in any order and layout.
     #[cold]
-    fn walk(
+    fn check_records(
         &self,
         message: &[u8],
         end: usize,
         address: [u8; 4],
-        places: &[Embedding],
+        embeddings: &[Embedding],
         records: usize,
     ) -> Result<(), Reason> {
         let (asked, _) = Name::read(message, HEADER).ok_or(Reason::Malformed)?;
-        let (mut found, mut links) = ([0u64; WORDS], 0u128);
+        let (mut found, mut seen_cnames) = ([0u64; WORDS], 0u128);
         let mut at = end;
         for _ in 0..records {
             let (owner, behind) = Name::read(message, at).ok_or(Reason::Malformed)?;
             let record = Record::behind(message, behind).ok_or(Reason::Malformed)?;
             at = record.end;
-            let link = link(owner.octets(), asked.octets()).ok_or(Reason::Owner)?;
+            let position = chain_position(owner.octets(), asked.octets()).ok_or(Reason::Owner)?;
             if record.class != IN {
                 return Err(Reason::Class);
             }
             match record.kind {
-                AAAA if link != self.depth => return Err(Reason::Owner),
+                AAAA if position != self.depth => return Err(Reason::Owner),
                 AAAA => {
                     let data = message.get(record.data..record.end).and_then(|data| data.try_into().ok());
-                    mark(&mut found, self.index(data.ok_or(Reason::Length)?, address, places)?)?;
+                    mark(&mut found, self.index(data.ok_or(Reason::Length)?, address, embeddings)?)?;
                 }
-                CNAME if link >= self.depth => return Err(Reason::Chain),
+                CNAME if position >= self.depth => return Err(Reason::Chain),
                 CNAME => {
                     let (target, after) = Name::read(message, record.data).ok_or(Reason::Malformed)?;
                     if after != record.end {
                         return Err(Reason::Malformed);
                     }
-                    if links >> link & 1 == 1 || self::link(target.octets(), asked.octets()) != Some(link + 1)
+                    if seen_cnames >> position & 1 == 1
+                        || chain_position(target.octets(), asked.octets()) != Some(position + 1)
                     {
                         return Err(Reason::Chain);
                     }
-                    links |= 1 << link;
+                    seen_cnames |= 1 << position;
                 }
                 _ => return Err(Reason::Type),
             }
@@ -151,10 +153,10 @@ impl Judge {
         if at == message.len() { Ok(()) } else { Err(Reason::Malformed) }
     }
 
-    /// Which of the expected addresses this is.
-    fn index(&self, data: [u8; 16], address: [u8; 4], places: &[Embedding]) -> Result<usize, Reason> {
+    /// Index of this address among the expected ones.
+    fn index(&self, data: [u8; 16], address: [u8; 4], embeddings: &[Embedding]) -> Result<usize, Reason> {
         let mut reason = Reason::Prefix;
-        for (place, embedding) in places.iter().enumerate() {
+        for (place, embedding) in embeddings.iter().enumerate() {
             let Some(embedded) = embedding.extract(data) else { continue };
             let step = u32::from_be_bytes(embedded).wrapping_sub(u32::from_be_bytes(address));
             if step < u32::from(self.addresses) {
@@ -166,8 +168,8 @@ impl Judge {
     }
 }
 
-/// QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD say who the server
-/// is and what it did; they may be anything.
+/// Checks QR, opcode, TC, RD, Z and RCODE (RFC 1035 section 4.1.1). Our queries have RD set. AA, RA, AD and CD
+/// describe the server and its work; any value is valid.
 #[inline]
 fn flags(high: u8, low: u8) -> Result<(), Reason> {
     if high & 0xfb == 0x81 && low & 0x4f == 0 {
@@ -187,8 +189,8 @@ fn flags(high: u8, low: u8) -> Result<(), Reason> {
     })
 }
 
-/// The place of a name in the chain: 0 for the name asked, k for `k.` before it.
-fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
+/// The position of a name in the chain: 0 for the query name, k for `k.` before it.
+fn chain_position(name: &[u8], asked: &[u8]) -> Option<u16> {
     let before = name.strip_suffix(asked)?;
     let (length, digits) = match before {
         [] => return Some(0),
@@ -202,7 +204,7 @@ fn link(name: &[u8], asked: &[u8]) -> Option<u16> {
         .try_fold(0u16, |value, digit| digit.is_ascii_digit().then(|| value * 10 + u16::from(digit - b'0')))
 }
 
-/// Adds an index to a set.
+/// Adds an index to a bit set.
 fn mark(set: &mut [u64; WORDS], index: usize) -> Result<(), Reason> {
     let word = set.get_mut(index / 64).ok_or(Reason::ExtraRecord)?;
     let bit = 1 << (index % 64);

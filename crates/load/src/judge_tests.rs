@@ -1,4 +1,4 @@
-//! Replies, right and wrong, before the judge.
+//! Valid and invalid replies.
 
 use super::*;
 use crate::names::Template;
@@ -39,7 +39,7 @@ fn aaaa(owner: &[u8], address: &str) -> Vec<u8> {
     record
 }
 
-/// `from` CNAME `to`, as labels before the question's name (empty: that name itself).
+/// `from` CNAME `to`, as labels before the query name (empty: the query name itself).
 fn cname(from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut record = [from, &[0xc0, 12]].concat();
     record.extend([0, 5, 0, 1, 0, 0, 0, 60, 0, to.len() as u8 + 2]);
@@ -63,7 +63,7 @@ fn a_right_reply_is_valid_in_every_layout() {
     for owner in [POINTER, WRITTEN_OUT, b"\x0f010-001-002-003\xc0\x1c"] {
         assert_eq!(judged(&expectation(), &message(&[aaaa(owner, "64:ff9b::a01:203")])), Ok(()));
     }
-    // With an OPT record behind it, and with an authority record too.
+    // With an OPT record after it, and with an authority record too.
     let mut with_opt = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
     with_opt[11] = 1;
     with_opt.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
@@ -74,7 +74,7 @@ fn a_right_reply_is_valid_in_every_layout() {
 }
 
 #[test]
-fn who_the_server_is_and_what_it_did_is_its_own_affair() {
+fn flags_that_describe_the_server_may_be_anything() {
     // AA, RA, AD, CD.
     for (high, low) in [(0x85, 0x80), (0x81, 0x00), (0x81, 0xa0), (0x81, 0x90)] {
         let mut reply = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
@@ -201,7 +201,7 @@ fn the_share_of_names_with_aaaa_is_the_authoritys() {
 }
 
 #[test]
-fn what_is_compared_in_place_is_judged_as_what_is_walked() {
+fn the_comparison_in_place_agrees_with_the_check_of_records() {
     let judge = Judge::new(&expectation()).unwrap();
     let good = message(&[aaaa(POINTER, "64:ff9b::a01:203")]);
     let (mut valid, mut invalid) = (0, 0);
@@ -210,12 +210,12 @@ fn what_is_compared_in_place_is_judged_as_what_is_walked() {
         let changes = crate::random::mix(seed) % 3;
         for step in 0..changes {
             let draw = crate::random::mix(seed * 4 + step + 1);
-            // Behind the question and the counts, which decide before.
+            // After the question and the counts, which are checked before.
             let at = end() + draw as usize % (octets.len() - end());
             octets[at] = (draw >> 32) as u8 % 17;
         }
         let judged = judge.judge(&octets, end(), ADDRESS);
-        assert_eq!(judged, judge.walk(&octets, end(), ADDRESS, &judge.prefixes, 1), "{octets:02x?}");
+        assert_eq!(judged, judge.check_records(&octets, end(), ADDRESS, &judge.prefixes, 1), "{octets:02x?}");
         *if judged.is_ok() { &mut valid } else { &mut invalid } += 1;
     }
     assert!(valid > 30_000 && invalid > 30_000, "{valid} {invalid}");
@@ -232,7 +232,7 @@ fn octets_of_any_kind_are_judged_without_harm() {
             let at = 12 + draw as usize % (octets.len() - 12);
             octets[at] = (draw >> 32) as u8;
         }
-        // Two records are there of four: never valid.
+        // Two of four records: never valid.
         assert!(judge.judge(&octets, end(), ADDRESS).is_err());
     }
 }

@@ -1,33 +1,33 @@
-//! What a sending thread shares with whoever receives its replies: ports, slots, and a few numbers that only grow.
+//! State that a sending thread shares with the receiver of its replies: ports, slots, and a few growing counters.
 
+use crate::cached_names::CachedNames;
 use crate::error::LoadError;
-use crate::identity::Identity;
-use crate::plan::{Plan, Timing, again_most_ms};
-use crate::pool::Pool;
-use crate::slots::Slots;
+use crate::outstanding::OutstandingQueries;
+use crate::plan::{Plan, Timing, max_requery_age_ms};
+use crate::query_id::QueryIds;
 use datapath::laboratory::Port;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of its own pair of cache lines: the processor fetches two at a time.
+/// A counter on its own pair of cache lines: the processor fetches two at a time.
 #[repr(align(128))]
 #[derive(Default)]
-pub struct Number(AtomicU64);
+pub struct SharedCounter(AtomicU64);
 
-impl Number {
-    /// Its value.
+impl SharedCounter {
+    /// The value.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Another value. One thread only.
+    /// Sets the value. Only one thread may call this.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Release);
     }
 
-    /// More. One thread only.
+    /// Adds to the value. Only one thread may call this.
     #[inline]
     pub fn add(&self, more: u64) {
         self.set(self.0.load(Ordering::Relaxed) + more);
@@ -36,32 +36,32 @@ impl Number {
 
 /// One sending thread's part of a load.
 pub struct Lane {
-    /// Which one, from 0.
+    /// Index of the thread, from 0.
     pub index: u64,
     /// Its source ports.
     pub ports: Vec<Port>,
-    /// Its last queries.
-    pub slots: Slots,
-    /// Names to ask again; nothing if none are.
-    pub pool: Option<Pool>,
+    /// The thread's last queries.
+    pub outstanding: OutstandingQueries,
+    /// Names to query again; `None` if the load queries none again.
+    pub cached_names: Option<CachedNames>,
     /// Ports and IDs of its queries.
-    pub identity: Identity,
-    /// Queries sent, or about to be.
-    pub sent: Number,
-    /// Of these the kernel did not take.
-    pub unsent: Number,
-    /// The first query that is measured; until it is known none is.
-    pub measured_from: Number,
-    /// When the last query left; u64::MAX while there are more.
-    pub ended: Number,
-    /// Queries whose reply came in time.
-    pub in_time: Number,
-    /// Queries whose reply came late.
-    pub late: Number,
-    /// Measured ones with a valid reply in time, for progress.
-    pub valid: Number,
-    /// Measured ones with an invalid reply in time, for progress.
-    pub invalid: Number,
+    pub query_ids: QueryIds,
+    /// Number of queries sent, or about to be sent.
+    pub sent: SharedCounter,
+    /// Number of these that the kernel did not accept.
+    pub unsent: SharedCounter,
+    /// The first measured query; u64::MAX until it is known.
+    pub first_measured: SharedCounter,
+    /// Time when sending ended; u64::MAX before.
+    pub ended: SharedCounter,
+    /// Number of queries whose reply came in time.
+    pub in_time: SharedCounter,
+    /// Number of queries whose reply came late.
+    pub late: SharedCounter,
+    /// Number of measured queries with a valid reply in time, for progress.
+    pub valid: SharedCounter,
+    /// Number of measured queries with an invalid reply in time, for progress.
+    pub invalid: SharedCounter,
 }
 
 impl Lane {
@@ -80,32 +80,32 @@ impl Lane {
                 ports.push(Port::bind(*source).map_err(|error| LoadError::Bind(*source, error))?);
             }
         }
-        let measured_from = match plan.timing {
-            Timing::Open { warm, .. } => plan.part(index, warm),
+        let first_measured = match plan.timing {
+            Timing::Open { warm, .. } => plan.share_of(index, warm),
             Timing::Closed { .. } => u64::MAX,
         };
         let lane = Lane {
             index,
-            identity: Identity::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
+            query_ids: QueryIds::new(ports.len(), order.lanes.group, order.seed.wrapping_add(index << 32)),
             ports,
-            slots: Slots::new(plan.slots()?),
-            pool: (plan.again_below > 0)
-                .then(|| Pool::new(plan.pool(), order.timeout_ms, again_most_ms(order))),
-            sent: Number::default(),
-            unsent: Number::default(),
-            measured_from: Number::default(),
-            ended: Number::default(),
-            in_time: Number::default(),
-            late: Number::default(),
-            valid: Number::default(),
-            invalid: Number::default(),
+            outstanding: OutstandingQueries::new(plan.slots()?),
+            cached_names: (plan.cached_below > 0)
+                .then(|| CachedNames::new(plan.cached_names(), order.timeout_ms, max_requery_age_ms(order))),
+            sent: SharedCounter::default(),
+            unsent: SharedCounter::default(),
+            first_measured: SharedCounter::default(),
+            ended: SharedCounter::default(),
+            in_time: SharedCounter::default(),
+            late: SharedCounter::default(),
+            valid: SharedCounter::default(),
+            invalid: SharedCounter::default(),
         };
-        lane.measured_from.set(measured_from);
+        lane.first_measured.set(first_measured);
         lane.ended.set(u64::MAX);
         Ok(lane)
     }
 
-    /// Whether the last query has left and every reply has come.
+    /// True if the last query was sent and every reply has come.
     pub fn is_complete(&self) -> bool {
         self.ended.get() != u64::MAX
             && self.in_time.get() + self.late.get() + self.unsent.get() >= self.sent.get()

@@ -1,43 +1,48 @@
-//! The load generator: queries on an absolute schedule (or a closed loop), every reply found by socket, ID and question
-//! and judged in full, every query timed.
+//! Load generator. It sends queries on an absolute schedule (open loop) or with a fixed number outstanding (closed
+//! loop), matches every reply to its query by socket, ID and question, checks the whole reply, and times every query.
 //!
-//! [`run()`] takes a [`measure::order::Load`] and gives a [`measure::outcome::Outcome`]. The pieces without I/O: `schedule`
-//! (when), `names` (what), `identity` (under which port and ID), `slots` (what is out), `pool` (what may be asked again),
-//! `judge` with `walk` and `embed` (what is valid), `timeline` and `tally` (what happened), `verdict` (what it means). The
-//! sockets are in [`datapath::laboratory`]; `sender`, `receiver` and `turn` drive them. The bounds are in [`limits`].
+//! [`run()`] takes a [`measure::order::Load`] and returns a [`measure::outcome::Outcome`]. Parts without I/O:
+//! `schedule` (send times), `names` (query names), `query_id` (ports and IDs), `outstanding` (queries without a
+//! reply), `cached_names` (names to query again), `judge` with `reader` and `embed` (validity of a reply), `timeline`
+//! and `thread_stats` (counts and latencies), `verdict` (conclusion). The sockets are in [`datapath::laboratory`];
+//! `sender`, `receiver` and `threads` drive them. The limits are in [`limits`].
 //!
-//! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name that may be asked again is
-//! one word in a ring, and all else are counters, some of them for each interval of 10 ms or second.
+//! Memory does not grow with the number of queries: a slot is kept for three timeouts, a name to query again is one
+//! word in a ring, and everything else is counters, some of them per interval of 10 ms or per second.
 //!
-//! Not here: other transports than UDP.
+//! Not here: transports other than UDP.
+//!
+//! Read first: `run.rs` (from order to outcome), then `threads.rs` (the loops).
 #![forbid(unsafe_code)]
 
+mod cached_names;
+mod companion;
 mod embed;
 mod error;
-mod identity;
 mod interface;
 mod judge;
 mod lane;
 pub mod limits;
 mod names;
 mod netlink;
+mod outstanding;
 mod plan;
-mod pool;
+mod query_id;
 mod random;
+mod reader;
 mod reason;
 mod receiver;
 mod result;
 mod run;
 mod schedule;
 mod sender;
-mod slots;
-mod tally;
+mod thread_stats;
+mod threads;
 mod timeline;
-mod turn;
 mod verdict;
-mod walk;
 
+pub use companion::{Companion, NoCompanion};
 pub use error::LoadError;
 pub use reason::Reason;
-pub use run::{Companion, Nobody, Progress, run};
+pub use run::{Progress, run};
 pub use verdict::grouped;

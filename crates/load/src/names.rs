@@ -1,5 +1,5 @@
-//! The question: `AAA-BBB-CCC-DDD.<zone>`, AAAA, IN. All queries of a load have the same length, so one template with
-//! twelve digits patched in makes each, and large sends can be cut into them.
+//! Questions of the load: `AAA-BBB-CCC-DDD.<zone>`, AAAA, IN. All queries of a load have the same length. So a
+//! template with twelve digits patched in makes each query, and the kernel can cut one large send into them.
 
 use crate::limits;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::fmt;
 /// Octets of a message header (RFC 1035 section 4.1.1).
 pub const HEADER: usize = 12;
 
-/// Where the three digits of each octet stand: behind the header and the label's length, with a hyphen between.
+/// Offsets of the three digits of each octet: after the header and the label's length, with a hyphen between.
 const DIGITS: [usize; 4] = [13, 17, 21, 25];
 
-/// Where the zone begins.
+/// Offset of the zone name.
 const ZONE: usize = 28;
 
-/// The digits of every octet.
+/// Decimal digits of every octet.
 const DECIMAL: [[u8; 3]; 256] = {
     let mut table = [[b'0'; 3]; 256];
     let mut value = 0;
@@ -25,17 +25,17 @@ const DECIMAL: [[u8; 3]; 256] = {
     table
 };
 
-/// What every query of a load has in common.
+/// Template of a load's queries.
 #[derive(Clone, Debug)]
 pub struct Template {
     query: Vec<u8>,
-    /// Where the question ends.
+    /// End of the question.
     end: usize,
 }
 
 impl Template {
-    /// Queries for names in a zone; with an OPT record (RFC 6891) for answers of up to [`limits::UDP_SIZE`] octets if so
-    /// large ones are expected.
+    /// Queries for names in a zone. If large answers are expected, the query has an OPT record (RFC 6891) that allows
+    /// [`limits::UDP_SIZE`] octets.
     pub fn new(zone: &str, large: bool) -> Result<Template, ZoneError> {
         // ID 0, RD, one question.
         let mut query = vec![0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(large)];
@@ -67,18 +67,18 @@ impl Template {
         self.query.len()
     }
 
-    /// Where the question of a query, or of its reply, ends.
+    /// End of the question in a query or in its reply.
     #[inline]
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// Fills `out`, which has [`Template::length`] octets, with what all queries have in common.
+    /// Fills `out`, which has [`Template::length`] octets, with the template.
     pub fn prepare(&self, out: &mut [u8]) {
         out.copy_from_slice(&self.query);
     }
 
-    /// Makes a prepared query that for an address, with an ID.
+    /// Sets the ID and the address in a query that was filled with the template.
     #[inline]
     pub fn patch(query: &mut [u8], id: u16, address: [u8; 4]) {
         query[..2].copy_from_slice(&id.to_be_bytes());
@@ -87,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Whether a message has exactly one question, and that is the one for this address, octet for octet.
+    /// True if a message has exactly one question, equal octet for octet to the question for this address.
     #[inline]
     pub fn asks(&self, message: &[u8], address: [u8; 4]) -> bool {
         if message.len() < self.end || message[4..6] != [0, 1] {
@@ -102,7 +102,7 @@ impl Template {
             && message[ZONE..self.end] == self.query[ZONE..self.end]
     }
 
-    /// The address whose question a message has, if it has one of this load.
+    /// The address in a message's question, if the question is one of this load.
     pub fn asked(&self, message: &[u8]) -> Option<[u8; 4]> {
         let mut address = [0; 4];
         for (octet, at) in address.iter_mut().zip(DIGITS) {
@@ -114,7 +114,7 @@ impl Template {
     }
 }
 
-/// A zone name that cannot be asked for.
+/// An invalid zone name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError(String);
 
@@ -122,7 +122,7 @@ impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "\"{}\" is no zone name; write labels of 1 to 63 letters, digits, hyphens and underscores with dots between, {} \
+            "\"{}\" is not a valid zone name; write labels of 1 to 63 letters, digits, hyphens and underscores with dots between, {} \
              characters at most, like dns64perf.test",
             self.0,
             limits::ZONE_NAME - 2

@@ -1,20 +1,21 @@
-//! Questions to the kernel over rtnetlink(7): which interfaces there are and what they dropped, what the queues in front of
-//! them dropped, and over which of them a packet leaves. Unlike the files below /sys it tells of the namespace that one is in.
+//! Queries to the kernel over rtnetlink(7): the interfaces with their drops, the drops of their queueing disciplines,
+//! and the interface over which a packet leaves. Unlike the files below /sys, it reports the network namespace of the
+//! process.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
-// linux/netlink.h: a header is length 4, type 2, flags 2, sequence 4, port 4; an attribute length 2, type 2, data; both begin
-// at multiples of 4.
+// linux/netlink.h: a header is length 4, type 2, flags 2, sequence 4, port 4; an attribute is length 2, type 2, data.
+// Both begin at multiples of 4.
 const AF_NETLINK: i32 = 16;
 const HEADER: usize = 16;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
-/// The bits of an attribute's type that say which it is.
+/// Bits of an attribute's type field that hold the type.
 const KIND: u16 = 0x3fff;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/pkt_sched.h.
@@ -36,8 +37,8 @@ const LINK_LOWER: u16 = 5;
 const LINK_UPPER: u16 = 10;
 const LINK_STATISTICS: u16 = 23;
 const LINK_ELSEWHERE: u16 = 37;
-/// rtnl_link_stats64, words of 64 bits: dropped on receipt and on sending, FIFO errors, missed. On the loopback interface the
-/// first are packets that found the backlog of a processor full (netdev_max_backlog).
+/// rtnl_link_stats64, words of 64 bits: dropped on receipt and on sending, FIFO errors, missed. On the loopback
+/// interface the first counts packets that found the backlog of a processor full (netdev_max_backlog).
 const LINK_DROPS: [usize; 4] = [6, 7, 14, 15];
 const ROUTE_TO: u16 = 1;
 const ROUTE_OUT: u16 = 4;
@@ -45,10 +46,10 @@ const QUEUE_STATISTICS: u16 = 7;
 const QUEUE_COUNTS: u16 = 3;
 /// gnet_stats_queue, words of 32 bits: length, backlog, drops.
 const QUEUE_DROPS: usize = 2;
-/// The parent of the queue that stands for all queues of an interface.
+/// Parent of the root queueing discipline, which stands for all of an interface.
 const ROOT: u32 = 0xffff_ffff;
 
-/// The kernel sends up to 32 KiB at a time (NLMSG_GOODSIZE and what a dump asks for).
+/// The kernel sends up to 32 KiB at a time (NLMSG_GOODSIZE and the size that a dump requests).
 const BUFFER: usize = 64 << 10;
 
 /// Datagrams of one answer: those of a host with a hundred thousand interfaces.
@@ -57,13 +58,13 @@ const ANSWERS: usize = 4096;
 /// An interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// The one that it sends through: that of a VLAN, the other end of a pair.
+    /// The interface that it sends through: the parent of a VLAN, the peer of a veth pair.
     pub lower: Option<u32>,
-    /// The one that sends through it: a bond, a bridge.
+    /// The interface that sends through it: a bond, a bridge.
     pub upper: Option<u32>,
-    /// Packets that it has dropped.
+    /// Number of dropped packets.
     pub drops: u64,
 }
 
@@ -76,7 +77,7 @@ pub fn links() -> io::Result<Vec<Link>> {
     Ok(links)
 }
 
-/// Packets that the queues in front of an interface have dropped, by its number.
+/// Number of packets that an interface's queueing discipline has dropped, with the interface index.
 pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
     let mut queues = Vec::new();
     ask(GET_QUEUE, DUMP, &[0; QUEUE], |kind, body| {
@@ -85,7 +86,7 @@ pub fn queue_drops() -> io::Result<Vec<(u32, u64)>> {
     Ok(queues)
 }
 
-/// The number of the interface over which packets to an address leave.
+/// Index of the interface over which packets to an address leave.
 pub fn interface_to(address: IpAddr) -> io::Result<Option<u32>> {
     let (family, octets) = match address {
         // AF_INET and AF_INET6.
@@ -108,7 +109,7 @@ fn link(body: &[u8]) -> Option<Link> {
     let index = word(body.get(4..)?)?;
     let rest = body.get(LINK..)?;
     let number = |wanted| attribute(rest, wanted).and_then(word).filter(|index| *index > 0);
-    // Of a pair whose other end is in another namespace that is a number there.
+    // For a veth pair whose peer is in another namespace, this is an index in that namespace.
     let lower = number(LINK_LOWER).filter(|_| attribute(rest, LINK_ELSEWHERE).is_none());
     let statistics = attribute(rest, LINK_STATISTICS).unwrap_or_default();
     let count = |at: usize| {
@@ -150,10 +151,10 @@ fn half(octets: &[u8]) -> Option<u16> {
     octets.first_chunk::<2>().map(|octets| u16::from_ne_bytes(*octets))
 }
 
-/// Asks a question and shows each message of the answer: its type and what follows its header.
+/// Sends a request and passes each message of the answer to `take`: its type and the octets after its header.
 fn ask(kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let mut socket = Socket::new(Domain::from(AF_NETLINK), Type::RAW, Some(Protocol::from(0)))?;
-    // It answers at once; nobody shall wait for a kernel that does not.
+    // The kernel answers at once; the timeout bounds the wait if it does not.
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut question = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
     question.extend(kind.to_ne_bytes());
@@ -181,10 +182,10 @@ fn ask(kind: u16, flags: u16, body: &[u8], mut take: impl FnMut(u16, &[u8])) -> 
             return Ok(());
         }
     }
-    Err(io::Error::other("an answer without end"))
+    Err(io::Error::other("the kernel's answer does not end"))
 }
 
-/// The first of some messages: its type, what follows its header, and the others.
+/// The first of some messages: its type, the octets after its header, and the other messages.
 fn message(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let (length, kind) = (word(octets)? as usize, half(octets.get(4..)?)?);
     let body = octets.get(HEADER..length)?;
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(link(&body), Some(expected));
         let elsewhere = [body.clone(), with(LINK_ELSEWHERE, &[0; 4])].concat();
         assert_eq!(link(&elsewhere), Some(Link { lower: None, ..expected }));
-        // However much of it is there, nothing is read beyond it.
+        // A truncated message is never read beyond its end.
         for length in 0..body.len() {
             assert!(link(&body[..length]).is_none_or(|link| link.index == 7));
         }
@@ -243,7 +244,7 @@ mod tests {
             let counts =
                 [9u32, 8, 55, 6, 5].iter().flat_map(|count| count.to_ne_bytes()).collect::<Vec<u8>>();
             body.extend(with(1, b"fq_codel\0"));
-            // Nested attributes may be marked as such.
+            // Nested attributes may have a flag for that.
             body.extend(with(
                 QUEUE_STATISTICS | 0x8000,
                 &[with(1, &[0; 12]), with(QUEUE_COUNTS, &counts)].concat(),

@@ -1,109 +1,66 @@
-//! An order, checked and worked out: everything that does not change while the load runs. All threads share it.
+//! A checked order with all derived values that are constant while the load runs. All threads share it.
 
 use crate::error::{LoadError, rates, refuse};
 use crate::judge::Judge;
 use crate::limits;
 use crate::names::Template;
-use crate::random::bound;
+use crate::random::threshold;
 use crate::schedule::Schedule;
 use measure::order::{Load, Pace};
 use std::time::Duration;
 
-/// When queries are sent.
+/// Sending times.
 #[derive(Clone, Copy, Debug)]
 pub enum Timing {
-    /// On a schedule: so many queries before those that are measured, and so many in all.
+    /// Open loop, on a schedule: the number of warm-up queries, and of all queries.
     Open { schedule: Schedule, warm: u64, total: u64 },
-    /// So many outstanding, over all threads.
+    /// Closed loop: the number of outstanding queries, over all threads.
     Closed { outstanding: u64 },
 }
 
-/// What all threads of a load know. Instants are in nanoseconds since `origin`.
+/// Constants of a load. Instants are in nanoseconds since `origin`.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The order.
     pub order: Load,
-    /// When queries are sent.
+    /// Sending times.
     pub timing: Timing,
-    /// What they look like.
+    /// Template of the queries.
     pub template: Template,
-    /// What their replies must look like.
+    /// Expected contents of the replies.
     pub judge: Judge,
     /// Sending threads.
     pub threads: u64,
-    /// Names of the window, from the first that is asked.
+    /// Names of the range, from the first one of this load on.
     pub names_left: u64,
-    /// Replies later than this are late.
+    /// Timeout in nanoseconds: later replies are late.
     pub timeout: u64,
-    /// A draw of 32 bits below this asks a name again.
-    pub again_below: u64,
-    /// CLOCK_MONOTONIC when instants began.
+    /// A name is queried again if a 32-bit random number is below this.
+    pub cached_below: u64,
+    /// CLOCK_MONOTONIC at instant 0.
     pub origin: u64,
-    /// When the first query is due.
+    /// Due time of the first query.
     pub start: u64,
-    /// When the measured time begins.
+    /// Start of the measured time.
     pub measured: u64,
-    /// When it ends.
+    /// End of the measured time.
     pub end: u64,
     /// The shortest sleep.
-    pub nap: u64,
+    pub min_sleep: u64,
 }
 
 impl Plan {
-    /// Works an order out. Instants begin now.
+    /// Checks an order and derives the plan. Instants count from now.
     pub fn new(order: &Load, companion: bool) -> Result<Plan, LoadError> {
         check(order)?;
         let lanes = &order.lanes;
         if companion && (lanes.senders != 1 || lanes.receivers != 0) {
             return Err(LoadError::Companion);
         }
-        let expect = &order.expect;
-        let judge = match Judge::new(expect) {
-            Some(judge) => judge,
-            None => {
-                let wrong = expect
-                    .prefixes
-                    .iter()
-                    .find(|(prefix, bits)| crate::embed::Embedding::new(*prefix, *bits).is_none());
-                let (prefix, bits) = wrong.copied().unwrap_or((std::net::Ipv6Addr::UNSPECIFIED, 0));
-                return Err(LoadError::Prefix(prefix, bits));
-            }
-        };
-        let records = judge.most_records();
-        if records > limits::RECORDS {
-            return refuse(format!(
-                "an answer would have {records} records; at most {} are possible: ask for fewer addresses or prefixes",
-                limits::RECORDS
-            ));
-        }
-        // Header, question, and records of 28 octets with a compressed owner; CNAME records have 16 at least.
-        let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
-        let large = template.length() + 28 * records > 512;
-        let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
-        if least > usize::from(limits::UDP_SIZE) {
-            return refuse(format!(
-                "an answer would have {least} octets or more; over UDP {} are possible: ask for fewer addresses or prefixes \
-                 (--addresses, --prefix)",
-                limits::UDP_SIZE
-            ));
-        }
-        let template = Template::new(&expect.zone, large).map_err(LoadError::Zone)?;
-
-        let (warm_up, duration) = (order.warm_up_ms * 1_000_000, order.duration_ms * 1_000_000);
-        let start = limits::LEAD.as_nanos() as u64;
-        let (timing, measured) = match order.pace {
-            Pace::Open { rate_qps, burst } => {
-                let queries = |rate_qps: f64, ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
-                let warm_qps = warm_up_qps(rate_qps, order.cached_share);
-                let warm = queries(warm_qps, order.warm_up_ms);
-                let total = warm + queries(rate_qps, order.duration_ms).max(1);
-                let schedule = Schedule::new(rate_qps, burst).after(warm, warm_qps);
-                (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
-            }
-            Pace::Closed { outstanding } => {
-                (Timing::Closed { outstanding: u64::from(outstanding) }, start + warm_up)
-            }
-        };
+        let judge = judge(order)?;
+        let template = template(order, judge.max_records())?;
+        let start = limits::START_DELAY.as_nanos() as u64;
+        let (timing, measured) = timing(order, start);
         let plan = Plan {
             timing,
             template,
@@ -111,12 +68,12 @@ impl Plan {
             threads: u64::from(lanes.senders),
             names_left: order.names.names().saturating_sub(order.first_name),
             timeout: order.timeout_ms * 1_000_000,
-            again_below: bound(order.cached_share),
+            cached_below: threshold(order.cached_share),
             origin: datapath::now().0,
             start,
             measured,
-            end: measured + duration,
-            nap: if companion { limits::NAP_COMPANION_NS } else { limits::NAP_NS },
+            end: measured + order.duration_ms * 1_000_000,
+            min_sleep: if companion { limits::MIN_SLEEP_COMPANION_NS } else { limits::MIN_SLEEP_NS },
             order: order.clone(),
         };
         let needed = plan.names_needed();
@@ -132,18 +89,18 @@ impl Plan {
         datapath::now().0.saturating_sub(self.origin)
     }
 
-    /// The number, over all threads, of a thread's query.
+    /// The number of a thread's query over all threads.
     #[inline]
     pub fn number(&self, lane: u64, k: u64) -> u64 {
         lane + k * self.threads
     }
 
-    /// How many of the first `count` queries of all threads are a thread's.
-    pub fn part(&self, lane: u64, count: u64) -> u64 {
+    /// The share of a thread in the first `count` queries of all threads.
+    pub fn share_of(&self, lane: u64, count: u64) -> u64 {
         count.saturating_sub(lane).div_ceil(self.threads)
     }
 
-    /// When a thread's query is meant to leave; in the closed loop: when it left.
+    /// Intended sending time of a thread's query; in the closed loop its actual sending time.
     #[inline]
     pub fn intended(&self, lane: u64, k: u64, sent: u64) -> u64 {
         match self.timing {
@@ -152,12 +109,13 @@ impl Plan {
         }
     }
 
-    /// Entries of a table by seconds: one for each that begins in the measured time, one for a schedule that runs over.
+    /// Number of entries of a table by seconds: one for each second that begins in the measured time, and one for a
+    /// schedule that overruns.
     pub fn seconds(&self) -> usize {
         self.order.duration_ms.div_ceil(1000) as usize + 1
     }
 
-    /// The second of the measured time that an instant is in.
+    /// The second of the measured time that contains an instant.
     #[inline]
     pub fn second(&self, instant: u64) -> usize {
         (instant.saturating_sub(self.measured) / 1_000_000_000) as usize
@@ -165,83 +123,156 @@ impl Plan {
 
     /// Slots of a thread: three timeouts at its rate, and a whole burst, which may begin at any time.
     pub fn slots(&self) -> Result<u64, LoadError> {
-        let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::SLOTS_CLOSED) };
+        let Pace::Open { rate_qps, burst } = self.order.pace else { return Ok(limits::CLOSED_LOOP_SLOTS) };
         let rate = rate_qps / self.threads as f64;
-        let within = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOTS_TIMEOUTS as f64;
+        let within = rate * self.order.timeout_ms as f64 / 1e3 * limits::SLOT_TIMEOUTS as f64;
         let covered = within + f64::from(burst) / self.threads as f64;
-        if covered > limits::SLOTS_MOST as f64 {
+        if covered > limits::MAX_SLOTS as f64 {
             return refuse(format!(
-                "{rate:.0} queries a second and thread within three timeouts, with bursts of {burst} in all, are {covered:.0} to \
-                 remember, and {} are possible; use more threads (--threads), a shorter timeout or smaller bursts (--burst)",
-                limits::SLOTS_MOST
+                "{rate:.0} queries per second and thread over three timeouts, with bursts of {burst} in all, need {covered:.0} \
+                 slots, and the maximum is {}; use more threads (--threads), a shorter timeout or smaller bursts (--burst)",
+                limits::MAX_SLOTS
             ));
         }
-        Ok((covered as u64 + limits::TURN as u64).max(limits::SLOTS_LEAST))
+        Ok((covered as u64 + limits::QUERIES_PER_POLL as u64).max(limits::MIN_SLOTS))
     }
 
-    /// Places of a thread's pool of answered names: two timeouts at its rate, those that are drawn from, and an eighth
-    /// that is left alone.
-    pub fn pool(&self) -> u64 {
-        let Pace::Open { rate_qps, .. } = self.order.pace else { return limits::POOL_CLOSED };
-        let ripening = rate_qps / self.threads as f64 * self.order.timeout_ms as f64 / 1e3 * 2.0;
-        ((ripening as u64 + limits::POOL) * 8 / 7 + 8).min(limits::SLOTS_MOST)
+    /// Ring entries of a thread for answered names: two timeouts at its rate, the names that are drawn from, and an
+    /// eighth that is not drawn from.
+    pub fn cached_names(&self) -> u64 {
+        let Pace::Open { rate_qps, .. } = self.order.pace else { return limits::CLOSED_LOOP_CACHED_NAMES };
+        let waiting = rate_qps / self.threads as f64 * self.order.timeout_ms as f64 / 1e3 * 2.0;
+        ((waiting as u64 + limits::CACHED_NAMES) * 8 / 7 + 8).min(limits::MAX_SLOTS)
     }
 
-    /// Names that the load needs at least; in the closed loop nobody knows.
+    /// Lowest number of names that the load needs; unknown in the closed loop.
     fn names_needed(&self) -> u64 {
         let Timing::Open { warm, total, .. } = self.timing else { return 1 };
         match self.order.cached_share {
             0.0 => total,
-            // The warm-up asks fresh names alone.
+            // The warm-up queries only new names.
             share => warm + ((total - warm) as f64 * (1.0 - share)) as u64,
         }
     }
 }
 
-/// The pace of the warm-up. It asks fresh names only, as many as the measured time asks: a server that has most names in
-/// its cache then would break down if all were new to it at the full rate. With all names cached the measured time asks no
-/// fresh ones, and the warm-up has a gentle pace.
+/// The judge of the replies. Refuses an invalid prefix.
+fn judge(order: &Load) -> Result<Judge, LoadError> {
+    let expect = &order.expect;
+    if let Some(judge) = Judge::new(expect) {
+        return Ok(judge);
+    }
+    let wrong =
+        expect.prefixes.iter().find(|(prefix, bits)| crate::embed::Embedding::new(*prefix, *bits).is_none());
+    let (prefix, bits) = wrong.copied().unwrap_or((std::net::Ipv6Addr::UNSPECIFIED, 0));
+    Err(LoadError::Prefix(prefix, bits))
+}
+
+/// The template of the queries, with an OPT record if an answer of `records` records needs it. Refuses too large answers.
+fn template(order: &Load, records: usize) -> Result<Template, LoadError> {
+    let expect = &order.expect;
+    if records > limits::RECORDS {
+        return refuse(format!(
+            "an answer would have {records} records; the maximum is {}: use fewer addresses or prefixes",
+            limits::RECORDS
+        ));
+    }
+    // Header, question, and records of 28 octets with a compressed owner; CNAME records have at least 16.
+    let template = Template::new(&expect.zone, false).map_err(LoadError::Zone)?;
+    let large = template.length() + 28 * records > 512;
+    let least = template.length() + 28 * records - 12 * usize::from(expect.cname_depth);
+    if least > usize::from(limits::UDP_SIZE) {
+        return refuse(format!(
+            "an answer would have at least {least} octets; the maximum over UDP is {}: use fewer addresses or prefixes \
+             (--addresses, --prefix)",
+            limits::UDP_SIZE
+        ));
+    }
+    Template::new(&expect.zone, large).map_err(LoadError::Zone)
+}
+
+/// The sending times, and the start of the measured time of a load that begins at `start`.
+fn timing(order: &Load, start: u64) -> (Timing, u64) {
+    match order.pace {
+        Pace::Open { rate_qps, burst } => {
+            let queries = |rate_qps: f64, ms: u64| (rate_qps * ms as f64 / 1e3).round() as u64;
+            let warm_qps = warm_up_qps(rate_qps, order.cached_share);
+            let warm = queries(warm_qps, order.warm_up_ms);
+            let total = warm + queries(rate_qps, order.duration_ms).max(1);
+            let schedule = Schedule::new(rate_qps, burst).after(warm, warm_qps);
+            (Timing::Open { schedule, warm, total }, start + schedule.due(warm))
+        }
+        Pace::Closed { outstanding } => {
+            (Timing::Closed { outstanding: u64::from(outstanding) }, start + order.warm_up_ms * 1_000_000)
+        }
+    }
+}
+
+/// Rate of the warm-up. It queries new names only, at the rate of new names in the measured time: a server that later
+/// has most names in its cache would be overloaded if all were new to it at the full rate. If the measured time
+/// queries only cached names, the warm-up has a low fixed rate.
 fn warm_up_qps(rate_qps: f64, cached_share: f64) -> f64 {
     if cached_share < 1.0 { rate_qps * (1.0 - cached_share) } else { rate_qps.min(limits::PRIMING_QPS) }
 }
 
-/// How long after its answer a name may be asked again, in milliseconds: while the device still has it. The device may have
-/// had the records for as long as the answer took, a timeout at most, and counts whole seconds.
-pub fn again_most_ms(order: &Load) -> u64 {
+/// Longest time in milliseconds after its answer at which a name may be queried again, so that the device still has
+/// it cached. The device may have had the records for as long as the answer took, at most a timeout, and it counts
+/// whole seconds.
+pub fn max_requery_age_ms(order: &Load) -> u64 {
     let cached_ms = (u64::from(order.expect.ttl.1) * 1000).saturating_sub(1000 + order.timeout_ms);
-    cached_ms.min(limits::POOL_AGE.as_millis() as u64)
+    cached_ms.min(limits::MAX_REQUERY_AGE.as_millis() as u64)
 }
 
-/// Refuses what no load can be.
+/// Refuses an impossible order.
 fn check(order: &Load) -> Result<(), LoadError> {
-    let whole =
-        Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms));
-    if order.duration_ms == 0 || whole > limits::DURATION {
+    check_times(order)?;
+    check_pace(order)?;
+    check_lanes(order)?;
+    check_expectation(order)?;
+    check_cached_names(order)
+}
+
+/// The time of the load, including the warm-up.
+fn whole_time(order: &Load) -> Duration {
+    Duration::from_millis(order.duration_ms).saturating_add(Duration::from_millis(order.warm_up_ms))
+}
+
+fn check_times(order: &Load) -> Result<(), LoadError> {
+    if order.duration_ms == 0 || whole_time(order) > limits::DURATION {
         return refuse("the duration must be 1 ms to 7 days, warm-up included (--duration 60s)");
     }
     let timeout = Duration::from_millis(order.timeout_ms);
     if timeout.is_zero() || timeout > limits::TIMEOUT {
         return refuse("the timeout must be 1 ms to 60 s (--timeout 1s)");
     }
+    Ok(())
+}
+
+fn check_pace(order: &Load) -> Result<(), LoadError> {
     match order.pace {
         Pace::Open { rate_qps, .. } if !(limits::RATES_QPS.0..=limits::RATES_QPS.1).contains(&rate_qps) => {
-            return refuse(format!("{rate_qps} queries a second; {} (--rate)", rates()));
+            return refuse(format!("the rate is {rate_qps} queries per second; {} (--rate)", rates()));
         }
-        Pace::Open { burst: 0, .. } => return refuse("a burst has at least 1 query (--burst 1)"),
+        Pace::Open { burst: 0, .. } => return refuse("a burst must have at least 1 query (--burst 1)"),
         Pace::Closed { outstanding } if !(1..=limits::OUTSTANDING).contains(&outstanding) => {
             return refuse(format!(
-                "{outstanding} queries outstanding; 1 to {} are possible (--outstanding)",
+                "{outstanding} outstanding queries; the number must be 1 to {} (--outstanding)",
                 limits::OUTSTANDING
             ));
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Refuses impossible numbers of threads, ports and queries in a group, and source addresses of another family.
+fn check_lanes(order: &Load) -> Result<(), LoadError> {
     let lanes = &order.lanes;
-    // A receiving thread has the ports of one or more sending ones.
+    // A receiving thread serves the ports of one or more sending threads.
     if !(1..=limits::THREADS).contains(&lanes.senders) || lanes.receivers > lanes.senders {
         return refuse(format!(
-            "{} sending and {} receiving threads; 1 to {} of the former (--threads) and at most as many of the latter \
-             (--receivers) are possible",
+            "{} sending and {} receiving threads; use 1 to {} sending threads (--threads) and at most as many receiving \
+             threads (--receivers)",
             lanes.senders,
             lanes.receivers,
             limits::THREADS
@@ -257,47 +288,60 @@ fn check(order: &Load) -> Result<(), LoadError> {
     let ports = usize::from(lanes.ports) * lanes.sources.len().max(1);
     if !(1..=limits::PORTS).contains(&ports) {
         return refuse(format!(
-            "{ports} ports for each thread (ports times sources); 1 to {} are possible (--ports)",
+            "{ports} ports per thread (ports times sources); the number must be 1 to {} (--ports)",
             limits::PORTS
         ));
     }
     if !(1..=limits::GROUP).contains(&lanes.group) {
-        return refuse(format!("a group of {}; 1 to {} are possible (--group)", lanes.group, limits::GROUP));
+        return refuse(format!(
+            "a group of {}; the size must be 1 to {} (--group)",
+            lanes.group,
+            limits::GROUP
+        ));
     }
     if let Some(source) = lanes.sources.iter().find(|source| source.is_ipv6() != order.server.is_ipv6()) {
         return Err(LoadError::Family(*source));
     }
+    Ok(())
+}
+
+fn check_expectation(order: &Load) -> Result<(), LoadError> {
     for share in [order.cached_share, order.expect.aaaa_share] {
         if !(0.0..=1.0).contains(&share) {
-            return refuse(format!("a share of {share}; 0 to 1 is possible"));
+            return refuse(format!("a share of {share}; it must be 0 to 1"));
         }
     }
     let expect = &order.expect;
     if expect.addresses == 0 || expect.cname_depth > limits::CNAMES || expect.ttl.0 > expect.ttl.1 {
         return refuse(format!(
-            "a name has at least 1 address and at most {} CNAME records before it, and the lowest TTL is not above the highest",
+            "a name must have at least 1 address and at most {} CNAME records before it, and the lowest TTL must not exceed the highest",
             limits::CNAMES
         ));
     }
-    let most_ms = again_most_ms(order);
+    Ok(())
+}
+
+/// Refuses a load with cached names that the device cannot keep in its cache until they are queried again.
+fn check_cached_names(order: &Load) -> Result<(), LoadError> {
+    let most_ms = max_requery_age_ms(order);
     if order.cached_share > 0.0 && most_ms < 3 * order.timeout_ms {
         return refuse(format!(
-            "names with a TTL of {} s are out of the device's cache before they may be asked again, two timeouts after their \
-             answer; take a higher TTL (--ttl, and the authority's) or a shorter timeout (--timeout)",
-            expect.ttl.1
+            "names with a TTL of {} s leave the device's cache before they may be queried again, two timeouts after their \
+             answer; use a higher TTL (--ttl, and the authority's) or a shorter timeout (--timeout)",
+            order.expect.ttl.1
         ));
     }
-    if order.cached_share == 1.0 && whole > Duration::from_millis(most_ms) {
+    if order.cached_share == 1.0 && whole_time(order) > Duration::from_millis(most_ms) {
         return refuse(format!(
-            "to ask only names that were asked before, the device must have all of them to the end: at most {} s, warm-up \
-             included; take less time (--duration), a higher TTL (--ttl) up to {} s, or a share below 1",
+            "to query only cached names, the device must keep all of them to the end: use at most {} s, warm-up \
+             included; use a shorter duration (--duration), a higher TTL (--ttl) up to {} s, or a share below 1",
             most_ms / 1000,
-            limits::POOL_AGE.as_secs()
+            limits::MAX_REQUERY_AGE.as_secs()
         ));
     }
     if order.cached_share == 1.0 && order.warm_up_ms < 3 * order.timeout_ms {
         return refuse(
-            "to ask only names that were asked before, these must be answered first: take a warm-up of at least three timeouts \
+            "to query only cached names, they must be answered first: use a warm-up of at least three timeouts \
              (--warm-up 3s)",
         );
     }

@@ -1,9 +1,9 @@
-//! Orders that are worked out, and orders that are refused.
+//! Plans of valid orders, and refused orders.
 
 use super::*;
 use measure::order::{Expectation, Lanes};
 
-/// An order of one thread without warm-up.
+/// An order for one thread without warm-up.
 pub(crate) fn order(rate_qps: f64, duration_ms: u64) -> Load {
     Load {
         server: "127.0.0.1:53".parse().unwrap(),
@@ -49,14 +49,14 @@ fn threads_share_the_queries_in_turn() {
     let mut order = order(1000.0, 1000);
     order.lanes.senders = 3;
     let plan = Plan::new(&order, false).unwrap();
-    assert_eq!((0..3).map(|lane| plan.part(lane, 1000)).collect::<Vec<_>>(), [334, 333, 333]);
-    assert_eq!((plan.part(2, 2), plan.part(2, 3)), (0, 1));
+    assert_eq!((0..3).map(|lane| plan.share_of(lane, 1000)).collect::<Vec<_>>(), [334, 333, 333]);
+    assert_eq!((plan.share_of(2, 2), plan.share_of(2, 3)), (0, 1));
     assert_eq!(plan.number(2, 5), 17);
     assert_eq!(plan.intended(2, 5, 0), plan.start + 17_000_000);
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_remedy() {
+fn an_impossible_order_is_refused_with_a_remedy() {
     for (change, part) in [
         ((|order| order.duration_ms = 0) as fn(&mut Load), "--duration"),
         (|order| order.warm_up_ms = u64::MAX, "--duration"),
@@ -82,8 +82,8 @@ fn what_cannot_be_is_refused_with_a_remedy() {
         (|order| order.expect.prefixes[0].1 = 95, "RFC 6052"),
         (|order| order.expect.addresses = 0, "at least 1 address"),
         (|order| order.expect.addresses = 4000, "fewer addresses"),
-        (|order| order.expect.addresses = 145, "over UDP 4096"),
-        (|order| (order.expect.addresses, order.expect.cname_depth) = (110, 64), "over UDP 4096"),
+        (|order| order.expect.addresses = 145, "over UDP is 4096"),
+        (|order| (order.expect.addresses, order.expect.cname_depth) = (110, 64), "over UDP is 4096"),
         (|order| order.names = "10.0.0.0/23".parse().unwrap(), "--names"),
         (|order| order.first_name = (1 << 24) - 999, "--names"),
     ] {
@@ -95,12 +95,12 @@ fn what_cannot_be_is_refused_with_a_remedy() {
 #[test]
 fn a_name_is_asked_again_only_while_the_device_has_it() {
     let mut order = order(1000.0, 1000);
-    assert_eq!(again_most_ms(&order), 1_800_000);
-    // 60 s, less one that the answer took and one by which whole seconds are off.
+    assert_eq!(max_requery_age_ms(&order), 1_800_000);
+    // 60 s, less one for the answer's time and one for counting whole seconds.
     order.expect.ttl = (0, 60);
-    assert_eq!(again_most_ms(&order), 58_000);
+    assert_eq!(max_requery_age_ms(&order), 58_000);
     order.expect.ttl = (0, 1);
-    assert_eq!(again_most_ms(&order), 0);
+    assert_eq!(max_requery_age_ms(&order), 0);
 }
 
 #[test]

@@ -1,16 +1,16 @@
-//! What can be wrong with a reply. Each reason has its counter.
+//! Reasons why a reply is invalid. Each has its counter.
 
 macro_rules! reasons {
     ($($variant:ident = $name:literal, $doc:literal;)*) => {
-        /// Why a reply is not valid.
+        /// Reason why a reply is invalid.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Reason { $(#[doc = $doc] $variant,)* }
 
         impl Reason {
-            /// All, in the order of their counters.
+            /// All reasons, in the order of their counters.
             pub const ALL: &'static [Reason] = &[$(Reason::$variant),*];
 
-            /// As it is called in results.
+            /// The name in results.
             pub fn name(self) -> &'static str {
                 match self { $(Reason::$variant => $name,)* }
             }
@@ -19,10 +19,10 @@ macro_rules! reasons {
 }
 
 reasons! {
-    Header = "header", "Less than a header came under the ID of an outstanding query, which is still waited for.";
-    QuestionCount = "question-count", "Not one question, under the ID of an outstanding query, which is still waited for.";
-    Question = "question", "Another question than that of the outstanding query with this ID, which is still waited for.";
-    StaleId = "stale-id", "The question of an outstanding query under another ID; the query is still waited for. Told only where no names are asked again.";
+    Header = "header", "Less than a header, with the ID of an outstanding query. The query keeps waiting.";
+    QuestionCount = "question-count", "Zero or several questions, with the ID of an outstanding query. The query keeps waiting.";
+    Question = "question", "Another question than that of the outstanding query with this ID. The query keeps waiting.";
+    StaleId = "stale-id", "The question of an outstanding query with another ID. The query keeps waiting. Detected only if no names are queried again.";
     NotAResponse = "not-a-response", "The QR bit is clear.";
     Opcode = "opcode", "Another opcode than QUERY.";
     FormErr = "formerr", "RCODE 1.";
@@ -30,22 +30,22 @@ reasons! {
     NxDomain = "nxdomain", "RCODE 3.";
     NotImp = "notimp", "RCODE 4.";
     Refused = "refused", "RCODE 5.";
-    Rcode = "rcode", "Another RCODE than these and NOERROR.";
+    Rcode = "rcode", "An RCODE other than these and NOERROR.";
     Truncated = "truncated", "The TC bit is set.";
     Flags = "flags", "RD is not copied, or Z is set.";
-    NoRecords = "no-records", "No answer records where some are expected.";
+    NoRecords = "no-records", "No answer records, although some are expected.";
     MissingRecord = "missing-record", "Fewer answer records than expected.";
     ExtraRecord = "extra-record", "More answer records than expected.";
-    Owner = "owner", "A record of another name, or a name of the chain with the wrong type.";
-    Chain = "chain", "A CNAME that leads elsewhere, or comes twice.";
-    Type = "type", "A record of another type than AAAA and CNAME.";
-    Class = "class", "A record of another class than IN.";
-    Length = "length", "An AAAA record whose data has not 16 octets.";
-    Ttl = "ttl", "A TTL outside the bounds.";
-    Prefix = "prefix", "An IPv6 address that no expected prefix makes.";
-    Address = "address", "The right prefix, but another IPv4 address in it than those of the name.";
-    Repeated = "repeated-record", "An address that comes twice.";
-    Malformed = "malformed", "The message ends before its records do, goes on after them, or has a name that cannot be read.";
+    Owner = "owner", "A record of another name, or a record of the wrong type at a name of the chain.";
+    Chain = "chain", "A CNAME with another target, or a repeated CNAME.";
+    Type = "type", "A record of a type other than AAAA and CNAME.";
+    Class = "class", "A record of a class other than IN.";
+    Length = "length", "An AAAA record whose RDATA length is not 16 octets.";
+    Ttl = "ttl", "A TTL outside the limits.";
+    Prefix = "prefix", "An IPv6 address without an expected prefix.";
+    Address = "address", "The right prefix with an IPv4 address that is not the name's.";
+    Repeated = "repeated-record", "A repeated address.";
+    Malformed = "malformed", "The message ends before its last record, continues after it, or has a malformed name.";
 }
 
 /// A counter for each reason.
@@ -53,7 +53,7 @@ reasons! {
 pub struct Reasons([u64; Reason::ALL.len()]);
 
 impl Reasons {
-    /// Counts one.
+    /// Counts one reply.
     #[inline]
     pub fn count(&mut self, reason: Reason) {
         self.0[reason as usize] += 1;
@@ -66,7 +66,7 @@ impl Reasons {
         }
     }
 
-    /// Names and counts of those that occurred.
+    /// Names and counts of the reasons that occurred.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Reason::ALL
             .iter()

@@ -1,64 +1,66 @@
-//! The receiving half: every message finds its query by socket, ID and question, and is judged in full.
+//! Receiving half of a thread: it matches every message to its query by socket, ID and question, and checks the whole
+//! reply.
 //!
-//! What does not end a query: a message from another address, one whose ID is not out, one with another question. The query
-//! goes on waiting, as a resolver would.
+//! Three kinds of messages do not complete a query: a message from another address, a message with an ID that is not
+//! outstanding, and a message with another question. The query keeps waiting, as it would in a resolver.
 
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::HEADER;
+use crate::outstanding::{Slot, State};
 use crate::plan::Plan;
 use crate::reason::Reason;
-use crate::slots::{Slot, State};
-use crate::tally::Tally;
+use crate::thread_stats::ThreadStats;
 use datapath::laboratory::{Arrival, ReplyReceiver};
 
 /// The receiving half of a thread.
 pub struct Receiver<'a> {
     plan: &'a Plan,
-    inlet: ReplyReceiver,
+    reply_receiver: ReplyReceiver,
     backlog: Backlog,
-    /// What was counted.
-    pub tally: Tally,
+    /// Counters and latencies.
+    pub stats: ThreadStats,
 }
 
-/// A number of queries that ended, for the lane.
+/// Number of queries that were completed, for the lane.
 #[derive(Default)]
-struct Ended {
+struct Completed {
     in_time: u64,
     late: u64,
 }
 
 impl<'a> Receiver<'a> {
-    /// A receiver for so many ports of any of the load's lanes.
+    /// A receiver for `ports` ports of any lanes of the load.
     pub fn new(plan: &'a Plan, ports: usize) -> Receiver<'a> {
-        let inlet = ReplyReceiver::new(plan.order.server);
-        Receiver { plan, inlet, backlog: Backlog::new(ports), tally: Tally::new(plan) }
+        let reply_receiver = ReplyReceiver::new(plan.order.server);
+        Receiver { plan, reply_receiver, backlog: Backlog::new(ports), stats: ThreadStats::new(plan) }
     }
 
-    /// How long messages waited at a port at most before it was seen empty, in nanoseconds: what came meanwhile may seem late.
-    pub fn behind(&self) -> u64 {
+    /// Longest time, in nanoseconds, that messages waited at a port before the port was seen empty. Messages of that
+    /// time may wrongly seem late.
+    pub fn longest_backlog(&self) -> u64 {
         self.backlog.longest
     }
 
-    /// Takes what waits at a port of a lane, the `place`-th of this receiver's; returns how many messages that were.
-    pub fn take(&mut self, lane: &Lane, port: usize, place: usize) -> usize {
+    /// Receives the waiting messages at a port of a lane, the `place`-th port of this receiver; returns their number.
+    pub fn receive(&mut self, lane: &Lane, port: usize, place: usize) -> usize {
         let mut count = 0;
         let Some(socket) = lane.ports.get(port) else { return 0 };
-        for round in 1..=limits::DRAIN {
-            let more = self.inlet.receive(socket);
-            let (plan, tally) = (self.plan, &mut self.tally);
-            let (now, before) = (plan.now(), (tally.valid, tally.wrong));
-            // Read after the receive: a reply cannot come before its query was counted as sent.
+        for round in 1..=limits::RECEIVES_PER_POLL {
+            let more = self.reply_receiver.receive(socket);
+            let (plan, stats) = (self.plan, &mut self.stats);
+            let (now, before) = (plan.now(), (stats.valid, stats.wrong));
+            // Read this after the receive: a reply cannot come before its query was counted as sent.
             let sent = lane.sent.get();
-            let mut ended = Ended::default();
-            count += self
-                .inlet
-                .visit(|arrival| Message { plan, lane, port, now, sent }.enter(arrival, tally, &mut ended));
-            lane.in_time.add(ended.in_time);
-            lane.late.add(ended.late);
-            lane.valid.add(self.tally.valid - before.0);
-            lane.invalid.add(self.tally.wrong - before.1);
-            if !more || round == limits::DRAIN {
+            let mut completed = Completed::default();
+            count += self.reply_receiver.visit(|arrival| {
+                Received { plan, lane, port, now, sent }.enter(arrival, stats, &mut completed)
+            });
+            lane.in_time.add(completed.in_time);
+            lane.late.add(completed.late);
+            lane.valid.add(self.stats.valid - before.0);
+            lane.invalid.add(self.stats.wrong - before.1);
+            if !more || round == limits::RECEIVES_PER_POLL {
                 self.backlog.seen(place, !more, now);
             }
             if !more {
@@ -69,10 +71,10 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Since when ports have not been seen empty. A thread that does not keep up leaves replies waiting, in buffers that may hold
-/// those of seconds, before any of them is dropped.
+/// Times since which ports were not seen empty. A thread that is too slow leaves replies waiting in socket buffers,
+/// which can hold several seconds of replies before any is dropped.
 struct Backlog {
-    /// For each port; u64::MAX: it was seen empty.
+    /// One entry per port; u64::MAX means that the port was seen empty.
     since: Vec<u64>,
     longest: u64,
 }
@@ -82,7 +84,7 @@ impl Backlog {
         Backlog { since: vec![u64::MAX; ports], longest: 0 }
     }
 
-    /// A port was read as far as may be in one turn, and was empty then or not.
+    /// A port was read as far as one poll allows, and `empty` tells if it was empty then.
     #[inline]
     fn seen(&mut self, place: usize, empty: bool, now: u64) {
         let Some(since) = self.since.get_mut(place) else { return };
@@ -91,8 +93,8 @@ impl Backlog {
     }
 }
 
-/// Where and when a message came.
-struct Message<'a> {
+/// Origin and time of a message.
+struct Received<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
     port: usize,
@@ -100,57 +102,57 @@ struct Message<'a> {
     sent: u64,
 }
 
-impl Message<'_> {
+impl Received<'_> {
     #[inline]
-    fn enter(&self, arrival: Arrival<'_>, tally: &mut Tally, ended: &mut Ended) {
+    fn enter(&self, arrival: Arrival<'_>, stats: &mut ThreadStats, completed: &mut Completed) {
         if !arrival.from_server {
-            tally.wrong_source += 1;
+            stats.wrong_source += 1;
             return;
         }
         let message = arrival.message;
         let Some((id, _)) = message.split_first_chunk::<2>() else {
-            tally.unsolicited += 1;
+            stats.unsolicited += 1;
             return;
         };
         let id = u16::from_be_bytes(*id);
-        let slots = &self.lane.slots;
+        let slots = &self.lane.outstanding;
         let mut waiting = None;
-        let candidates = self.lane.identity.candidates(self.port, id, self.sent);
+        let candidates = self.lane.query_ids.candidates(self.port, id, self.sent);
         for k in candidates.take_while(|k| self.sent - k <= slots.capacity()) {
             let Some(slot) = slots.get(k) else { continue };
             if slot.state == State::Unsent {
                 continue;
             }
             if self.plan.template.asks(message, slot.address) {
-                return self.reply(k, slot, message, tally, ended);
+                return self.reply(k, slot, message, stats, completed);
             }
-            if waiting.is_none() && slot.state == State::Out {
+            if waiting.is_none() && slot.state == State::Outstanding {
                 waiting = Some(k);
             }
         }
-        self.stray(message, waiting, tally);
+        self.unmatched(message, waiting, stats);
     }
 
-    /// A message with ID and question of query `k`.
+    /// Handles a message with the ID and the question of query `k`.
     #[inline]
-    fn reply(&self, k: u64, slot: Slot, message: &[u8], tally: &mut Tally, ended: &mut Ended) {
-        let measured = k >= self.lane.measured_from.get();
-        if slot.state != State::Out {
-            tally.duplicates += u64::from(measured);
+    fn reply(&self, k: u64, slot: Slot, message: &[u8], stats: &mut ThreadStats, completed: &mut Completed) {
+        let measured = k >= self.lane.first_measured.get();
+        if slot.state != State::Outstanding {
+            stats.duplicates += u64::from(measured);
             return;
         }
         let actual = self.now.saturating_sub(slot.sent);
         let is_late = actual > self.plan.timeout;
-        if !self.lane.slots.end(k, slot.sent, is_late) {
-            tally.unsolicited += 1;
+        if !self.lane.outstanding.complete(k, slot.sent, is_late) {
+            stats.unsolicited += 1;
             return;
         }
         let verdict = self.plan.judge.judge(message, self.plan.template.end(), slot.address);
         if is_late {
-            ended.late += 1;
+            completed.late += 1;
         } else {
-            ended.in_time += 1;
-            if let Some(pool) = &self.lane.pool
+            completed.in_time += 1;
+            if let Some(pool) = &self.lane.cached_names
                 && !slot.again
                 && verdict.is_ok()
             {
@@ -162,57 +164,57 @@ impl Message<'_> {
         }
         let intended = self.plan.intended(self.lane.index, k, slot.sent);
         if verdict.is_ok() {
-            tally.latency(self.now.saturating_sub(intended), actual);
+            stats.latency(self.now.saturating_sub(intended), actual);
         }
         let second = self.plan.second(intended);
         match verdict {
             _ if is_late => {
-                tally.late += 1;
-                tally.second(second).late += 1;
+                stats.late += 1;
+                stats.second(second).late += 1;
             }
             Ok(()) => {
-                tally.valid += 1;
-                tally.second(second).valid += 1;
+                stats.valid += 1;
+                stats.second(second).valid += 1;
             }
             Err(reason) => {
-                tally.wrong += 1;
-                tally.invalid.count(reason);
-                tally.second(second).invalid += 1;
+                stats.wrong += 1;
+                stats.invalid.count(reason);
+                stats.second(second).invalid += 1;
             }
         }
     }
 
-    /// A message that ends no query. `waiting` is an outstanding query with its ID.
+    /// Handles a message that completes no query. `waiting` is an outstanding query with its ID.
     #[cold]
-    fn stray(&self, message: &[u8], waiting: Option<u64>, tally: &mut Tally) {
+    fn unmatched(&self, message: &[u8], waiting: Option<u64>, stats: &mut ThreadStats) {
         let reason = match waiting {
-            Some(k) if k < self.lane.measured_from.get() => return,
+            Some(k) if k < self.lane.first_measured.get() => return,
             Some(_) if message.len() < HEADER => Reason::Header,
             Some(_) if message[4..6] != [0, 1] => Reason::QuestionCount,
             Some(_) => Reason::Question,
-            None => match self.out(message) {
-                Some(k) if k < self.lane.measured_from.get() => return,
+            None => match self.outstanding_query(message) {
+                Some(k) if k < self.lane.first_measured.get() => return,
                 Some(_) => Reason::StaleId,
                 None => {
-                    tally.unsolicited += 1;
+                    stats.unsolicited += 1;
                     return;
                 }
             },
         };
-        tally.invalid.count(reason);
+        stats.invalid.count(reason);
     }
 
-    /// The query at this port that is out and has the question of a message. Where names are asked again, their number does
-    /// not tell which query it was.
-    fn out(&self, message: &[u8]) -> Option<u64> {
+    /// The outstanding query at this port that has the question of a message. Unavailable if names are queried again,
+    /// because the name then does not identify the query.
+    fn outstanding_query(&self, message: &[u8]) -> Option<u64> {
         let (plan, lane) = (self.plan, self.lane);
-        let address = plan.template.asked(message).filter(|_| lane.pool.is_none())?;
+        let address = plan.template.asked(message).filter(|_| lane.cached_names.is_none())?;
         let number = plan.order.names.number(address)?.checked_sub(plan.order.first_name)?;
         let k = number / plan.threads;
         let is_out = number % plan.threads == lane.index
             && k < self.sent
-            && lane.identity.place(k).0 == self.port
-            && lane.slots.get(k).is_some_and(|slot| slot.state == State::Out);
+            && lane.query_ids.locate(k).0 == self.port
+            && lane.outstanding.get(k).is_some_and(|slot| slot.state == State::Outstanding);
         is_out.then_some(k)
     }
 }
@@ -225,69 +227,73 @@ mod tests {
 
     const SENT_AT: u64 = 1_000;
 
-    /// A lane with one port and queries 0 to 9 out.
+    /// A lane with one port and outstanding queries 0 to 9.
     fn out() -> (Plan, Lane) {
         let mut order = order(1000.0, 1000);
         order.lanes.ports = 1;
         let plan = Plan::new(&order, false).unwrap();
         let lane = Lane::new(&plan, 0).unwrap();
-        (0..10).for_each(|k| lane.slots.put(k, SENT_AT, [10, 0, 0, k as u8], false));
+        (0..10).for_each(|k| lane.outstanding.insert(k, SENT_AT, [10, 0, 0, k as u8], false));
         lane.sent.set(10);
         (plan, lane)
     }
 
-    /// The right reply to a query, with the ID of another.
+    /// The right reply to a query, with the ID of another query.
     fn reply(plan: &Plan, lane: &Lane, k: u8, id_of: u64) -> Vec<u8> {
         let mut message = vec![0; plan.template.length()];
         plan.template.prepare(&mut message);
-        Template::patch(&mut message, lane.identity.id(0, id_of), [10, 0, 0, k]);
+        Template::patch(&mut message, lane.query_ids.id(0, id_of), [10, 0, 0, k]);
         (message[2], message[7]) = (0x81, 1);
         message.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
         message.extend([0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, k]);
         message
     }
 
-    fn enter(plan: &Plan, lane: &Lane, now: u64, messages: &[(&[u8], bool)]) -> (Tally, Ended) {
-        let (mut tally, mut ended) = (Tally::new(plan), Ended::default());
+    fn enter(plan: &Plan, lane: &Lane, now: u64, messages: &[(&[u8], bool)]) -> (ThreadStats, Completed) {
+        let (mut stats, mut completed) = (ThreadStats::new(plan), Completed::default());
         for (message, from_server) in messages {
             let arrival = Arrival { message, from_server: *from_server };
-            Message { plan, lane, port: 0, now, sent: lane.sent.get() }
-                .enter(arrival, &mut tally, &mut ended);
+            Received { plan, lane, port: 0, now, sent: lane.sent.get() }.enter(
+                arrival,
+                &mut stats,
+                &mut completed,
+            );
         }
-        (tally, ended)
+        (stats, completed)
     }
 
-    fn named(tally: &Tally) -> Vec<(&'static str, u64)> {
-        tally.invalid.named().collect()
+    fn named(stats: &ThreadStats) -> Vec<(&'static str, u64)> {
+        stats.invalid.named().collect()
     }
 
     #[test]
     fn a_right_reply_counts_once_and_then_as_duplicate() {
         let (plan, lane) = out();
         let right = reply(&plan, &lane, 3, 3);
-        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&right, true), (&right, true), (&right, true)]);
-        assert_eq!((tally.valid, tally.duplicates, ended.in_time), (1, 2, 1));
-        assert_eq!((tally.seconds[0].valid, named(&tally)), (1, vec![]));
-        assert_eq!(tally.latencies().actual.max, 1.0);
+        let (stats, completed) =
+            enter(&plan, &lane, 2_000, &[(&right, true), (&right, true), (&right, true)]);
+        assert_eq!((stats.valid, stats.duplicates, completed.in_time), (1, 2, 1));
+        assert_eq!((stats.seconds[0].valid, named(&stats)), (1, vec![]));
+        assert_eq!(stats.latencies().actual.max, 1.0);
     }
 
     #[test]
     fn a_reply_after_the_timeout_is_late_and_a_late_one_is_no_loss_of_order() {
         let (plan, lane) = out();
         let right = reply(&plan, &lane, 3, 3);
-        let (tally, ended) = enter(&plan, &lane, SENT_AT + plan.timeout + 1, &[(&right, true)]);
-        assert_eq!((tally.late, tally.valid, ended.late, tally.latencies().actual.count), (1, 0, 1, 1));
+        let (stats, completed) = enter(&plan, &lane, SENT_AT + plan.timeout + 1, &[(&right, true)]);
+        assert_eq!((stats.late, stats.valid, completed.late, stats.latencies().actual.count), (1, 0, 1, 1));
         let other = reply(&plan, &lane, 4, 4);
-        let (tally, _) = enter(&plan, &lane, SENT_AT + plan.timeout, &[(&other, true), (&right, true)]);
-        assert_eq!((tally.valid, tally.duplicates), (1, 1));
+        let (stats, _) = enter(&plan, &lane, SENT_AT + plan.timeout, &[(&other, true), (&right, true)]);
+        assert_eq!((stats.valid, stats.duplicates), (1, 1));
     }
 
     #[test]
     fn a_message_from_elsewhere_ends_nothing() {
         let (plan, lane) = out();
         let right = reply(&plan, &lane, 3, 3);
-        let (tally, _) = enter(&plan, &lane, 2_000, &[(&right, false), (&right, true)]);
-        assert_eq!((tally.wrong_source, tally.valid), (1, 1));
+        let (stats, _) = enter(&plan, &lane, 2_000, &[(&right, false), (&right, true)]);
+        assert_eq!((stats.wrong_source, stats.valid), (1, 1));
     }
 
     #[test]
@@ -298,25 +304,25 @@ mod tests {
         two_questions[5] = 2;
         let messages: [(&[u8], bool); 4] =
             [(&mixed, true), (&two_questions, true), (&right[..5], true), (&right, true)];
-        let (tally, ended) = enter(&plan, &lane, 2_000, &messages);
-        assert_eq!(named(&tally), [("header", 1), ("question-count", 1), ("question", 1)]);
-        assert_eq!((tally.valid, tally.wrong, ended.in_time), (1, 0, 1));
+        let (stats, completed) = enter(&plan, &lane, 2_000, &messages);
+        assert_eq!(named(&stats), [("header", 1), ("question-count", 1), ("question", 1)]);
+        assert_eq!((stats.valid, stats.wrong, completed.in_time), (1, 0, 1));
     }
 
     #[test]
     fn an_outstanding_question_under_an_old_id_is_a_stale_id() {
         let (plan, lane) = out();
         let (right, stale) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 3));
-        let (tally, _) = enter(&plan, &lane, 2_000, &[(&right, true), (&stale, true)]);
-        assert_eq!((named(&tally), tally.unsolicited, tally.valid), (vec![("stale-id", 1)], 0, 1));
+        let (stats, _) = enter(&plan, &lane, 2_000, &[(&right, true), (&stale, true)]);
+        assert_eq!((named(&stats), stats.unsolicited, stats.valid), (vec![("stale-id", 1)], 0, 1));
     }
 
     #[test]
-    fn what_was_never_asked_is_unsolicited() {
+    fn a_reply_without_a_query_is_unsolicited() {
         let (plan, lane) = out();
         let future = reply(&plan, &lane, 11, 11);
-        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&future, true), (b"x", true), (b"", true)]);
-        assert_eq!((tally.unsolicited, ended.in_time, named(&tally)), (3, 0, vec![]));
+        let (stats, completed) = enter(&plan, &lane, 2_000, &[(&future, true), (b"x", true), (b"", true)]);
+        assert_eq!((stats.unsolicited, completed.in_time, named(&stats)), (3, 0, vec![]));
     }
 
     #[test]
@@ -324,9 +330,9 @@ mod tests {
         let (plan, lane) = out();
         let mut wrong = reply(&plan, &lane, 3, 3);
         *wrong.last_mut().unwrap() = 9;
-        let (tally, ended) = enter(&plan, &lane, 2_000, &[(&wrong, true)]);
-        assert_eq!((named(&tally), tally.wrong, ended.in_time), (vec![("address", 1)], 1, 1));
-        assert_eq!(tally.seconds[0].invalid, 1);
+        let (stats, completed) = enter(&plan, &lane, 2_000, &[(&wrong, true)]);
+        assert_eq!((named(&stats), stats.wrong, completed.in_time), (vec![("address", 1)], 1, 1));
+        assert_eq!(stats.seconds[0].invalid, 1);
     }
 
     #[test]
@@ -357,25 +363,25 @@ mod tests {
         let lane = Lane::new(&plan, 0).unwrap();
         let mut to = lane.ports[0].address().unwrap();
         to.set_ip([127, 0, 0, 1].into());
-        // 8 receives of 32 are a turn.
+        // One poll makes 8 receives of 32 datagrams.
         (0..300).for_each(|_| assert!(server.send_to(b"x", to).is_ok()));
         let mut receiver = Receiver::new(&plan, 1);
-        assert_eq!((receiver.take(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (256, false));
-        assert_eq!((receiver.take(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (44, true));
-        assert!(receiver.behind() > 0);
-        assert_eq!(receiver.tally.unsolicited, 300);
+        assert_eq!((receiver.receive(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (256, false));
+        assert_eq!((receiver.receive(&lane, 0, 0), receiver.backlog.since[0] == u64::MAX), (44, true));
+        assert!(receiver.longest_backlog() > 0);
+        assert_eq!(receiver.stats.unsolicited, 300);
     }
 
     #[test]
     fn queries_of_the_warm_up_are_ended_and_not_counted() {
         let (plan, lane) = out();
-        lane.measured_from.set(4);
+        lane.first_measured.set(4);
         let (warm, measured) = (reply(&plan, &lane, 3, 3), reply(&plan, &lane, 4, 4));
         let (question, stale) = (reply(&plan, &lane, 4, 2), reply(&plan, &lane, 2, 3));
         let messages: [(&[u8], bool); 5] =
             [(&warm, true), (&warm, true), (&measured, true), (&question, true), (&stale, true)];
-        let (tally, ended) = enter(&plan, &lane, 2_000, &messages);
-        assert_eq!((tally.valid, tally.duplicates, ended.in_time), (1, 0, 2));
-        assert_eq!((named(&tally), tally.unsolicited), (vec![], 0));
+        let (stats, completed) = enter(&plan, &lane, 2_000, &messages);
+        assert_eq!((stats.valid, stats.duplicates, completed.in_time), (1, 0, 2));
+        assert_eq!((named(&stats), stats.unsolicited), (vec![], 0));
     }
 }

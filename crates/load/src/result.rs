@@ -1,35 +1,20 @@
-//! From what the threads leave behind to the outcome.
+//! Outcome of a load, from the threads' reports.
 
 use crate::lane::Lane;
 use crate::plan::{Plan, Timing};
-use crate::tally::Tally;
+use crate::thread_stats::ThreadStats;
+use crate::threads::ThreadReport;
 use crate::timeline::Timeline;
-use crate::turn::Left;
-use crate::verdict::{Trouble, verdict};
+use crate::verdict::{TesterFaults, verdict};
 use datapath::laboratory::Usage;
 use measure::order::Pace;
 use measure::outcome::{Outcome, Second, Tester};
 use std::time::Duration;
 
-/// The outcome of a load. `interface_drops`: what the host's interfaces dropped meanwhile.
-pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64) -> Outcome {
-    let (mut sent, mut received) = (Timeline::default(), Tally::new(plan));
-    let (mut usage, mut stall, mut behind, mut names) = (Usage::default(), 0, 0, 0);
-    // Senders come first, in the order of their lanes.
-    for (index, part) in left.iter().enumerate() {
-        if let Some(timeline) = &part.sent {
-            sent.add(timeline);
-            // Thread t of T takes the names t, t + T, t + 2T ...: beyond the last one of any thread all are new.
-            let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
-            names = names.max(last.unwrap_or(0));
-        }
-        if let Some(tally) = &part.received {
-            received.add(tally);
-        }
-        usage = usage.plus(part.usage);
-        stall = stall.max(part.stall);
-        behind = behind.max(part.behind);
-    }
+/// The outcome of a load. `interface_drops` is the number of packets that this host's interfaces dropped during the
+/// load.
+pub fn outcome(plan: &Plan, lanes: &[Lane], reports: &[ThreadReport], interface_drops: u64) -> Outcome {
+    let Merged { sent, received, usage, stall, backlog, names } = Merged::of(plan, reports);
     let ended = lanes.iter().map(|lane| lane.ended.get()).max().unwrap_or(0);
     let span = Span::new(plan, &sent, ended);
     let pacing = sent.pacing(plan, span.until);
@@ -63,28 +48,64 @@ pub fn outcome(plan: &Plan, lanes: &[Lane], left: &[Left], interface_drops: u64)
         },
         ..Outcome::default()
     };
-    let trouble = Trouble {
+    let faults = TesterFaults {
         ended_early: span.early.map(|after| (after, sent.names_used_up)),
         worst_second: pacing.worst_second,
         timeout: Duration::from_nanos(plan.timeout),
         stall: Duration::from_nanos(stall),
-        behind: Duration::from_nanos(behind),
+        backlog: Duration::from_nanos(backlog),
         send_error: sent.send_error,
     };
-    (outcome.verdict, outcome.reason) = verdict(&outcome, &trouble);
+    (outcome.verdict, outcome.reason) = verdict(&outcome, &faults);
     outcome
 }
 
-/// The time that a load was measured.
+/// The sum of all threads' reports.
+struct Merged {
+    sent: Timeline,
+    received: ThreadStats,
+    usage: Usage,
+    /// The longest stall of a thread, in nanoseconds.
+    stall: u64,
+    /// The longest time that replies waited for a thread, in nanoseconds.
+    backlog: u64,
+    /// Number of names that were queried for the first time.
+    names: u64,
+}
+
+impl Merged {
+    fn of(plan: &Plan, reports: &[ThreadReport]) -> Merged {
+        let (mut sent, mut received) = (Timeline::default(), ThreadStats::new(plan));
+        let (mut usage, mut stall, mut backlog, mut names) = (Usage::default(), 0, 0, 0);
+        // Senders come first, in the order of their lanes.
+        for (index, part) in reports.iter().enumerate() {
+            if let Some(timeline) = &part.sent {
+                sent.add(timeline);
+                // Thread t of T takes the names t, t + T, t + 2T ...: after the last one of any thread, all names are new.
+                let last = timeline.fresh.checked_sub(1).map(|fresh| plan.number(index as u64, fresh) + 1);
+                names = names.max(last.unwrap_or(0));
+            }
+            if let Some(stats) = &part.received {
+                received.add(stats);
+            }
+            usage = usage.plus(part.usage);
+            stall = stall.max(part.stall);
+            backlog = backlog.max(part.backlog);
+        }
+        Merged { sent, received, usage, stall, backlog, names }
+    }
+}
+
+/// The measured time of a load.
 struct Span {
     rate_asked: f64,
     /// From the first to the last intended query, in seconds.
     seconds: f64,
-    /// The time in which they really left.
+    /// Time in which the queries were actually sent, in seconds.
     taken: f64,
-    /// How far the schedule can be compared, in nanoseconds of the measured time.
+    /// End of the comparison with the schedule, in nanoseconds of the measured time.
     until: u64,
-    /// When it ended, if that was before its time.
+    /// Time of an early end.
     early: Option<Duration>,
 }
 
@@ -101,7 +122,7 @@ impl Span {
                 let is_early = tried < total - warm;
                 let until = schedule.due(total) - schedule.due(warm);
                 let seconds = schedule.seconds(tried);
-                // The last query takes its place in the schedule, too.
+                // The interval after the last query counts, too.
                 let taken = sent.last as f64 / 1e9 + schedule.seconds(1);
                 Span {
                     rate_asked,
@@ -122,8 +143,8 @@ impl Span {
     }
 }
 
-/// What was sent and what came back, second by second; an empty entry at the end is left out.
-fn per_second(sent: &Timeline, received: &Tally) -> Vec<Second> {
+/// Counts second by second, without empty seconds at the end.
+fn per_second(sent: &Timeline, received: &ThreadStats) -> Vec<Second> {
     let entry = |(sent, second): (&u64, &Second)| Second { sent: *sent, ..*second };
     let mut all: Vec<Second> = sent.seconds.iter().zip(&received.seconds).map(entry).collect();
     while all.last().is_some_and(|second| *second == Second::default()) {

@@ -1,80 +1,48 @@
-//! A load from order to outcome: ports and memory first, then the threads, then what they leave behind.
+//! Runs a load, from order to outcome: ports and memory first, then the threads, then their reports.
 
+use crate::companion::{Companion, NoCompanion};
 use crate::error::LoadError;
-use crate::interface::Way;
+use crate::interface::Path;
 use crate::lane::Lane;
 use crate::limits;
 use crate::plan::Plan;
 use crate::result::outcome;
-use crate::turn::{self, Left};
+use crate::threads::{self, ThreadReport};
 use datapath::laboratory::Pinned;
 use measure::order::Load;
 use measure::outcome::Outcome;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// A server that lives in the load's own thread: called in every turn of its loop. For machines whose other cores are the
-/// device's.
-pub trait Companion {
-    /// Handles what is there, without waiting; returns how many messages that were.
-    fn turn(&mut self) -> usize;
-
-    /// Readable when there is something to do. Asked once, when the load begins: what comes and goes later (connections)
-    /// belongs into an epoll instance whose descriptor is given here.
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
-
-    /// When it wants a turn although nothing is readable, in nanoseconds of CLOCK_MONOTONIC.
-    fn deadline_ns(&self) -> Option<u64>;
-}
-
-/// No companion: [`run`] wants a type even where there is none.
-#[derive(Clone, Copy, Debug)]
-pub enum Nobody {}
-
-impl Companion for Nobody {
-    fn turn(&mut self) -> usize {
-        match *self {}
-    }
-
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        match *self {}
-    }
-
-    fn deadline_ns(&self) -> Option<u64> {
-        match *self {}
-    }
-}
-
-/// How far a load is. Counts are those of the measured time.
+/// Progress of a load. The counts cover the measured time unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Since the first query, warm-up included.
+    /// Time since the first query, including the warm-up.
     pub elapsed: Duration,
-    /// How long it will be in all.
+    /// Planned time of the whole load.
     pub whole: Duration,
-    /// Whether it is still the warm-up.
+    /// True during the warm-up.
     pub warm_up: bool,
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
-    /// Valid replies in time.
+    /// Number of valid replies in time.
     pub valid: u64,
-    /// Invalid ones.
+    /// Number of invalid replies in time.
     pub invalid: u64,
-    /// Late ones, of the warm-up too.
+    /// Number of late replies, including those of the warm-up.
     pub late: u64,
-    /// Queries, of the warm-up too, whose timeout has passed and that had no reply by then.
+    /// Number of queries, including those of the warm-up, whose timeout passed without a reply.
     pub lost: u64,
 }
 
-/// Runs a load. `progress` is told once a second how far it is; when it breaks, no more is sent, and the outcome says so.
+/// Runs a load. Calls `progress` once a second; if it breaks, sending stops, and the outcome says so.
 ///
-/// The companion is served in the calling thread, in turn with the load, which then must be one thread. Without one the
-/// load has threads of its own.
+/// The companion is polled in the calling thread, in turn with the load, which must then use one thread. Without a
+/// companion the load has its own threads.
 pub fn run(
     order: &Load,
     companion: Option<&mut impl Companion>,
@@ -82,56 +50,59 @@ pub fn run(
 ) -> Result<Outcome, LoadError> {
     let mut plan = Plan::new(order, companion.is_some())?;
     let lanes = (0..plan.threads).map(|index| Lane::new(&plan, index)).collect::<Result<Vec<_>, _>>()?;
-    let way = Way::to(order.server);
-    let drops = way.drops();
-    // Reserving the memory took its time.
+    let path = Path::to(order.server);
+    let drops = path.drops();
+    // Reserving the memory took time, so the clock starts here.
     plan.origin = datapath::now().0;
     let stop = AtomicBool::new(false);
-    let mut clock = Clock::new(&plan, &lanes);
-    let left = match companion {
+    let mut progress_reporter = ProgressReporter::new(&plan, &lanes);
+    let reports = match companion {
         Some(companion) => {
-            let _pinned = pinned(order, 0)?;
-            let tick = |now| clock.tick(now, &stop, &mut progress);
-            vec![turn::both(&plan, &lanes[0], Some(companion), &stop, tick).map_err(LoadError::Kernel)?]
+            let _pinned = pin(order, 0)?;
+            let tick = |now| progress_reporter.tick(now, &stop, &mut progress);
+            vec![
+                threads::send_and_receive(&plan, &lanes[0], Some(companion), &stop, tick)
+                    .map_err(LoadError::Kernel)?,
+            ]
         }
-        None => threads(&plan, &lanes, &stop, |now| clock.tick(now, &stop, &mut progress))?,
+        None => run_threads(&plan, &lanes, &stop, |now| progress_reporter.tick(now, &stop, &mut progress))?,
     };
-    let drops = way.drops().saturating_sub(drops);
-    Ok(outcome(&plan, &lanes, &left, drops))
+    let drops = path.drops().saturating_sub(drops);
+    Ok(outcome(&plan, &lanes, &reports, drops))
 }
 
-type Handle<'scope> = ScopedJoinHandle<'scope, Result<Left, LoadError>>;
+type Handle<'scope> = ScopedJoinHandle<'scope, Result<ThreadReport, LoadError>>;
 
-/// Starts the threads, watches the clock, and collects what they leave behind: senders first.
-fn threads(
+/// Starts the threads, reports progress, and collects the threads' reports, those of the senders first.
+fn run_threads(
     plan: &Plan,
     lanes: &[Lane],
     stop: &AtomicBool,
     mut tick: impl FnMut(u64),
-) -> Result<Vec<Left>, LoadError> {
+) -> Result<Vec<ThreadReport>, LoadError> {
     thread::scope(|scope| {
         let (mut handles, mut failed) = (Vec::new(), None);
         for started in start(scope, plan, lanes, stop) {
             match started {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
-                    // Those that run already must end.
+                    // The threads that run already must end.
                     stop.store(true, Ordering::Relaxed);
                     failed = Some(LoadError::Kernel(error));
                 }
             }
         }
         while !handles.iter().all(|handle| handle.is_finished()) {
-            thread::park_timeout(Duration::from_nanos(limits::WAIT_NS));
+            thread::park_timeout(Duration::from_nanos(limits::MAX_WAIT_NS));
             tick(plan.now());
         }
         let joined: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        let left = joined.into_iter().map(|joined| match joined {
-            Ok(left) => left,
+        let reports = joined.into_iter().map(|joined| match joined {
+            Ok(reports) => reports,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        let left = left.collect::<Result<Vec<_>, _>>();
-        failed.map_or(left, Err)
+        let reports = reports.collect::<Result<Vec<_>, _>>();
+        failed.map_or(reports, Err)
     })
 }
 
@@ -144,46 +115,48 @@ fn start<'scope, 'env: 'scope>(
     let receivers = usize::from(plan.order.lanes.receivers);
     let waker = thread::current();
     let mut started = Vec::new();
-    let mut add = |name: String, work: Box<dyn FnOnce() -> Result<Left, LoadError> + Send + 'scope>| {
-        let (thread, waker) = (started.len(), waker.clone());
-        let work = move || {
-            let left = pinned(&plan.order, thread).and_then(|_pinned| work());
-            // One that fails ends the load: its replies would be missing.
-            if left.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            waker.unpark();
-            left
+    let mut add =
+        |name: String, work: Box<dyn FnOnce() -> Result<ThreadReport, LoadError> + Send + 'scope>| {
+            let (thread, waker) = (started.len(), waker.clone());
+            let work = move || {
+                let reports = pin(&plan.order, thread).and_then(|_pinned| work());
+                // A thread that fails ends the load, because its replies would be missing.
+                if reports.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                waker.unpark();
+                reports
+            };
+            started.push(thread::Builder::new().name(name).spawn_scoped(scope, work));
         };
-        started.push(thread::Builder::new().name(name).spawn_scoped(scope, work));
-    };
     for lane in lanes {
-        let ends = Ends { plan, lane };
+        let ends = EndGuard { plan, lane };
         let work = move || {
             let _ends = ends;
             match receivers {
-                0 => turn::both(plan, lane, None::<&mut Nobody>, stop, |_| ()).map_err(LoadError::Kernel),
-                _ => Ok(turn::send(plan, lane, stop)),
+                0 => threads::send_and_receive(plan, lane, None::<&mut NoCompanion>, stop, |_| ())
+                    .map_err(LoadError::Kernel),
+                _ => Ok(threads::send(plan, lane, stop)),
             }
         };
         add(format!("load-send-{}", lane.index), Box::new(work));
     }
     for receiver in 0..receivers {
         let own: Vec<&Lane> = lanes.iter().skip(receiver).step_by(receivers).collect();
-        let work = move || turn::receive(plan, &own).map_err(LoadError::Kernel);
+        let work = move || threads::receive(plan, &own).map_err(LoadError::Kernel);
         add(format!("load-take-{receiver}"), Box::new(work));
     }
     started
 }
 
-/// Ends a lane whose sender cannot: it was not started, or could not be bound to its core. Who receives for the lane would
-/// wait for ever.
-struct Ends<'a> {
+/// Marks a lane as ended if its sender cannot do so, because it was not started or could not be pinned to its core.
+/// Otherwise the receiver of the lane would wait for ever.
+struct EndGuard<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
 }
 
-impl Drop for Ends<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         if self.lane.ended.get() == u64::MAX {
             self.lane.ended.set(self.plan.now());
@@ -191,27 +164,27 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The core of a thread.
-fn pinned(order: &Load, thread: usize) -> Result<Option<Pinned>, LoadError> {
+/// Pins the calling thread to its core.
+fn pin(order: &Load, thread: usize) -> Result<Option<Pinned>, LoadError> {
     let pins = &order.lanes.pins;
     let Some(core) = pins.get(thread % pins.len().max(1)) else { return Ok(None) };
     Pinned::new(usize::from(*core)).map(Some).map_err(|error| LoadError::Pin(*core, error))
 }
 
-/// Tells progress once a second.
-struct Clock<'a> {
+/// Calls `progress` once a second.
+struct ProgressReporter<'a> {
     plan: &'a Plan,
     lanes: &'a [Lane],
     next: u64,
-    /// When so many queries had been sent: those of one timeout ago are over.
+    /// Pairs of a time and the number of queries sent by then. Queries older than one timeout are over.
     history: VecDeque<(u64, u64)>,
     over: u64,
 }
 
-impl<'a> Clock<'a> {
-    fn new(plan: &'a Plan, lanes: &'a [Lane]) -> Clock<'a> {
-        let next = plan.start + limits::PROGRESS.as_nanos() as u64;
-        Clock { plan, lanes, next, history: VecDeque::new(), over: 0 }
+impl<'a> ProgressReporter<'a> {
+    fn new(plan: &'a Plan, lanes: &'a [Lane]) -> ProgressReporter<'a> {
+        let next = plan.start + limits::PROGRESS_INTERVAL.as_nanos() as u64;
+        ProgressReporter { plan, lanes, next, history: VecDeque::new(), over: 0 }
     }
 
     #[inline]
@@ -219,8 +192,8 @@ impl<'a> Clock<'a> {
         if now < self.next {
             return;
         }
-        self.next =
-            now - (now - self.next) % limits::PROGRESS.as_nanos() as u64 + limits::PROGRESS.as_nanos() as u64;
+        self.next = now - (now - self.next) % limits::PROGRESS_INTERVAL.as_nanos() as u64
+            + limits::PROGRESS_INTERVAL.as_nanos() as u64;
         if progress(&self.progress(now)).is_break() {
             stop.store(true, Ordering::Relaxed);
         }
@@ -242,7 +215,7 @@ impl<'a> Clock<'a> {
             elapsed: Duration::from_nanos((now - plan.start.min(now)).min(plan.end - plan.start)),
             whole: Duration::from_nanos(plan.end - plan.start),
             warm_up: now < plan.measured,
-            sent: sum(|lane| lane.sent.get().saturating_sub(lane.measured_from.get())),
+            sent: sum(|lane| lane.sent.get().saturating_sub(lane.first_measured.get())),
             valid: sum(|lane| lane.valid.get()),
             invalid: sum(|lane| lane.invalid.get()),
             late: sum(|lane| lane.late.get()),
@@ -260,10 +233,10 @@ mod tests {
     fn progress_bears_queries_that_fail_while_it_is_told() {
         let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
         let lanes = [Lane::new(&plan, 0).unwrap()];
-        // All queries fail, and five more did between the two reads.
+        // All queries fail, and five more failed between the two reads.
         lanes[0].sent.set(10);
         lanes[0].unsent.set(15);
-        let progress = Clock::new(&plan, &lanes).progress(plan.timeout);
+        let progress = ProgressReporter::new(&plan, &lanes).progress(plan.timeout);
         assert_eq!((progress.sent, progress.lost), (10, 0));
     }
 }

@@ -1,21 +1,21 @@
-//! When query n is due: a pure function of n, from an absolute start, in nanoseconds. Nothing is added up, so nothing
-//! drifts: what is late now does not make later queries late.
+//! Due time of query n: a pure function of n from an absolute start, in nanoseconds. Nothing accumulates, so nothing
+//! drifts: a late query does not make later queries late.
 
-/// Bits behind the point of a period. The n-th query is off by n x 2^-29 ns at most: 2 ns after a billion queries.
+/// Fractional bits of a period. The error of query n is at most n x 2^-29 ns: 2 ns after a billion queries.
 const FRACTION: u32 = 28;
 
-/// An even pace, or bursts at an even pace; before the measured time perhaps another pace.
+/// A constant rate, or bursts at a constant rate. The warm-up before the measured time may have another rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Nanoseconds between queries, times 2^[`FRACTION`].
     period: u64,
-    /// So many queries are due together.
+    /// Number of queries that are due together.
     burst: u64,
-    /// Queries of the warm-up, which come first.
+    /// Number of warm-up queries, which come first.
     warm: u64,
-    /// Nanoseconds between these, times 2^[`FRACTION`].
+    /// Nanoseconds between warm-up queries, times 2^[`FRACTION`].
     warm_period: u64,
-    /// When the measured time begins, in nanoseconds after the start.
+    /// Start of the measured time, in nanoseconds after the start of the load.
     measured: u64,
 }
 
@@ -26,14 +26,15 @@ impl Schedule {
         Schedule { period, burst: u64::from(burst.max(1)), warm: 0, warm_period: period, measured: 0 }
     }
 
-    /// The same after `warm` queries at a pace of their own. The measured time begins when the next query would be due if
-    /// they were spaced evenly: a burst that the warm-up does not fill is not followed by another at once.
+    /// Adds a warm-up of `warm` queries at their own rate before this schedule. The measured time begins when the
+    /// next query of an even warm-up would be due, so that a burst that the warm-up does not fill is not followed by
+    /// another one at once.
     pub fn after(self, warm: u64, rate_qps: f64) -> Schedule {
         let even = Schedule::new(rate_qps, 1);
         Schedule { warm, warm_period: even.period, measured: even.due(warm), ..self }
     }
 
-    /// When query `n` is due, in nanoseconds after the start.
+    /// Due time of query `n`, in nanoseconds after the start.
     #[inline]
     pub fn due(&self, n: u64) -> u64 {
         let (from, n, period) = if n < self.warm {
@@ -45,10 +46,11 @@ impl Schedule {
         from + ((u128::from(first) * u128::from(period)) >> FRACTION) as u64
     }
 
-    /// How many queries are due before an instant, in nanoseconds after the start.
+    /// Number of queries that are due before an instant, in nanoseconds after the start.
     pub fn due_before(&self, instant: u64) -> u64 {
         let count = |instant: u64, period: u64| {
-            // The whole part of n x period is below the instant just when n x period is below instant x 2^FRACTION.
+            // The whole part of n x period is below the instant if and only if n x period is below instant x
+            // 2^FRACTION.
             let first_after = (u128::from(instant) << FRACTION).div_ceil(u128::from(period)) as u64;
             first_after.div_ceil(self.burst) * self.burst
         };
@@ -58,7 +60,7 @@ impl Schedule {
         }
     }
 
-    /// How long `count` queries of the measured time take, in seconds.
+    /// Time that `count` queries of the measured time take, in seconds.
     pub fn seconds(&self, count: u64) -> f64 {
         (u128::from(count) * u128::from(self.period)) as f64 / f64::from(1u32 << FRACTION) / 1e9
     }
@@ -78,7 +80,7 @@ mod tests {
         for n in [0, 1, 7, 100_000, 360_000_000, 1 << 33] {
             assert_eq!(schedule.due(n), n * 10_000);
         }
-        // A third of a nanosecond does not add up to anything: 3 x 10^8 queries at 3 x 10^6 a second take 100 s.
+        // A third of a nanosecond does not accumulate: 3 x 10^8 queries at 3 x 10^6 per second take 100 s.
         let schedule = Schedule::new(3_000_000.0, 1);
         assert!(schedule.due(300_000_000).abs_diff(100_000_000_000) <= 1);
     }
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_before_an_instant_is_counted() {
+    fn the_queries_due_before_an_instant_are_counted() {
         for schedule in [
             Schedule::new(1000.0, 1),
             Schedule::new(333.3, 1),

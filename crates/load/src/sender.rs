@@ -1,45 +1,46 @@
-//! The sending half of a thread. Each turn sends what is due: the queries of one port in one system call, stamped right before
-//! it. An open loop follows its schedule whatever comes back; what it did not send in time it sends at once.
+//! Sending half of a thread. Each poll sends the queries that are due: those of one port in one system call, with a
+//! timestamp taken right before it. An open loop follows its schedule independently of the replies; a query that
+//! missed its time is sent at once.
 
+use crate::cached_names::Cursor;
 use crate::lane::Lane;
 use crate::limits;
 use crate::names::Template;
+use crate::outstanding::State;
 use crate::plan::{Plan, Timing};
-use crate::pool::Draw;
 use crate::random::mix;
-use crate::slots::State;
 use crate::timeline::Timeline;
 use datapath::laboratory::QuerySender;
 
-/// What a turn left to do.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// More is due.
+    /// More queries are due.
     Busy,
-    /// Nothing before this instant, unless a reply comes.
+    /// No query is due before this instant, unless a reply comes.
     Until(u64),
     /// The load is over.
     Done,
 }
 
-/// The sending half.
+/// The sending half of a thread.
 pub struct Sender<'a> {
     plan: &'a Plan,
     lane: &'a Lane,
-    outlet: QuerySender,
-    /// Room for as many prepared queries as leave at once, and what they ask.
+    query_sender: QuerySender,
+    /// Buffers for the queries of one send, and their names.
     queries: Vec<u8>,
     asked: Vec<([u8; 4], bool)>,
-    /// The next query.
+    /// Number of the next query.
     k: u64,
-    /// The next name that was not asked before, numbered within the thread.
+    /// Number of the next name that was not queried before, counted within the thread.
     fresh: u64,
-    draw: Draw,
+    cursor: Cursor,
     seed: u64,
-    /// Closed loop: queries before this are over, and how many of them by time.
-    settled: u64,
+    /// Closed loop: all queries before this one are over, and how many of them by timeout.
+    over_before: u64,
     expired: u64,
-    /// What was done.
+    /// Record of the queries sent.
     pub timeline: Timeline,
 }
 
@@ -53,22 +54,22 @@ impl<'a> Sender<'a> {
         Sender {
             plan,
             lane,
-            outlet: QuerySender::new(plan.order.server),
+            query_sender: QuerySender::new(plan.order.server),
             queries,
             asked: Vec::with_capacity(most),
             k: 0,
             fresh: 0,
-            draw: Draw::default(),
+            cursor: Cursor::default(),
             seed: mix(plan.order.seed ^ 0xa5a5_5a5a),
-            settled: 0,
+            over_before: 0,
             expired: 0,
             timeline: Timeline::new(plan),
         }
     }
 
-    /// Sends what is due, up to [`limits::TURN`] queries.
-    pub fn turn(&mut self) -> Step {
-        let mut left = limits::TURN;
+    /// Sends the queries that are due, up to [`limits::QUERIES_PER_POLL`].
+    pub fn poll(&mut self) -> Step {
+        let mut left = limits::QUERIES_PER_POLL;
         while left > 0 {
             let now = self.plan.now();
             match self.due(now, left) {
@@ -88,7 +89,7 @@ impl<'a> Sender<'a> {
         Step::Busy
     }
 
-    /// No more is sent, whatever was planned.
+    /// Stops sending.
     pub fn end(&mut self, now: u64) -> Step {
         if self.lane.ended.get() == u64::MAX {
             self.timeline.fresh = self.fresh;
@@ -97,16 +98,16 @@ impl<'a> Sender<'a> {
         Step::Done
     }
 
-    /// How many queries may leave now from the port whose turn it is.
+    /// Number of queries that may be sent now from the next port.
     #[inline]
     fn due(&mut self, now: u64, most: usize) -> Result<usize, Step> {
-        let (_, _, group) = self.lane.identity.place(self.k);
+        let (_, _, group) = self.lane.query_ids.locate(self.k);
         let most = (self.asked.capacity().min(most) as u64).min(group);
         let count = match self.plan.timing {
             Timing::Open { schedule, total, .. } => {
                 let (lane, start) = (self.lane.index, self.plan.start);
                 let due = |k| start + schedule.due(self.plan.number(lane, k));
-                let end = self.plan.part(lane, total);
+                let end = self.plan.share_of(lane, total);
                 if self.k >= end {
                     return Err(Step::Done);
                 }
@@ -123,36 +124,36 @@ impl<'a> Sender<'a> {
                 if now < self.plan.start {
                     return Err(Step::Until(self.plan.start));
                 }
-                if now >= self.plan.measured && self.lane.measured_from.get() == u64::MAX {
-                    self.lane.measured_from.set(self.k);
+                if now >= self.plan.measured && self.lane.first_measured.get() == u64::MAX {
+                    self.lane.first_measured.set(self.k);
                 }
-                self.places(outstanding, now)?.min(most)
+                self.free_places(outstanding, now)?.min(most)
             }
         };
-        // What is measured and what is not do not leave together.
-        let measured = self.lane.measured_from.get();
+        // Queries of the warm-up and of the measured time are never sent together.
+        let measured = self.lane.first_measured.get();
         Ok(if self.k < measured { count.min(measured - self.k) } else { count } as usize)
     }
 
-    /// Closed loop: how many places are free. Nothing before the oldest query is over: until when that will be.
-    fn places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
-        // Thread t of T has every T-th place.
-        let places = self.plan.part(self.lane.index, outstanding);
-        let over = self.plan.timeout + limits::PLACE_GRACE_NS;
+    /// Closed loop: number of queries that may be sent. An error gives the instant at which the oldest query is over.
+    fn free_places(&mut self, outstanding: u64, now: u64) -> Result<u64, Step> {
+        // Thread t of T has every T-th place of the window.
+        let places = self.plan.share_of(self.lane.index, outstanding);
+        let over = self.plan.timeout + limits::TIMEOUT_GRACE_NS;
         let mut oldest = None;
-        while self.settled < self.k {
-            match self.lane.slots.get(self.settled) {
-                Some(slot) if slot.state == State::Out && now <= slot.sent + over => {
+        while self.over_before < self.k {
+            match self.lane.outstanding.get(self.over_before) {
+                Some(slot) if slot.state == State::Outstanding && now <= slot.sent + over => {
                     oldest = Some(slot.sent + over + 1);
                     break;
                 }
                 Some(slot) if slot.state == State::InTime => {}
                 _ => self.expired += 1,
             }
-            self.settled += 1;
+            self.over_before += 1;
         }
-        // A slot is not reused while its query is out.
-        let room = self.lane.slots.capacity() - (self.k - self.settled);
+        // A slot is not reused while its query is outstanding.
+        let room = self.lane.outstanding.capacity() - (self.k - self.over_before);
         let out = self.k.saturating_sub(self.lane.in_time.get() + self.expired);
         match places.saturating_sub(out).min(room) {
             0 => Err(Step::Until(oldest.unwrap_or(now).min(self.plan.end))),
@@ -160,21 +161,21 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Writes the next queries and returns how many: fewer if the names are used up.
+    /// Writes the next queries and returns their number, which is lower if the names are used up.
     #[inline]
     fn write(&mut self, count: usize, now: u64) -> usize {
         self.asked.clear();
-        let (port, j, _) = self.lane.identity.place(self.k);
+        let (port, j, _) = self.lane.query_ids.locate(self.k);
         let size = self.plan.template.length();
         for (step, query) in self.queries.chunks_exact_mut(size).take(count).enumerate() {
             let k = self.k + step as u64;
-            let again = match &self.lane.pool {
+            let again = match &self.lane.cached_names {
                 None => None,
                 Some(pool) => {
                     let random = mix(self.seed.wrapping_add(self.plan.number(self.lane.index, k)));
-                    // The warm-up asks those that will be asked again.
-                    let wanted = random >> 32 < self.plan.again_below && k >= self.lane.measured_from.get();
-                    if wanted { self.draw.draw(pool, now, mix(random)) } else { None }
+                    // The warm-up queries the names that will be queried again.
+                    let wanted = random >> 32 < self.plan.cached_below && k >= self.lane.first_measured.get();
+                    if wanted { self.cursor.draw(pool, now, mix(random)) } else { None }
                 }
             };
             let address = match again {
@@ -188,43 +189,44 @@ impl<'a> Sender<'a> {
                     self.plan.order.names.address(self.plan.order.first_name + number)
                 }
             };
-            Template::patch(query, self.lane.identity.id(port, j + step as u64), address);
+            Template::patch(query, self.lane.query_ids.id(port, j + step as u64), address);
             self.asked.push((address, again.is_some()));
         }
         self.asked.len()
     }
 
-    /// Sends what was written.
+    /// Sends the written queries.
     #[inline]
     fn send(&mut self, count: usize) {
-        let (port, ..) = self.lane.identity.place(self.k);
+        let (port, ..) = self.lane.query_ids.locate(self.k);
         let port = &self.lane.ports[port];
         let size = self.plan.template.length();
         let stamp = self.plan.now();
         for (k, (address, again)) in (self.k..).zip(&self.asked) {
-            self.lane.slots.put(k, stamp, *address, *again);
+            self.lane.outstanding.insert(k, stamp, *address, *again);
         }
-        // Whoever receives must know of a query before its reply can come.
+        // The receiver must know of a query before its reply can come.
         self.lane.sent.set(self.k + count as u64);
         let (mut sent, mut failed) = (0, None);
         for _ in 0..limits::SEND_TRIES {
-            let (taken, outcome) = self.outlet.send(port, &self.queries[sent * size..count * size], size);
+            let (taken, outcome) =
+                self.query_sender.send(port, &self.queries[sent * size..count * size], size);
             sent += taken;
             failed = outcome.err();
             match &failed {
-                // The queue towards the interface is full: a moment later it is not.
+                // The queue to the interface is full; it will have room a moment later.
                 Some(error) if QuerySender::is_send_buffer_full(error) => std::thread::yield_now(),
                 _ => break,
             }
         }
         let left = sent as u64;
         if sent < count {
-            (self.k + left..self.k + count as u64).for_each(|k| self.lane.slots.unsent(k));
+            (self.k + left..self.k + count as u64).for_each(|k| self.lane.outstanding.mark_unsent(k));
             self.lane.unsent.add(count as u64 - left);
             let number = failed.as_ref().and_then(std::io::Error::raw_os_error);
             self.timeline.send_error = self.timeline.send_error.or(number);
         }
-        if self.k >= self.lane.measured_from.get() {
+        if self.k >= self.lane.first_measured.get() {
             self.record(stamp, sent, count);
         }
         self.k += count as u64;

@@ -1,4 +1,5 @@
-//! When queries of the measured time left: counted in intervals of 10 ms, and compared with the schedule afterwards.
+//! Sending times of the queries of the measured time, counted in intervals of 10 ms and compared with the schedule
+//! afterwards.
 
 use crate::plan::{Plan, Timing};
 use measure::outcome::{Deviation, PacingError};
@@ -6,46 +7,46 @@ use measure::outcome::{Deviation, PacingError};
 /// The shortest interval, in nanoseconds.
 const BIN: u64 = 10_000_000;
 
-/// What one thread sent in the measured time.
+/// Queries that one thread sent in the measured time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Queries that left in each interval of 10 ms; what left later is in the last.
+    /// Queries sent in each interval of 10 ms; the last interval has all later ones.
     bins: Vec<u32>,
-    /// Queries sent, by the second for which they were meant.
+    /// Queries sent, by the second of their intended time.
     pub seconds: Vec<u64>,
-    /// Queries that the kernel took.
+    /// Queries that the kernel accepted.
     pub sent: u64,
-    /// Of these, names asked before.
+    /// Queries of these for names that were queried before.
     pub asked_again: u64,
-    /// Queries that the kernel did not take.
+    /// Queries that the kernel did not accept.
     pub send_errors: u64,
-    /// Why it did not, the first time, as an error number of the kernel.
+    /// The first such error, as an error number of the kernel.
     pub send_error: Option<i32>,
-    /// How late a query left at worst, in nanoseconds.
+    /// Largest lag of a query behind its schedule, in nanoseconds.
     pub lag_max: u64,
-    /// When the last one left, in nanoseconds of the measured time.
+    /// Sending time of the last query, in nanoseconds of the measured time.
     pub last: u64,
-    /// Names that the thread asked for the first time, before the measured time too.
+    /// Names that the thread queried for the first time, including before the measured time.
     pub fresh: u64,
-    /// The thread ended because no names were left.
+    /// True if the thread ended because no names were left.
     pub names_used_up: bool,
 }
 
 impl Timeline {
     /// An empty timeline for a load.
     pub fn new(plan: &Plan) -> Timeline {
-        // A schedule ends with its duration; what is late by two seconds shares the last interval.
+        // A schedule ends with its duration; queries that are late by more than two seconds share the last interval.
         let bins = (plan.order.duration_ms / 10) as usize + 200;
         Timeline { bins: vec![0; bins], seconds: vec![0; plan.seconds()], ..Timeline::default() }
     }
 
-    /// The first of some queries left so late.
+    /// Records the lag of the first query of a send.
     #[inline]
     pub fn lag(&mut self, late: u64) {
         self.lag_max = self.lag_max.max(late);
     }
 
-    /// `sent` of `count` queries left at an instant of the measured time.
+    /// Records that `sent` of `count` queries left at an instant of the measured time.
     #[inline]
     pub fn left(&mut self, instant: u64, sent: usize, count: usize) {
         let last = self.bins.len() - 1;
@@ -55,7 +56,7 @@ impl Timeline {
         self.last = instant;
     }
 
-    /// One of them was meant for this second.
+    /// Records one sent query with the second of its intended time.
     #[inline]
     pub fn query(&mut self, second: usize, again: bool) {
         let last = self.seconds.len() - 1;
@@ -63,7 +64,7 @@ impl Timeline {
         self.asked_again += u64::from(again);
     }
 
-    /// Adds what another thread sent.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Timeline) {
         self.bins.resize(self.bins.len().max(other.bins.len()), 0);
         self.bins.iter_mut().zip(&other.bins).for_each(|(own, other)| *own += other);
@@ -78,7 +79,7 @@ impl Timeline {
         self.names_used_up |= other.names_used_up;
     }
 
-    /// How the numbers sent compare with the schedule, up to an instant of the measured time.
+    /// Compares the sent queries with the schedule, up to an instant of the measured time.
     pub fn pacing(&self, plan: &Plan, until: u64) -> Pacing {
         let Timing::Open { schedule, warm, .. } = plan.timing else { return Pacing::default() };
         let bins = ((until / BIN) as usize).min(self.bins.len() - 1);
@@ -91,17 +92,18 @@ impl Timeline {
     }
 }
 
-/// How well a schedule was kept.
+/// Pacing of a load against its schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pacing {
-    /// Deviations by length of interval.
+    /// Deviations by length of the interval.
     pub error: PacingError,
-    /// The second in which it was worst: sent, asked. Where one query more or less is all, this is none.
+    /// Numbers of sent and scheduled queries in the second with the worst deviation; `None` if no second deviates by
+    /// more than one query.
     pub worst_second: Option<(u64, u64)>,
 }
 
-/// The relative deviation over whole intervals of so many bins, and the worst interval that is off by more than one query.
-/// `asked` tells how many queries were due before a bin.
+/// The relative deviation over whole intervals of `bins` bins, and the worst interval that is off by more than one
+/// query. `asked` gives the number of queries due before a bin.
 fn deviation(sent: &[u32], asked: impl Fn(usize) -> u64, bins: usize) -> (Deviation, Option<(u64, u64)>) {
     let mut deviation = Deviation::default();
     let (mut sum, mut beyond, mut worst) = (0.0, 0u64, None);
@@ -110,7 +112,7 @@ fn deviation(sent: &[u32], asked: impl Fn(usize) -> u64, bins: usize) -> (Deviat
         let sent = sent.iter().map(|count| u64::from(*count)).sum::<u64>();
         let after = asked((number + 1) * bins);
         let asked = after - std::mem::replace(&mut before, after);
-        // An interval in which none is asked for has no relative deviation.
+        // An interval without scheduled queries has no relative deviation.
         if asked == 0 {
             continue;
         }

@@ -1,31 +1,31 @@
-//! What a load means. Strict, as RFC 8219 section 9.2 asks: pass only if every query got a valid reply in time. But first:
-//! whether the tester did its part; if not, nothing is said of the server.
+//! Verdict of a load. It is strict, as RFC 8219 section 9.2 demands: pass only if every query got a valid reply in
+//! time. But if the tester was the bottleneck, the verdict says so and nothing about the server.
 
 use crate::limits;
 use measure::outcome::{Outcome, Verdict};
 use std::io;
 use std::time::Duration;
 
-/// What the tester did wrong beside what an [`Outcome`] says.
+/// Tester faults that an [`Outcome`] does not contain.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trouble {
-    /// The load ended before its time: after so long, and whether because no names were left.
+pub struct TesterFaults {
+    /// Time of an early end of the load, and true if no names were left.
     pub ended_early: Option<(Duration, bool)>,
-    /// The worst second of the schedule: sent, asked.
+    /// Numbers of sent and scheduled queries in the worst second.
     pub worst_second: Option<(u64, u64)>,
-    /// When a reply is late.
+    /// Timeout of the queries.
     pub timeout: Duration,
-    /// The longest time that a thread stood still.
+    /// Longest stall of a thread.
     pub stall: Duration,
-    /// The longest time that replies waited for a thread that read all the while.
-    pub behind: Duration,
-    /// Why the kernel did not take a query, as one of its error numbers.
+    /// Longest time that replies waited for a thread that was reading without a pause.
+    pub backlog: Duration,
+    /// First error with which the kernel refused a query, as an error number.
     pub send_error: Option<i32>,
 }
 
-/// The verdict, and why in words.
-pub fn verdict(outcome: &Outcome, trouble: &Trouble) -> (Verdict, String) {
-    let limited = limited(outcome, trouble);
+/// The verdict, and its reason in words.
+pub fn verdict(outcome: &Outcome, faults: &TesterFaults) -> (Verdict, String) {
+    let limited = limited(outcome, faults);
     if !limited.is_empty() {
         return (Verdict::TesterLimited, limited.join("; "));
     }
@@ -35,48 +35,49 @@ pub fn verdict(outcome: &Outcome, trouble: &Trouble) -> (Verdict, String) {
     }
 }
 
-/// What the tester did not do.
-fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
+/// Reasons why the tester was the bottleneck.
+fn limited(outcome: &Outcome, faults: &TesterFaults) -> Vec<String> {
     let mut reasons = Vec::new();
     let lag = Duration::from_nanos((outcome.lag_max_us * 1e3) as u64);
-    if let Some((after, no_names)) = trouble.ended_early {
+    if let Some((after, no_names)) = faults.ended_early {
         let why = if no_names { "no names were left (a larger --names)" } else { "it was stopped" };
         reasons.push(format!("the load ended after {:.1} s: {why}", after.as_secs_f64()));
     }
     if outcome.tester.send_errors > 0 {
-        let why = trouble.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
+        let why = faults.send_error.map(|number| format!(": {}", io::Error::from_raw_os_error(number)));
         reasons.push(format!(
-            "the kernel did not take {} queries{}",
+            "the kernel refused {} queries{}",
             grouped(outcome.tester.send_errors),
             why.unwrap_or_default()
         ));
     }
-    if let Some((sent, asked)) = trouble.worst_second
-        && sent.abs_diff(asked) as f64 > limits::DEVIATION * asked as f64
+    if let Some((sent, asked)) = faults.worst_second
+        && sent.abs_diff(asked) as f64 > limits::MAX_DEVIATION * asked as f64
     {
         reasons.push(format!(
             "in one second the tester sent {} queries instead of {} (more than {:.0} % off)",
             grouped(sent),
             grouped(asked),
-            limits::DEVIATION * 100.0
+            limits::MAX_DEVIATION * 100.0
         ));
     }
-    if lag > limits::LAG {
+    if lag > limits::MAX_LAG {
         reasons.push(format!("a query left {} after it was due", milliseconds(lag)));
     }
     let missing = outcome.sent.saturating_sub(outcome.valid);
-    // What the tester read late may be late because of that.
-    let bearable = limits::LAG.min(trouble.timeout / limits::TIMEOUT_PART);
-    if trouble.stall > limits::LAG || trouble.stall > bearable && missing > 0 {
-        reasons.push(format!("a thread of the tester stood still for {}", milliseconds(trouble.stall)));
+    // A reply that the tester read late may seem late because of that.
+    let bearable = limits::MAX_LAG.min(faults.timeout / limits::STALL_TIMEOUT_PART);
+    if faults.stall > limits::MAX_LAG || faults.stall > bearable && missing > 0 {
+        reasons.push(format!("a tester thread was stalled for {}", milliseconds(faults.stall)));
     }
-    if trouble.behind > bearable && missing > 0 {
+    if faults.backlog > bearable && missing > 0 {
         reasons.push(format!(
-            "replies waited {} for a thread of the tester, which did not keep up",
-            milliseconds(trouble.behind)
+            "replies waited {} for a tester thread that was too slow",
+            milliseconds(faults.backlog)
         ));
     }
-    // Drops matter only if something is missing, and if they may be all that is: else the server failed whatever they were.
+    // Drops matter only if replies are missing, and only if the drops can explain all of them. Otherwise the server
+    // failed in any case.
     let tester = &outcome.tester;
     let dropped = (tester.socket_drops + tester.interface_drops).saturating_mul(limits::PACKET_MESSAGES);
     if (1..=dropped).contains(&missing) {
@@ -96,7 +97,7 @@ fn limited(outcome: &Outcome, trouble: &Trouble) -> Vec<String> {
     reasons
 }
 
-/// What the server did not do.
+/// Replies that the server did not give.
 fn missing(outcome: &Outcome) -> Option<String> {
     if outcome.sent == 0 {
         return Some("no query was sent".to_owned());
@@ -156,10 +157,10 @@ mod tests {
 
     #[test]
     fn only_a_load_without_any_loss_passes() {
-        assert_eq!(verdict(&outcome(10_000, 0), &Trouble::default()), (Verdict::Pass, String::new()));
+        assert_eq!(verdict(&outcome(10_000, 0), &TesterFaults::default()), (Verdict::Pass, String::new()));
         let mut failed = outcome(9_997, 2);
         failed.invalid.insert("address".into(), 1);
-        let (verdict, reason) = verdict(&failed, &Trouble::default());
+        let (verdict, reason) = verdict(&failed, &TesterFaults::default());
         assert_eq!(verdict, Verdict::Fail);
         assert_eq!(reason, "3 of 10,000 queries got no valid reply in time: 2 lost, 1 invalid (address)");
     }
@@ -169,7 +170,7 @@ mod tests {
         let mut failed = outcome(9_990, 0);
         failed.late = 3;
         failed.invalid.extend([("address".into(), 2), ("servfail".into(), 5)]);
-        let (_, reason) = verdict(&failed, &Trouble::default());
+        let (_, reason) = verdict(&failed, &TesterFaults::default());
         let expected =
             "10 of 10,000 queries got no valid reply in time: 3 late, 7 invalid (servfail 5, address 2)";
         assert_eq!(reason, expected);
@@ -177,33 +178,33 @@ mod tests {
 
     #[test]
     fn a_tester_that_did_not_do_its_part_says_nothing_of_the_server() {
-        let limited = |change: &dyn Fn(&mut Outcome, &mut Trouble), part: &str| {
-            let (mut outcome, mut trouble) = (outcome(9_999, 1), Trouble::default());
-            change(&mut outcome, &mut trouble);
-            let (verdict, reason) = verdict(&outcome, &trouble);
+        let limited = |change: &dyn Fn(&mut Outcome, &mut TesterFaults), part: &str| {
+            let (mut outcome, mut faults) = (outcome(9_999, 1), TesterFaults::default());
+            change(&mut outcome, &mut faults);
+            let (verdict, reason) = verdict(&outcome, &faults);
             assert_eq!(verdict, Verdict::TesterLimited);
             assert!(reason.contains(part), "{reason}");
         };
-        limited(&|outcome, _| outcome.tester.send_errors = 1, "did not take 1 queries");
+        limited(&|outcome, _| outcome.tester.send_errors = 1, "refused 1 queries");
         limited(&|outcome, _| outcome.tester.socket_drops = 1, "sockets dropped 1");
         limited(
             &|outcome, _| outcome.tester.interface_drops = 1,
             "network interfaces or their queues dropped 1",
         );
         limited(&|outcome, _| outcome.lag_max_us = 100_001.0, "a query left 100 ms after");
-        limited(&|_, trouble| trouble.stall = Duration::from_millis(230), "stood still for 230 ms");
-        limited(&|_, trouble| trouble.behind = Duration::from_millis(120), "replies waited 120 ms");
-        limited(&|_, trouble| trouble.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
-        limited(&|_, trouble| trouble.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
+        limited(&|_, faults| faults.stall = Duration::from_millis(230), "stalled for 230 ms");
+        limited(&|_, faults| faults.backlog = Duration::from_millis(120), "replies waited 120 ms");
+        limited(&|_, faults| faults.worst_second = Some((940, 1000)), "sent 940 queries instead of 1,000");
+        limited(&|_, faults| faults.ended_early = Some((Duration::from_secs(3), true)), "after 3.0 s");
     }
 
     #[test]
     fn a_server_that_failed_whatever_the_tester_dropped_has_failed() {
-        // A dropped packet holds 64 messages at most.
+        // A dropped packet holds at most 64 messages.
         for (lost, expected) in [(128, Verdict::TesterLimited), (129, Verdict::Fail)] {
             let mut outcome = outcome(10_000 - lost, lost);
             (outcome.tester.socket_drops, outcome.tester.interface_drops) = (1, 1);
-            assert_eq!(verdict(&outcome, &Trouble::default()).0, expected, "{lost}");
+            assert_eq!(verdict(&outcome, &TesterFaults::default()).0, expected, "{lost}");
         }
     }
 
@@ -212,19 +213,19 @@ mod tests {
         let mut outcome = outcome(10_000, 0);
         outcome.tester.socket_drops = 5;
         outcome.lag_max_us = 99_000.0;
-        let behind = Duration::from_millis(120);
-        let trouble = Trouble { worst_second: Some((951, 1000)), behind, ..Trouble::default() };
-        assert_eq!(verdict(&outcome, &trouble).0, Verdict::Pass);
+        let backlog = Duration::from_millis(120);
+        let faults = TesterFaults { worst_second: Some((951, 1000)), backlog, ..TesterFaults::default() };
+        assert_eq!(verdict(&outcome, &faults).0, Verdict::Pass);
     }
 
     #[test]
     fn a_short_timeout_bears_only_a_short_pause_of_the_tester() {
         let of = |valid, stall_ms, behind_ms| {
             let ms = Duration::from_millis;
-            let (timeout, stall, behind) = (ms(80), ms(stall_ms), ms(behind_ms));
+            let (timeout, stall, backlog) = (ms(80), ms(stall_ms), ms(behind_ms));
             verdict(
                 &outcome(valid, 10_000 - valid),
-                &Trouble { timeout, stall, behind, ..Trouble::default() },
+                &TesterFaults { timeout, stall, backlog, ..TesterFaults::default() },
             )
             .0
         };
@@ -232,7 +233,7 @@ mod tests {
             [of(9_999, 20, 20), of(9_999, 21, 0), of(9_999, 0, 21)],
             [Verdict::Fail, Verdict::TesterLimited, Verdict::TesterLimited]
         );
-        // Where nothing is missing it did no harm.
+        // Without missing replies it did no harm.
         assert_eq!([of(10_000, 99, 99), of(10_000, 101, 0)], [Verdict::Pass, Verdict::TesterLimited]);
     }
 

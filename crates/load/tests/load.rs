@@ -1,11 +1,11 @@
-//! Loads of every shape on a device that answers everything, and the ends that are not the planned one.
+//! Loads of every kind against a device that answers everything, and loads that end early.
 
 mod device;
 
 use device::{Device, Reply, assert_verdict, order};
 use measure::order::{Load, Pace};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{Companion, LoadError, Nobody, Progress, run};
+use sixfold_load::{Companion, LoadError, NoCompanion, Progress, run};
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +19,7 @@ fn answering(address: &str) -> Device {
 }
 
 fn go(order: &Load) -> Outcome {
-    run(order, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap()
+    run(order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_closed_loop_goes_on_after_losses() {
         // A pause of the machine makes replies late, never lost.
         assert_eq!(outcome.lost, dropped.load(Ordering::Relaxed));
         assert_eq!(outcome.valid + outcome.lost + outcome.late, outcome.sent);
-        // Only lost queries fill places for long: 40 at a time, for 510 ms each, in 1.5 s.
+        // Only lost queries occupy places for long: 40 at a time, for 510 ms each, in 1.5 s.
         assert!(outcome.lost >= 1 && outcome.lost <= 40 * 3, "{}", outcome.lost);
         assert_eq!(outcome.rate_asked, 0.0);
     }
@@ -120,9 +120,10 @@ fn a_share_of_names_is_asked_again_two_timeouts_after_its_answer_at_the_earliest
         }
     }
     assert_eq!(first.len() as u64, outcome.names_used);
-    // The warm-up asks as many fresh names as the measured time does in as long: 1,000.
+    // The warm-up queries as many new names as the measured time in the same duration: 1,000.
     assert_eq!(first.len() as u64 + again, 5000);
-    // Half of 4,000: five standard deviations of a binomial distribution are 158. Fewer if nothing was ripe for a while.
+    // Half of 4,000: five standard deviations of a binomial distribution are 158. Fewer if for a while no name was
+    // eligible.
     assert!(outcome.asked_again <= 2158, "{}", outcome.asked_again);
     if outcome.verdict == Verdict::Pass {
         assert!(outcome.asked_again >= 1842, "{}", outcome.asked_again);
@@ -142,7 +143,7 @@ fn with_a_share_of_one_the_warm_up_asks_what_the_measured_time_asks_again() {
 fn a_load_that_is_stopped_says_so_and_keeps_its_counters() {
     let device = answering("127.0.0.1:0");
     let mut shown: Vec<Progress> = Vec::new();
-    let outcome = run(&order(device.address, 500.0, 60_000), None::<&mut Nobody>, |progress| {
+    let outcome = run(&order(device.address, 500.0, 60_000), None::<&mut NoCompanion>, |progress| {
         shown.push(*progress);
         if shown.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -174,7 +175,7 @@ struct Server {
 }
 
 impl Companion for Server {
-    fn turn(&mut self) -> usize {
+    fn poll(&mut self) -> usize {
         let mut buffer = [0; 512];
         let mut count = 0;
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
@@ -227,10 +228,10 @@ fn a_companion_with_several_threads_is_refused() {
 }
 
 #[test]
-fn what_the_kernel_cannot_do_is_an_error_with_a_remedy() {
+fn a_refusal_of_the_kernel_is_an_error_with_a_remedy() {
     let mut wrong = order("127.0.0.1:53".parse().unwrap(), 1.0, 300);
     wrong.lanes.sources = vec!["192.0.2.1".parse().unwrap()];
-    let error = run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(
         matches!(error, LoadError::Bind(..)) && error.to_string().contains("address of this host"),
         "{error}"
@@ -238,7 +239,7 @@ fn what_the_kernel_cannot_do_is_an_error_with_a_remedy() {
     let device = answering("127.0.0.1:0");
     let mut wrong = order(device.address, 1.0, 60_000);
     wrong.lanes.pins = vec![1023];
-    let error = run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, LoadError::Pin(1023, _)) && error.to_string().contains("taskset"), "{error}");
 }
 
@@ -247,11 +248,11 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
     let device = answering("127.0.0.1:0");
     let mut wrong = order(device.address, 1.0, 60_000);
     (wrong.lanes.senders, wrong.lanes.receivers) = (2, 2);
-    // The second sender has a core that there is not.
+    // The second sender's core does not exist.
     wrong.lanes.pins = vec![0, 1023, 0, 0];
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        let _ = tell.send(run(&wrong, None::<&mut Nobody>, |_| ControlFlow::Continue(())));
+        let _ = tell.send(run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())));
     });
     let outcome = told.recv_timeout(Duration::from_secs(30)).expect("the receiver waits for ever");
     assert!(matches!(outcome, Err(LoadError::Pin(1023, _))));
@@ -259,7 +260,7 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
 
 #[test]
 fn a_burst_larger_than_all_that_is_out_at_its_rate_is_matched() {
-    // All of the burst is out before the first reply comes.
+    // The whole burst is outstanding before the first reply comes.
     let device = Device::start("127.0.0.1:0", |query| {
         vec![Reply { message: query.right(), after: Duration::from_millis(200), from_elsewhere: false }]
     });

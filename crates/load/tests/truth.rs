@@ -1,22 +1,23 @@
-//! The truth of the instrument: each fault of a device is found, counted exactly, and named. So is a fault of the tester.
+//! Truth of the instrument: each fault of a device is detected, counted exactly, and named. So is each fault of the
+//! tester.
 
 mod device;
 
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{Companion, Nobody, run};
+use sixfold_load::{Companion, NoCompanion, run};
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::process::Command;
 use std::time::Duration;
 
-/// A load of 1,000 queries in a second on a device that answers every 100th wrongly, beginning with number 50.
+/// A load of 1,000 queries in a second against a device that answers every 100th wrongly, beginning with number 50.
 fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outcome {
     let device = Device::start("127.0.0.1:0", move |query| {
         if query.number % 100 == 50 { fault(query) } else { Reply::now(query.right()) }
     });
     let outcome =
-        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 1000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!(outcome.sent, 1000);
     let seconds = outcome.per_second.iter();
@@ -24,14 +25,14 @@ fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outc
     outcome
 }
 
-/// What was counted: valid, late, lost, duplicates, unsolicited, wrong source, and the reasons.
+/// The counts: valid, late, lost, duplicates, unsolicited, wrong source, and the reasons.
 fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>) {
     let o = outcome;
     let reasons = o.invalid.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     ([o.valid, o.late, o.lost, o.duplicates, o.unsolicited, o.wrong_source], reasons)
 }
 
-/// A fault that ends its query under a reason.
+/// A fault that completes its query with a reason.
 fn assert_named(reason: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
     let outcome = with_fault(move |query| Reply::now(fault(query)));
     assert_eq!(counts(&outcome), ([990, 0, 0, 0, 0, 0], vec![(reason, 10)]));
@@ -56,7 +57,7 @@ fn one_lost_query_in_ten_thousand_is_found() {
         if query.number % 10_000 == 9_999 { Vec::new() } else { Reply::now(query.right()) }
     });
     let outcome =
-        run(&order(device.address, 5000.0, 4000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 5000.0, 4000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!((outcome.sent, outcome.lost, outcome.valid), (20_000, 2, 19_998));
     assert!((outcome.loss() - 1e-4).abs() < 1e-12);
@@ -123,7 +124,7 @@ fn a_stale_id_is_named_and_does_not_answer() {
 fn a_wrong_question_is_named_and_does_not_answer() {
     let outcome = with_fault(|query| {
         let mut replies = Reply::now(query.patched(&[(13, b'2')]));
-        // The right reply follows for every other one: it still counts.
+        // The right reply follows for every other query: it still counts.
         if query.number % 200 == 50 {
             replies.extend(Reply::now(query.right()));
         }
@@ -158,7 +159,7 @@ fn a_reply_from_another_port_is_counted_apart_and_does_not_answer() {
 fn an_unsolicited_reply_is_counted_apart() {
     let outcome = with_fault(|query| {
         let mut replies = Reply::now(query.right());
-        // A question of the load that was not asked at this port.
+        // A question of the load that was not sent from this port.
         replies.extend(Reply::now(query.patched(&[(21, b'2')])));
         replies
     });
@@ -167,14 +168,14 @@ fn an_unsolicited_reply_is_counted_apart() {
 
 #[test]
 fn a_late_reply_is_late_and_not_lost() {
-    // 2 s of timeout and 3 s of delay, and the load goes on long enough to see it.
+    // 2 s of timeout and 3 s of delay, and the load lasts long enough to see the replies.
     let device = Device::start("127.0.0.1:0", |query| {
         let is_late = query.number < 1000 && query.number % 100 == 50;
         let after = Duration::from_secs(if is_late { 3 } else { 0 });
         vec![Reply { message: query.right(), after, from_elsewhere: false }]
     });
     let outcome =
-        run(&order(device.address, 1000.0, 5000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 5000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert_eq!(counts(&outcome), ([4990, 10, 0, 0, 0, 0], vec![]));
     assert_eq!((outcome.received, outcome.per_second[0].late), (5000, 10));
@@ -182,14 +183,14 @@ fn a_late_reply_is_late_and_not_lost() {
     assert_verdict(&outcome, Verdict::Fail, "10 late");
 }
 
-/// Stands still once, as long as it is told.
+/// Stalls once, for a given time.
 struct Sleeper {
     turns: u32,
     sleep: Duration,
 }
 
 impl Companion for Sleeper {
-    fn turn(&mut self) -> usize {
+    fn poll(&mut self) -> usize {
         self.turns += 1;
         if self.turns == 100 {
             std::thread::sleep(self.sleep);
@@ -213,16 +214,16 @@ fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
     let outcome =
         run(&order(device.address, 1000.0, 1000), Some(&mut sleeper), |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
-    // All is sent and counted in spite of it.
+    // Everything is sent and counted despite the stall.
     assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 0, 0], vec![]));
     assert_eq!(outcome.verdict, Verdict::TesterLimited);
     assert!(
-        outcome.reason.contains("stood still") && outcome.reason.contains("after it was due"),
+        outcome.reason.contains("stalled for") && outcome.reason.contains("after it was due"),
         "{}",
         outcome.reason
     );
     assert!(outcome.lag_max_us > 350_000.0, "{}", outcome.lag_max_us);
-    // Who waited from when the query was due saw it; who waited from when it was sent did not.
+    // A latency from the intended time shows the stall; a latency from the actual sending time does not.
     assert!(outcome.latency_us.intended.max > 350_000.0);
     assert!(outcome.latency_us.intended.p50 >= outcome.latency_us.actual.p50);
     // 40 intervals of 10 ms without a query.
@@ -232,19 +233,19 @@ fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
 #[test]
 fn queries_that_the_kernel_refuses_are_the_testers_affair_and_the_reason_is_told() {
     // Nothing can be sent to port 0.
-    let outcome = run(&order("127.0.0.1:0".parse().unwrap(), 1000.0, 50), None::<&mut Nobody>, |_| {
+    let outcome = run(&order("127.0.0.1:0".parse().unwrap(), 1000.0, 50), None::<&mut NoCompanion>, |_| {
         ControlFlow::Continue(())
     });
     let outcome = outcome.unwrap();
     assert_eq!((outcome.sent, outcome.tester.send_errors), (0, 50));
     assert_eq!(outcome.verdict, Verdict::TesterLimited);
-    assert!(outcome.reason.contains("did not take 50 queries: Invalid argument"), "{}", outcome.reason);
+    assert!(outcome.reason.contains("refused 50 queries: Invalid argument"), "{}", outcome.reason);
 }
 
-/// Set in a process that has a network namespace of its own.
+/// Set in the process that has its own network namespace.
 const INSIDE: &str = "SIXFOLD_LOAD_TEST_INSIDE";
 
-/// Runs the test of this name once more, in a network namespace of its own; nothing if that cannot be had.
+/// Runs the test of this name once more, in a network namespace of its own; `None` if none is available.
 fn again_in_namespace(name: &str) -> Option<()> {
     let output = Command::new("unshare")
         .args(["--map-root-user", "--net", "--"])
@@ -270,15 +271,15 @@ fn succeeds(command: &str) -> bool {
 }
 
 #[test]
-fn what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server() {
-    let name = "what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server";
+fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
+    let name = "drops_of_the_testers_own_interface_queue_say_nothing_of_the_server";
     if std::env::var_os(INSIDE).is_none() {
         if again_in_namespace(name).is_none() {
             println!("skipped: no network namespace can be made (unshare --map-root-user --net)");
         }
         return;
     }
-    // Sends succeed, whatever the queue does with the packets.
+    // Sends succeed even if the queueing discipline drops the packets.
     if !succeeds("ip link set lo up")
         || !succeeds("tc qdisc add dev lo root tbf rate 256kbit burst 1600 limit 3000")
     {
@@ -287,7 +288,7 @@ fn what_the_queue_of_the_testers_own_interface_drops_says_nothing_of_the_server(
     }
     let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
     let outcome =
-        run(&order(device.address, 1000.0, 1000), None::<&mut Nobody>, |_| ControlFlow::Continue(()));
+        run(&order(device.address, 1000.0, 1000), None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
     let outcome = outcome.unwrap();
     assert!(outcome.lost > 0 && outcome.tester.interface_drops > 0, "{outcome:?}");
     assert_eq!(outcome.verdict, Verdict::TesterLimited);

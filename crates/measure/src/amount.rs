@@ -1,4 +1,4 @@
-//! Durations with a unit, as people write them: `60s`, `250ms`, `1.35s`, `20us`, `2m`, `1h`.
+//! Durations with a unit, as text: `60s`, `250ms`, `1.35s`, `20us`, `2m`, `1h`.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// Reads a duration. The error says how to write one.
+/// Parses a duration. The error says how to write one.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let refused = || {
         format!(
-            "\"{text}\" is no duration; write a number and a unit (ns, us, ms, s, m or h), like 250ms or 1.35s"
+            "\"{text}\" is not a duration; write a number and a unit (ns, us, ms, s, m or h), like 250ms or 1.35s"
         )
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refused)?;
@@ -28,14 +28,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let whole: u64 = whole.parse().map_err(|_| refused())?;
     let digits: u64 = fraction.parse().map_err(|_| refused())?;
     let scale = 10u64.pow(fraction.len() as u32);
-    // 10^9 hours are beyond 64 bits of nanoseconds: checked. A fraction of an hour: 10^9 x 3.6 x 10^12 needs 128 bits.
+    // 10^9 hours exceed 64 bits of nanoseconds, so this is checked. A fraction of an hour, 10^9 x 3.6 x 10^12, needs
+    // 128 bits.
     let part = (u128::from(digits) * u128::from(*nanoseconds) / u128::from(scale)) as u64;
     let total =
         whole.checked_mul(*nanoseconds).and_then(|whole| whole.checked_add(part)).ok_or_else(refused)?;
     Ok(Duration::from_nanos(total))
 }
 
-/// Writes a duration for people: two units at most, `1 h 5 min`, `2.5 s`, `250 ms`.
+/// Formats a duration for people, with at most two units: `1 h 5 min`, `2.5 s`, `250 ms`.
 pub fn show(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -1,11 +1,11 @@
-//! What a run is to do: a profile, changed by a TOML file, changed by the command line.
+//! Plan of a run: a profile, changed by a TOML file, changed by the command line.
 //!
-//! A [`Draft`] is what somebody wrote: every key optional. [`Draft::over`] lays one over another, [`Draft::finish`] fills in
-//! what nobody said and checks that the whole makes sense.
+//! A [`Draft`] is a plan as written, with every key optional. [`Draft::over`] lays one draft over another;
+//! [`Draft::finish`] fills in the defaults and checks the result.
 
 use crate::amount;
+use crate::name_range::NameRange;
 use crate::run::Cell;
-use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -14,7 +14,7 @@ use std::time::Duration;
 mod check;
 mod core_list;
 mod draft;
-mod supply;
+mod name_budget;
 
 pub use core_list::core_list;
 pub use draft::{
@@ -22,7 +22,7 @@ pub use draft::{
     SweepDraft, TesterDraft, TrialDraft,
 };
 
-/// A duration that is written with its unit.
+/// A duration in text form with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Span(pub Duration);
@@ -52,7 +52,7 @@ impl From<Span> for String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
-    /// The address; bits beyond the length are zero.
+    /// The address; the bits beyond the length are zero.
     pub address: Ipv6Addr,
     /// 32, 40, 48, 56, 64 or 96.
     pub length: u8,
@@ -64,7 +64,7 @@ impl TryFrom<String> for Prefix {
     fn try_from(text: String) -> Result<Prefix, String> {
         let refused = || {
             format!(
-                "\"{text}\" is no DNS64 prefix; write an address and a length of 32, 40, 48, 56, 64 or 96, like 2001:2:0:64::/96, \
+                "\"{text}\" is not a DNS64 prefix; write an address and a length of 32, 40, 48, 56, 64 or 96, like 2001:2:0:64::/96, \
                  with no bit set beyond the length and bits 64 to 71 zero (RFC 6052 section 2.2)"
             )
         };
@@ -92,48 +92,48 @@ impl From<Prefix> for String {
     }
 }
 
-/// When the device is started anew.
+/// Times at which the device is restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// Only for another value of the sweep.
     #[default]
     Never,
-    /// Before each search too.
+    /// Before each search, too.
     Repetition,
-    /// Before each trial: what the ancestors of this program did with servers that cache.
+    /// Before each trial, as the predecessors of this program did with caching servers.
     Trial,
 }
 
-/// A whole run.
+/// The plan of a whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
-    /// The profile that it began with.
+    /// The profile that it is based on.
     pub profile: String,
-    /// Single trials.
+    /// Settings of a trial.
     pub trial: Trial,
-    /// Searches.
+    /// Settings of the searches.
     pub search: Search,
     /// Names and zone.
     pub names: Names,
     /// The cells of the grid, the required one first.
     pub cells: Vec<Cell>,
-    /// A parameter of the device and its values.
+    /// The swept parameter of the device and its values.
     pub sweep: Option<Sweep>,
-    /// The check before.
+    /// The correctness check before all timing.
     pub correctness: Correctness,
     /// The device under test.
     pub device: Device,
-    /// Who asks.
+    /// The tester, which sends the queries.
     pub tester: Tester,
-    /// Who answers the device.
+    /// The authority, which answers the device.
     pub authority: Authority,
 }
 
 impl Plan {
-    /// What is known beforehand not to comply with RFC 8219 section 9.2, in words. The checklist of the record says all of
-    /// it.
+    /// Deviations from RFC 8219 section 9.2 that are known before the run, in words. The record's checklist has all
+    /// of them.
     pub fn departures(&self) -> Vec<String> {
         let shown = |span: Span| amount::show(span.0);
         let mut found = Vec::new();
@@ -150,33 +150,33 @@ impl Plan {
     }
 }
 
-/// Single trials.
+/// Settings of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Trial {
-    /// How long queries are sent.
+    /// Time of measured sending.
     pub duration: Span,
-    /// When a reply is late.
+    /// Timeout: a later reply is late.
     pub timeout: Span,
-    /// Rest after each trial.
+    /// Pause after each trial.
     pub pause: Span,
     /// Unmeasured load before each trial.
     pub warm_up: Span,
 }
 
-/// Searches.
+/// Settings of the searches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
-    /// Searches for each cell.
+    /// Number of searches for each cell.
     pub repetitions: u32,
-    /// The first rate, queries a second.
+    /// The first rate, in queries per second.
     pub start: f64,
-    /// The highest rate, queries a second.
+    /// The highest rate, in queries per second.
     pub max: f64,
-    /// The search ends when the interval is at most this part of its upper end.
+    /// The search ends when the interval is at most this share of its upper end.
     pub precision: f64,
-    /// Whether failures are confirmed, beside the strict result.
+    /// True if failures are also confirmed, in addition to the strict result.
     pub confirm: bool,
     /// Points of the curve of loss against rate, as multiples of the result.
     pub curve: Vec<f64>,
@@ -188,23 +188,23 @@ pub struct Search {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Names {
-    /// The names that are asked.
-    pub window: Window,
-    /// The zone that they are in.
+    /// Range of the queried names.
+    pub window: NameRange,
+    /// Zone of the names.
     pub zone: String,
     /// TTL of all records, in seconds.
     pub ttl: u32,
     /// The DNS64 prefix.
     pub prefix: Prefix,
-    /// Addresses of each name.
+    /// Number of addresses of each name.
     pub addresses: u16,
-    /// CNAME records before the addresses.
+    /// Number of CNAME records before the addresses.
     pub cname_depth: u16,
-    /// Chooses the names with AAAA records, message IDs, names asked again.
+    /// Seed that selects the names with AAAA records, message IDs, and names to query again.
     pub seed: u64,
 }
 
-/// A parameter of the device, and the values that it is to have.
+/// A swept parameter of the device, and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Sweep {
@@ -214,13 +214,13 @@ pub struct Sweep {
     pub values: Vec<String>,
 }
 
-/// The check before any timing.
+/// The correctness check before all timing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Correctness {
-    /// Names asked.
+    /// Number of queried names.
     pub names: u32,
-    /// A file of conformance cases; empty: none are played.
+    /// A file of conformance cases; empty: none.
     pub conformance: String,
 }
 
@@ -230,68 +230,68 @@ pub struct Correctness {
 pub struct Device {
     /// The template, or empty.
     pub template: String,
-    /// Path of its program on the device's host; empty: it is looked for.
+    /// Path of the program on the device's host; empty: found through the search path.
     #[serde(default)]
     pub program: String,
     /// A command line with placeholders, or empty.
     pub command: Vec<String>,
-    /// Where it listens. Nothing: a free port of the loopback interface.
+    /// Its address. `None`: a free port of the loopback interface.
     pub address: Option<SocketAddr>,
-    /// The ID of its process, if it runs already and is to be watched.
+    /// The process ID of a running device that is to be watched.
     pub pid: Option<u32>,
-    /// Its cores, as `taskset` takes them; empty: chosen.
+    /// Its cores, in the syntax of `taskset`; empty: chosen automatically.
     pub cores: String,
     /// Its threads.
     pub workers: u16,
     /// Lines appended to its configuration.
     pub options: Vec<String>,
-    /// When it is started anew.
+    /// Times at which it is restarted.
     pub restart: Restart,
-    /// Reaches its host: a command before `sixfold-bench agent`; empty: this host.
+    /// Command that reaches its host, before `sixfold-bench agent`; empty: this host.
     pub host: Vec<String>,
 }
 
 impl Device {
-    /// Whether the run starts it; otherwise it runs already.
+    /// True if the run starts the device; otherwise it is already running.
     pub fn is_started_by_us(&self) -> bool {
         !self.template.is_empty() || !self.command.is_empty()
     }
 }
 
-/// Who asks.
+/// The tester, which sends the queries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tester {
-    /// Reaches its host; empty: this host.
+    /// Command that reaches its host; empty: this host.
     pub host: Vec<String>,
-    /// Its cores; empty: chosen.
+    /// Its cores; empty: chosen automatically.
     pub cores: Vec<u16>,
-    /// Sending threads; 0: chosen.
+    /// Sending threads; 0: chosen automatically.
     pub senders: u16,
-    /// Receiving threads; nothing: chosen.
+    /// Receiving threads; `None`: chosen automatically.
     pub receivers: Option<u16>,
     /// Source ports of each sending thread.
     pub ports: u16,
     /// Source addresses.
     pub sources: Vec<IpAddr>,
-    /// Consecutive queries that leave from one port.
+    /// Number of consecutive queries that leave from one port.
     pub group: u16,
-    /// Queries due at the same instant.
+    /// Number of queries that are due at the same instant.
     pub burst: u32,
-    /// Whether sending threads wait in a loop.
+    /// True if sending threads busy-wait.
     pub spin: bool,
 }
 
-/// Who answers the device.
+/// The authority, which answers the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Authority {
-    /// Reaches its host; empty: the tester's.
+    /// Command that reaches its host; empty: the tester's host.
     pub host: Vec<String>,
-    /// Where it listens. Nothing: a free port of the loopback interface.
+    /// Its address. `None`: a free port of the loopback interface.
     pub address: Option<SocketAddr>,
-    /// An authority that runs already and is not started: it must serve the same zone.
+    /// True if the authority is already running and is not started by the run; it must serve the same zone.
     pub external: bool,
-    /// Its cores; empty: chosen.
+    /// Its cores; empty: chosen automatically.
     pub cores: Vec<u16>,
 }

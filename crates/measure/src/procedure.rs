@@ -1,13 +1,14 @@
-//! The procedure of a whole run as a state machine without I/O: it says what to do next, and is told how it went.
+//! Procedure of a whole run as a state machine without I/O: it returns the next action, and records the result of
+//! each.
 //!
-//! 1. A check that the device starts and that its answers are right: what is wrong with it shows in seconds.
+//! 1. Correctness check of the device's answers, so that a misconfiguration shows within seconds.
 //! 2. Self-test (RFC 8219 section 9.2.1): tester against authority, which gives the highest rate at which a device may be
 //!    measured.
 //! 3. For each value of the sweep: a check, from the second one on; for each cell the repetitions, each a search for the
 //!    highest rate without loss; for the required cell the curve of loss against rate.
 //!
-//! What comes next depends on nothing but the plan and what was told, so a run that was interrupted goes on by
-//! telling a new procedure what the old one was told.
+//! The next action depends only on the plan and the recorded events. So an interrupted run continues with a new
+//! procedure in which the old events are recorded again.
 
 use crate::outcome::Verdict;
 use crate::plan::{Plan, Restart};
@@ -21,61 +22,62 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-/// How often a check that lost queries is done again before that counts.
+/// Attempts of a correctness check that lost queries, before the loss counts.
 const CHECKS: u32 = 3;
 
-/// Steps that a search may take: doubling from 1 to 10^8 takes 27, bisecting to 0.01 % another 14, and as many again for
-/// confirmation and for repeating what a held-up tester spoiled.
+/// Largest number of steps of a search: doubling from 1 to 10^8 takes 27, bisecting to 0.01 % another 14, and as many
+/// again for confirmation and for repeating trials that a stalled tester spoiled.
 const STEPS_MAX: u32 = 120;
 
-/// Trials at a rate that must fail before a failure counts in the confirmed variant.
+/// Failed trials at a rate before a failure counts in the confirmed variant.
 const FAILURES: u32 = 2;
 
-/// The self-test ends when its interval is at most this part of its upper end: the certificate is a bound, not a result.
+/// The self-test ends when its interval is at most this share of its upper end: the certificate is a bound, not a
+/// result.
 const SELF_TEST_PRECISION: f64 = 0.2;
 
-/// What must be running for an action.
+/// State of device and authority that an action needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// The value of the swept parameter; empty: none. Nothing: no device takes part.
+    /// Value of the swept parameter; empty without a sweep. `None`: no device takes part.
     pub device: Option<String>,
-    /// Whether the device must be started anew although it runs.
+    /// True if the device must be restarted although it is running.
     pub fresh: bool,
-    /// The share of names with AAAA records that the authority shall serve.
+    /// Share of names with AAAA records that the authority must serve.
     pub aaaa_share: f64,
 }
 
-/// One load to be run.
+/// One load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Why.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What must be running.
+    /// Required state of device and authority.
     pub setup: Setup,
     /// The cell.
     pub cell: Cell,
     /// The repetition, from 0.
     pub repetition: u32,
-    /// The rate, queries a second.
+    /// The rate in queries per second.
     pub rate_qps: f64,
-    /// The number of the first name in the window.
+    /// Number of its first name in the range.
     pub first_name: u64,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Run a load and tell its [`Trial`].
+    /// Run a load and record its [`Trial`].
     Trial(Task),
-    /// Ask some names at a gentle pace and tell the [`Correctness`].
+    /// Query this number of names at a low rate and record the [`Correctness`].
     Check(Setup, u64),
-    /// Nothing more: all is done.
+    /// Nothing more: everything is done.
     Done,
-    /// Nothing more: it makes no sense to go on; why, and what to do about it.
+    /// Stop: the run cannot continue. The text gives the reason and the remedy.
     Stop(String),
 }
 
-/// What was done.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[expect(
@@ -83,43 +85,43 @@ pub enum Action {
     reason = "nearly all events are trials, and there are some hundred of them"
 )]
 pub enum Event {
-    /// A trial, the self-test's included.
+    /// A trial, including those of the self-test.
     Trial(Trial),
-    /// The check of the answers: what it found, and how many names it used.
+    /// A correctness check.
     Check {
-        /// What it found.
+        /// Its result.
         found: Correctness,
-        /// Names that were asked for the first time.
+        /// Number of names that were queried for the first time.
         names_used: u64,
     },
-    /// Who takes part, when it became known or changed. It changes nothing in what is to be done.
+    /// The participants, recorded when they become known or change. It does not influence the next action.
     Surroundings(Surroundings),
-    /// The run went on after it had been interrupted or killed. What was going on then may have asked its names already, and a
-    /// device that runs on would have them in its cache.
+    /// The run was resumed after an interruption. The interrupted action may have queried its names already, and a
+    /// device that kept running would have them cached.
     Resumed,
 }
 
-/// Who takes part in a run, as far as is known.
+/// The participants of a run, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// The device as it was last started.
+    /// The device as it was started last.
     pub device: Device,
     /// The hosts by role.
     pub hosts: BTreeMap<String, Environment>,
-    /// Where the authority listens; empty: not known.
+    /// Address of the authority; empty: unknown.
     pub authority: String,
-    /// What a reader should know before believing a number.
+    /// Facts that a reader must know before relying on a number.
     pub warnings: Vec<String>,
 }
 
-/// The search of one repetition, ended.
+/// The finished search of one repetition.
 #[derive(Clone, Debug)]
 struct Repetition {
     sweep: usize,
     cell: usize,
     strict_qps: f64,
     confirmed_qps: f64,
-    /// Whether the strict rate is a bound only: the truth is that or more.
+    /// True if the strict rate is only a lower bound of the true value.
     censored: bool,
 }
 
@@ -133,17 +135,17 @@ enum Stage {
     Stopped(String),
 }
 
-/// A run, as far as it has come.
+/// A run in progress.
 #[derive(Clone, Debug)]
 pub struct Procedure {
     plan: Plan,
     stage: Stage,
-    /// The next name that the device was never asked in this round.
+    /// The next name that the device was not queried for in this round.
     next_name: u64,
-    /// How often the window began anew.
+    /// Number of times that the name range was used up.
     rounds: u32,
-    /// Whether the device must be started anew before the next trial.
-    stale: bool,
+    /// True if the device must be restarted before the next trial.
+    needs_restart: bool,
     self_test: Option<SelfTest>,
     correctness: Option<Correctness>,
     surroundings: Surroundings,
@@ -159,7 +161,7 @@ impl Procedure {
             stage: Stage::Check { sweep: 0, tries: 0 },
             next_name: 0,
             rounds: 0,
-            stale: false,
+            needs_restart: false,
             self_test: None,
             correctness: None,
             surroundings: Surroundings::default(),
@@ -173,37 +175,37 @@ impl Procedure {
         &self.plan
     }
 
-    /// Every trial so far.
+    /// All trials so far.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The tester's certificate, once it has one.
+    /// The tester's certificate, if it is known yet.
     pub fn self_test(&self) -> Option<&SelfTest> {
         self.self_test.as_ref()
     }
 
-    /// What the check of the answers found.
+    /// Result of the latest correctness check.
     pub fn correctness(&self) -> Option<&Correctness> {
         self.correctness.as_ref()
     }
 
-    /// Who takes part, as it was last told.
+    /// The participants, as recorded last.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
 
-    /// How often all names of the window were used up and it began anew.
+    /// Number of times that all names of the range were used up and the range began again.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// One result per value of the sweep and cell, of the repetitions that have ended.
+    /// One result per value of the sweep and cell, from the finished repetitions.
     pub fn results(&self) -> Vec<CellResult> {
         results::results(self)
     }
 
-    /// What to do next.
+    /// The next action.
     pub fn next(&self) -> Action {
         match &self.stage {
             Stage::SelfTest(search) => match search.next() {
@@ -213,7 +215,7 @@ impl Procedure {
                     cell: Cell { aaaa_share: self.self_test_share(), cached_share: 0.0 },
                     repetition: 0,
                     rate_qps,
-                    // No device learns these names, so others may still use them.
+                    // No device sees these names, so later trials may use them.
                     first_name: 0,
                 }),
                 Step::Done(_) => Action::Done,
@@ -221,7 +223,7 @@ impl Procedure {
             Stage::Check { sweep, .. } => {
                 // Half of the names have AAAA records, so that both ways are checked.
                 let aaaa_share = if self.plan.authority.external { 0.0 } else { 0.5 };
-                let first_name = self.first_name(self.names_of_check());
+                let first_name = self.first_name(self.check_names());
                 Action::Check(self.setup(*sweep, aaaa_share, first_name), first_name)
             }
             Stage::Search { sweep, cell, repetition, search } => match search.next() {
@@ -236,8 +238,8 @@ impl Procedure {
         }
     }
 
-    /// Takes in what was done. The error says that it is not what was to be done.
-    pub fn record(&mut self, event: Event) -> Result<(), Unfit> {
+    /// Records an event. Returns an error if it is not the event of the next action.
+    pub fn record(&mut self, event: Event) -> Result<(), EventMismatch> {
         match (self.next(), event) {
             (Action::Trial(task), Event::Trial(trial)) => {
                 let fits = task.purpose == trial.purpose
@@ -247,7 +249,7 @@ impl Procedure {
                     && task.first_name == trial.first_name
                     && task.setup.device.unwrap_or_default() == trial.sweep;
                 if !fits {
-                    return Err(Unfit);
+                    return Err(EventMismatch);
                 }
                 if trial.purpose != Purpose::SelfTest {
                     self.use_names(trial.first_name, trial.outcome.names_used);
@@ -258,41 +260,42 @@ impl Procedure {
             }
             (Action::Check(_, first_name), Event::Check { found, names_used }) => {
                 self.use_names(first_name, names_used);
-                self.checked(found);
+                self.record_check(found);
             }
             (_, Event::Surroundings(surroundings)) => self.surroundings = surroundings,
             (Action::Check(_, first_name), Event::Resumed) => {
-                self.use_names(first_name, self.names_of_check());
+                self.use_names(first_name, self.check_names());
             }
             (Action::Trial(task), Event::Resumed) if task.purpose != Purpose::SelfTest => {
                 self.use_names(task.first_name, self.plan.names_needed(task.rate_qps, task.cell));
             }
             (_, Event::Resumed) => {}
-            _ => return Err(Unfit),
+            _ => return Err(EventMismatch),
         }
         Ok(())
     }
 
-    /// About how many trials are still to be done.
+    /// Estimated number of remaining trials.
     pub fn trials_left(&self) -> u32 {
         results::left(self).0
     }
 
-    /// About how long the rest takes.
+    /// Estimated remaining time.
     pub fn time_left(&self) -> Duration {
         results::left(self).1
     }
 
-    /// About how long the trials from this number on should have taken: with it a clock tells what the estimate is worth.
+    /// Estimated time of the recorded trials from this number on: compared with a clock, it shows the quality of the
+    /// estimate.
     pub fn time_planned(&self, from: usize) -> Duration {
         self.trials.iter().skip(from).map(|trial| self.time_of(trial.purpose, trial.cell)).sum()
     }
 
-    /// About how long a trial takes.
+    /// Estimated time of a trial.
     fn time_of(&self, purpose: Purpose, cell: Cell) -> Duration {
         let trial = &self.plan.trial;
         let warm_up_ms = if purpose == Purpose::SelfTest { 0 } else { self.plan.warm_up_ms(cell) };
-        // A trial that loses something waits for the timeout; about half of them do.
+        // A trial with a loss waits for the timeout; about half of the trials have one.
         trial.duration.0 + Duration::from_millis(warm_up_ms) + trial.pause.0 + trial.timeout.0 / 2
     }
 
@@ -305,11 +308,11 @@ impl Procedure {
     }
 
     fn setup(&self, sweep: usize, aaaa_share: f64, first_name: u64) -> Setup {
-        // Names that come again must not be in the device's cache any more.
+        // Repeated names must no longer be in the device's cache.
         let come_again = first_name < self.next_name && self.plan.device.is_started_by_us();
         Setup {
             device: Some(self.sweep_value(sweep).to_owned()),
-            fresh: self.stale || come_again,
+            fresh: self.needs_restart || come_again,
             aaaa_share,
         }
     }
@@ -321,40 +324,41 @@ impl Procedure {
         Action::Trial(Task { purpose, setup, cell, repetition, rate_qps, first_name })
     }
 
-    /// Where so many names begin that were not asked yet; when they are used up, the window begins anew.
+    /// First of `needed` names that were not queried yet; if they are used up, the range begins again.
     fn first_name(&self, needed: u64) -> u64 {
         if self.next_name.saturating_add(needed) <= self.plan.names.for_trials() { self.next_name } else { 0 }
     }
 
-    fn names_of_check(&self) -> u64 {
+    fn check_names(&self) -> u64 {
         u64::from(self.plan.correctness.names)
     }
 
-    /// Moves on in the window.
+    /// Advances in the name range.
     fn use_names(&mut self, first_name: u64, count: u64) {
         self.rounds += u32::from(first_name < self.next_name);
         self.next_name = first_name.saturating_add(count);
     }
 
-    /// The highest rate that the plan allows: its bound, and those for which there are names and memory.
+    /// The highest rate that the plan allows: its own limit, and the limits by names and memory.
     fn planned_qps(&self) -> f64 {
         let plan = &self.plan;
         plan.search.max.min(plan.names_qps()).min(plan.memory_qps(plan.trial.timeout.ms()))
     }
 
-    /// The highest rate at which a device may be measured.
+    /// The highest permitted rate for a device.
     fn ceiling_qps(&self) -> f64 {
         self.self_test.as_ref().map_or(0.0, |test| test.device_qps).min(self.planned_qps())
     }
 
-    /// How many queries a second the self-test asks for each of a device's (RFC 8219 section 9.2.1, where "2*(r+delta)" is
-    /// printed for 2 * (1 + delta) * r: a rate cannot be added to a number without unit).
+    /// Rate of the self-test relative to the device's rate (RFC 8219 section 9.2.1, where "2*(r+delta)" is printed
+    /// for 2 * (1 + delta) * r: a rate and a number without unit cannot be added).
     fn factor(&self) -> f64 {
         2.0 * (1.0 + self.plan.search.delta)
     }
 
-    /// The share of names with AAAA records in the self-test: all (RFC 8219 section 9.2.1). An authority that is not ours has
-    /// those that it has, for the required cell none: then a reply that says so is the valid one, and the checklist tells.
+    /// Share of names with AAAA records in the self-test: all (RFC 8219 section 9.2.1). An authority that the run did not
+    /// start keeps its own share, which is none for the required cell. Then the valid reply is the negative answer, and the
+    /// checklist says so.
     fn self_test_share(&self) -> f64 {
         if self.plan.authority.external { 0.0 } else { 1.0 }
     }
@@ -387,21 +391,21 @@ impl Procedure {
         if self.plan.search.confirm { FAILURES } else { 1 }
     }
 
-    /// A search; near the rate that the last repetition found it needs fewer trials, and still finds results anywhere.
+    /// A search. Near the rate of the last repetition it needs fewer trials, and it still finds a result anywhere.
     fn search(&self, near_qps: Option<f64>) -> Search {
         let limits = self.search_limits();
         let limits = near_qps.filter(|rate| *rate >= 1.0).map_or(limits, |rate| limits.near(rate));
         Search::confirmed(limits, self.failures())
     }
 
-    /// The rates of the curve: multiples of the result of the required cell, as far as the tester is certified.
+    /// The rates of the curve: multiples of the required cell's result, up to the tester's certificate.
     fn curve(&self, sweep: usize) -> Vec<f64> {
         let base = results::base_qps(self, sweep, 0);
         let rates = self.plan.search.curve.iter().map(|factor| (base * factor).round());
         rates.filter(|rate| *rate >= 1.0 && *rate <= self.ceiling_qps()).collect()
     }
 
-    fn checked(&mut self, found: Correctness) {
+    fn record_check(&mut self, found: Correctness) {
         let Stage::Check { sweep, tries } = self.stage else { return };
         let wrong: u64 = found
             .invalid
@@ -417,7 +421,7 @@ impl Procedure {
         self.correctness = Some(found);
         self.stage = if wrong == 0 && (complete || (tries + 1 >= CHECKS && enough)) {
             match self.self_test {
-                // Once is enough for a certificate: what the tester did, it can do.
+                // One certificate is enough: the tester does not change.
                 None => Stage::SelfTest(Search::confirmed(self.self_test_limits(), FAILURES)),
                 Some(_) => self.first_search(sweep),
             }
@@ -425,22 +429,22 @@ impl Procedure {
             Stage::Check { sweep, tries: tries + 1 }
         } else {
             Stage::Stopped(format!(
-                "the device does not do what is to be measured: {summary}; see with dig what it answers, and that its prefix and \
+                "the device does not answer as expected: {summary}; check its answers with dig, and check that its prefix and \
                  upstream are those of the plan"
             ))
         };
-        self.skip_what_is_over();
+        self.skip_finished_stages();
     }
 
-    /// The first search with a value of the sweep.
+    /// The first search for a value of the sweep.
     fn first_search(&self, sweep: usize) -> Stage {
         Stage::Search { sweep, cell: 0, repetition: 0, search: self.search(None) }
     }
 
-    /// Goes on after a trial.
+    /// Records the verdict of a trial.
     fn advance(&mut self, rate_qps: f64, verdict: Verdict) {
-        self.stale = self.plan.device.restart == Restart::Trial;
-        // What is asked of the tester in the self-test is just what it may not be able to do.
+        self.needs_restart = self.plan.device.restart == Restart::Trial;
+        // In the self-test, the tester's limit is the quantity to be measured, so it counts as a failure.
         let verdict = match (&self.stage, verdict) {
             (Stage::SelfTest(_), Verdict::TesterLimited) => Verdict::Fail,
             (_, verdict) => verdict,
@@ -453,11 +457,11 @@ impl Procedure {
             Stage::Curve { point, .. } => *point += 1,
             _ => {}
         }
-        self.skip_what_is_over();
+        self.skip_finished_stages();
     }
 
-    /// Leaves stages that have nothing more to do.
-    fn skip_what_is_over(&mut self) {
+    /// Leaves stages that have nothing left to do.
+    fn skip_finished_stages(&mut self) {
         loop {
             let next = match &self.stage {
                 Stage::SelfTest(search) => match search.next() {
@@ -474,7 +478,7 @@ impl Procedure {
                         });
                         if certified_qps < factor {
                             Stage::Stopped(
-                                "the tester does not pass its self-test at any rate: see the reasons of its trials, and give it cores \
+                                "the tester passes its self-test at no rate: see the reasons of its trials, and give it cores \
                                  of its own"
                                     .to_owned(),
                             )
@@ -495,7 +499,7 @@ impl Procedure {
                             confirmed_qps: found.rate_qps,
                             censored: strict.censored || strict.tester_limited || strict.cut_short,
                         });
-                        self.stale |= self.plan.device.restart == Restart::Repetition;
+                        self.needs_restart |= self.plan.device.restart == Restart::Repetition;
                         self.after_search(sweep, cell, repetition)
                     }
                 },
@@ -527,14 +531,14 @@ impl Procedure {
     }
 }
 
-/// An event that does not belong here: it was recorded with another plan.
+/// An event that does not belong to this plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfit;
+pub struct EventMismatch;
 
-impl std::fmt::Display for Unfit {
+impl std::fmt::Display for EventMismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("what was recorded does not fit this plan: resume with the plan that the run began with, or begin a new one")
+        f.write_str("the recorded events do not match this plan: resume with the run's original plan, or begin a new run")
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for EventMismatch {}

@@ -1,53 +1,53 @@
-//! The record of a whole run: `run.json`, of which everything else in a bundle can be made again.
+//! Record of a whole run: `run.json`, from which everything else in a bundle can be made again.
 
 use crate::outcome::{Outcome, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the layout of `run.json`. It changes when a field changes its meaning or goes.
+/// Version of the layout of `run.json`. It changes when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
-/// The counter of [`Trial::authority`] for questions for AAAA records, and the one for A records.
+/// Counter in [`Trial::authority`] of queries for AAAA records.
 pub const ASKED_AAAA: &str = "asked_aaaa";
-/// See [`ASKED_AAAA`].
+/// Counter in [`Trial::authority`] of queries for A records.
 pub const ASKED_A: &str = "asked_a";
 
-/// Everything that is known of a run.
+/// The record of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`SCHEMA`] when it was written.
+    /// [`SCHEMA`] at the time of writing.
     pub schema: u32,
-    /// Version and commit of the program that measured.
+    /// Version and commit of the measuring program.
     pub tool: String,
-    /// The name of the profile that the plan began with; the settings say what was changed.
+    /// The profile that the plan is based on; the settings show the changes.
     pub profile: String,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// End, or when the record was written of a run that is not complete, UTC, RFC 3339.
+    /// End, or time of writing if the run is not complete, UTC, RFC 3339.
     pub ended: String,
-    /// Whether all that was planned was done.
+    /// True if everything planned was done.
     pub complete: bool,
-    /// The settings that were in force.
+    /// The effective settings.
     pub settings: Settings,
     /// The device under test.
     pub device: Device,
     /// The hosts by role: `tester`, `authority`, `device`.
     pub hosts: BTreeMap<String, Environment>,
-    /// The check before any timing.
+    /// The correctness check before all timing.
     pub correctness: Option<Correctness>,
-    /// The tester's certificate; nothing if the run did not come so far.
+    /// The tester's certificate; `None` if the run did not get that far.
     pub self_test: Option<SelfTest>,
-    /// Every trial, in the order in which they were done.
+    /// All trials, in order.
     pub trials: Vec<Trial>,
     /// One result per sweep value and cell.
     pub results: Vec<CellResult>,
-    /// The rules of RFC 8219, and whether they were kept.
+    /// The rules of RFC 8219, each with its state.
     pub checklist: Vec<Rule>,
-    /// What a reader should know before believing a number.
+    /// Facts that a reader must know before relying on a number.
     pub warnings: Vec<String>,
 }
 
-/// Settings that matter for reading the results.
+/// Settings that are needed to read the results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Length of a trial, in milliseconds.
@@ -58,94 +58,95 @@ pub struct Settings {
     pub pause_ms: u64,
     /// Searches for each result.
     pub repetitions: u32,
-    /// The search ends when the interval is at most this part of its upper end.
+    /// The search ends when the interval is at most this share of its upper end.
     pub precision: f64,
-    /// The rate at which the first search begins, queries a second.
+    /// First rate of the first search, in queries per second.
     pub start_qps: f64,
-    /// No search goes beyond this rate, queries a second.
+    /// Highest rate of every search, in queries per second.
     pub max_qps: f64,
     /// The margin of the self-test (RFC 8219 section 9.2.1), at least 0.1.
     pub delta: f64,
-    /// The names that are asked.
+    /// Range of the queried names.
     pub names: String,
-    /// The zone that they are in.
+    /// Zone of the names.
     pub zone: String,
     /// The DNS64 prefix.
     pub prefix: String,
     /// TTL of the authority's records, in seconds.
     pub ttl: u32,
-    /// A records of each name without AAAA records, and AAAA records of each other.
+    /// Number of A records of each name without AAAA records, and of AAAA records of each other name.
     pub addresses: u16,
-    /// CNAME records before the addresses.
+    /// Number of CNAME records before the addresses.
     pub cname_depth: u16,
     /// Unmeasured load before each trial, in milliseconds.
     pub warm_up_ms: u64,
-    /// Where the authority listens; empty: not known.
+    /// Address of the authority; empty: unknown.
     #[serde(default)]
     pub authority: String,
-    /// Whether failures were also confirmed by a second trial (beside the strict result).
+    /// True if failures were also confirmed by a second trial (in addition to the strict result).
     pub confirm: bool,
 }
 
 /// The device under test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its name: that of the template, or `custom`.
+    /// Name of the template, or `custom`.
     pub name: String,
-    /// What it says of its version.
+    /// Version as the device reports it.
     pub version: String,
-    /// The command line that starts it; empty when it ran already.
+    /// The command line that started it; empty if it was already running.
     pub command: Vec<String>,
-    /// Where it listens.
+    /// Address of the device.
     pub address: String,
-    /// Its cores, as `taskset` takes them; empty: all.
+    /// Its cores, in the syntax of `taskset`; empty: all.
     pub cores: String,
     /// Its configuration files: name and text.
     pub files: BTreeMap<String, String>,
-    /// The parameter that is swept, and its values; empty: none.
+    /// The swept parameter and its values; `None` without a sweep.
     pub sweep: Option<(String, Vec<String>)>,
 }
 
-/// A host, by facts with a name: `kernel`, `processor`, `cores`, `memory`, `governor`, ...
+/// A host, as named facts: `kernel`, `processor`, `cores`, `memory`, `governor`, ...
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The facts.
     pub facts: BTreeMap<String, String>,
-    /// What makes measurements on it doubtful.
+    /// Facts that make measurements on it doubtful.
     pub warnings: Vec<String>,
 }
 
-/// Some hundred names asked before any timing, and conformance cases if they were asked for.
+/// Result of the correctness check: some hundred names queried before all timing, and conformance cases if they were
+/// requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Correctness {
-    /// Names asked.
+    /// Number of queried names.
     pub names: u64,
-    /// Right answers.
+    /// Number of right answers.
     pub valid: u64,
-    /// Wrong ones, by reason, `lost` and `late` among them.
+    /// Wrong answers by reason, including `lost` and `late`.
     pub invalid: BTreeMap<String, u64>,
     /// Conformance cases: passed, failed, skipped.
     pub conformance: Option<(u64, u64, u64)>,
-    /// The failed cases by ID.
+    /// The failed cases, by ID.
     pub failed_cases: Vec<String>,
 }
 
 /// The certificate of RFC 8219 section 9.2.1: tester and authority without a device between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SelfTest {
-    /// The highest rate, queries a second, that the tester passed within a quarter of the timeout.
+    /// The highest rate, in queries per second, that the tester passed within a quarter of the timeout.
     pub certified_qps: f64,
-    /// The highest rate at which a device may be measured: `certified_qps / (2 * (1 + delta))`.
+    /// The highest permitted rate for a device: `certified_qps / (2 * (1 + delta))`.
     pub device_qps: f64,
     /// The margin.
     pub delta: f64,
-    /// The quarter of the timeout, in milliseconds.
+    /// A quarter of the timeout, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether it is worth anything: a device may be measured at 1 query a second at least. No rate above `device_qps` is tried.
+    /// True if the certificate permits at least 1 query per second for a device. No rate above `device_qps` is tried.
     pub sufficient: bool,
 }
 
-/// Why a trial was done.
+/// Purpose of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -154,7 +155,7 @@ pub enum Purpose {
     /// A step of the search.
     #[default]
     Search,
-    /// A second try at a rate that failed.
+    /// A repeated trial at a rate that failed.
     Confirm,
     /// A point of the curve of loss against rate.
     Curve,
@@ -165,144 +166,146 @@ pub enum Purpose {
 pub struct Cell {
     /// The share of names with AAAA records, 0 to 1.
     pub aaaa_share: f64,
-    /// The share of queries for names that the device should have cached, 0 to 1.
+    /// Share of queries for names that the device should have cached, 0 to 1.
     pub cached_share: f64,
 }
 
 /// One trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Counts the trials of a run from 0.
+    /// Number of the trial in the run, from 0.
     pub number: u32,
-    /// Why it was done.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// The value of the swept parameter; empty: none.
+    /// Value of the swept parameter; empty without a sweep.
     pub sweep: String,
     /// The cell.
     pub cell: Cell,
     /// The repetition, from 0.
     pub repetition: u32,
-    /// The rate, queries a second.
+    /// The rate in queries per second.
     pub rate_qps: f64,
     /// Start, UTC, RFC 3339.
     pub started: String,
-    /// The number of the first name in the window.
+    /// Number of its first name in the range.
     pub first_name: u64,
-    /// What the load said.
+    /// Outcome of the load.
     pub outcome: Outcome,
-    /// What the authority counted meanwhile, by kind of answer; empty: it could not be asked.
+    /// The authority's counters during the trial, by kind of answer; empty: not available.
     pub authority: BTreeMap<String, u64>,
-    /// What the device took meanwhile; nothing when it runs elsewhere.
+    /// The device's resource use during the trial; `None` if the device runs elsewhere.
     pub device: Option<DeviceUse>,
-    /// Whether the device was started since the trial before, and knew no names.
+    /// True if the device was started since the trial before and so had cached no names.
     #[serde(default)]
     pub fresh: bool,
 }
 
 impl Trial {
-    /// Whether it passed.
+    /// True if the trial passed.
     pub fn passed(&self) -> bool {
         self.outcome.verdict == Verdict::Pass
     }
 }
 
-/// What a device took during a trial.
+/// Resource use of a device during a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// CPU time in user mode, in seconds.
     pub user_s: f64,
     /// CPU time in the kernel, in seconds.
     pub system_s: f64,
-    /// Time that its threads were ready to run and had no core, in seconds: they have more work than cores, or others had
-    /// them.
+    /// Time that its threads were ready to run but had no core, in seconds: they have more work than cores, or other
+    /// programs use the cores.
     #[serde(default)]
     pub waited_s: f64,
-    /// By thread: name, user and system seconds. Threads that took nothing are left out.
+    /// Per thread: name, user and system seconds. Threads without CPU time are left out.
     pub threads: Vec<(String, f64, f64)>,
     /// Resident memory at the end, in octets.
     pub resident: u64,
     /// The highest resident memory so far, in octets.
     pub resident_peak: u64,
-    /// Context switches that a thread asked for by waiting.
+    /// Context switches because a thread waited.
     pub voluntary_switches: u64,
-    /// Context switches that it did not ask for.
+    /// Context switches because a thread was preempted.
     pub involuntary_switches: u64,
     /// CPU time per valid reply, in microseconds.
     pub cpu_us_per_query: f64,
 }
 
-/// What was found for one cell and one value of the sweep.
+/// Result of one cell and one value of the sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// The value of the swept parameter; empty: none.
+    /// Value of the swept parameter; empty without a sweep.
     pub sweep: String,
     /// The cell.
     pub cell: Cell,
-    /// The highest rate without loss in each repetition, strictly by RFC 8219: queries a second.
+    /// Highest rate without loss in each repetition, strictly by RFC 8219, in queries per second.
     pub strict: Vec<f64>,
-    /// The same when a failure counts only if a second trial at that rate fails too.
+    /// Highest rate without loss in each repetition if a failure counts only after a second trial at that rate failed
+    /// too.
     pub confirmed: Vec<f64>,
     /// Median and percentiles of the strict rates.
     pub summary: Summary,
-    /// The same of the confirmed rates.
+    /// Median and percentiles of the confirmed rates.
     pub confirmed_summary: Summary,
-    /// Whether a strict search ended for another reason than the device: at the highest rate that was allowed, at one that the
-    /// tester could not send, or after too many trials. Then the truth is that or more.
+    /// True if a strict search ended for a reason other than the device: at the highest permitted rate, at a rate
+    /// that the tester could not send, or after too many trials. Then the true value is at least the result.
     pub censored: bool,
-    /// Queries that the authority received per query of the tester; `(1 - cached) * (2 - aaaa)` is expected.
+    /// Queries that the authority received per query of the tester; the expected value is `(1 - cached) * (2 -
+    /// aaaa)`.
     pub upstream_per_query: f64,
-    /// The share of cached names that follows from the authority's counters.
+    /// Share of cached names according to the authority's counters.
     pub achieved_cached_share: f64,
-    /// The share of names with AAAA records that follows from the authority's counters.
+    /// Share of names with AAAA records according to the authority's counters.
     pub achieved_aaaa_share: f64,
-    /// CPU time of the device per valid reply at the highest passed rate, in microseconds; the median.
+    /// The device's CPU time per valid reply at the highest passed rate, in microseconds; the median.
     pub cpu_us_per_query: Option<f64>,
 }
 
-/// The statistics that RFC 8219 section 12 and the papers ask for.
+/// Statistics of RFC 8219 section 12 and of the papers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many values there are.
+    /// Number of values.
     pub count: u32,
-    /// The median; with an even number of values the mean of the two in the middle (RFC 2330 section 11.3).
+    /// The median; for an even number of values the mean of the middle two (RFC 2330 section 11.3).
     pub median: f64,
-    /// The 1st percentile by RFC 2330 section 11.3; up to 100 values it is the smallest.
+    /// The 1st percentile by RFC 2330 section 11.3; for up to 100 values this is the smallest value.
     pub p1: f64,
-    /// The 99th percentile by RFC 2330 section 11.3; below 100 values it is the largest.
+    /// The 99th percentile by RFC 2330 section 11.3; for fewer than 100 values this is the largest value.
     pub p99: f64,
     /// The mean.
     pub mean: f64,
-    /// The standard deviation of the sample.
+    /// The sample standard deviation.
     pub deviation: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 
-/// A rule of RFC 8219 and whether the run kept it.
+/// A rule of RFC 8219 and its state in the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The section.
     pub section: String,
-    /// The rule, in short.
+    /// The rule in short.
     pub rule: String,
-    /// MUST, SHOULD, MAY, RECOMMENDED.
+    /// MUST, SHOULD, MAY, RECOMMENDED or described.
     pub level: String,
-    /// Whether it was kept.
+    /// The state of the rule.
     pub state: Kept,
-    /// What shows it, or why not.
+    /// The evidence, or the reason of a violation.
     pub because: String,
 }
 
-/// Whether a rule was kept.
+/// State of a rule in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// It was.
+    /// The run followed the rule.
     Kept,
-    /// It was not.
+    /// The run violated the rule.
     NotKept,
-    /// It does not concern this run.
+    /// The rule does not apply to this run.
     NotApplicable,
 }

@@ -1,20 +1,21 @@
-//! The statistics that RFC 8219 section 12 asks for: the median, and the 1st and 99th percentile, "calculated" as RFC 2330
-//! section 11.3 says; beside them mean, deviation and a word about values that lie far off.
+//! Statistics of RFC 8219 section 12: the median, and the 1st and 99th percentile, "calculated" as in RFC 2330
+//! section 11.3; in addition mean, standard deviation, and a note about outliers.
 //!
-//! RFC 2330 section 11.3 defines the percentile as "the smallest value of x for which F(x) >= a given percentage", F being
-//! the share of measurements that are <= x. Its example contradicts that in one place: of -5, -2, 4, 7, 7, 18 it calls the
-//! 15th percentile minus infinity, though F(-5) = 1/6 is above 15 %. The definition is followed here, as the papers on DNS64
-//! do when they say that of 20 results the 1st percentile is the smallest.
+//! RFC 2330 section 11.3 defines the percentile as "the smallest value of x for which F(x) >= a given percentage",
+//! where F is the share of measurements that are <= x. Its example contradicts the definition in one place: for -5,
+//! -2, 4, 7, 7, 18 it gives minus infinity as the 15th percentile, although F(-5) = 1/6 is above 15 %. This module
+//! follows the definition, as the papers on DNS64 do when they say that the 1st percentile of 20 results is the
+//! smallest one.
 
 use crate::run::Summary;
 
 impl Summary {
-    /// Sums values up. Without any, all fields are zero.
+    /// Summarizes values. Without values, all fields are zero.
     pub fn of(values: &[f64]) -> Summary {
         let sorted = sorted(values);
         let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Summary::default() };
         let count = sorted.len() as f64;
-        // Rounding may put the mean of equal values a hair beside them.
+        // Rounding may put the mean of equal values slightly outside their range.
         let mean = (sorted.iter().sum::<f64>() / count).clamp(*min, *max);
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         Summary {
@@ -37,19 +38,20 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The percentile (`percent` from 0 to 100) of values in ascending order: the smallest value x such that at least that part
-/// of all values is <= x (RFC 2330 section 11.3). At 0 that is minus infinity, as the RFC says. Nothing without values.
+/// The percentile (`percent` from 0 to 100) of values in ascending order: the smallest value x such that at least
+/// that share of all values is <= x (RFC 2330 section 11.3). At 0 this is minus infinity, as the RFC says. `None`
+/// without values.
 pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     if percent <= 0.0 {
         return sorted.first().map(|_| f64::NEG_INFINITY);
     }
-    // The k-th smallest value has F >= k/n, so it is the smallest k with k/n >= percent/100. Multiplied before it is divided:
-    // whole percentages of whole numbers then come out exact.
+    // The k-th smallest value has F >= k/n, so the rank is the smallest k with k/n >= percent/100. Multiplying before
+    // dividing keeps whole percentages of whole numbers exact.
     let rank = (percent * sorted.len() as f64 / 100.0).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// The median of values in ascending order: the value in the middle, or the mean of the two there (RFC 2330 section 11.3).
+/// The median of values in ascending order: the middle value, or the mean of the middle two (RFC 2330 section 11.3).
 pub fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     match sorted.len() % 2 {
@@ -58,9 +60,9 @@ pub fn median(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// Values so far from the median that something else than the device may have acted: more than 3.5 robust standard
-/// deviations (1.4826 times the median absolute deviation; the bound is that of Iglewicz and Hoaglin, 1993), and more than
-/// `resolution` times the median, below which a search cannot tell two rates apart.
+/// Outliers: values so far from the median that another cause than the device is likely. They are more than 3.5
+/// robust standard deviations away (1.4826 times the median absolute deviation; the limit is that of Iglewicz and
+/// Hoaglin, 1993), and more than `resolution` times the median, below which a search cannot distinguish two rates.
 pub fn outliers(values: &[f64], resolution: f64) -> Vec<f64> {
     let ordered = sorted(values);
     let Some(middle) = median(&ordered) else { return Vec::new() };
@@ -70,15 +72,15 @@ pub fn outliers(values: &[f64], resolution: f64) -> Vec<f64> {
     ordered.into_iter().filter(|value| (value - middle).abs() > bound).collect()
 }
 
-/// A warning if there are [`outliers`], in words for a report.
+/// A warning for a report if there are [`outliers`].
 pub fn outlier_note(values: &[f64], resolution: f64) -> Option<String> {
     let far = outliers(values, resolution);
     let shown: Vec<String> = far.iter().take(5).map(|value| format!("{value:.0}")).collect();
     let more = if far.len() > shown.len() { ", ..." } else { "" };
     (!far.is_empty()).then(|| {
         format!(
-            "{} of {} results lie far from the median ({}{more}): something else may have used the machine, or the device \
-             loses a query now and then at any rate; compare with the confirmed results",
+            "{} of {} results are far from the median ({}{more}): another program may have used the machine, or the device \
+             sometimes loses a query at any rate; compare with the confirmed results",
             far.len(),
             values.len(),
             shown.join(", "),
@@ -86,15 +88,15 @@ pub fn outlier_note(values: &[f64], resolution: f64) -> Option<String> {
     })
 }
 
-/// Seeded random numbers (SplitMix64, Steele, Lea and Flood, 2014), for resampling: the same seed gives the same interval in
-/// every report. Not for anything that must be hard to guess.
+/// Seeded pseudo-random number generator (SplitMix64, Steele, Lea and Flood, 2014) for resampling: the same seed
+/// gives the same interval in every report. Not for anything that must be unpredictable.
 #[derive(Clone, Debug)]
-pub struct Draws(u64);
+pub struct SplitMix64(u64);
 
-impl Draws {
-    /// Begins at a seed.
-    pub fn new(seed: u64) -> Draws {
-        Draws(seed)
+impl SplitMix64 {
+    /// A generator with this seed.
+    pub fn new(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     /// The next 64 bits.
@@ -105,15 +107,15 @@ impl Draws {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to below 1.
+    /// A number from 0 to less than 1.
     pub fn unit(&mut self) -> f64 {
-        // 53 bits are what a double holds.
+        // A double holds 53 bits.
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
-        // The high half of the product: uneven by at most end / 2^64.
+        // The high half of the product: the bias is at most end / 2^64.
         ((u128::from(self.bits()) * end as u128) >> 64) as usize
     }
 }
@@ -140,7 +142,7 @@ mod tests {
         for (percent, value) in [(25.0, -2.0), (50.0, 4.0), (100.0, 18.0), (0.0, f64::NEG_INFINITY)] {
             assert_eq!(percentile(&sorted, percent), Some(value), "{percent}");
         }
-        // Even: the mean of the third and the fourth.
+        // Even number of values: the mean of the third and the fourth.
         assert_eq!(median(&sorted), Some(5.5));
     }
 
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!((summary.p1, summary.p99), (1.0, 20.0));
         assert_eq!((summary.min, summary.max), (1.0, 20.0));
         assert_eq!((summary.median, summary.mean, summary.count), (10.5, 10.5, 20));
-        // Sum of squares of -9.5..=9.5 is 665.
+        // The sum of squares of -9.5..=9.5 is 665.
         assert_eq!(summary.deviation, (665.0f64 / 19.0).sqrt());
     }
 
@@ -190,13 +192,13 @@ mod tests {
         assert!(
             outlier_note(&values, 0.01)
                 .unwrap()
-                .starts_with("1 of 20 results lie far from the median (5119)")
+                .starts_with("1 of 20 results are far from the median (5119)")
         );
     }
 
     #[test]
     fn draws_are_the_same_for_a_seed_and_fill_their_range() {
-        let (mut one, mut other) = (Draws::new(7), Draws::new(7));
+        let (mut one, mut other) = (SplitMix64::new(7), SplitMix64::new(7));
         let mut seen = [0u32; 6];
         for _ in 0..6_000 {
             let drawn = one.below(6);
@@ -206,7 +208,7 @@ mod tests {
         // 1,000 each; the standard deviation is 29.
         assert!(seen.iter().all(|count| (800..1_200).contains(count)), "{seen:?}");
         // The first output for seed 0 that the generator's authors published.
-        assert_eq!(Draws::new(0).bits(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(SplitMix64::new(0).bits(), 0xe220_a839_7b1d_cdaf);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! Prints the report of a run that was never measured, to look at while the report is being changed:
+//! Prints the report of a sample run that was never measured, for viewing while the report's code is changed:
 //! `cargo run -p sixfold-report --features sample --example sample -- full > page.html`
 
 use sixfold_report::sample::{Shape, run};

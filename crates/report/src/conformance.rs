@@ -1,49 +1,49 @@
-//! The result of conformance cases as one HTML page that needs nothing from elsewhere: the score by RFC section and level,
-//! every case that failed with its citation, and why others did not apply.
+//! Results of conformance cases as one self-contained HTML page: the score by RFC section and level, every failed
+//! case with its citation, and the reasons why other cases did not apply.
 
 use crate::escape;
 use crate::put;
 use crate::table::Table;
 
-/// What the page shows.
+/// Contents of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What was tested.
+    /// The tested device.
     pub device: String,
-    /// Names and values; those without a value are left out.
+    /// Names and values; facts without a value are left out.
     pub facts: Vec<(String, String)>,
-    /// The result in a sentence.
+    /// The result in one sentence.
     pub verdict: String,
-    /// Whether no case of level MUST or SHOULD failed.
+    /// True if no case of level MUST or SHOULD failed.
     pub holds: bool,
     /// The score.
     pub score: Table,
-    /// Why cases did not apply.
+    /// Reasons why cases did not apply.
     pub reasons: Table,
-    /// The cases that failed.
+    /// The failed cases.
     pub failed: Vec<FailedCase>,
 }
 
-/// A case that failed.
+/// A failed case.
 #[derive(Clone, Debug, Default)]
 pub struct FailedCase {
     /// Its name.
     pub id: String,
-    /// How much it weighs.
+    /// Its level.
     pub level: String,
-    /// What the expectation rests on.
+    /// The source of the expectation.
     pub citation: String,
-    /// Where the case comes from.
+    /// The origin of the case.
     pub source: String,
-    /// What was asked.
+    /// The query.
     pub question: String,
-    /// What was expected and what came.
+    /// The expected and the actual values.
     pub differences: Vec<String>,
-    /// Why; may be empty.
+    /// Explanation; may be empty.
     pub notes: String,
 }
 
-/// The page.
+/// The page as HTML.
 pub fn html(page: &Page) -> String {
     let title = escape::html(&format!("{}: DNS64 conformance", page.device));
     let mut out = format!(
@@ -61,7 +61,7 @@ pub fn html(page: &Page) -> String {
     put!(out, "<li class=\"{class}\">{badge}</li></ul>\n");
     put!(out, "<p class=\"verdict\">{}</p></header>\n<main id=\"main\">\n", escape::html(&page.verdict));
     put!(out, "<section><h2>The score</h2>\n{}</section>\n", page.score.html());
-    put!(out, "<section><h2>Cases that failed</h2>\n{}</section>\n", failed(&page.failed));
+    put!(out, "<section><h2>Failed cases</h2>\n{}</section>\n", failed(&page.failed));
     if !page.reasons.rows.is_empty() {
         put!(out, "<section><h2>Cases that do not apply</h2>\n{}</section>\n", page.reasons.html());
     }
@@ -79,7 +79,7 @@ fn failed(cases: &[FailedCase]) -> String {
     }
     let mut out = String::from(
         "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">case</th><th scope=\"col\">level</th>\
-         <th scope=\"col\">rests on</th><th scope=\"col\">asked; expected and came</th></tr></thead><tbody>\n",
+         <th scope=\"col\">citation</th><th scope=\"col\">query; expected and actual</th></tr></thead><tbody>\n",
     );
     for case in cases {
         put!(

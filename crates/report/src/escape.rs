@@ -1,6 +1,7 @@
-//! Texts that come from devices, files and command lines, made harmless in each of the formats that a report has.
+//! Escaping of texts from devices, files and command lines for each output format of a report.
 
-/// Text for HTML, between tags and inside quoted attributes. Control characters, which HTML forbids, are replaced.
+/// Escapes text for HTML, between tags and inside quoted attributes. Control characters, which HTML forbids, are
+/// replaced.
 pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -18,7 +19,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// JSON for a `<script>` element: no character in it can end the element or begin a comment.
+/// Escapes JSON for a `<script>` element: no character in it can end the element or begin a comment.
 pub fn script(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 16);
     for c in json.chars() {
@@ -34,7 +35,7 @@ pub fn script(json: &str) -> String {
     out
 }
 
-/// Text for a cell of a Markdown table or a paragraph, on one line.
+/// Escapes text for a cell of a Markdown table or a paragraph, on one line.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -44,7 +45,7 @@ pub fn markdown(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // What begins a list or a heading at the start of a paragraph.
+            // These characters begin a list or a heading at the start of a paragraph.
             '-' | '+' | '=' if at == 0 => {
                 out.push('\\');
                 out.push(c);
@@ -63,7 +64,7 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Text for LaTeX, in text mode, on one line.
+/// Escapes text for LaTeX in text mode, on one line.
 pub fn latex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -79,9 +80,9 @@ pub fn latex(text: &str) -> String {
             '>' => out.push_str("\\textgreater{}"),
             '|' => out.push_str("\\textbar{}"),
             '"' => out.push_str("\\textquotedbl{}"),
-            // These would become a quotation mark, or with their neighbours a dash or a ligature.
+            // Unescaped, these would become a quotation mark, or with their neighbours a dash or a ligature.
             '`' => out.push_str("\\textasciigrave{}"),
-            // After the end of a row these would be its options.
+            // After the end of a row, LaTeX would take these as options of the row end.
             '[' | ']' | '*' => {
                 out.push('{');
                 out.push(c);
@@ -100,7 +101,7 @@ pub fn latex(text: &str) -> String {
     out
 }
 
-/// A field of a CSV file (RFC 4180): quoted when it must be.
+/// A field of a CSV file (RFC 4180), quoted if necessary.
 pub fn csv(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -109,7 +110,7 @@ pub fn csv(text: &str) -> String {
     }
 }
 
-/// Characters that make the text around them run the other way.
+/// True for characters that reverse the direction of the text around them.
 fn is_bidirectional(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -5,15 +5,15 @@ use measure::run::{CellResult, Run};
 /// The results of one value of the sweep as a grid.
 #[derive(Clone, Debug)]
 pub struct Grid<'a> {
-    /// The value of the sweep; empty: none.
+    /// The value of the sweep; empty without a sweep.
     pub sweep: &'a str,
     /// The cached shares, ascending.
     pub cached: Vec<f64>,
-    /// The AAAA shares, ascending, each with a result for every cached share, if there is one.
+    /// The AAAA shares, ascending, each with the result for every cached share, if there is one.
     pub rows: Vec<(f64, Vec<Option<&'a CellResult>>)>,
 }
 
-/// A grid for each value of the sweep; none when there is only one cell.
+/// A grid for each value of the sweep; empty if there is only one cell.
 pub fn grids_of(run: &Run) -> Vec<Grid<'_>> {
     let shares = |of: fn(&CellResult) -> f64| {
         let mut shares: Vec<f64> = run.results.iter().map(of).collect();

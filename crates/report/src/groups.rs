@@ -1,32 +1,32 @@
-//! The results of a run with their trials, and the trials that stand for others: the highest that passed, one in overload,
-//! some at parts of the capacity.
+//! Results of a run with their trials, and representative trials: the highest passed one, one in overload, some at
+//! fractions of the capacity.
 
 use crate::number;
 use measure::outcome::Verdict;
 use measure::run::{Cell, CellResult, Purpose, Run, Trial};
 use std::collections::BTreeMap;
 
-/// A result and the trials of its cell and sweep value, in the order in which they were done.
+/// A result and the trials of its cell and sweep value, in order.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
     /// The result.
     pub result: &'a CellResult,
     /// Its trials.
     pub trials: Vec<&'a Trial>,
-    /// What it is called: `threads = 4, 0 % AAAA, 0 % cached`.
+    /// Its name: `threads = 4, 0 % AAAA, 0 % cached`.
     pub name: String,
 }
 
-/// What a trial stands for.
+/// Load of a representative trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadKind {
     /// About half of the result.
     Half,
     /// About four fifths of the result.
     FourFifths,
-    /// The highest rate that passed.
+    /// The highest passed rate.
     Best,
-    /// Beyond what the device can.
+    /// Above the device's capacity.
     Overload,
 }
 
@@ -49,8 +49,8 @@ fn key(sweep: &str, cell: Cell) -> (&str, u64, u64) {
     (sweep, (cell.aaaa_share + 0.0).to_bits(), (cell.cached_share + 0.0).to_bits())
 }
 
-/// The result that the verdict is about: no AAAA and nothing cached, as RFC 8219 section 9.2 requires, and of several
-/// values of the sweep the fastest.
+/// The result of the verdict: no AAAA and nothing cached, as RFC 8219 section 9.2 requires, at the fastest value of
+/// the sweep.
 pub fn principal<'a, 'b>(groups: &'b [Group<'a>]) -> Option<&'b Group<'a>> {
     let required = |group: &&Group| group.result.cell == Cell::default();
     let median = |a: &&Group, b: &&Group| a.result.summary.median.total_cmp(&b.result.summary.median);
@@ -70,19 +70,19 @@ pub fn sweep_parameter(run: &Run) -> &str {
 fn name(run: &Run, result: &CellResult) -> String {
     match &*result.sweep {
         "" => cell_name(result.cell),
-        // A sweep over a single cell: the cell is said once, where all results are shown.
+        // A sweep over a single cell: the cell is named once, above all results.
         value if common_cell(run).is_some() => format!("{} = {value}", sweep_parameter(run)),
         value => format!("{} = {value}, {}", sweep_parameter(run), cell_name(result.cell)),
     }
 }
 
-/// The cell of all results, if they share it.
+/// The common cell of all results, if there is one.
 pub fn common_cell(run: &Run) -> Option<Cell> {
     let first = run.results.first()?.cell;
     run.results.iter().all(|result| result.cell == first).then_some(first)
 }
 
-/// How a verdict is called.
+/// Name of a verdict.
 pub fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "passed",
@@ -91,7 +91,7 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How the purpose of a trial is called.
+/// Name of a trial's purpose.
 pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::SelfTest => "self-test",
@@ -102,13 +102,14 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
 }
 
 impl<'a> Group<'a> {
-    /// The trial with the highest rate that passed.
+    /// The passed trial with the highest rate.
     pub fn best(&self) -> Option<&'a Trial> {
         let passed = self.trials.iter().filter(|trial| trial.passed());
         passed.max_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps)).copied()
     }
 
-    /// A trial in overload: of those that failed beyond the highest that passed the one nearest to 1.25 times the result.
+    /// A trial in overload: the trial nearest to 1.25 times the result, among the failed ones above the highest
+    /// passed rate.
     pub fn overload(&self) -> Option<&'a Trial> {
         let floor = self.best().map_or(0.0, |best| best.rate_qps);
         let wanted = 1.25 * self.result.summary.median;
@@ -117,7 +118,7 @@ impl<'a> Group<'a> {
         failed.min_by(|a, b| distance(a.rate_qps, wanted).total_cmp(&distance(b.rate_qps, wanted))).copied()
     }
 
-    /// Trials at about half and four fifths of the result, at the result and in overload, those that there are.
+    /// Trials at about half and four fifths of the result, at the result and in overload, as far as they exist.
     pub fn loads(&self) -> Vec<(LoadKind, &'a Trial)> {
         let median = self.result.summary.median;
         let near = |part: f64| {
@@ -135,7 +136,7 @@ impl<'a> Group<'a> {
             (LoadKind::Overload, self.overload()),
         ];
         let mut loads: Vec<(LoadKind, &Trial)> = Vec::new();
-        // From the most important to the least, as one trial may be two of them.
+        // In the order of importance, because one trial may have two of these loads.
         for (kind, trial) in wanted.into_iter().rev().filter_map(|(kind, trial)| Some((kind, trial?))) {
             if loads.iter().all(|(_, other)| other.number != trial.number) {
                 loads.push((kind, trial));
@@ -157,7 +158,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// How far two rates are apart, as the larger ratio.
+/// Distance of two rates, as the larger ratio.
 fn distance(a: f64, b: f64) -> f64 {
     if a > 0.0 && b > 0.0 { (a / b).max(b / a) } else { f64::INFINITY }
 }

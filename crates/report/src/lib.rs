@@ -1,8 +1,10 @@
-//! Shows a run (`measure::run::Run`) to people and to other programs: one self-contained HTML page with charts, the tables of
-//! the papers as Markdown and LaTeX, trials as CSV, histograms as text. [`conformance`] is the page of another record: what
-//! came of conformance cases.
+//! Presentation of a run (`measure::run::Run`) for people and for other programs: one self-contained HTML page with
+//! charts, the tables of the papers as Markdown and LaTeX, trials as CSV, histograms as text. [`conformance`] is the
+//! page for the results of conformance cases.
 //!
-//! Nothing here reads or writes files, nor computes what the run should have said: numbers are shown as they were recorded.
+//! This crate reads and writes no files, and computes no results: it shows numbers as they were recorded.
+//!
+//! Read first: `page/mod.rs` (the sections of the page), then `groups.rs` (results with their trials).
 #![forbid(unsafe_code)]
 
 mod chart;
@@ -13,7 +15,7 @@ mod groups;
 mod limits;
 pub mod number;
 mod page;
-mod papers;
+mod paper_tables;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod table;
@@ -21,7 +23,7 @@ mod text;
 mod verdict;
 
 pub use page::html;
-pub use papers::{latex, markdown};
+pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
 pub use verdict::sentence;
 

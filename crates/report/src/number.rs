@@ -1,10 +1,10 @@
-//! Numbers as people read them: thousands separated, the unit behind a space that does not break, and no more digits
-//! than mean something.
+//! Numbers formatted for people: with thousands separators, a no-break space before the unit, and only significant
+//! digits.
 
-/// What stands for a number that is not known.
+/// Text for an unknown number.
 pub const NONE: &str = "–";
 
-/// A count, its thousands separated: `24,300`.
+/// A count with thousands separators: `24,300`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -17,7 +17,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A number with so many decimals, its thousands separated.
+/// A number with this many decimals and with thousands separators.
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -29,12 +29,13 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
-/// A rate in queries a second, without the unit: whole above 100, as nothing is measured better than that.
+/// A rate in queries per second, without the unit. Rates of 100 and more are whole, because no measurement is more
+/// precise.
 pub fn rate(value: f64) -> String {
     fixed(value, if value.abs() >= 100.0 || value == 0.0 { 0 } else { 1 })
 }
 
-/// About three digits that mean something, for values of any size.
+/// About three significant digits, for values of any size.
 pub fn brief(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -46,13 +47,13 @@ pub fn brief(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// The label of a tick: no decimals that are not there.
+/// The label of a tick, without trailing zeros.
 pub fn tick(value: f64) -> String {
     let text = fixed(value, if value.abs() >= 1000.0 { 0 } else { 9 });
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A time in microseconds, in the unit that fits: `85 µs`, `1.25 ms`, `1.00 s`.
+/// A time in microseconds, in a suitable unit: `85 µs`, `1.25 ms`, `1.00 s`.
 pub fn microseconds(value: f64) -> String {
     match value {
         _ if !value.is_finite() => NONE.to_owned(),
@@ -83,12 +84,12 @@ pub fn octets(value: u64) -> String {
     format!("{}\u{a0}TiB", brief(size))
 }
 
-/// A share of 1 as a percentage, as it was asked for: `20 %`.
+/// An ordered share of 1 as a percentage: `20 %`.
 pub fn percent(share: f64) -> String {
     format!("{}\u{a0}%", tick((share * 1e11).round() / 1e9))
 }
 
-/// A measured share of 1 as a percentage: about three digits.
+/// A measured share of 1 as a percentage, with about three digits.
 pub fn measured_percent(share: f64) -> String {
     if share.is_finite() { format!("{}\u{a0}%", brief(share * 100.0)) } else { NONE.to_owned() }
 }

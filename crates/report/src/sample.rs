@@ -1,8 +1,8 @@
-//! Runs that were never measured: made by formulas and a seed, as rich as measured ones, for tests and for looking at a
-//! report while it is being changed.
+//! Sample runs that were never measured: formulas and a seed make them as rich as measured ones, for tests and for
+//! viewing a report while its code is changed.
 //!
-//! The device is a queue: up to its capacity it answers everything, beyond that it answers as much as its capacity is.
-//! Now and then it loses a query for no reason, as real ones do.
+//! The device is a queue: up to its capacity it answers everything; above it, it answers as much as its capacity. It
+//! sometimes loses a query at random, as real devices do.
 
 use measure::outcome::{Deviation, Latencies, Latency, Outcome, PacingError, Second, Tester, Verdict};
 use measure::run::{
@@ -11,12 +11,12 @@ use measure::run::{
 };
 use std::collections::BTreeMap;
 
-/// What a sample consists of.
+/// Parameters of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// The profile that it says.
+    /// The profile's name.
     pub profile: String,
-    /// Values of the sweep; empty: none.
+    /// Values of the sweep; empty without a sweep.
     pub sweep: Vec<String>,
     /// Cells, as AAAA share and cached share.
     pub cells: Vec<(f64, f64)>,
@@ -24,7 +24,7 @@ pub struct Shape {
     pub repetitions: u32,
     /// Length of a trial in seconds.
     pub seconds: u64,
-    /// The seed of all that is drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -54,7 +54,7 @@ impl Shape {
     }
 }
 
-/// A generator of numbers that look random: SplitMix64.
+/// Pseudo-random number generator: SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -66,18 +66,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// About normal, mean 0, deviation 1: the sum of twelve uniform numbers less six.
+    /// An approximately normal number, mean 0, deviation 1: the sum of twelve uniform numbers minus six.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 }
 
-/// The run that a shape describes.
+/// The run for a shape.
 pub fn run(shape: &Shape) -> Run {
     let mut maker = Maker { shape, random: Random(shape.seed), trials: Vec::new(), first_name: 0 };
     let results = maker.results();
@@ -135,7 +135,7 @@ pub fn run(shape: &Shape) -> Run {
     }
 }
 
-/// Makes trials.
+/// Generator of trials.
 struct Maker<'a> {
     shape: &'a Shape,
     random: Random,
@@ -194,7 +194,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Doubles, then halves the interval. Returns the strict and the confirmed result.
+    /// Doubles the rate, then bisects the interval. Returns the strict and the confirmed result.
     fn search(
         &mut self,
         sweep: &str,
@@ -262,7 +262,7 @@ impl Maker<'_> {
         self.first_name += new;
     }
 
-    /// A load at a rate on a device of a capacity.
+    /// A load at a rate on a device with this capacity.
     fn outcome(&mut self, rate: f64, capacity: f64, cached_share: f64) -> Outcome {
         let sent = (rate * self.shape.seconds as f64).round() as u64;
         let accident = if self.random.share() < 0.008 { 1 + self.random.next() % 3 } else { 0 };
@@ -279,33 +279,13 @@ impl Maker<'_> {
             () => Verdict::Fail,
         };
         let each = sent / self.shape.seconds.max(1);
-        let per_second = (0..self.shape.seconds)
-            .map(|_| {
-                let missing =
-                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
-                let missing = (missing as u64).min(each);
-                Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
-            })
-            .collect();
-        let deviation = |max: f64, intervals: u64| Deviation {
-            max,
-            mean: max / 6.0,
-            beyond_1_percent: if max > 0.01 { 0.002 } else { 0.0 },
-            intervals,
-        };
+        let per_second = self.per_second(failed, each);
         let noise = 1.0 + self.random.share();
         Outcome {
             sent,
             received: valid + late + wrong,
             valid,
-            invalid: if wrong > 0 {
-                BTreeMap::from([
-                    ("servfail".to_owned(), wrong - wrong / 4),
-                    ("wrong-address".to_owned(), wrong / 4),
-                ])
-            } else {
-                BTreeMap::new()
-            },
+            invalid: invalid(wrong),
             late,
             lost: failed - late - wrong,
             duplicates: u64::from(self.random.share() < 0.02),
@@ -314,11 +294,7 @@ impl Maker<'_> {
             rate_asked: rate,
             rate_achieved: rate * (1.0 - 2e-5),
             seconds: self.shape.seconds as f64,
-            pacing_error: PacingError {
-                ms10: deviation(0.006 * noise, self.shape.seconds * 100),
-                ms100: deviation(0.0011 * noise, self.shape.seconds * 10),
-                s1: deviation(0.0002 * noise, self.shape.seconds),
-            },
+            pacing_error: pacing_error(noise, self.shape.seconds),
             lag_max_us: 180.0 * noise,
             latency_us: Latencies { intended, actual },
             per_second,
@@ -341,7 +317,19 @@ impl Maker<'_> {
         }
     }
 
-    /// A distribution with a floor and a tail that grows with the load, in buckets that grow by a twelfth.
+    /// The seconds of a trial with `failed` queries without a valid reply, of `each` queries.
+    fn per_second(&mut self, failed: u64, each: u64) -> Vec<Second> {
+        (0..self.shape.seconds)
+            .map(|_| {
+                let missing =
+                    (failed as f64 / self.shape.seconds as f64 * (1.0 + 0.2 * self.random.normal())).max(0.0);
+                let missing = (missing as u64).min(each);
+                Second { sent: each, valid: each - missing, invalid: missing / 50, late: missing / 3 }
+            })
+            .collect()
+    }
+
+    /// A latency distribution with a minimum and a tail that grows with the load, in buckets that grow by a twelfth.
     fn latency(&mut self, count: u64, load: f64) -> Latency {
         let scale = if load < 1.0 { 45.0 + 25.0 / (1.02 - load) } else { 200_000.0 };
         let below = |us: f64| 1.0 - (-((us - 85.0).max(0.0) / scale).powf(0.8)).exp();
@@ -403,7 +391,32 @@ impl Maker<'_> {
     }
 }
 
-/// The statistics, written here a second time so that tests of reports do not rest on the code that made the numbers.
+/// Invalid replies by reason.
+fn invalid(wrong: u64) -> BTreeMap<String, u64> {
+    if wrong > 0 {
+        BTreeMap::from([("servfail".to_owned(), wrong - wrong / 4), ("wrong-address".to_owned(), wrong / 4)])
+    } else {
+        BTreeMap::new()
+    }
+}
+
+/// Deviations from the schedule.
+fn pacing_error(noise: f64, seconds: u64) -> PacingError {
+    let deviation = |max: f64, intervals: u64| Deviation {
+        max,
+        mean: max / 6.0,
+        beyond_1_percent: if max > 0.01 { 0.002 } else { 0.0 },
+        intervals,
+    };
+    PacingError {
+        ms10: deviation(0.006 * noise, seconds * 100),
+        ms100: deviation(0.0011 * noise, seconds * 10),
+        s1: deviation(0.0002 * noise, seconds),
+    }
+}
+
+/// The statistics, implemented a second time so that tests of reports do not depend on the code that made the
+/// numbers.
 fn summary(values: &[f64]) -> Summary {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -452,14 +465,17 @@ fn hosts() -> BTreeMap<String, Environment> {
     ])
 }
 
-fn checklist(shape: &Shape) -> Vec<Rule> {
-    let rule = |section: &str, level: &str, rule: &str, state: Kept, because: &str| Rule {
+fn rule(section: &str, level: &str, rule: &str, state: Kept, because: &str) -> Rule {
+    Rule {
         section: section.to_owned(),
         rule: rule.to_owned(),
         level: level.to_owned(),
         state,
         because: because.to_owned(),
-    };
+    }
+}
+
+fn checklist(shape: &Shape) -> Vec<Rule> {
     let when = |kept: bool| if kept { Kept::Kept } else { Kept::NotKept };
     vec![
         rule(
@@ -467,7 +483,7 @@ fn checklist(shape: &Shape) -> Vec<Rule> {
             "MUST",
             "IPv6 between client and DNS64 server",
             Kept::Kept,
-            "the device was asked at [::1]:5301",
+            "the queries went to [::1]:5301",
         ),
         rule("9.2", "SHOULD", "The timeout is at most 1 second", Kept::Kept, "1 s"),
         rule(
@@ -489,7 +505,7 @@ fn checklist(shape: &Shape) -> Vec<Rule> {
             "MUST",
             "Domain names are all different first",
             Kept::Kept,
-            "the window moves on between trials",
+            "the name range advances between trials",
         ),
         rule(
             "9.2.1",

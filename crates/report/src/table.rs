@@ -1,4 +1,4 @@
-//! A table of texts, written as HTML, Markdown or LaTeX, so that all three show the same.
+//! A table of texts that can be written as HTML, Markdown or LaTeX with equal contents.
 
 use crate::escape;
 use crate::put;
@@ -6,7 +6,7 @@ use crate::put;
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The ID of the element in HTML; empty: none.
     pub id: String,
@@ -14,7 +14,7 @@ pub struct Table {
     pub head: Vec<String>,
     /// The rows, each as long as the headings.
     pub rows: Vec<Vec<String>>,
-    /// So many columns at the left are names, the others numbers.
+    /// Number of columns at the left that have names; the other columns have numbers.
     pub names: usize,
 }
 
@@ -25,7 +25,7 @@ impl Table {
         Table { caption: caption.into(), id: String::new(), head, rows: Vec::new(), names }
     }
 
-    /// With an ID.
+    /// Sets the ID.
     pub fn id(mut self, id: &str) -> Table {
         self.id = id.to_owned();
         self
@@ -36,7 +36,7 @@ impl Table {
         self.rows.push(fields.into_iter().map(Into::into).collect());
     }
 
-    /// Without the columns that say the same in every row: what all rows share is said once, elsewhere.
+    /// Removes columns whose value is equal in every row; the caller states that value elsewhere.
     pub fn without_columns(mut self, unwanted: &[usize]) -> Table {
         let keep = |fields: Vec<String>| -> Vec<String> {
             fields
@@ -52,7 +52,7 @@ impl Table {
         self
     }
 
-    /// As an HTML element that scrolls sideways when it is too wide.
+    /// The table as an HTML element that scrolls sideways if it is too wide.
     pub fn html(&self) -> String {
         let id =
             if self.id.is_empty() { String::new() } else { format!(" id=\"{}\"", escape::html(&self.id)) };
@@ -83,7 +83,7 @@ impl Table {
         out
     }
 
-    /// As a table of GitHub's Markdown, under its caption.
+    /// The table in GitHub's Markdown, after its caption.
     pub fn markdown(&self) -> String {
         let mut out = format!("**{}**\n\n|", escape::markdown(&self.caption));
         for heading in &self.head {
@@ -104,7 +104,7 @@ impl Table {
         out
     }
 
-    /// As a floating table of LaTeX with the rules of the package `booktabs`.
+    /// The table as a LaTeX float with the rules of the package `booktabs`.
     pub fn latex(&self, label: &str) -> String {
         let columns: String =
             (0..self.head.len()).map(|at| if at < self.names { 'l' } else { 'r' }).collect();

@@ -7,8 +7,8 @@ use measure::outcome::{Deviation, Latency};
 use measure::run::{Run, Trial};
 use std::collections::BTreeSet;
 
-/// One row per trial under a row of names (RFC 4180). Columns for reasons of invalidity and kinds of the authority's answers
-/// follow those that every run has; what is not known is empty.
+/// One row per trial after a row of column names (RFC 4180). Columns for reasons of invalid replies and for kinds of
+/// the authority's answers follow the fixed columns; unknown values are empty.
 pub fn trials_csv(run: &Run) -> String {
     let reasons: BTreeSet<&str> =
         run.trials.iter().flat_map(|trial| trial.outcome.invalid.keys()).map(|key| &**key).collect();
@@ -45,7 +45,7 @@ pub fn trials_csv(run: &Run) -> String {
     out
 }
 
-/// The columns that every run has, in the order of [`fields`].
+/// The fixed columns, in the order of [`fields`].
 const COLUMNS: [&str; 40] = [
     "number",
     "purpose",
@@ -154,11 +154,12 @@ fn deviation_fields(deviation: Deviation) -> [String; 3] {
     [deviation.max, deviation.mean, deviation.beyond_1_percent].map(|number| number.to_string())
 }
 
-/// Lines for each halving of the distance to 100 %, as HdrHistogram prints them.
-const TICKS_PER_HALF: f64 = 5.0;
+/// Lines for each halving of the distance to 100 %, as in HdrHistogram's output.
+const STEPS_PER_HALVING: f64 = 5.0;
 
-/// No line lies closer to 100 %: 2^-45, one value of 35 trillion. A float, which has 53 bits, can still take the steps there.
-const LEVEL_MOST: f64 = 1.0 - 1.0 / (1u64 << 45) as f64;
+/// Limit of the percentile levels: 2^-45 below 100 %, one value of 35 trillion. A float, which has 53 bits, can still
+/// represent the steps there.
+const MAX_LEVEL: f64 = 1.0 - 1.0 / (1u64 << 45) as f64;
 
 /// The percentile distribution in the text format of HdrHistogram (`.hgrm`), values in microseconds.
 pub fn histogram_text(latency: &Latency) -> String {
@@ -169,11 +170,11 @@ pub fn histogram_text(latency: &Latency) -> String {
         seen += count;
         let us = *upper_ns as f64 / 1e3;
         let part = seen as f64 / total as f64;
-        while seen < total && part >= level && level < LEVEL_MOST {
+        while seen < total && part >= level && level < MAX_LEVEL {
             let distance = 1.0 / (1.0 - level);
             put!(out, "{us:12.3} {level:2.12} {seen:10} {distance:14.2}\n");
-            // As the distance to 1 halves, the steps halve: five of them in every half.
-            level += 1.0 / (TICKS_PER_HALF * 2f64.powi(distance.log2().floor() as i32 + 1));
+            // When the distance to 1 halves, the step halves too: five steps in every half.
+            level += 1.0 / (STEPS_PER_HALVING * 2f64.powi(distance.log2().floor() as i32 + 1));
         }
         if seen == total {
             put!(out, "{us:12.3} {:2.12} {seen:10}\n", 1.0);
@@ -184,7 +185,7 @@ pub fn histogram_text(latency: &Latency) -> String {
     out
 }
 
-/// The standard deviation of all values, each taken as the upper end of its bucket.
+/// The standard deviation of all values, each approximated by the upper end of its bucket.
 fn deviation(latency: &Latency, total: u64) -> f64 {
     let square = |(upper_ns, count): &(u64, u64)| {
         let difference = *upper_ns as f64 / 1e3 - latency.mean;

@@ -1,4 +1,4 @@
-//! What a run says in one sentence, and what forbids to take the sentence at its word.
+//! Verdict of a run in one sentence, and the objections against it.
 
 use crate::groups::{groups, principal, sweep_parameter};
 use crate::number;
@@ -6,20 +6,20 @@ use measure::outcome::Verdict;
 use measure::run::{CellResult, Kept, Purpose, Run};
 use std::net::{IpAddr, SocketAddr};
 
-/// Whether a run complies with RFC 8219.
+/// Compliance of a run with RFC 8219.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compliance {
-    /// Every rule that concerns it was kept.
+    /// Every applicable rule was kept.
     Yes,
-    /// So many were not.
+    /// This many rules were not kept.
     No(usize),
-    /// It did not end.
+    /// The run is not complete.
     Incomplete,
     /// There is no checklist.
     Unknown,
 }
 
-/// Whether the run complies with RFC 8219.
+/// Checks the compliance of a run with RFC 8219.
 pub fn compliance(run: &Run) -> Compliance {
     let broken = run.checklist.iter().filter(|rule| rule.state == Kept::NotKept).count();
     match () {
@@ -43,7 +43,7 @@ impl Compliance {
     }
 }
 
-/// The device by name and version, without saying the name twice.
+/// Name and version of the device, without repeating the name.
 pub fn device_name(run: &Run) -> String {
     let (name, version) = (run.device.name.trim(), run.device.version.trim());
     match (name, version) {
@@ -54,7 +54,7 @@ pub fn device_name(run: &Run) -> String {
     }
 }
 
-/// A bound from below is marked as such.
+/// Marks a lower bound as such.
 pub fn at_least(result: &CellResult, text: String) -> String {
     if result.censored { format!("≥ {text}") } else { text }
 }
@@ -72,7 +72,7 @@ pub fn conditions(result: &CellResult) -> String {
     format!("{aaaa}, {cached}")
 }
 
-/// The verdict: who, how fast, under which conditions, and whether by the rules.
+/// The verdict in one sentence: device, rate, conditions, and compliance.
 pub fn sentence(run: &Run) -> String {
     let groups = groups(run);
     let device = device_name(run);
@@ -104,12 +104,12 @@ fn sweep_values(run: &Run) -> usize {
     values.len()
 }
 
-/// Reasons not to take the sentence at its word, gravest first, each a heading and an explanation.
+/// Objections against the verdict, most serious first, each with a heading and an explanation.
 pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
     let mut objections = Vec::new();
     if !run.complete {
         let done = format!(
-            "{} trials were done; what is missing may change every figure.",
+            "{} trials were done; the missing ones may change every figure.",
             number::count(run.trials.len() as u64)
         );
         objections.push(("Incomplete", format!("The run has not ended: {done}")));
@@ -118,7 +118,7 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
         objections.push((
             "The tester is not certified for these rates",
             format!(
-                "It passed the self-test at {} queries/s, so a device may be measured up to {} queries/s, and a result lies above.",
+                "It passed the self-test at {} queries/s, so a device may be measured up to {} queries/s, and a result is higher.",
                 number::rate(test.certified_qps),
                 number::rate(test.device_qps)
             ),
@@ -127,7 +127,7 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
     if run.self_test.is_none() {
         objections.push((
             "No self-test",
-            "Nothing shows that the tester and its authority are faster than the device.".to_owned(),
+            "There is no evidence that the tester and its authority are faster than the device.".to_owned(),
         ));
     }
     if let Some(objection) = limited(run) {
@@ -136,19 +136,19 @@ pub fn objections(run: &Run) -> Vec<(&'static str, String)> {
     if let Some(check) = run.correctness.as_ref().filter(|check| check.valid < check.names) {
         objections.push((
             "Wrong answers before any load",
-            format!("{} of {} names were not answered rightly.", check.names - check.valid, check.names),
+            format!("{} of {} names got a wrong answer.", check.names - check.valid, check.names),
         ));
     }
     if single_machine(run) {
         objections.push((
             "A single machine",
-            "Tester, authority and device share its cores, memory and kernel: the figures are indicative, and comparable only with others of this machine.".to_owned(),
+            "Tester, authority and device share its cores, memory and kernel: the figures are only indicative, and comparable only with other figures of this machine.".to_owned(),
         ));
     }
     objections
 }
 
-/// Trials of which nothing can be said because the tester did not do its part.
+/// Trials that say nothing about the device because the tester was the bottleneck.
 fn limited(run: &Run) -> Option<(&'static str, String)> {
     let counting = run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest);
     let mut limited = counting.filter(|trial| trial.outcome.verdict == Verdict::TesterLimited).peekable();
@@ -159,10 +159,13 @@ fn limited(run: &Run) -> Option<(&'static str, String)> {
         1 => "1 trial says".to_owned(),
         _ => format!("{} trials say", number::count(many as u64)),
     };
-    Some(("Tester-limited", format!("{trials} nothing of the device; the first, trial {first}: {reason}.")))
+    Some((
+        "Tester-limited",
+        format!("{trials} nothing about the device; the first, trial {first}: {reason}."),
+    ))
 }
 
-/// Whether device and tester are the same host, or somebody said so.
+/// True if device and tester are the same host, or a warning says so.
 fn single_machine(run: &Run) -> bool {
     let hostname = |role: &str| {
         let facts = &run.hosts.get(role)?.facts;

@@ -1,6 +1,6 @@
-//! A master file in pieces: whole entries (RFC 1035 section 5.1), read in chunks, so that a file of any size takes little
-//! memory. Directives (`$ORIGIN` and the like) are pieces of their own, because some are expanded here and because an
-//! error in one then has its line.
+//! Splits a master file into pieces of whole entries (RFC 1035 section 5.1) and reads it in chunks, so a file of any
+//! size needs little memory. Each directive (`$ORIGIN` and the like) is its own piece, because some are expanded
+//! here, and because an error in one then has its line.
 
 use crate::limits;
 use std::io::{self, Read};
@@ -8,28 +8,28 @@ use std::io::{self, Read};
 /// Some entries without a directive among them, or one directive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
-    /// The text, up to and with the end of its last line.
+    /// The text, including the end of its last line.
     pub text: &'a [u8],
     /// The number of its first line.
     pub line: u64,
-    /// Whether it is a directive.
+    /// True if the piece is a directive.
     pub is_directive: bool,
 }
 
-/// Why there is no next piece.
+/// Reason why there is no next piece.
 #[derive(Debug)]
 pub(crate) enum EntriesError {
     /// The file could not be read.
     Read(io::Error),
-    /// The entry that begins at this line does not end within [`limits::ENTRY`] octets or the file.
-    Endless(u64),
+    /// The entry that begins at this line does not end within [`limits::ENTRY`] octets or before the end of the file.
+    Unterminated(u64),
 }
 
 /// The pieces of a file.
 pub(crate) struct Entries<R> {
     source: R,
     buffer: Vec<u8>,
-    /// Where the next piece begins in the buffer, and the number of its line.
+    /// Offset of the next piece in the buffer, and its line number.
     start: usize,
     line: u64,
     has_ended: bool,
@@ -53,16 +53,16 @@ impl<R: Read> Entries<R> {
                 return Ok(Some(Piece { text, line, is_directive }));
             }
             if self.has_ended {
-                return if rest.is_empty() { Ok(None) } else { Err(EntriesError::Endless(self.line)) };
+                return if rest.is_empty() { Ok(None) } else { Err(EntriesError::Unterminated(self.line)) };
             }
             if rest.len() >= limits::ENTRY {
-                return Err(EntriesError::Endless(self.line));
+                return Err(EntriesError::Unterminated(self.line));
             }
             self.fill().map_err(EntriesError::Read)?;
         }
     }
 
-    /// Reads on, and ends the last line if the file does not.
+    /// Reads more, and adds a missing line end at the end of the file.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.start);
         self.start = 0;
@@ -78,7 +78,7 @@ impl<R: Read> Entries<R> {
     }
 }
 
-/// Octets and lines of the first piece, and whether it is a directive. No octets: no entry is complete.
+/// Octets and lines of the first piece, and true if it is a directive. 0 octets: no entry is complete.
 fn first_piece(text: &[u8]) -> (usize, u64, bool) {
     let is_directive = text.first() == Some(&b'$');
     let (mut length, mut lines) = (0, 0);
@@ -90,7 +90,7 @@ fn first_piece(text: &[u8]) -> (usize, u64, bool) {
     (length, lines, is_directive)
 }
 
-/// The first entry of a text in octets and lines, if it is complete. An empty line and a comment are entries too.
+/// Octets and lines of the first entry, if it is complete. An empty line and a comment are entries too.
 fn entry(text: &[u8]) -> Option<(usize, u64)> {
     let (mut at, mut lines, mut depth) = (0, 0, 0u32);
     let mut is_quoted = false;
@@ -103,7 +103,7 @@ fn entry(text: &[u8]) -> Option<(usize, u64)> {
                     return Some((at, lines));
                 }
             }
-            // An escaped line end still ends a line for whoever counts them.
+            // An escaped line end still ends a line of the file.
             b'\\' if text.get(at) != Some(&b'\n') => at += 1,
             b'"' => is_quoted = !is_quoted,
             b'(' if !is_quoted => depth += 1,
@@ -115,7 +115,7 @@ fn entry(text: &[u8]) -> Option<(usize, u64)> {
     None
 }
 
-/// The line on which the record stands that comes after `count` others in a piece which begins at `line`.
+/// The line number of the record that comes after `count` other records in a piece that begins at `line`.
 pub(crate) fn line_of_record(piece: &[u8], line: u64, count: u64) -> u64 {
     let (mut at, mut line, mut seen) = (0, line, 0);
     while let Some((octets, lines)) = entry(&piece[at..]) {
@@ -131,7 +131,7 @@ pub(crate) fn line_of_record(piece: &[u8], line: u64, count: u64) -> u64 {
     line
 }
 
-/// Whether an entry is more than white space and a comment.
+/// True if an entry has more than white space and a comment.
 fn is_record(entry: &[u8]) -> bool {
     entry.iter().find(|octet| !octet.is_ascii_whitespace()).is_some_and(|octet| *octet != b';')
 }
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_an_error_with_its_line() {
+    fn an_unterminated_entry_is_an_error_with_its_line() {
         for text in ["a A 1.2.3.4\nx SOA (\n1 2", "a A 1.2.3.4\nx TXT \"abc\n"] {
             let mut entries = Entries::new(text.as_bytes());
             assert_eq!(entries.next().unwrap().unwrap().line, 1);
-            assert!(matches!(entries.next(), Err(EntriesError::Endless(2))));
+            assert!(matches!(entries.next(), Err(EntriesError::Unterminated(2))));
         }
         let long = format!("x TXT ({}", "\n".repeat(2 * limits::ENTRY));
-        assert!(matches!(Entries::new(long.as_bytes()).next(), Err(EntriesError::Endless(1))));
+        assert!(matches!(Entries::new(long.as_bytes()).next(), Err(EntriesError::Unterminated(1))));
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! `$GENERATE` as BIND has it: a line that stands for many.
+//! `$GENERATE` with BIND's syntax: one line that expands to many.
 //!
 //! ```text
 //!     $GENERATE START-STOP[/STEP] NAME [TTL] [CLASS] TYPE DATA
 //! ```
 //!
-//! In name and data, `$` becomes the number; `${OFFSET[,WIDTH[,BASE]]}` the number plus an offset, with leading zeros up to a
-//! width, in base `d`, `o`, `x`, `X`, or as nibbles `n`, `N` (the last digit first, dots between, the width counts both);
-//! `$$` and `\$` become a dollar sign.
+//! In name and data, `$` becomes the number. `${OFFSET[,WIDTH[,BASE]]}` becomes the number plus an offset, with
+//! leading zeros up to a width, in base `d`, `o`, `x`, `X`, or as nibbles `n`, `N` (last digit first, separated by
+//! dots; the width counts digits and dots). `$$` and `\$` become a dollar sign.
 
 use std::fmt::{self, Write};
 
-/// A line, read.
+/// A parsed `$GENERATE` line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Generate {
     start: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Generate {
     parts: Vec<Part>,
 }
 
-/// A part of the text that is repeated.
+/// A part of the repeated text.
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
@@ -34,14 +34,14 @@ enum Base {
     Nibbles { upper: bool },
 }
 
-/// Why a `$GENERATE` line cannot be read.
+/// Reason why a `$GENERATE` line cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GenerateError {
     /// No range, name and data.
     Shape,
-    /// Not START-STOP or START-STOP/STEP with START not above STOP and STEP not 0.
+    /// Not START-STOP or START-STOP/STEP, START above STOP, or STEP 0.
     Range,
-    /// What stands in braces.
+    /// Wrong text in braces.
     Braces,
     /// Not UTF-8.
     Text,
@@ -60,13 +60,13 @@ impl fmt::Display for GenerateError {
                 "braces in $GENERATE are ${OFFSET}, ${OFFSET,WIDTH} or ${OFFSET,WIDTH,BASE} with base d, o, x, X, n or N, \
                  and a width of at most 255; write \\$ for a dollar sign"
             }
-            GenerateError::Text => "$GENERATE has letters that are not UTF-8; write them as \\DDD",
+            GenerateError::Text => "$GENERATE has octets that are not UTF-8; write them as \\DDD",
         })
     }
 }
 
 impl Generate {
-    /// Reads a line that begins with `$GENERATE`.
+    /// Parses a line that begins with `$GENERATE`.
     pub fn read(line: &[u8]) -> Result<Generate, GenerateError> {
         let line = std::str::from_utf8(line).map_err(|_| GenerateError::Text)?;
         let (_, rest) = line.trim().split_once(char::is_whitespace).ok_or(GenerateError::Shape)?;
@@ -79,8 +79,8 @@ impl Generate {
         Ok(Generate { start, stop, step, parts: parts(text).ok_or(GenerateError::Braces)? })
     }
 
-    /// The lines that it stands for, one after the other into `out`; `flush` is called whenever `out` has grown beyond so
-    /// many octets, and at the end.
+    /// Writes the expanded lines into `out`. Calls `flush` whenever `out` has reached `octets` octets, and at the
+    /// end.
     pub fn expand<E>(
         &self,
         octets: usize,
@@ -121,7 +121,7 @@ fn parts(text: &str) -> Option<Vec<Part>> {
         let (sign, after) = rest[at..].split_at(1);
         rest = after;
         if sign == "\\" {
-            // An escape stays for the reader of the zone; only the dollar sign is meant for us.
+            // An escape stays as it is for the zone parser, except an escaped dollar sign.
             let length = rest.chars().next().map_or(0, char::len_utf8);
             let (escaped, after) = rest.split_at(length);
             if escaped != "$" {
@@ -147,7 +147,7 @@ fn parts(text: &str) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// What stands in braces.
+/// Parses the text in braces.
 fn number(inside: &str) -> Option<Part> {
     let mut fields = inside.split(',');
     let offset = fields.next()?.parse::<i32>().ok()?.into();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_that_says_how_it_is_written() {
+    fn a_malformed_generate_line_is_an_error_that_says_how_it_is_written() {
         for (line, error) in [
             ("$GENERATE", GenerateError::Shape),
             ("$GENERATE 1-2", GenerateError::Shape),

@@ -1,10 +1,10 @@
-//! From a master file to records: `domain` reads the entries, `$GENERATE` is expanded before, and what no zone may contain
-//! is an error with its line.
+//! Loads a master file: `domain` parses the entries, `$GENERATE` is expanded first, and each error names its line.
 
-use super::Records;
 use super::entries::{Entries, EntriesError, Piece, line_of_record};
 use super::generate::{Generate, GenerateError};
-use super::store::{LONGEST, Node, Set, Store, StoreError};
+use super::name::without_first_label;
+use super::records::Records;
+use super::store::{MAX_NAME, Node, RrSet, Store, StoreError};
 use crate::limits;
 use domain::base::iana::Class;
 use domain::base::name::ToLabelIter;
@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use wire::Type;
 
-/// Why a master file cannot be served. Its text names the file, the line and what to do.
+/// Reason why a master file cannot be served. Its text names the file, the line and the remedy.
 #[derive(Debug)]
 pub struct LoadError {
     file: PathBuf,
@@ -27,7 +27,7 @@ pub struct LoadError {
 #[derive(Debug)]
 enum Cause {
     Read(io::Error),
-    Endless,
+    Unterminated,
     Syntax(String),
     Generate(GenerateError),
     GenerateSyntax(String),
@@ -52,27 +52,29 @@ impl fmt::Display for LoadError {
         f.write_str(": ")?;
         match &self.cause {
             Cause::Read(error) => write!(f, "cannot be read: {error}"),
-            Cause::Endless => write!(
+            Cause::Unterminated => write!(
                 f,
                 "the entry that begins here does not end within {} octets; close its parenthesis or quote",
                 limits::ENTRY
             ),
             Cause::Syntax(text) => write!(
                 f,
-                "{text}; write the entry as RFC 1035 section 5.1 has it: [NAME] [TTL] [CLASS] TYPE DATA, times in seconds"
+                "{text}; write the entry as in RFC 1035 section 5.1: [NAME] [TTL] [CLASS] TYPE DATA, times in seconds"
             ),
             Cause::Generate(error) => error.fmt(f),
             Cause::GenerateSyntax(text) => {
-                write!(f, "{text} in what this $GENERATE stands for; correct its name, type or data")
+                write!(f, "{text} in a line that this $GENERATE expands to; correct its name, type or data")
             }
-            Cause::Include => f.write_str("$INCLUDE is not supported; put what it includes in its place"),
+            Cause::Include => {
+                f.write_str("$INCLUDE is not supported; replace it with the text of the included file")
+            }
             Cause::Class => f.write_str("only class IN can be served; leave this record out"),
             Cause::Ttl(seconds) => write!(
                 f,
-                "a TTL of {seconds} s is more than there can be (RFC 2181 section 8); write at most {}",
+                "a TTL of {seconds} s is above the maximum (RFC 2181 section 8); write at most {}",
                 limits::TTL_SECS
             ),
-            Cause::NoSoa => f.write_str("has no record; begin with the SOA record of the zone"),
+            Cause::NoSoa => f.write_str("has no records; begin with the SOA record of the zone"),
             Cause::FirstIsNotSoa => {
                 f.write_str("the first record must be the SOA record of the zone; put it there")
             }
@@ -99,55 +101,55 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 impl Records {
-    /// Reads a master file.
+    /// Loads a master file.
     pub fn load(file: &Path) -> Result<Records, LoadError> {
         let failed = |line, cause| LoadError { file: file.to_owned(), line, cause };
         let source = File::open(file).map_err(|error| failed(None, Cause::Read(error)))?;
         Records::read(source).map_err(|(line, cause)| failed(line, cause))
     }
 
-    /// Reads a master file from anywhere; it is called `text` in errors.
+    /// Loads a master file from any source; errors name it `text`.
     pub fn parse(text: impl Read) -> Result<Records, LoadError> {
         Records::read(text).map_err(|(line, cause)| LoadError { file: "text".into(), line, cause })
     }
 
     fn read(source: impl Read) -> Result<Records, (Option<u64>, Cause)> {
         let mut entries = Entries::new(source);
-        let mut loading = Loading::new();
+        let mut loader = Loader::new();
         loop {
             let piece = match entries.next() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 Err(EntriesError::Read(error)) => return Err((None, Cause::Read(error))),
-                Err(EntriesError::Endless(line)) => return Err((Some(line), Cause::Endless)),
+                Err(EntriesError::Unterminated(line)) => return Err((Some(line), Cause::Unterminated)),
             };
-            loading.take(&piece).map_err(|(line, cause)| (Some(line), cause))?;
+            loader.take(&piece).map_err(|(line, cause)| (Some(line), cause))?;
         }
-        loading.finish().map_err(|cause| (None, cause))
+        loader.finish().map_err(|cause| (None, cause))
     }
 }
 
-/// A zone as far as it was read.
-struct Loading {
+/// A zone while it is loaded.
+struct Loader {
     reader: Zonefile,
     store: Store,
     /// The zone's name in lower case, once its SOA record was read.
     apex: Option<Vec<u8>>,
-    /// RDATA of the record at hand.
+    /// RDATA of the current record.
     rdata: Vec<u8>,
     has_cuts: bool,
     has_wildcards: bool,
 }
 
-impl Loading {
-    fn new() -> Loading {
+impl Loader {
+    fn new() -> Loader {
         let mut reader = Zonefile::new();
         reader.set_default_class(Class::IN);
         let (apex, rdata) = (None, Vec::new());
-        Loading { reader, store: Store::new(), apex, rdata, has_cuts: false, has_wildcards: false }
+        Loader { reader, store: Store::new(), apex, rdata, has_cuts: false, has_wildcards: false }
     }
 
-    /// Takes a piece of the file. An error comes with its line.
+    /// Adds a piece of the file. An error comes with its line.
     fn take(&mut self, piece: &Piece<'_>) -> Result<(), (u64, Cause)> {
         let is_generate = piece.text.get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"$GENERATE"));
         if !is_generate {
@@ -172,7 +174,7 @@ impl Loading {
         })
     }
 
-    /// Takes whole entries. An error comes with the number of records before it.
+    /// Adds whole entries. An error comes with the number of records before it.
     fn take_text(&mut self, text: &[u8]) -> Result<(), (u64, Cause)> {
         self.reader.extend_from_slice(text);
         let mut count = 0;
@@ -182,7 +184,7 @@ impl Loading {
                 Ok(Some(Entry::Include { .. })) => return Err((count, Cause::Include)),
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // It says line and column of what it was given, which is not the file.
+                    // The error text begins with line and column in `text`, not in the file: remove them.
                     let text = error.to_string();
                     let text = text.splitn(3, ':').nth(2).unwrap_or(&text).trim().to_owned();
                     return Err((count, Cause::Syntax(text)));
@@ -234,27 +236,27 @@ impl Loading {
         }
         self.has_wildcards |= below.starts_with(b"\x01*");
         let node = self.node(below).map_err(Cause::Store)?;
-        // RFC 2181 section 10.1; proofs may stand beside a CNAME record (RFC 4035 section 2.5).
+        // RFC 2181 section 10.1. DNSSEC records may stand beside a CNAME record (RFC 4035 section 2.5).
         let beside = |set: Type| set != rtype && !matches!(set, Type::RRSIG | Type::NSEC);
-        let is_odd = match rtype {
+        let conflicts = match rtype {
             Type::CNAME => self.store.sets(node).any(|set| beside(set.rtype) || !self.is_only(&set)),
             Type::RRSIG | Type::NSEC => false,
             _ => self.store.get(node, Type::CNAME).is_some(),
         };
-        if is_odd {
+        if conflicts {
             return Err(Cause::Alias(record.owner().to_string()));
         }
         self.store.add(node, rtype, ttl_secs, &self.rdata).map_err(Cause::Store)
     }
 
-    /// Whether a set has the record at hand and no other.
-    fn is_only(&self, set: &Set<'_>) -> bool {
+    /// True if a set has only records equal to the current one.
+    fn is_only(&self, set: &RrSet<'_>) -> bool {
         set.rtype != Type::CNAME || set.rdata().all(|rdata| rdata == self.rdata)
     }
 
-    /// The node of a name below the zone; names between the two come to exist (RFC 4592 section 2.2.2).
+    /// The node of a name below the zone. Names between the two come into existence (RFC 4592 section 2.2.2).
     fn node(&mut self, below: &[u8]) -> Result<Node, StoreError> {
-        if below.len() > LONGEST {
+        if below.len() > MAX_NAME {
             return Err(StoreError::NameTooLong);
         }
         if let Some(node) = self.store.find(below) {
@@ -269,13 +271,8 @@ impl Loading {
     }
 
     fn finish(self) -> Result<Records, Cause> {
-        let Loading { store, apex, has_cuts, has_wildcards, .. } = self;
+        let Loader { store, apex, has_cuts, has_wildcards, .. } = self;
         let apex = apex.ok_or(Cause::NoSoa)?;
         Ok(Records { apex, store, has_cuts, has_wildcards })
     }
-}
-
-/// The name without its first label.
-pub(super) fn without_first_label(name: &[u8]) -> &[u8] {
-    name.first().and_then(|length| name.get(1 + usize::from(*length)..)).unwrap_or(&[])
 }

@@ -1,73 +1,73 @@
-//! The records of a zone in memory, built for hundreds of millions of names: all names and records in one arena of large
-//! segments, and a flat hash table of 32-bit offsets into it.
+//! The records of a zone in memory, built for hundreds of millions of names: all names and records in one arena of
+//! large segments, and a flat hash table of 32-bit offsets into it.
 //!
 //! ```text
 //!     node   length of the name + 1: 1, name below the zone (wire form, lower case), set
-//!     set    where the next one is: 4, type: 2, TTL: 4, octets: 2, and so many octets: (length: 2, RDATA)...
-//!     more   0xff, and a set of a name that was written before
+//!     set    offset of the next set: 4, type: 2, TTL: 4, octets of the records: 2, records: (length: 2, RDATA)...
+//!     more   0xff, then a further set of an earlier name
 //! ```
 //!
-//! Offsets count units of four octets, where nodes and further sets begin: 16 GiB can be told. A name of 16 octets with
-//! an A record takes 1 + 16 + 12 + 6 = 35, so 36 octets, and 5.3 to 10.7 octets of the table (4 per slot, between three
-//! eighths and three quarters of them in use).
+//! Offsets count units of four octets, at which nodes and further sets begin, so 16 GiB can be addressed. A name of
+//! 16 octets with an A record takes 1 + 16 + 12 + 6 = 35, rounded up to 36 octets, and 5.3 to 10.7 octets of the
+//! table (4 per slot; between three eighths and three quarters of the slots are in use).
 
 use wire::Type;
 
-/// Octets of a unit of offsets.
+/// Octets of an offset unit.
 const UNIT: usize = 4;
 
-/// Units of a segment: 16 MiB. Memory of a segment is touched as it fills.
+/// Units of a segment: 16 MiB. A segment's memory is touched only as it fills.
 const SEGMENT: u32 = 1 << 22;
 
-/// Octets before a set's data.
-const SET: usize = 12;
+/// Octets of a set before its data.
+const SET_HEADER: usize = 12;
 
-/// What a further set begins with, instead of a name's length. So relative names may have 253 octets.
-const MORE: u8 = 0xff;
+/// First octet of a further set, in place of a name's length. So names below the zone may have 253 octets.
+const CONTINUATION: u8 = 0xff;
 
-/// The longest name below the zone in wire form.
-pub(crate) const LONGEST: usize = MORE as usize - 2;
+/// Octets of the longest name below the zone in wire form.
+pub(crate) const MAX_NAME: usize = CONTINUATION as usize - 2;
 
-/// The most octets of an RRset: what a message can carry.
-const LARGEST: usize = 65_535;
+/// Octets of the largest RRset: the most that a message can carry.
+const MAX_RRSET: usize = 65_535;
 
-/// A place in the arena. 0 is no place: the first unit is left free.
+/// Offset of a name in the arena. 0 means none: the first unit stays unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Node(u32);
 
 /// The records of one name and type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Set<'a> {
+pub(crate) struct RrSet<'a> {
     pub rtype: Type,
     pub ttl_secs: u32,
     octets: &'a [u8],
 }
 
-/// Why nothing more can be stored.
+/// Reason why a record cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreError {
     /// 16 GiB of names and records.
     Full,
-    /// More than a message can carry in one RRset.
+    /// More records than a message can carry in one RRset.
     SetTooLarge,
-    /// A name in the root zone that is too long by an octet or two.
+    /// A name in the root zone that is too long by one or two octets.
     NameTooLong,
 }
 
-/// Where a set stands: the offset of what holds it, and how many octets after that it begins.
+/// Location of a set: the offset of its node or further set, and the octets from there to the set.
 #[derive(Clone, Copy)]
-struct SetAt {
+struct SetLocation {
     unit: u32,
     after: usize,
 }
 
-/// Names and records.
+/// Names and records of a zone.
 #[derive(Debug)]
 pub(crate) struct Store {
     segments: Vec<Box<[u8]>>,
     /// Octets in use in the last segment.
     used: usize,
-    /// Where nodes are; 0: free.
+    /// Hash table of node offsets; 0 means a free slot.
     table: Vec<u32>,
     names: u64,
     records: u64,
@@ -78,17 +78,17 @@ impl Store {
         Store { segments: vec![segment()], used: UNIT, table: vec![0; 1 << 10], names: 0, records: 0 }
     }
 
-    /// Names, with those that merely stand between the zone and others.
+    /// Number of names, including empty non-terminals.
     pub fn names(&self) -> u64 {
         self.names
     }
 
-    /// Records.
+    /// Number of records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The node of a name below the zone, in lower case.
+    /// The node of a name, given without the zone's name and in lower case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<Node> {
         let mask = self.table.len() - 1;
@@ -105,18 +105,18 @@ impl Store {
         }
     }
 
-    /// The node of a name, which is made if there is none.
+    /// The node of a name; creates it if there is none.
     pub fn insert(&mut self, name: &[u8]) -> Result<Node, StoreError> {
         if let Some(node) = self.find(name) {
             return Ok(node);
         }
-        if name.len() > LONGEST {
+        if name.len() > MAX_NAME {
             return Err(StoreError::NameTooLong);
         }
         if (self.names as usize + 1) * 4 > self.table.len() * 3 {
             self.grow();
         }
-        let (unit, place) = self.allocate(1 + name.len() + SET)?;
+        let (unit, place) = self.allocate(1 + name.len() + SET_HEADER)?;
         place[0] = name.len() as u8 + 1;
         place[1..=name.len()].copy_from_slice(name);
         self.enter(unit, hash(name));
@@ -126,17 +126,17 @@ impl Store {
 
     /// The RRsets of a name.
     #[inline]
-    pub fn sets(&self, node: Node) -> impl Iterator<Item = Set<'_>> {
+    pub fn sets(&self, node: Node) -> impl Iterator<Item = RrSet<'_>> {
         self.places(node).map(|at| self.set(at)).filter(|set| set.rtype.0 != 0)
     }
 
     /// The RRset of a name and type.
     #[inline]
-    pub fn get(&self, node: Node, rtype: Type) -> Option<Set<'_>> {
+    pub fn get(&self, node: Node, rtype: Type) -> Option<RrSet<'_>> {
         self.sets(node).find(|set| set.rtype == rtype)
     }
 
-    /// Adds a record to a name. One that is there already stays alone (RFC 2181 section 5), and an RRset has the lowest TTL
+    /// Adds a record to a name. A duplicate record is dropped (RFC 2181 section 5), and an RRset has the lowest TTL
     /// of its records (section 5.2).
     pub fn add(&mut self, node: Node, rtype: Type, ttl_secs: u32, rdata: &[u8]) -> Result<(), StoreError> {
         let (mut found, mut last) = (None, None);
@@ -150,14 +150,14 @@ impl Store {
             }
             last = Some(at);
         }
-        // A name has a place for a set from the beginning.
+        // Every node has room for one set from the beginning.
         let Some(last) = last else { return Ok(()) };
         let (octets, lowest) = found.map_or((0, ttl_secs), |(_, octets, lowest)| (octets, lowest));
         let extra = 2 + rdata.len();
-        if octets + extra > LARGEST {
+        if octets + extra > MAX_RRSET {
             return Err(StoreError::SetTooLarge);
         }
-        // The set itself, or the place of a name without records, grows if it is the end of the arena.
+        // The set, or the empty set of a name without records, grows in place if it is at the end of the arena.
         let empty = (self.set(last).rtype.0 == 0).then_some(last);
         let spot = found.map(|(at, ..)| at).or(empty).filter(|at| self.is_last(*at));
         match spot.filter(|_| self.used + extra <= SEGMENT as usize * UNIT) {
@@ -173,11 +173,11 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a set that has to stand at the end of the arena: a new one, or one that cannot grow where it is.
+    /// Writes a set at the end of the arena: a new one, or one that cannot grow in place.
     fn append_set(
         &mut self,
-        last: SetAt,
-        old: Option<SetAt>,
+        last: SetLocation,
+        old: Option<SetLocation>,
         rtype: Type,
         ttl_secs: u32,
         rdata: &[u8],
@@ -186,50 +186,51 @@ impl Store {
         let start = octets.len();
         octets.resize(start + 2 + rdata.len(), 0);
         write_record(&mut octets[start..], rdata);
-        let (unit, place) = self.allocate(1 + SET + octets.len())?;
-        place[0] = MORE;
-        place[1 + SET..1 + SET + octets.len()].copy_from_slice(&octets);
-        self.write_set(SetAt { unit, after: 1 }, rtype, ttl_secs, octets.len());
+        let (unit, place) = self.allocate(1 + SET_HEADER + octets.len())?;
+        place[0] = CONTINUATION;
+        place[1 + SET_HEADER..1 + SET_HEADER + octets.len()].copy_from_slice(&octets);
+        self.write_set(SetLocation { unit, after: 1 }, rtype, ttl_secs, octets.len());
         if let Some(old) = old {
-            // What was there stays, without a type.
+            // The old copy stays, without a type.
             self.at_mut(old)[4..6].fill(0);
         }
         self.at_mut(last)[..4].copy_from_slice(&unit.to_le_bytes());
         Ok(())
     }
 
-    fn write_set(&mut self, at: SetAt, rtype: Type, ttl_secs: u32, octets: usize) {
+    fn write_set(&mut self, at: SetLocation, rtype: Type, ttl_secs: u32, octets: usize) {
         let place = self.at_mut(at);
         place[4..6].copy_from_slice(&rtype.0.to_le_bytes());
         place[6..10].copy_from_slice(&ttl_secs.to_le_bytes());
         place[10..12].copy_from_slice(&(octets as u16).to_le_bytes());
     }
 
-    /// Whether a set is the end of the arena.
-    fn is_last(&self, at: SetAt) -> bool {
+    /// True if a set is at the end of the arena.
+    fn is_last(&self, at: SetLocation) -> bool {
         let (segment, start) = split(at.unit);
-        segment + 1 == self.segments.len() && start + at.after + SET + self.set(at).octets.len() == self.used
+        segment + 1 == self.segments.len()
+            && start + at.after + SET_HEADER + self.set(at).octets.len() == self.used
     }
 
-    /// Where the sets of a name stand.
+    /// Locations of the sets of a name.
     #[inline]
-    fn places(&self, node: Node) -> impl Iterator<Item = SetAt> + '_ {
-        let first = SetAt { unit: node.0, after: 1 + self.name(node.0).len() };
+    fn places(&self, node: Node) -> impl Iterator<Item = SetLocation> + '_ {
+        let first = SetLocation { unit: node.0, after: 1 + self.name(node.0).len() };
         std::iter::successors(Some(first), |at| {
             let place = self.at(*at);
             let next = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
-            (next != 0).then_some(SetAt { unit: next, after: 1 })
+            (next != 0).then_some(SetLocation { unit: next, after: 1 })
         })
     }
 
     #[inline]
-    fn set(&self, at: SetAt) -> Set<'_> {
+    fn set(&self, at: SetLocation) -> RrSet<'_> {
         let place = self.at(at);
         let octets = usize::from(u16::from_le_bytes([place[10], place[11]]));
-        Set {
+        RrSet {
             rtype: Type(u16::from_le_bytes([place[4], place[5]])),
             ttl_secs: u32::from_le_bytes([place[6], place[7], place[8], place[9]]),
-            octets: &place[SET..SET + octets],
+            octets: &place[SET_HEADER..SET_HEADER + octets],
         }
     }
 
@@ -241,17 +242,17 @@ impl Store {
     }
 
     #[inline]
-    fn at(&self, at: SetAt) -> &[u8] {
+    fn at(&self, at: SetLocation) -> &[u8] {
         let (segment, start) = split(at.unit);
         &self.segments[segment][start + at.after..]
     }
 
-    fn at_mut(&mut self, at: SetAt) -> &mut [u8] {
+    fn at_mut(&mut self, at: SetLocation) -> &mut [u8] {
         let (segment, start) = split(at.unit);
         &mut self.segments[segment][start + at.after..]
     }
 
-    /// Reserves octets at the next unit, in a new segment if the last one has not so many.
+    /// Reserves octets at the next unit, in a new segment if the last one has no room.
     fn allocate(&mut self, octets: usize) -> Result<(u32, &mut [u8]), StoreError> {
         let mut start = self.used.next_multiple_of(UNIT);
         if start + octets > SEGMENT as usize * UNIT {
@@ -265,7 +266,7 @@ impl Store {
         Ok((unit, &mut self.segments[last][start..start + octets]))
     }
 
-    /// Enters a node that is in no slot.
+    /// Enters a node into the hash table. It must not be in the table yet.
     fn enter(&mut self, unit: u32, hash: u64) {
         let mask = self.table.len() - 1;
         let mut slot = hash as usize & mask;
@@ -275,35 +276,36 @@ impl Store {
         self.table[slot] = unit;
     }
 
-    /// Doubles the table, and enters all nodes in the order of the arena, so that only the table is met at random.
+    /// Doubles the table, and enters all nodes in the order of the arena, so that only the table is accessed at
+    /// random.
     fn grow(&mut self) {
         let slots = 2 * self.table.len();
-        // The old table goes first: both together would be the peak of the whole memory.
+        // Free the old table first: both tables together would be the peak of memory use.
         self.table = Vec::new();
         self.table = vec![0; slots];
         for segment in 0..self.segments.len() {
             let is_last = segment + 1 == self.segments.len();
             let end = if is_last { self.used } else { SEGMENT as usize * UNIT };
             let mut start = if segment == 0 { UNIT } else { 0 };
-            // The unused rest of a segment is zeros.
+            // The unused rest of a segment is zero.
             while start < end && self.segments[segment][start] != 0 {
                 let unit = segment as u32 * SEGMENT + (start / UNIT) as u32;
                 let length = self.segments[segment][start];
-                let after = if length == MORE {
+                let after = if length == CONTINUATION {
                     1
                 } else {
                     let hash = hash(self.name(unit));
                     self.enter(unit, hash);
                     usize::from(length)
                 };
-                let octets = self.set(SetAt { unit, after }).octets.len();
-                start = (start + after + SET + octets).next_multiple_of(UNIT);
+                let octets = self.set(SetLocation { unit, after }).octets.len();
+                start = (start + after + SET_HEADER + octets).next_multiple_of(UNIT);
             }
         }
     }
 }
 
-impl<'a> Set<'a> {
+impl<'a> RrSet<'a> {
     /// The RDATA of its records.
     #[inline]
     pub fn rdata(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -326,14 +328,14 @@ fn segment() -> Box<[u8]> {
     vec![0; SEGMENT as usize * UNIT].into_boxed_slice()
 }
 
-/// The segment of an offset, and the octet in it.
+/// The segment of an offset, and the octet within it.
 #[inline]
 fn split(unit: u32) -> (usize, usize) {
     ((unit / SEGMENT) as usize, (unit % SEGMENT) as usize * UNIT)
 }
 
-/// Eight octets at a time into a product, whose upper half is mixed into the lower. Names are chosen by who writes the zone,
-/// so nothing depends on a secret.
+/// Multiplies eight octets at a time and mixes the upper half of the product into the lower. The author of the zone
+/// chooses the names, so the hash needs no secret.
 #[inline]
 fn hash(name: &[u8]) -> u64 {
     let step = |hash: u64, word: u64| {

@@ -1,4 +1,4 @@
-//! The store beside a map that does the same.
+//! The store compared with a map as model.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ fn records_in_any_order_are_found_by_name_and_type() {
 #[test]
 fn a_segment_is_left_when_it_is_full() {
     let (mut store, mut model) = (Store::new(), Model::new());
-    // 600 sets of up to 60,000 octets are 36 MB: three segments; every third name is one without records.
+    // 600 sets of up to 60,000 octets are 36 MB: three segments. Every third name has no records.
     for number in 0..600 {
         let node = store.insert(&name(number)).unwrap();
         let sets = model.entry(name(number)).or_default();
@@ -65,7 +65,7 @@ fn a_segment_is_left_when_it_is_full() {
         }
     }
     assert!(store.segments.len() > 1);
-    // Growing the table walks over all of it.
+    // Growing the table walks over the whole arena.
     for number in 600..9_000 {
         store.insert(&name(number)).unwrap();
         model.entry(name(number)).or_default();
@@ -82,8 +82,8 @@ fn an_rrset_has_no_more_octets_than_a_message() {
     }
     assert_eq!(store.add(node, Type::TXT, 60, &[9; 10_000]), Err(StoreError::SetTooLarge));
     assert_eq!(store.get(node, Type::TXT).unwrap().rdata().count(), 6);
-    assert_eq!(store.insert(&[1; LONGEST + 1]), Err(StoreError::NameTooLong));
-    assert!(store.insert(&[1; LONGEST]).is_ok());
+    assert_eq!(store.insert(&[1; MAX_NAME + 1]), Err(StoreError::NameTooLong));
+    assert!(store.insert(&[1; MAX_NAME]).is_ok());
 }
 
 #[test]

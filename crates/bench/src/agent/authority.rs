@@ -4,8 +4,8 @@
 
 use super::protocol::Progress;
 use crate::process;
-use ::authority::{Server, Settings, Turns, Zone, ZoneError};
-use load::{Companion, LoadError, Nobody};
+use ::authority::{PolledServer, Server, Settings, Zone, ZoneError};
+use load::{Companion, LoadError, NoCompanion};
 use measure::order::{Authority, Load};
 use measure::outcome::{Outcome, Second};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl AgentAuthority {
             _ => order.listen.clone(),
         };
         let (addresses, driver) = if order.threads == 0 {
-            let turns = Turns::new(&listen, &settings)?;
+            let turns = PolledServer::new(&listen, &settings)?;
             (turns.addresses().to_vec(), Driver::Polled(IdleThread::new(turns)))
         } else {
             let server = Server::with(&listen, &settings)?;
@@ -100,7 +100,7 @@ impl AgentAuthority {
             Some(Driver::Polled(idle)) => {
                 idle.lend(|turns| load::run(order, Some(&mut PolledCompanion(turns)), report))
             }
-            Some(Driver::Threads(_)) | None => load::run(order, None::<&mut Nobody>, report),
+            Some(Driver::Threads(_)) | None => load::run(order, None::<&mut NoCompanion>, report),
         };
         Ok(outcome?)
     }
@@ -109,11 +109,11 @@ impl AgentAuthority {
 /// A polled authority that an idle thread serves.
 struct IdleThread {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Turns>>,
+    thread: Option<JoinHandle<PolledServer>>,
 }
 
 impl IdleThread {
-    fn new(turns: Turns) -> IdleThread {
+    fn new(turns: PolledServer) -> IdleThread {
         let stop = Arc::new(AtomicBool::new(false));
         let mut idle = IdleThread { stop, thread: None };
         idle.resume(turns);
@@ -121,26 +121,26 @@ impl IdleThread {
     }
 
     /// Takes the authority from its thread for the duration of `use_it`.
-    fn lend<T>(&mut self, use_it: impl FnOnce(&mut Turns) -> T) -> T {
+    fn lend<T>(&mut self, use_it: impl FnOnce(&mut PolledServer) -> T) -> T {
         let mut turns = self.pause();
         let result = use_it(&mut turns);
         self.resume(turns);
         result
     }
 
-    fn pause(&mut self) -> Turns {
+    fn pause(&mut self) -> PolledServer {
         self.stop.store(true, Ordering::Relaxed);
         // The thread is missing only during `lend`, which borrows all of `self`.
         let thread = self.thread.take().expect("the authority is with its thread");
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn resume(&mut self, mut turns: Turns) {
+    fn resume(&mut self, mut turns: PolledServer) {
         self.stop.store(false, Ordering::Relaxed);
         let stop = Arc::clone(&self.stop);
         self.thread = Some(thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                if turns.turn() == 0 {
+                if turns.poll() == 0 {
                     turns.wait(process::limits::POLL_INTERVAL);
                 }
             }
@@ -160,12 +160,12 @@ impl Drop for IdleThread {
 }
 
 /// An authority that the loop of a load polls.
-struct PolledCompanion<'a>(&'a mut Turns);
+struct PolledCompanion<'a>(&'a mut PolledServer);
 
 impl Companion for PolledCompanion<'_> {
     #[inline]
-    fn turn(&mut self) -> usize {
-        self.0.turn()
+    fn poll(&mut self) -> usize {
+        self.0.poll()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {

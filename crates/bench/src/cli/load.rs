@@ -5,12 +5,12 @@ mod summary;
 use crate::signals;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{LoadError, Nobody, Progress, grouped};
+use load::{LoadError, NoCompanion, Progress, grouped};
 use measure::amount;
+use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::Prefix;
-use measure::window::Window;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -54,7 +54,7 @@ pub struct LoadArguments {
     timeout: Duration,
     /// Names to ask for, each at most once: a network, or the first and the last address, as 1.0.0.0-9.255.255.255
     #[arg(long, value_name = "RANGE", default_value = "10.0.0.0/8")]
-    names: Window,
+    names: NameRange,
     /// Number of the first name in that range
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
@@ -139,7 +139,7 @@ pub fn run(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let order = order(arguments);
     let stop = signals::stop_flag().map_err(|error| format!("load: signals: {error}"))?;
     let display = LoadDisplay::new(arguments.quiet);
-    let outcome = load::run(&order, None::<&mut Nobody>, |progress| {
+    let outcome = load::run(&order, None::<&mut NoCompanion>, |progress| {
         display.show(progress);
         if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

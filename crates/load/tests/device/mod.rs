@@ -1,5 +1,5 @@
-//! A device whose faults are a script: a plain socket in a thread. What it does depends on the number of the name asked
-//! alone, so every load can be foretold.
+//! A scripted device: a plain socket in a thread. Its behaviour depends only on the number in the query name, so
+//! every load is predictable.
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
@@ -18,17 +18,17 @@ const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A query as the device sees it.
 pub struct Query<'a> {
-    /// Its name's number in 10.0.0.0/8.
+    /// Number of its name in 10.0.0.0/8.
     pub number: u64,
     /// The message.
     pub message: &'a [u8],
-    /// The ID of the query that came before it from the same port.
+    /// ID of the previous query from the same port.
     pub earlier_id: Option<[u8; 2]>,
-    /// How often this name has been asked before.
+    /// Number of earlier queries for this name.
     pub asked_before: u64,
 }
 
-/// What the device does.
+/// Action of the device.
 pub struct Reply {
     pub message: Vec<u8>,
     pub after: Duration,
@@ -71,10 +71,10 @@ impl Query<'_> {
     }
 }
 
-/// A running device; it ends with this value.
+/// A running device; it stops when this is dropped.
 pub struct Device {
     pub address: SocketAddr,
-    /// Queries that came.
+    /// Number of received queries.
     pub received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -132,13 +132,13 @@ impl Drop for Device {
     }
 }
 
-/// The number that a query's name says.
+/// The number in a query's name.
 pub fn number(message: &[u8]) -> u64 {
     let octet = |at: usize| std::str::from_utf8(&message[at..at + 3]).unwrap().parse::<u64>().unwrap();
     ((octet(13) - 10) << 24) + (octet(17) << 16) + (octet(21) << 8) + octet(25)
 }
 
-/// An order of one thread with a timeout that no pause of the machine exceeds.
+/// An order for one thread with a timeout that no pause of the machine exceeds.
 pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     Load {
         server,
@@ -163,7 +163,8 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     }
 }
 
-/// The verdict, unless a pause of the machine kept the tester from its part: the counters must be right all the same.
+/// Checks the verdict, unless a pause of the machine made the tester the bottleneck: the counters must be right in
+/// any case.
 pub fn assert_verdict(outcome: &Outcome, verdict: Verdict, reason: &str) {
     match outcome.verdict {
         Verdict::TesterLimited => eprintln!("the machine paused: {}", outcome.reason),

@@ -1,8 +1,10 @@
-//! The rules of RFC 8219 for measuring DNS64 servers (sections 9, 12, 13 and 14), each judged from the record of a run alone.
+//! Checklist of RFC 8219's rules for measuring DNS64 servers (sections 9, 12, 13 and 14), each judged from the record
+//! of a run alone.
 //!
-//! Sections 1 to 8, 10 and 11 are about other devices. What the RFC describes without a key word of RFC 2119 has the level
-//! "described": it counts like a rule, since a run that does something else is no run of that procedure. What no record can
-//! show (where the cables lead) is "not applicable", and says so; rules that permit something are never broken.
+//! Sections 1 to 8, 10 and 11 concern other devices. Statements of the RFC without a key word of RFC 2119 have the
+//! level "described": they count like rules, because a run that deviates from them is not a run of that procedure.
+//! Facts that no record can show (where the cables lead) are "not applicable", and the text says so. Rules that
+//! permit something are never violated.
 
 mod results;
 mod setup;
@@ -22,36 +24,36 @@ pub fn checklist(run: &Run) -> Vec<Rule> {
     rules
 }
 
-/// Whether the run followed the RFC: every rule is kept or does not concern it.
+/// True if the run followed the RFC: every rule is kept or does not apply.
 pub fn is_compliant(rules: &[Rule]) -> bool {
     !rules.is_empty() && rules.iter().all(|rule| rule.state != Kept::NotKept)
 }
 
-/// What became of a rule.
-struct Judged {
+/// State of a rule, and the reason.
+struct Assessment {
     state: Kept,
     because: String,
 }
 
-impl Judged {
-    fn kept(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::Kept, because: because.into() }
+impl Assessment {
+    fn kept(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::Kept, because: because.into() }
     }
 
-    fn not_kept(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::NotKept, because: because.into() }
+    fn not_kept(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::NotKept, because: because.into() }
     }
 
-    fn not_applicable(because: impl Into<String>) -> Judged {
-        Judged { state: Kept::NotApplicable, because: because.into() }
+    fn not_applicable(because: impl Into<String>) -> Assessment {
+        Assessment { state: Kept::NotApplicable, because: because.into() }
     }
 
-    /// Kept or not, with the same words.
-    fn when(kept: bool, because: impl Into<String>) -> Judged {
-        if kept { Judged::kept(because) } else { Judged::not_kept(because) }
+    /// Kept or not kept, with the same text.
+    fn when(kept: bool, because: impl Into<String>) -> Assessment {
+        if kept { Assessment::kept(because) } else { Assessment::not_kept(because) }
     }
 
-    /// The rule that was judged.
+    /// The complete rule.
     fn rule(self, section: &str, level: &str, rule: &str) -> Rule {
         Rule {
             section: section.to_owned(),
@@ -63,22 +65,22 @@ impl Judged {
     }
 }
 
-/// The trials that results come from: searches and their confirmations, but no curve and no self-test.
+/// The trials that results are based on: searches and their confirmations, without curve and self-test.
 fn counted(run: &Run) -> impl Iterator<Item = &Trial> {
     run.trials.iter().filter(|trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm))
 }
 
-/// Those of them that passed: on these the results rest.
+/// The passed trials among them, on which the results rest.
 fn passed(run: &Run) -> impl Iterator<Item = &Trial> {
     counted(run).filter(|trial| trial.passed())
 }
 
-/// The results of the required cell: nothing cached, no AAAA records. One for each value of a sweep.
+/// Results of the required cell: nothing cached, no AAAA records. One for each value of a sweep.
 fn required(run: &Run) -> impl Iterator<Item = &CellResult> {
     run.results.iter().filter(|result| result.cell == Cell::default() && !result.strict.is_empty())
 }
 
-/// A length of time for people.
+/// A duration in milliseconds as text for people.
 fn shown(milliseconds: u64) -> String {
     crate::amount::show(std::time::Duration::from_millis(milliseconds))
 }

@@ -1,18 +1,18 @@
-//! RFC 8219 section 9.2: trials, repetitions, names, cells and what is reported.
+//! RFC 8219 section 9.2: trials, repetitions, names, cells and reported values.
 
-use super::{Judged, counted, passed, required, shown};
+use super::{Assessment, counted, passed, required, shown};
+use crate::name_range::NameRange;
 use crate::run::{CellResult, Rule, Run, Trial};
-use crate::window::Window;
 
 /// RFC 8219 section 9.2.
 const TRIAL_MS: u64 = 60_000;
 const TIMEOUT_MS: u64 = 1_000;
 const REPETITIONS: usize = 20;
 
-/// The RFC names no tolerance for the rate. The scripts of the papers took runs that lasted up to 1 % too long.
+/// Tolerance of the rate. The RFC gives none; the scripts of the papers accepted runs that lasted up to 1 % too long.
 const RATE_TOLERANCE: f64 = 0.01;
 
-/// How far achieved shares may be from those asked for, in points of 1. The optional tests are 0.2 apart.
+/// Tolerance of the achieved shares, absolute. The optional tests are 0.2 apart.
 const SHARE_TOLERANCE: f64 = 0.05;
 
 /// Section 9.2, "Benchmarking DNS Resolution Performance".
@@ -57,59 +57,61 @@ pub(super) fn section_9_2(run: &Run) -> Vec<Rule> {
     ]
 }
 
-fn rate(run: &Run) -> Judged {
+fn rate(run: &Run) -> Assessment {
     let error = |trial: &Trial| (trial.outcome.rate_achieved / trial.rate_qps - 1.0).abs();
     match passed(run).map(error).max_by(f64::total_cmp) {
-        None => Judged::not_kept("no trial passed"),
-        Some(worst) => Judged::when(
+        None => Assessment::not_kept("no trial passed"),
+        Some(worst) => Assessment::when(
             worst <= RATE_TOLERANCE,
             format!(
-                "the rates of the trials that passed are at most {:.3} % from those asked for",
+                "the rates of the passed trials are at most {:.3} % from the ordered ones",
                 100.0 * worst
             ),
         ),
     }
 }
 
-fn all_valid(run: &Run) -> Judged {
+fn all_valid(run: &Run) -> Assessment {
     let wrong = passed(run).find(|trial| trial.outcome.sent == 0 || trial.outcome.valid < trial.outcome.sent);
     match wrong {
-        Some(trial) => Judged::not_kept(format!(
+        Some(trial) => Assessment::not_kept(format!(
             "trial {} passed with {} valid replies to {} queries",
             trial.number, trial.outcome.valid, trial.outcome.sent
         )),
-        None if passed(run).next().is_none() => Judged::not_kept("no trial passed"),
-        None => Judged::kept(
-            "each query of a trial that passed has a reply in time with exactly the records expected, which is more than the RFC \
-             asks (\"contain a AAAA record\")",
+        None if passed(run).next().is_none() => Assessment::not_kept("no trial passed"),
+        None => Assessment::kept(
+            "each query of a passed trial has a reply in time with exactly the expected records, which is more than the RFC \
+             demands (\"contain a AAAA record\")",
         ),
     }
 }
 
-fn fastest(run: &Run) -> Judged {
+fn fastest(run: &Run) -> Assessment {
     if run.results.is_empty() {
-        return Judged::not_kept("there are no results");
+        return Assessment::not_kept("there are no results");
     }
     for result in &run.results {
         let shown_by = |rate: f64| {
             passed(run).any(|trial| is_of(trial, result) && (trial.rate_qps - rate).abs() <= 1e-9 * rate)
         };
         if let Some(rate) = result.strict.iter().find(|rate| **rate > 0.0 && !shown_by(**rate)) {
-            return Judged::not_kept(format!("no trial at {rate} queries/s passed, though it is a result"));
+            return Assessment::not_kept(format!(
+                "no trial at {rate} queries/s passed, although it is a result"
+            ));
         }
         if result.censored {
-            return Judged::not_kept(
-                "a search ended at the highest rate that was allowed, or that the tester could send: the fastest may be higher",
+            return Assessment::not_kept(
+                "a search ended at the highest rate that was allowed, or that the tester could send: the true value may be higher",
             );
         }
     }
-    Judged::kept(format!(
+    Assessment::kept(format!(
         "each result passed, and a rate at most {} % higher did not",
         100.0 * run.settings.precision
     ))
 }
 
-fn trial_length(run: &Run) -> Judged {
+fn trial_length(run: &Run) -> Assessment {
     let planned = run.settings.trial_ms;
     // The first query is sent at 0, so the last is due one interval before the end.
     let short = passed(run).find(|trial| {
@@ -117,42 +119,42 @@ fn trial_length(run: &Run) -> Judged {
     });
     match short {
         Some(trial) => {
-            Judged::not_kept(format!("trial {} lasted {:.1} s only", trial.number, trial.outcome.seconds))
+            Assessment::not_kept(format!("trial {} lasted only {:.1} s", trial.number, trial.outcome.seconds))
         }
-        None => Judged::when(planned >= TRIAL_MS, format!("trials of {}", shown(planned))),
+        None => Assessment::when(planned >= TRIAL_MS, format!("trials of {}", shown(planned))),
     }
 }
 
-fn timeout(run: &Run) -> Judged {
+fn timeout(run: &Run) -> Assessment {
     let timeout = run.settings.timeout_ms;
-    Judged::when((1..=TIMEOUT_MS).contains(&timeout), format!("timeout {}", shown(timeout)))
+    Assessment::when((1..=TIMEOUT_MS).contains(&timeout), format!("timeout {}", shown(timeout)))
 }
 
-fn repetitions(run: &Run) -> Judged {
+fn repetitions(run: &Run) -> Assessment {
     match run.results.iter().map(|result| result.strict.len()).min() {
-        Some(1) => Judged::not_kept("1 repetition"),
-        Some(fewest) => Judged::when(fewest >= REPETITIONS, format!("{fewest} repetitions")),
-        None => Judged::not_kept("there are no results"),
+        Some(1) => Assessment::not_kept("1 repetition"),
+        Some(fewest) => Assessment::when(fewest >= REPETITIONS, format!("{fewest} repetitions")),
+        None => Assessment::not_kept("there are no results"),
     }
 }
 
-fn percentiles(run: &Run) -> Judged {
+fn percentiles(run: &Run) -> Assessment {
     let missing = run.results.iter().any(|result| result.summary.count as usize != result.strict.len());
-    Judged::when(
+    Assessment::when(
         !missing && !run.results.is_empty(),
-        if missing { "a result lacks them" } else { "all results have them" },
+        if missing { "a result has none" } else { "all results have them" },
     )
 }
 
-fn required_cell(run: &Run) -> Judged {
+fn required_cell(run: &Run) -> Assessment {
     match required(run).count() {
-        0 => Judged::not_kept("it has no result"),
-        1 => Judged::kept("it has a result"),
-        many => Judged::kept(format!("it has a result for each of {many} values of the sweep")),
+        0 => Assessment::not_kept("it has no result"),
+        1 => Assessment::kept("it has a result"),
+        many => Assessment::kept(format!("it has a result for each of {many} values of the sweep")),
     }
 }
 
-/// Names of one trial as ranges of numbers in the window; beyond its end the window begins anew.
+/// Names of one trial as ranges of numbers in the name range, which wraps around at its end.
 fn names(trial: &Trial, window: u64) -> [(u64, u64); 2] {
     let first = trial.first_name % window.max(1);
     let end = first.saturating_add(trial.outcome.names_used);
@@ -163,96 +165,97 @@ fn overlap(one: [(u64, u64); 2], other: [(u64, u64); 2]) -> bool {
     one.iter().any(|a| other.iter().any(|b| a.0.max(b.0) < a.1.min(b.1)))
 }
 
-/// A name that comes again after its TTL is no longer in any cache, so it counts as different.
-fn different_names(run: &Run) -> Judged {
-    let window = run.settings.names.parse::<Window>().map_or(u64::MAX, |window| window.names());
-    // All trials fill the device's cache, those of other cells and of the curve too; only the self-test leaves it out.
+/// A name that repeats after its TTL is in no cache any more, so it counts as different.
+fn different_names(run: &Run) -> Assessment {
+    let window = run.settings.names.parse::<NameRange>().map_or(u64::MAX, |window| window.names());
+    // All trials fill the device's cache, including those of other cells and of the curve; only the self-test does
+    // not.
     let at_device: Vec<&Trial> =
         run.trials.iter().filter(|trial| trial.purpose != crate::run::Purpose::SelfTest).collect();
     let ranges: Vec<_> = at_device.iter().map(|trial| names(trial, window)).collect();
     let (mut uncached, mut since) = (0u64, 0);
     for (place, trial) in at_device.iter().enumerate() {
-        // What it was asked before it was started anew it does not know.
+        // A restarted device has forgotten all names before the restart.
         since = if trial.fresh { place } else { since };
         if trial.cell.cached_share > 0.0 {
             continue;
         }
         uncached += 1;
         if trial.outcome.asked_again > 0 || trial.outcome.names_used > window {
-            return Judged::not_kept(format!("trial {} asked names again", trial.number));
+            return Assessment::not_kept(format!("trial {} repeated names", trial.number));
         }
         if let Some(before) = (since..place).rev().find(|before| overlap(ranges[*before], ranges[place])) {
-            // From the end of the one to the beginning of the other.
+            // From the end of the one trial to the beginning of the other.
             let apart = (place - before) as u64;
             let elapsed_ms = (apart - 1) * run.settings.trial_ms + apart * run.settings.pause_ms;
             if elapsed_ms <= 1_000 * u64::from(run.settings.ttl) {
-                return Judged::not_kept(format!(
-                    "trial {} asked names of trial {} again, within their TTL of {} s; take a larger window of names",
+                return Assessment::not_kept(format!(
+                    "trial {} repeated names of trial {} within their TTL of {} s; use a larger range of names",
                     trial.number, at_device[before].number, run.settings.ttl
                 ));
             }
         }
     }
     match uncached {
-        0 => Judged::not_kept("no trial was without repeated names"),
-        trials => Judged::kept(format!(
-            "{trials} trials without a name that could be cached, out of {}",
+        0 => Assessment::not_kept("every trial has repeated names"),
+        trials => Assessment::kept(format!(
+            "{trials} trials with names from {} that could not be cached",
             run.settings.names
         )),
     }
 }
 
-fn cached(run: &Run) -> Judged {
+fn cached(run: &Run) -> Assessment {
     optional(run.results.iter().map(|result| result.cell.cached_share))
 }
 
-fn with_aaaa(run: &Run) -> Judged {
+fn with_aaaa(run: &Run) -> Assessment {
     optional(run.results.iter().map(|result| result.cell.aaaa_share))
 }
 
-/// Which of the shares that may be tested were.
-fn optional(tested: impl Iterator<Item = f64>) -> Judged {
+/// The optional shares that were tested.
+fn optional(tested: impl Iterator<Item = f64>) -> Assessment {
     let mut percent: Vec<u32> =
         tested.filter(|share| *share > 0.0).map(|share| (100.0 * share).round() as u32).collect();
     percent.sort_unstable();
     percent.dedup();
     if percent.is_empty() {
-        return Judged::not_applicable("optional, and not tested");
+        return Assessment::not_applicable("optional, and not tested");
     }
     let list: Vec<String> = percent.iter().map(|it| it.to_string()).collect();
-    Judged::kept(format!("tested: {} %", list.join(", ")))
+    Assessment::kept(format!("tested: {} %", list.join(", ")))
 }
 
-fn late_and_early(run: &Run) -> Judged {
-    share_judged(run, |result| (result.cell.cached_share, result.achieved_cached_share))
+fn late_and_early(run: &Run) -> Assessment {
+    assess_share(run, |result| (result.cell.cached_share, result.achieved_cached_share))
 }
 
-fn shares(run: &Run) -> Judged {
-    // Where nearly all is cached hardly any query reaches the authority, and its counters say nothing of names.
-    share_judged(run, |result| {
+fn shares(run: &Run) -> Assessment {
+    // If nearly all names are cached, hardly any query reaches the authority, and its counters do not show the share.
+    assess_share(run, |result| {
         let tested = if result.cell.cached_share < 0.99 { result.cell.aaaa_share } else { 0.0 };
         (tested, result.achieved_aaaa_share)
     })
 }
 
-/// Whether the shares that the authority's counters show are those that were asked for.
-fn share_judged(run: &Run, shares: impl Fn(&CellResult) -> (f64, f64)) -> Judged {
+/// Compares the shares according to the authority's counters with the ordered ones.
+fn assess_share(run: &Run, shares: impl Fn(&CellResult) -> (f64, f64)) -> Assessment {
     let mut tested = run.results.iter().filter(|result| shares(result).0 > 0.0).peekable();
     if tested.peek().is_none() {
-        return Judged::not_applicable("optional, and not tested");
+        return Assessment::not_applicable("optional, and not tested");
     }
-    // Without counters both the queries and the shares are zero.
+    // Without counters, both the queries and the shares are zero.
     let known = |result: &&CellResult| result.upstream_per_query > 0.0 || shares(result).1 > 0.0;
     let worst = tested.filter(known).map(&shares).max_by(|one, other| {
         let distance = |it: &(f64, f64)| (it.0 - it.1).abs();
         distance(one).total_cmp(&distance(other))
     });
     match worst {
-        None => Judged::not_applicable("the authority's counters are missing, so it cannot be told"),
-        Some((asked, achieved)) => Judged::when(
+        None => Assessment::not_applicable("unknown, because the authority's counters are missing"),
+        Some((asked, achieved)) => Assessment::when(
             (asked - achieved).abs() <= SHARE_TOLERANCE,
             format!(
-                "by the authority's counters the furthest is {:.1} % where {:.0} % were asked for",
+                "by the authority's counters the largest deviation is {:.1} % where {:.0} % were ordered",
                 100.0 * achieved,
                 100.0 * asked
             ),
@@ -260,38 +263,38 @@ fn share_judged(run: &Run, shares: impl Fn(&CellResult) -> (f64, f64)) -> Judged
     }
 }
 
-fn no_aaaa(run: &Run) -> Judged {
+fn no_aaaa(run: &Run) -> Assessment {
     let with = required(run).map(|result| result.achieved_aaaa_share).fold(0.0, f64::max);
     if required(run).next().is_none() {
-        return Judged::not_kept("the required cell has no result");
+        return Assessment::not_kept("the required cell has no result");
     }
     if with > SHARE_TOLERANCE {
-        return Judged::not_kept(format!("{:.1} % of the names had AAAA records", 100.0 * with));
+        return Assessment::not_kept(format!("{:.1} % of the names had AAAA records", 100.0 * with));
     }
     let (addresses, cnames) = (run.settings.addresses, run.settings.cname_depth);
     if addresses > 1 || cnames > 0 {
-        return Judged::not_kept(format!(
-            "each name has {addresses} A records behind {cnames} CNAME records"
+        return Assessment::not_kept(format!(
+            "each name has {addresses} A records after {cnames} CNAME records"
         ));
     }
-    Judged::kept(
-        "the names have none in this cell; a reply with more or fewer records than expected would not be valid",
+    Assessment::kept(
+        "in this cell the names have no AAAA records; a reply with more or fewer records than expected would be invalid",
     )
 }
 
-fn primary(run: &Run) -> Judged {
+fn primary(run: &Run) -> Assessment {
     let mut shown = required(run).map(|result| result.summary).filter(|summary| summary.count > 0).peekable();
-    let Some(first) = shown.peek() else { return Judged::not_kept("the required test has no result") };
-    Judged::kept(format!(
+    let Some(first) = shown.peek() else { return Assessment::not_kept("the required test has no result") };
+    Assessment::kept(format!(
         "median {:.0}, percentiles {:.0} and {:.0} queries/s",
         first.median, first.p1, first.p99
     ))
 }
 
-fn fixed(run: &Run) -> Judged {
+fn fixed(run: &Run) -> Assessment {
     match run.results.iter().any(|result| result.cell != Default::default()) {
-        true => Judged::kept("each result states both shares"),
-        false => Judged::not_applicable("only the required test was done"),
+        true => Assessment::kept("each result states both shares"),
+        false => Assessment::not_applicable("only the required test was done"),
     }
 }
 

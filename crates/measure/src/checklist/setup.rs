@@ -1,11 +1,11 @@
-//! RFC 8219 sections 9.1, 13 and 14: hosts, addresses, messages, and what the network is connected to.
+//! RFC 8219 sections 9.1, 13 and 14: hosts, addresses, messages, and the isolation of the network.
 
-use super::{Judged, required};
+use super::{Assessment, required};
 use crate::run::{Rule, Run};
 use std::net::{IpAddr, SocketAddr};
 
-/// How far the queries that the authority received per query may lie from two, relatively: a device repeats a query now and
-/// then, or asks for something of its own.
+/// Relative tolerance of the queries that the authority received per query, against two: a device sometimes
+/// retransmits a query, or sends a query of its own.
 const UPSTREAM_TOLERANCE: f64 = 0.05;
 
 /// Section 9.1, "Test and Traffic Setup".
@@ -30,7 +30,7 @@ pub(super) fn sections_13_and_14(run: &Run) -> Vec<Rule> {
             "MUST NOT",
             "Connected to devices that may forward the traffic into a production or management network",
         ),
-        Judged::kept("results come from the messages sent and received alone; CPU time and memory are only shown beside them")
+        Assessment::kept("results come only from the sent and received messages; CPU time and memory are shown as additional information")
             .rule("13", "described", "Black box: what can be observed from outside the device"),
         special(run).rule("13", "SHOULD NOT", "Special capabilities of the device for being measured"),
         dedicated(run).rule(
@@ -41,7 +41,7 @@ pub(super) fn sections_13_and_14(run: &Run) -> Vec<Rule> {
     ]
 }
 
-/// What is known of whether tester and device share a machine.
+/// True if tester and device share a machine; `None` if unknown.
 fn share_a_machine(run: &Run) -> Option<bool> {
     if address(run).is_some_and(|address| address.is_loopback()) {
         return Some(true);
@@ -54,72 +54,74 @@ fn host_name<'a>(run: &'a Run, role: &str) -> Option<&'a str> {
     facts.get("hostname").or_else(|| facts.get("host")).map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// The device's address; with an IPv4-mapped one the packets are IPv4.
+/// The device's address; for an IPv4-mapped one the packets are IPv4.
 fn address(run: &Run) -> Option<IpAddr> {
     let text = run.device.address.trim();
     let parsed = text.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| text.parse::<IpAddr>());
     parsed.ok().map(|address| address.to_canonical())
 }
 
-fn apart(run: &Run) -> Judged {
+fn apart(run: &Run) -> Assessment {
     match share_a_machine(run) {
-        Some(true) => Judged::not_kept(
-            "tester and device run on one machine and share its memory, caches and kernel: indicative only; measure from another \
+        Some(true) => Assessment::not_kept(
+            "tester and device run on one machine and share its memory, caches and kernel: the results are only indicative; measure from another \
              host to compare with others' results",
         ),
-        Some(false) => Judged::kept(format!(
+        Some(false) => Assessment::kept(format!(
             "the device runs on {}, the tester on {}",
             host_name(run, "device").unwrap_or_default(),
             host_name(run, "tester").unwrap_or_default()
         )),
-        None => Judged::not_applicable("it is not recorded on which host the device runs"),
+        None => Assessment::not_applicable("the device's host is not recorded"),
     }
 }
 
-fn one_or_two(run: &Run) -> Judged {
+fn one_or_two(run: &Run) -> Assessment {
     match (host_name(run, "tester"), host_name(run, "authority")) {
-        (Some(tester), Some(authority)) if tester == authority => Judged::kept(format!("one, {tester}")),
+        (Some(tester), Some(authority)) if tester == authority => Assessment::kept(format!("one, {tester}")),
         (Some(tester), Some(authority)) => {
-            Judged::kept(format!("two: {tester} asks, {authority} is the authority"))
+            Assessment::kept(format!("two: {tester} sends the queries, {authority} is the authority"))
         }
-        _ => Judged::not_applicable("either is permitted, and which it was is not recorded"),
+        _ => Assessment::not_applicable("both are permitted; the hosts are not recorded"),
     }
 }
 
-/// A device that asks less than two queries for a name that it cannot know did not do the six steps.
-fn six_messages(run: &Run) -> Judged {
+/// A device that sends fewer than two queries for a name that it cannot have cached did not do the six steps.
+fn six_messages(run: &Run) -> Assessment {
     let known: Vec<f64> =
         required(run).map(|result| result.upstream_per_query).filter(|queries| *queries > 0.0).collect();
     let far = known.iter().copied().max_by(|one, other| (one - 2.0).abs().total_cmp(&(other - 2.0).abs()));
     match far {
-        None => Judged::not_applicable("the authority's counters are missing, so it cannot be told"),
-        Some(queries) => Judged::when(
+        None => Assessment::not_applicable("unknown, because the authority's counters are missing"),
+        Some(queries) => Assessment::when(
             (queries / 2.0 - 1.0).abs() <= UPSTREAM_TOLERANCE,
             format!("the authority received {queries:.3} queries for each of the tester's; 2 are expected"),
         ),
     }
 }
 
-fn ipv6(run: &Run) -> Judged {
+fn ipv6(run: &Run) -> Assessment {
     match address(run) {
-        Some(address) => Judged::when(address.is_ipv6(), format!("the device was asked at {address}")),
-        None => Judged::not_kept("it is not recorded at which address the device was asked"),
+        Some(address) => Assessment::when(address.is_ipv6(), format!("the queries went to {address}")),
+        None => Assessment::not_kept("the device's address is not recorded"),
     }
 }
 
-fn isolated(run: &Run) -> Judged {
+fn isolated(run: &Run) -> Assessment {
     match address(run) {
         Some(address) if address.is_loopback() => {
-            Judged::kept("the queries went over the loopback interface, which leads nowhere else")
+            Assessment::kept("the queries went over the loopback interface, which leads nowhere else")
         }
-        _ => Judged::not_applicable("no record shows where the cables lead; whoever measures must see to it"),
+        _ => {
+            Assessment::not_applicable("no record shows where the cables lead; the user must make sure of it")
+        }
     }
 }
 
-fn special(run: &Run) -> Judged {
+fn special(run: &Run) -> Assessment {
     let device = &run.device;
     let how = if device.command.is_empty() {
-        "it ran already, and how it was started is not recorded".to_owned()
+        "it was already running, and its command line is not recorded".to_owned()
     } else {
         format!(
             "started as: {}; {} configuration files are in the record",
@@ -127,22 +129,22 @@ fn special(run: &Run) -> Judged {
             device.files.len()
         )
     };
-    Judged::not_applicable(format!("cannot be seen from outside ({how})"))
+    Assessment::not_applicable(format!("not visible from outside ({how})"))
 }
 
-fn dedicated(run: &Run) -> Judged {
+fn dedicated(run: &Run) -> Assessment {
     let Some(address) = address(run) else {
-        return Judged::not_applicable("it is not recorded at which address the device was asked");
+        return Assessment::not_applicable("the device's address is not recorded");
     };
     if address.is_loopback() {
-        Judged::not_applicable(format!("{address} never leaves the host"))
+        Assessment::not_applicable(format!("{address} never leaves the host"))
     } else if is_for_benchmarks(address) {
-        Judged::kept(format!("the device was asked at {address}"))
+        Assessment::kept(format!("the queries went to {address}"))
     } else if is_local(address) {
-        Judged::kept(format!("{address} is outside these blocks, but is no address of the Internet either"))
+        Assessment::kept(format!("{address} is outside these blocks, but is not an address of the Internet"))
     } else {
-        Judged::not_kept(format!(
-            "the device was asked at {address}; give it an address of these blocks for the measurement"
+        Assessment::not_kept(format!(
+            "the queries went to {address}; give the device an address of these blocks for the measurement"
         ))
     }
 }
@@ -154,7 +156,7 @@ fn is_for_benchmarks(address: IpAddr) -> bool {
     }
 }
 
-/// Private, link-local and documentation addresses, which nobody routes.
+/// Private, link-local and documentation addresses, which are not routed on the Internet.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_private() || address.is_link_local() || address.is_documentation(),

@@ -1,7 +1,7 @@
-//! RFC 8219 sections 9.2.1 and 12: the tester's certificate, and how results are summed up.
+//! RFC 8219 sections 9.2.1 and 12: the tester's certificate, and the summary of results.
 
 use super::results::highest_rate;
-use super::{Judged, shown};
+use super::{Assessment, shown};
 use crate::run::{Purpose, Rule, Run, Summary};
 
 /// RFC 8219 section 9.2.1.
@@ -27,71 +27,71 @@ pub(super) fn section_12(run: &Run) -> Vec<Rule> {
     ]
 }
 
-fn self_test(run: &Run) -> Judged {
-    let Some(test) = &run.self_test else { return Judged::not_kept("there was none") };
+fn self_test(run: &Run) -> Assessment {
+    let Some(test) = &run.self_test else { return Assessment::not_kept("there was no self-test") };
     let shown_by = run.trials.iter().any(|trial| {
         trial.purpose == Purpose::SelfTest
             && trial.passed()
             && trial.rate_qps >= test.certified_qps * (1.0 - 1e-9)
     });
     if test.certified_qps <= 0.0 || !shown_by {
-        return Judged::not_kept(format!("no trial shows {:.0} queries/s", test.certified_qps));
+        return Assessment::not_kept(format!("no trial shows {:.0} queries/s", test.certified_qps));
     }
     if run.trials.iter().any(|trial| trial.purpose == Purpose::SelfTest && trial.cell.aaaa_share < 1.0) {
-        return Judged::not_kept(format!(
-            "passed at {:.0} queries/s, but of an authority that ran already and answers that there are no AAAA records; the RFC \
-             wants one that answers all with AAAA records",
+        return Assessment::not_kept(format!(
+            "passed at {:.0} queries/s, but with an already running authority whose answers have no AAAA records; the RFC \
+             requires an authority that answers all with AAAA records",
             test.certified_qps
         ));
     }
-    Judged::when(
+    Assessment::when(
         test.sufficient,
         format!(
-            "passed at {:.0} queries/s, so devices may be tested at up to {:.0}",
+            "passed at {:.0} queries/s, so devices may be tested at up to {:.0} queries/s",
             test.certified_qps, test.device_qps
         ),
     )
 }
 
-/// The RFC prints "2*(r+delta)", which adds a number to a rate. The papers of its authors take 2.2 times the rate, so
+/// The RFC prints "2*(r+delta)", which adds a number to a rate. The papers of its authors use 2.2 times the rate, so
 /// 2 * (1 + delta) * r is meant.
-fn margin(run: &Run) -> Judged {
-    let Some(test) = &run.self_test else { return Judged::not_kept("there was no self-test") };
+fn margin(run: &Run) -> Assessment {
+    let Some(test) = &run.self_test else { return Assessment::not_kept("there was no self-test") };
     let highest = highest_rate(run);
     let factor = 2.0 * (1.0 + test.delta);
     let reached = if highest > 0.0 { test.certified_qps / highest } else { f64::INFINITY };
     let said = format!(
-        "the highest rate tested was {highest:.0} queries/s; the self-test is {reached:.2} times that, {factor:.2} is needed, \
+        "the highest tested rate was {highest:.0} queries/s; the self-test is {reached:.2} times that, {factor:.2} is needed, \
          within {} (delta {}). The RFC prints 2*(r+delta), which is a misprint",
         shown(test.timeout_ms),
         test.delta
     );
     if highest <= 0.0 {
-        return Judged::not_kept("the device was tested at no rate");
+        return Assessment::not_kept("the device was tested at no rate");
     }
-    Judged::when(
+    Assessment::when(
         test.delta >= DELTA - 1e-12
             && 4 * test.timeout_ms <= run.settings.timeout_ms
-            // Rates are rounded, the ratio of two of them is not exact.
+            // Rates are rounded, so the ratio of two of them is not exact.
             && reached >= factor * (1.0 - 1e-9),
         said,
     )
 }
 
-fn iterations(run: &Run) -> Judged {
+fn iterations(run: &Run) -> Assessment {
     let fewest = run.results.iter().map(|result| result.strict.len()).min().unwrap_or(0);
-    Judged::when(fewest >= 2, format!("{fewest} of each result"))
+    Assessment::when(fewest >= 2, format!("{fewest} iterations for each result"))
 }
 
-fn rfc_2330(run: &Run) -> Judged {
+fn rfc_2330(run: &Run) -> Assessment {
     let near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * one.abs().max(1.0);
     let differs = |values: &[f64], summary: &Summary| {
         let again = Summary::of(values);
         !(near(again.median, summary.median) && near(again.p1, summary.p1) && near(again.p99, summary.p99))
     };
     match run.results.iter().any(|result| differs(&result.strict, &result.summary)) {
-        _ if run.results.is_empty() => Judged::not_kept("there are no results"),
-        true => Judged::not_kept("calculated again from the repetitions they are different"),
-        false => Judged::kept("calculated again from the repetitions they are the same"),
+        _ if run.results.is_empty() => Assessment::not_kept("there are no results"),
+        true => Assessment::not_kept("a new calculation from the repetitions gives different values"),
+        false => Assessment::kept("a new calculation from the repetitions gives the same values"),
     }
 }

@@ -1,4 +1,4 @@
-//! The checklist: a full run is compliant, a quick one is not for the right reasons, and each rule can fail.
+//! The checklist: a full run is compliant, a quick one is not, for the right reasons, and each rule can fail.
 
 use super::*;
 use crate::outcome::{Outcome, Verdict};
@@ -11,7 +11,7 @@ fn host(name: &str) -> Environment {
     Environment { facts: BTreeMap::from([("hostname".to_owned(), name.to_owned())]), warnings: Vec::new() }
 }
 
-/// A run of the required cell by the book, on three hosts: 20 repetitions of three trials.
+/// A run of the required cell by the RFC, on three hosts: 20 repetitions of three trials.
 fn full() -> Run {
     let mut run = Run {
         profile: "rfc8219".to_owned(),
@@ -60,7 +60,7 @@ fn full() -> Run {
     run
 }
 
-/// Adds a trial that asks the next names.
+/// Adds a trial with the next names.
 fn push(run: &mut Run, purpose: Purpose, repetition: u32, rate_qps: f64, verdict: Verdict) {
     let seconds = run.settings.trial_ms as f64 / 1e3;
     let sent = (rate_qps * seconds).round() as u64;
@@ -87,7 +87,7 @@ fn push(run: &mut Run, purpose: Purpose, repetition: u32, rate_qps: f64, verdict
     });
 }
 
-/// The rules that were not kept, by section and rule.
+/// The violated rules, by section and rule.
 fn broken(run: &Run) -> Vec<String> {
     let rules = checklist(run);
     let broken: Vec<String> = rules
@@ -99,7 +99,7 @@ fn broken(run: &Run) -> Vec<String> {
     broken
 }
 
-/// The rule that a run breaks, and why; it must be the only one.
+/// The reason of the only rule that a run violates.
 fn only(run: &Run, rule: &str) -> String {
     let all = broken(run);
     assert!(all.len() == 1 && all[0].contains(rule), "{rule}: {all:?}");
@@ -146,7 +146,7 @@ fn a_quick_run_on_one_machine_is_not_compliant_and_says_why() {
     );
     assert_eq!(state(&run, "at least 60 s").1, "trials of 1.5 s");
     assert_eq!(state(&run, "At least 20").1, "3 repetitions");
-    // On the loopback interface nothing gets out, and its address is nobody else's.
+    // On the loopback interface no packet leaves the host, and its address belongs to no other host.
     assert_eq!(state(&run, "production").0, Kept::Kept);
     assert_eq!(state(&run, "Dedicated").0, Kept::NotApplicable);
 }
@@ -170,7 +170,7 @@ fn tester_and_device_on_one_host_are_found_by_its_name() {
 fn ipv4_between_client_and_device_is_found_mapped_addresses_too() {
     for address in ["198.18.0.1:53", "[::ffff:198.18.0.1]:53"] {
         let run = but(|run| run.device.address = address.to_owned());
-        assert_eq!(only(&run, "IPv6 between"), "the device was asked at 198.18.0.1");
+        assert_eq!(only(&run, "IPv6 between"), "the queries went to 198.18.0.1");
     }
     assert!(only(&but(|run| run.device.address.clear()), "IPv6 between").contains("not recorded"));
 }
@@ -225,8 +225,8 @@ fn short_trials_are_found_planned_or_not() {
     let planned = but(|run| run.settings.trial_ms = 59_000);
     assert_eq!(only(&planned, "at least 60 s"), "trials of 59 s");
     let cut = but(|run| run.trials[1].outcome.seconds = 30.0);
-    assert_eq!(only(&cut, "at least 60 s"), "trial 1 lasted 30.0 s only");
-    // A failed trial may be ended early.
+    assert_eq!(only(&cut, "at least 60 s"), "trial 1 lasted only 30.0 s");
+    // A failed trial may end early.
     assert_eq!(broken(&but(|run| run.trials[2].outcome.seconds = 1.0)), [""; 0]);
 }
 
@@ -281,21 +281,21 @@ fn the_required_cell_must_be_there() {
 #[test]
 fn names_asked_twice_are_found_unless_their_ttl_has_passed() {
     let again = but(|run| run.trials[7].outcome.asked_again = 1);
-    assert_eq!(only(&again, "all names are different"), "trial 7 asked names again");
+    assert_eq!(only(&again, "all names are different"), "trial 7 repeated names");
     let overlapping = but(|run| run.trials[9].first_name = run.trials[8].first_name + 1);
-    assert!(only(&overlapping, "all names are different").contains("trial 9 asked names of trial 8"));
+    assert!(only(&overlapping, "all names are different").contains("trial 9 repeated names of trial 8"));
     let restarted = but(|run| {
         run.trials[9].first_name = run.trials[8].first_name + 1;
         run.trials[9].fresh = true;
     });
     assert_eq!(broken(&restarted), [""; 0], "a device that was started anew knows no names");
-    // From the end of trial 1 to the beginning of trial 60 there are 58 x 60 s and 59 x 10 s, more than an hour. From trial 9 on
-    // it is less, though not if one counts from beginning to beginning.
+    // From the end of trial 1 to the beginning of trial 60 there are 58 x 60 s and 59 x 10 s, more than an hour. From
+    // trial 9 on it is less, though not when counted from beginning to beginning.
     let barely = but(|run| {
         run.trials[60].first_name = run.trials[9].first_name;
         run.settings.ttl = 51 * 70 - 1;
     });
-    assert!(only(&barely, "all names are different").contains("trial 60 asked names of trial 9"));
+    assert!(only(&barely, "all names are different").contains("trial 60 repeated names of trial 9"));
     let late = but(|run| run.trials[60].first_name = run.trials[1].first_name);
     assert_eq!(broken(&late), [""; 0]);
     let early = but(|run| {
@@ -303,7 +303,7 @@ fn names_asked_twice_are_found_unless_their_ttl_has_passed() {
         run.settings.ttl = 86_400;
     });
     assert_eq!(broken(&early).len(), 1);
-    // 600,000 names a trial are more than 2^16; the self-test's names never reach the device.
+    // 600,000 names per trial are more than 2^16; the self-test's names never reach the device.
     assert_eq!(broken(&but(|run| run.settings.names = "10.0.0.0/16".to_owned())).len(), 1);
     assert_eq!(broken(&but(|run| run.trials[1].first_name = 0)), [""; 0]);
 }
@@ -311,14 +311,14 @@ fn names_asked_twice_are_found_unless_their_ttl_has_passed() {
 #[test]
 fn names_that_run_over_the_end_of_the_window_meet_those_at_its_beginning() {
     let run = but(|run| {
-        // 2^20 names; the second trial begins 100 before the end.
+        // 2^20 names; the second trial begins 100 names before the end.
         run.settings.names = "10.0.0.0/12".to_owned();
         run.trials.truncate(3);
         run.trials[1].first_name = 0;
         run.trials[2].first_name = (1 << 20) - 100;
         run.results[0].strict = vec![CAPACITY_QPS; 20];
     });
-    assert!(only(&run, "all names are different").contains("trial 2 asked names of trial 1"));
+    assert!(only(&run, "all names are different").contains("trial 2 repeated names of trial 1"));
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn the_margin_of_the_self_test_is_checked_and_the_misprint_is_told() {
 
 #[test]
 fn rules_that_permit_are_never_broken_and_every_other_one_can_be() {
-    // What no record can show.
+    // Facts that no record can show.
     const NEVER: [&str; 3] = ["production or management", "Black box", "Special capabilities"];
     let runs = [
         Run::default(),

@@ -1,14 +1,14 @@
-//! What was different between two runs besides the device: settings, hosts, the tool.
+//! Differences between two runs other than the device: settings, hosts, the tool.
 
 use crate::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Something that had another value in the other run.
+/// A value that differs between the runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What: a setting, or a role and a fact of its host.
+    /// Name of the value: a setting, or a role and a fact of its host.
     pub what: String,
     /// Its value in the first run.
     pub first: String,
@@ -16,15 +16,15 @@ pub struct Difference {
     pub second: String,
 }
 
-/// Facts of a host that are never the same twice and say nothing of what it can do; a fact whose name contains one of these
+/// Facts of a host that always differ and say nothing about its performance; a fact whose name contains one of these
 /// words is left out.
 const VOLATILE: [&str; 8] = ["load", "uptime", "free", "available", "time", "date", "temperature", "pid"];
 
-/// Settings that do not change what is measured: where a search begins, and where the authority listens, whose port is any
-/// that is free.
+/// Settings that do not change the measured quantity: the start of a search, and the authority's address, whose port
+/// is any free one.
 const IDLE_SETTINGS: [&str; 2] = ["start_qps", "authority"];
 
-/// Everything of weight in which two runs differ.
+/// All relevant differences between two runs.
 pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |what: &str, one: &str, other: &str| {
@@ -62,7 +62,7 @@ pub(super) fn between(first: &Run, second: &Run) -> Vec<Difference> {
 
 type Map = serde_json::Map<String, Value>;
 
-/// The settings by name: whatever fields they have or get.
+/// The settings by name, including future fields.
 fn settings(run: &Run) -> Map {
     match serde_json::to_value(&run.settings) {
         Ok(Value::Object(map)) => map,

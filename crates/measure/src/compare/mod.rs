@@ -1,8 +1,9 @@
-//! Two runs against each other: is the second device, version or setting faster, and how sure is that?
+//! Comparison of two runs: is the second device, version or setting faster, and how certain is that?
 //!
-//! For each cell that both measured: the ratio of the medians (second / first) of the strict rates, of the confirmed rates,
-//! and of the CPU time per query, each with an interval ([`Ratio`]). What else was different between the runs is listed
-//! ([`Difference`]): a ratio says nothing of the device when the processor was another one.
+//! For each cell that both runs measured: the ratio of the medians (second / first) of the strict rates, of the
+//! confirmed rates, and of the CPU time per query, each with a confidence interval ([`Ratio`]). Other differences
+//! between the runs are listed ([`Difference`]), because a ratio says nothing about the device if the processor was
+//! another one.
 
 mod differences;
 mod interval;
@@ -17,67 +18,68 @@ use crate::run::{Cell, CellResult, Purpose, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The seed of the resampling, so that the same two runs always give the same interval.
+/// Seed of the resampling, so that the same two runs always give the same interval.
 const SEED: u64 = 8219;
 
-/// With so many cells it must be said that some intervals miss by chance: of 8 intervals of 95 % one misses downward or
-/// upward in 1 of 3 comparisons.
-const CELLS_MANY: usize = 8;
+/// Number of cells from which a warning about chance is given: of 8 intervals of 95 %, one misses downward or upward
+/// in 1 of 3 comparisons.
+const MANY_CELLS: usize = 8;
 
-/// What the comparison says.
+/// Result of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The second is faster: the interval lies wholly above 1.
+    /// The second run is faster: the interval lies wholly above 1.
     Faster,
-    /// The second is slower: the interval lies wholly below 1.
+    /// The second run is slower: the interval lies wholly below 1.
     Slower,
-    /// The interval contains 1: what difference there is, if any, cannot be seen.
+    /// The interval contains 1: no difference can be shown.
     NoDifference,
-    /// Nothing can be said; the note tells why.
+    /// No statement is possible; the note gives the reason.
     Incomparable,
 }
 
-/// Two runs compared.
+/// Comparison of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Device, profile and start of the first run.
     pub first: String,
-    /// The same of the second.
+    /// Device, profile and start of the second run.
     pub second: String,
     /// The cells that both runs have.
     pub cells: Vec<CellComparison>,
-    /// What was different besides the device.
+    /// Differences other than the device.
     pub differences: Vec<Difference>,
-    /// What else a reader must know.
+    /// Other facts that a reader must know.
     pub warnings: Vec<String>,
-    /// `Slower` if it is in any cell, else `Faster` if it is in any, else `NoDifference`; `Incomparable` if all cells are.
+    /// `Slower` if any cell is slower, otherwise `Faster` if any is faster, otherwise `NoDifference`; `Incomparable`
+    /// if all cells are.
     pub verdict: Verdict,
 }
 
 /// One cell of both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellComparison {
-    /// The value of the swept parameter; empty: none.
+    /// Value of the swept parameter; empty without a sweep.
     pub sweep: String,
     /// The cell.
     pub cell: Cell,
-    /// The strict rates; the verdict is theirs.
+    /// The strict rates, on which the verdict is based.
     pub strict: Option<Ratio>,
     /// The confirmed rates, if both runs have them.
     pub confirmed: Option<Ratio>,
-    /// CPU time of the device per query at the highest rate that passed, if both runs have it: below 1 the second needs
+    /// The device's CPU time per query at the highest passed rate, if both runs have it: below 1 the second run needs
     /// less.
     pub cpu: Option<Ratio>,
-    /// Whether the second is faster.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why the verdict is no better than it is; empty when there is nothing to say.
+    /// Reason for a restricted verdict; empty if there is none.
     pub note: String,
 }
 
 impl Comparison {
-    /// Whether a program that is asked "is the second as good as the first?" must say no: it is slower in some cell, or
-    /// nothing could be compared at all.
+    /// True if the answer to "is the second as good as the first?" is no: the second run is slower in some cell, or
+    /// nothing could be compared.
     pub fn exit_is_failure(&self) -> bool {
         matches!(self.verdict, Verdict::Slower | Verdict::Incomparable)
     }
@@ -87,13 +89,13 @@ impl Comparison {
 pub fn compare(first: &Run, second: &Run) -> Comparison {
     let mut warnings = Vec::new();
     let mut cells = Vec::new();
-    // The value 2 of one parameter is not the value 2 of another.
+    // Equal values of different parameters are not comparable.
     let parameter = |run: &Run| run.device.sweep.as_ref().map(|(parameter, _)| parameter.clone());
     let parameters = (parameter(first), parameter(second));
     let same_parameter = match &parameters {
         (Some(one), Some(other)) if one != other => {
             warnings.push(format!(
-                "the first run has values of {one}, the second of {other}: these are not compared"
+                "the first run has values of {one}, the second of {other}; they are not compared"
             ));
             false
         }
@@ -113,13 +115,13 @@ pub fn compare(first: &Run, second: &Run) -> Comparison {
     warnings.extend(missing.map(|other| format!("only the second run has {}", place(other))));
     for (which, run) in [("first", first), ("second", second)] {
         if !run.complete {
-            warnings.push(format!("the {which} run is not complete: results may be of fewer repetitions"));
+            warnings.push(format!("the {which} run is not complete: its results may have fewer repetitions"));
         }
     }
-    if cells.len() >= CELLS_MANY {
+    if cells.len() >= MANY_CELLS {
         warnings.push(format!(
-            "{} cells are compared: of intervals of 95 %, one in forty lies wholly below 1 by chance, and one in forty above; look \
-             at a lone cell again before believing it",
+            "{} cells are compared: by chance, one in forty 95 % intervals lies wholly below 1, and one in forty above; repeat the \
+             measurement of a single deviating cell before relying on it",
             cells.len()
         ));
     }
@@ -140,7 +142,7 @@ fn overall(cells: &[CellComparison]) -> Verdict {
 }
 
 fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult) -> CellComparison {
-    // A search ends anywhere within its precision below the truth.
+    // A search ends at any point within its precision below the true value.
     let grain = (first.settings.precision, second.settings.precision);
     let strict = Ratio::of(&one.strict, &other.strict, grain, SEED);
     let (verdict, note) = judge(strict.as_ref(), one, other);
@@ -155,16 +157,15 @@ fn compare_cells(first: &Run, one: &CellResult, second: &Run, other: &CellResult
     }
 }
 
-/// The verdict on the strict rates, and what must be said beside it.
+/// The verdict for the strict rates, and a note on its restrictions.
 fn judge(ratio: Option<&Ratio>, one: &CellResult, other: &CellResult) -> (Verdict, String) {
     let Some(ratio) = ratio else {
-        let why =
-            "a repetition of the first run found no rate at all, or there are no results, or more than 2000";
+        let why = "a repetition of the first run found no rate, or there are no results, or more than 2000";
         return (Verdict::Incomparable, why.to_owned());
     };
     if ratio.counts.0.min(ratio.counts.1) < VALUES_MIN {
         let why = format!(
-            "{} and {} results say nothing of their spread; measure at least {VALUES_MIN} repetitions, better 20",
+            "{} and {} results do not show their spread; measure at least {VALUES_MIN} repetitions, better 20",
             ratio.counts.0, ratio.counts.1
         );
         return (Verdict::Incomparable, why);
@@ -181,13 +182,13 @@ fn judge(ratio: Option<&Ratio>, one: &CellResult, other: &CellResult) -> (Verdic
     (
         verdict,
         format!(
-            "{bound} reached the highest rate that was allowed, so the ratio is only a bound; allow more"
+            "{bound} reached the highest permitted rate, so the ratio is only a bound; permit a higher rate"
         ),
     )
 }
 
-/// Of each repetition the CPU time per query in the trial with the highest rate that passed: where the rates are that the
-/// result speaks of.
+/// For each repetition the CPU time per query in the passed trial with the highest rate: these are the rates of the
+/// result.
 fn cpu_us_per_query(run: &Run, result: &CellResult) -> Vec<f64> {
     let mut best: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for trial in &run.trials {
@@ -209,7 +210,7 @@ fn same_place(one: &CellResult, other: &CellResult) -> bool {
     one.sweep == other.sweep && same_cell(one.cell, other.cell)
 }
 
-/// Shares are written by people as decimals: nearer than this they are the same.
+/// Shares are written as decimals: shares closer than this are equal.
 fn same_cell(one: Cell, other: Cell) -> bool {
     (one.aaaa_share - other.aaaa_share).abs() < 1e-6 && (one.cached_share - other.cached_share).abs() < 1e-6
 }

@@ -19,7 +19,7 @@ impl fmt::Display for Comparison {
         writeln!(f, "first:  {}", self.first)?;
         writeln!(f, "second: {}", self.second)?;
         writeln!(f)?;
-        // The widths of the columns follow the longest name of a sweep; everything else has bounds.
+        // The width of a column follows the longest sweep value; all other columns have fixed widths.
         let width = self.cells.iter().map(|cell| cell.sweep.chars().count()).fold(5, usize::max);
         writeln!(
             f,
@@ -43,7 +43,7 @@ fn sentence(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster, and nowhere slower",
         Verdict::Slower => "slower",
-        Verdict::NoDifference => "neither faster nor slower, as far as can be seen",
+        Verdict::NoDifference => "neither faster nor slower within the measurement's precision",
         Verdict::Incomparable => "not comparable with the first",
     }
 }

@@ -1,15 +1,15 @@
-//! Comparisons of runs whose truth is known.
+//! Comparisons of runs with a known true result.
 
 use super::*;
 use crate::outcome::{Outcome, Verdict as Passed};
 use crate::run::{Device, DeviceUse, Environment, Settings, Summary, Trial};
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 
-/// 20 rates around a median, `width` (a part of it) apart at most.
+/// 20 rates around a median, at most `width` (relative) apart.
 fn rates(median: f64, width: f64, seed: u64) -> Vec<f64> {
-    let mut draws = Draws::new(seed);
-    // The sum of four draws is near enough to what results look like.
-    let mut one = || (0..4).map(|_| draws.unit() - 0.5).sum::<f64>() / 2.0;
+    let mut rng = SplitMix64::new(seed);
+    // The sum of four random numbers is close enough to the distribution of real results.
+    let mut one = || (0..4).map(|_| rng.unit() - 0.5).sum::<f64>() / 2.0;
     (0..20).map(|_| median * (1.0 + width * one())).collect()
 }
 
@@ -47,7 +47,8 @@ fn a_slower_run_is_found_and_fails_and_a_faster_one_passes() {
 
 #[test]
 fn runs_of_one_device_do_not_differ() {
-    // One in twenty intervals of 95 % misses: 2 of 40 are expected. The seeds are fixed, so this fails always or never.
+    // One in twenty 95 % intervals misses: 2 of 40 are expected. The seeds are fixed, so the test fails always or
+    // never.
     let missed = (0..40)
         .filter(|seed| {
             let pair = (rates(10_000.0, 0.05, 2 * seed), rates(10_000.0, 0.05, 2 * seed + 1));
@@ -66,7 +67,7 @@ fn the_same_two_runs_give_the_same_interval() {
 
 #[test]
 fn a_difference_that_the_search_cannot_see_is_none() {
-    // Every search ended at the same rate, within 1 % of the truth: 9,950 and 10,000 may be the same.
+    // Every search ended at the same rate, within 1 % of the true value: 9,950 and 10,000 may be equal.
     let (mut one, mut other) = (run(vec![10_000.0; 20]), run(vec![9_950.0; 20]));
     one.settings.precision = 0.01;
     other.settings.precision = 0.01;
@@ -81,12 +82,12 @@ fn three_results_give_an_interval_that_says_how_little_it_knows() {
     let compared = compare(&run(vec![100.0, 104.0, 108.0]), &run(vec![90.0, 99.0, 120.0]));
     let cell = &compared.cells[0];
     let ratio = cell.strict.unwrap();
-    // The outermost medians have a chance of (7/27)^2 = 6.7 % each, so the interval reaches them.
+    // The outermost medians have a probability of (7/27)^2 = 6.7 % each, so the interval reaches them.
     assert!((ratio.low - 90.0 / 108.0 * 0.999).abs() < 1e-9, "{ratio:?}");
     assert!((ratio.high - 120.0 / 100.0 / 0.999).abs() < 1e-9, "{ratio:?}");
     assert_eq!(cell.verdict, Verdict::NoDifference);
     assert!(cell.note.contains("75 % at most"), "{}", cell.note);
-    // Sets apart as far as three can be: 2 of 20 divisions.
+    // As far apart as three and three can be: 2 of 20 divisions.
     let apart = compare(&run(vec![100.0, 104.0, 108.0]), &run(vec![80.0, 81.0, 82.0]));
     assert_eq!(apart.verdict, Verdict::Slower);
     let chance = apart.cells[0].strict.unwrap().chance;
@@ -153,7 +154,7 @@ fn censored_results_are_bounds() {
         second.results[0].censored = censored_second;
         compare(&first, &second).verdict
     };
-    // What is at least 10,000 is more than 9,000; what is at least 9,000 need not be less than 10,000.
+    // A value of at least 10,000 is more than 9,000; a value of at least 9,000 need not be less than 10,000.
     assert_eq!(compared(&low, false, &high, true), Verdict::Faster);
     assert_eq!(compared(&high, true, &low, false), Verdict::Slower);
     assert_eq!(compared(&high, false, &low, true), Verdict::Incomparable);
@@ -234,7 +235,7 @@ fn cpu_per_query_is_that_of_the_highest_rate_that_passed_in_each_repetition() {
 }
 
 #[test]
-fn what_was_different_between_the_runs_is_listed_and_what_always_differs_is_not() {
+fn differences_between_the_runs_are_listed_and_facts_that_always_differ_are_not() {
     let mut one = run(rates(10_000.0, 0.02, 1));
     let mut other = one.clone();
     assert_eq!(compare(&one, &other).differences, []);
@@ -290,7 +291,7 @@ fn the_table_has_the_figures_the_notes_and_the_verdict() {
         "second: unbound (1.23.0)",
         "queries/s              10000        9000  0.900  0.899 to 0.901    slower",
         "confirmed              10500       10500  1.000  0.999 to 1.001",
-        "(4 and 4 results: the range of 4 contains the true median with 88 % at most",
+        "(4 and 4 results: the range of 4 values contains the true median with 88 % at most",
         "different: setting trial_ms: 60000 and 5000",
         "The second is slower.",
     ] {

@@ -1,4 +1,4 @@
-//! What makes no sense in a plan is refused before anything is started: each text says what to write instead.
+//! Validation of a plan before anything is started: each error text includes the remedy.
 
 use super::{Plan, PlanError, Restart, core_list};
 use crate::amount;
@@ -7,38 +7,39 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Searches of a whole run: a million of the shortest take weeks, and their trials the memory of a large host.
-const SEARCHES_MOST: u64 = 1_000_000;
+/// Searches of a whole run: a million of the shortest ones take weeks, and their trials fill the memory of a large
+/// host.
+const MAX_SEARCHES: u64 = 1_000_000;
 
-/// Octets of an answer over UDP that the load generator can take.
+/// Octets of the largest UDP answer that the load generator accepts.
 const UDP_OCTETS: usize = 4096;
 
 /// Threads of a device.
-const WORKERS_MOST: u16 = 1024;
+const MAX_WORKERS: u16 = 1024;
 
 /// The longest pause and warm-up, in milliseconds: a day.
-const WAIT_MOST_MS: u64 = 86_400_000;
+const MAX_WAIT_MS: u64 = 86_400_000;
 
-/// A name is asked again at the latest so long after its answer, in milliseconds, whatever its TTL.
-const AGAIN_MOST_MS: u64 = 1_800_000;
+/// Longest time after its answer at which a name is queried again, in milliseconds, for any TTL.
+const MAX_REQUERY_AGE_MS: u64 = 1_800_000;
 
-/// Who starts the device.
+/// Origin of the device's process.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Starter {
-    /// We do.
-    Ours,
-    /// It runs already.
-    Theirs,
+enum DeviceOrigin {
+    /// The run starts it.
+    StartedByRun,
+    /// It is already running.
+    AlreadyRunning,
 }
 
 impl Plan {
-    /// Refuses what contradicts itself.
+    /// Refuses a plan that contradicts itself.
     pub fn check(&self) -> Result<(), PlanError> {
         trials(self)?;
         search(self)?;
-        let starter = device(self)?;
-        sweep(self, starter)?;
-        addresses(self, starter)?;
+        let origin = device(self)?;
+        sweep(self, origin)?;
+        addresses(self, origin)?;
         names(self)?;
         cells(self)
     }
@@ -56,8 +57,8 @@ fn trials(plan: &Plan) -> Result<(), PlanError> {
     if !(4..=60_000).contains(&trial.timeout.ms()) {
         return refuse("trial.timeout must be from 4ms to 60s (RFC 8219 section 9.2: at most 1s)");
     }
-    if trial.pause.ms() > WAIT_MOST_MS || trial.warm_up.ms() > WAIT_MOST_MS {
-        return refuse("trial.pause and trial.warm-up must be 24h at most");
+    if trial.pause.ms() > MAX_WAIT_MS || trial.warm_up.ms() > MAX_WAIT_MS {
+        return refuse("trial.pause and trial.warm-up must be at most 24h");
     }
     Ok(())
 }
@@ -69,7 +70,7 @@ fn search(plan: &Plan) -> Result<(), PlanError> {
     }
     if !(1.0..=1e8).contains(&search.start) || !(search.start..=1e8).contains(&search.max) {
         return refuse(
-            "search.start must be at least 1 query a second, and search.max at least that and at most 100000000",
+            "search.start must be at least 1 query per second, and search.max at least search.start and at most 100000000",
         );
     }
     if !(0.0001..=0.5).contains(&search.precision) {
@@ -87,84 +88,86 @@ fn search(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Which device it is must be clear, and nothing be said that has no meaning for it.
-fn device(plan: &Plan) -> Result<Starter, PlanError> {
+/// The device must be identified unambiguously, and every setting must have a meaning for it.
+fn device(plan: &Plan) -> Result<DeviceOrigin, PlanError> {
     let device = &plan.device;
-    let starter = match (device.template.is_empty(), device.command.is_empty(), device.address) {
-        (false, true, _) | (true, false, _) => Starter::Ours,
-        (true, true, Some(_)) => Starter::Theirs,
+    let origin = match (device.template.is_empty(), device.command.is_empty(), device.address) {
+        (false, true, _) | (true, false, _) => DeviceOrigin::StartedByRun,
+        (true, true, Some(_)) => DeviceOrigin::AlreadyRunning,
         _ => {
             return refuse(
-                "which device? Name a template (--device unbound), a command line (device.command), or the address of one that runs \
-                 already (--device-address); exactly one of them",
+                "the plan must name the device: a template (--device unbound), a command line (device.command), or the address of one that is \
+                 already running (--device-address); exactly one of them",
             );
         }
     };
     if device.template.is_empty() && !device.program.is_empty() {
         return refuse(
-            "device.program says where the program of a template is: name the template, or leave it out",
+            "device.program is the path of a template's program: name the template, or leave it out",
         );
     }
-    if !(1..=WORKERS_MOST).contains(&device.workers) {
-        return refuse(format!("device.workers must be from 1 to {WORKERS_MOST}"));
+    if !(1..=MAX_WORKERS).contains(&device.workers) {
+        return refuse(format!("device.workers must be from 1 to {MAX_WORKERS}"));
     }
     if !device.cores.is_empty() {
         core_list(&device.cores).map_err(|why| PlanError(format!("device.cores: {why}")))?;
     }
-    if starter == Starter::Ours && device.pid.is_some() {
+    if origin == DeviceOrigin::StartedByRun && device.pid.is_some() {
         return refuse(
-            "device.pid watches a device that runs already; one that is started is watched anyway: leave it out",
+            "device.pid is for a device that is already running; the run always watches a device that it starts: leave it out",
         );
     }
-    if starter == Starter::Theirs && device.restart != Restart::Never {
-        return refuse("a device that runs already cannot be restarted: leave device.restart out");
+    if origin == DeviceOrigin::AlreadyRunning && device.restart != Restart::Never {
+        return refuse("a device that is already running cannot be restarted: leave device.restart out");
     }
-    if starter == Starter::Theirs && !device.options.is_empty() {
-        return refuse("a device that runs already cannot be told options: leave device.options out");
+    if origin == DeviceOrigin::AlreadyRunning && !device.options.is_empty() {
+        return refuse("a device that is already running cannot get options: leave device.options out");
     }
-    Ok(starter)
+    Ok(origin)
 }
 
-fn sweep(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+fn sweep(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let Some(sweep) = &plan.sweep else { return Ok(()) };
     if sweep.values.is_empty() {
         return refuse("[sweep] needs at least one value");
     }
-    if starter == Starter::Theirs {
-        return refuse("a device that runs already cannot be started with other values: leave [sweep] out");
+    if origin == DeviceOrigin::AlreadyRunning {
+        return refuse(
+            "a device that is already running cannot be started with other values: leave [sweep] out",
+        );
     }
     if let Some(twice) =
         sweep.values.iter().enumerate().find(|(at, value)| sweep.values[..*at].contains(value))
     {
-        return refuse(format!("sweep: {} is there twice; name each value once", twice.1));
+        return refuse(format!("sweep: {} appears twice; name each value once", twice.1));
     }
     if sweep.parameter == "workers" {
-        let wrong = |value: &&String| !value.parse().is_ok_and(|count| (1..=WORKERS_MOST).contains(&count));
+        let wrong = |value: &&String| !value.parse().is_ok_and(|count| (1..=MAX_WORKERS).contains(&count));
         return match sweep.values.iter().find(wrong) {
             Some(value) => refuse(format!(
-                "sweep: \"{value}\" is no number of workers; write whole numbers from 1 to {WORKERS_MOST}"
+                "sweep: \"{value}\" is not a number of workers; write whole numbers from 1 to {MAX_WORKERS}"
             )),
             None => Ok(()),
         };
     }
-    // Every value would give the same device.
+    // Without a placeholder, every value would give the same device.
     let mut told = plan.device.command.iter().chain(&plan.device.options);
     if !told.any(|text| text.contains("{value}")) {
         return refuse(format!(
-            "sweep: {{value}}, which stands for the value of {}, is neither in device.command nor in device.options (--command, \
-             --device-option); only \"workers\" is known without it",
+            "sweep: {{value}}, the placeholder for the value of {}, is neither in device.command nor in device.options (--command, \
+             --device-option); only \"workers\" needs no placeholder",
             sweep.parameter
         ));
     }
     Ok(())
 }
 
-/// Whoever is on another host needs an address there, and whoever runs already one that both sides know.
-fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
+/// A role on another host needs an address there, and a running role needs an address that both sides know.
+fn addresses(plan: &Plan, origin: DeviceOrigin) -> Result<(), PlanError> {
     let (device, authority) = (&plan.device, &plan.authority);
     let at = |address: &Option<SocketAddr>, what: &str| match address {
         Some(address) if address.ip().is_unspecified() => refuse(format!(
-            "{what} is {}, which nobody can be asked at: name one address of that host",
+            "{what} is {}, to which no query can be sent: name one address of that host",
             address.ip()
         )),
         _ => Ok(()),
@@ -172,17 +175,17 @@ fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
     at(&device.address, "device.address")?;
     at(&authority.address, "authority.address")?;
     let port = |address: &Option<SocketAddr>| address.map_or(0, |address| address.port());
-    if starter == Starter::Theirs && port(&device.address) == 0 {
+    if origin == DeviceOrigin::AlreadyRunning && port(&device.address) == 0 {
         return refuse("device.address needs the port at which the device listens, like [2001:2:0:1::53]:53");
     }
     if authority.external && port(&authority.address) == 0 {
         return refuse(
-            "authority.external needs authority.address: where the authority that runs already listens",
+            "authority.external needs authority.address: the address and port of the running authority",
         );
     }
-    if starter == Starter::Theirs && port(&authority.address) == 0 {
+    if origin == DeviceOrigin::AlreadyRunning && port(&authority.address) == 0 {
         return refuse(
-            "a device that runs already forwards to an authority that it knows: say where the run shall start that \
+            "a device that is already running forwards to a configured authority: name the address at which the run starts it \
              (authority.address in a plan, with its port)",
         );
     }
@@ -190,12 +193,12 @@ fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
     let is_apart = |host: &Vec<String>| *host != plan.tester.host;
     if device.address.is_none() && is_apart(&device.host) {
         return refuse(
-            "the device is on another host than the tester: say at which of its addresses it shall listen (device.address)",
+            "the device is on another host than the tester: name the address at which it listens (device.address)",
         );
     }
     if authority.address.is_none() && (is_apart(host_of_authority) || host_of_authority != &device.host) {
         return refuse(
-            "the authority is on another host than the tester or the device: say at which of its addresses it shall listen \
+            "the authority is on another host than the tester or the device: name the address at which it listens \
              (authority.address)",
         );
     }
@@ -205,16 +208,17 @@ fn addresses(plan: &Plan, starter: Starter) -> Result<(), PlanError> {
 fn names(plan: &Plan) -> Result<(), PlanError> {
     let names = &plan.names;
     if names.ttl > i32::MAX as u32 {
-        return refuse("names.ttl must be 2147483647 at most (RFC 2181 section 8)");
+        return refuse("names.ttl must be at most 2147483647 (RFC 2181 section 8)");
     }
     if names.addresses == 0 {
         return refuse("names.addresses must be at least 1");
     }
-    // Header, question (16 octets of the address, the zone, a root, type and class) and an AAAA record of 28 for each.
+    // Header, question (16 octets of the address, the zone, the root, type and class) and an AAAA record of 28 octets
+    // for each address.
     let octets = 12 + 16 + names.zone.len() + 2 + 4 + 28 * usize::from(names.addresses);
     if octets > UDP_OCTETS {
         return refuse(format!(
-            "an answer with {} addresses has {octets} octets, and over UDP {UDP_OCTETS} are possible: lower names.addresses",
+            "an answer with {} addresses has {octets} octets, and the maximum over UDP is {UDP_OCTETS}: lower names.addresses",
             names.addresses
         ));
     }
@@ -224,7 +228,7 @@ fn names(plan: &Plan) -> Result<(), PlanError> {
     if plan.names_qps() < start_qps || names.for_trials() < check {
         let needed = plan.cells.iter().map(|cell| plan.names_needed(start_qps, *cell)).max().unwrap_or(0);
         return refuse(format!(
-            "names.window has {} names for trials, and the first trial of the self-test or the check needs {}: take a larger \
+            "names.window has {} names for trials, and the first trial of the self-test or the correctness check needs {}: use a larger \
              window, shorter trials, or a lower search.start",
             names.for_trials(),
             needed.max(check)
@@ -240,37 +244,38 @@ fn cells(plan: &Plan) -> Result<(), PlanError> {
     let searches = plan.cells.len() as u64
         * u64::from(plan.search.repetitions)
         * plan.sweep.as_ref().map_or(1, |sweep| sweep.values.len() as u64);
-    if searches > SEARCHES_MOST {
+    if searches > MAX_SEARCHES {
         return refuse(format!(
-            "[grid], [sweep] and search.repetitions together are {searches} searches; at most {SEARCHES_MOST} are possible"
+            "[grid], [sweep] and search.repetitions need {searches} searches in all; the maximum is {MAX_SEARCHES}"
         ));
     }
     let shares: BTreeSet<u64> = plan.cells.iter().map(|cell| (cell.aaaa_share * 1e6) as u64).collect();
     if plan.authority.external && shares.iter().any(|share| *share > 0) {
         return refuse(
-            "an authority that runs already has the AAAA records that it has: leave grid.aaaa out, or let the run start one",
+            "the AAAA records of a running authority cannot be changed: leave grid.aaaa out, or let the run start the authority",
         );
     }
     plan.cells.iter().filter(|cell| cell.cached_share > 0.0).try_for_each(|cell| cached(plan, *cell))
 }
 
-/// Names that shall be cached are asked again two timeouts after their answer at the earliest, and then must still be in the
+/// Cached names are queried again no earlier than two timeouts after their answer, and then must still be in the
 /// device's cache, which counts whole seconds and may have had them for a timeout already.
 fn cached(plan: &Plan, cell: Cell) -> Result<(), PlanError> {
     let timeout_ms = plan.trial.timeout.ms();
-    let cached_ms = (u64::from(plan.names.ttl) * 1000).saturating_sub(1000 + timeout_ms).min(AGAIN_MOST_MS);
+    let cached_ms =
+        (u64::from(plan.names.ttl) * 1000).saturating_sub(1000 + timeout_ms).min(MAX_REQUERY_AGE_MS);
     if cached_ms < 3 * timeout_ms {
         return refuse(format!(
-            "names.ttl is {} s, so names leave the device's cache before they may be asked again, two timeouts after their answer: \
-             take a longer TTL",
+            "names.ttl is {} s, so names leave the device's cache before they may be queried again, two timeouts after their answer: \
+             use a longer TTL",
             plan.names.ttl
         ));
     }
     let whole_ms = plan.warm_up_ms(cell) + plan.trial.duration.ms();
     if cell.cached_share == 1.0 && whole_ms > cached_ms {
         return refuse(format!(
-            "a trial with 100 % cached names takes {} with its warm-up, and asks the names of the warm-up to its end, which must be \
-             within {}: take a longer TTL (names.ttl) or shorter trials",
+            "a trial with 100 % cached names takes {} with its warm-up, and queries the names of the warm-up to its end, which must be \
+             within {}: use a longer TTL (names.ttl) or shorter trials",
             amount::show(Duration::from_millis(whole_ms)),
             amount::show(Duration::from_millis(cached_ms))
         ));
@@ -313,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_elsewhere_needs_an_address() {
+    fn a_role_on_another_host_needs_an_address() {
         let ssh = "host = [\"ssh\", \"there\", \"sixfold-bench\"]\n";
         for (text, word) in [
             ("[device]\naddress = \"[::1]:5301\"\n".to_owned(), "authority.address"),
@@ -322,8 +327,8 @@ mod tests {
             (format!("{UNBOUND}{ssh}address = \"[2001:2::1]:53\"\n"), "authority.address"),
             (format!("{UNBOUND}[authority]\n{ssh}"), "authority.address"),
             (format!("{UNBOUND}[tester]\n{ssh}"), "device.address"),
-            (format!("{UNBOUND}address = \"[::]:53\"\n"), "nobody"),
-            (format!("{UNBOUND}[authority]\naddress = \"0.0.0.0:53\"\n"), "nobody"),
+            (format!("{UNBOUND}address = \"[::]:53\"\n"), "no query can be sent"),
+            (format!("{UNBOUND}[authority]\naddress = \"0.0.0.0:53\"\n"), "no query can be sent"),
             (format!("{UNBOUND}[authority]\nexternal = true\naddress = \"[::1]:0\"\n"), "authority.external"),
         ] {
             assert!(refused(&text).contains(word), "{text}: {}", refused(&text));
@@ -334,7 +339,7 @@ mod tests {
             format!(
                 "{UNBOUND}{ssh}address = \"[2001:2::1]:53\"\n[authority]\naddress = \"[2001:2::2]:53\"\n"
             ),
-            // All on one other host.
+            // All roles on one other host.
             format!("{UNBOUND}{ssh}[tester]\n{ssh}"),
         ] {
             assert_eq!(refused(&text), "", "{text}");
@@ -342,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_that_runs_already_cannot_be_told_is_refused() {
+    fn settings_that_a_running_device_cannot_get_are_refused() {
         let there = "[authority]\naddress = \"[::1]:5300\"\n[device]\naddress = \"[::1]:5301\"\n";
         assert_eq!(refused(there), "");
         for (line, word) in [

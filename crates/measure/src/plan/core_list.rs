@@ -1,16 +1,16 @@
-//! Lists of cores as `taskset -c` takes them: `0`, `0,2`, `4-7`, `0-10:2`.
+//! Lists of CPU cores in the syntax of `taskset -c`: `0`, `0,2`, `4-7`, `0-10:2`.
 
-/// The highest number of a core that can be meant: what a kernel can be built for (NR_CPUS).
-const CORE_MOST: u16 = 8191;
+/// The highest core number for which a kernel can be built (NR_CPUS).
+const MAX_CORE: u16 = 8191;
 
-/// Reads a list of cores: ascending, each once. The error says how to write one.
+/// Parses a list of cores: ascending, without duplicates. The error says how to write one.
 pub fn core_list(text: &str) -> Result<Vec<u16>, String> {
     let refused = || {
         format!(
-            "\"{text}\" is no list of cores; write numbers and ranges with commas between, like 0,2 or 4-7"
+            "\"{text}\" is not a list of cores; write numbers and ranges with commas between, like 0,2 or 4-7"
         )
     };
-    let number = |text: &str| text.parse::<u16>().ok().filter(|core| *core <= CORE_MOST);
+    let number = |text: &str| text.parse::<u16>().ok().filter(|core| *core <= MAX_CORE);
     let mut cores = Vec::new();
     for part in text.split(',') {
         let (range, step) = part.split_once(':').unwrap_or((part, "1"));
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_with_the_way_to_write_one() {
+    fn an_invalid_list_is_refused_with_the_way_to_write_one() {
         for text in ["", ",", "a", "3-1", "0-", "-1", "1-2:0", "1:", "99999", "8192", "0-65535", "1 2"] {
             assert!(core_list(text).unwrap_err().contains("like 0,2"), "{text}");
         }

@@ -1,10 +1,10 @@
-//! Plans as they are written: every key optional, unknown ones refused, profiles that fill the gaps.
+//! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
     Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, Span, Sweep, Tester, Trial,
 };
+use crate::name_range::NameRange;
 use crate::run::Cell;
-use crate::window::Window;
 use serde::Deserialize;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -20,7 +20,7 @@ macro_rules! drafts {
             pub struct $name { $($(#[$field_doc])* pub $field: Option<$kind>,)* }
 
             impl $name {
-                /// This one where it says something, `below` where it does not.
+                /// This draft where it has a value, otherwise `below`.
                 pub fn over(self, below: $name) -> $name {
                     $name { $($field: self.$field.or(below.$field),)* }
                 }
@@ -32,26 +32,26 @@ macro_rules! drafts {
 drafts! {
     /// `[trial]`
     TrialDraft {
-        /// How long queries are sent.
+        /// Time of measured sending.
         duration: Span,
-        /// When a reply is late.
+        /// Timeout: a later reply is late.
         timeout: Span,
-        /// Rest after each trial.
+        /// Pause after each trial.
         pause: Span,
         /// Unmeasured load before each trial.
         warm_up: Span,
     }
     /// `[search]`
     SearchDraft {
-        /// Searches for each cell.
+        /// Number of searches for each cell.
         repetitions: u32,
-        /// The first rate, queries a second.
+        /// The first rate, in queries per second.
         start: f64,
-        /// The highest rate, queries a second.
+        /// The highest rate, in queries per second.
         max: f64,
         /// Relative width at which the search ends.
         precision: f64,
-        /// Whether failures are confirmed, beside the strict result.
+        /// True if failures are also confirmed, in addition to the strict result.
         confirm: bool,
         /// Points of the curve, as multiples of the result.
         curve: Vec<f64>,
@@ -60,19 +60,19 @@ drafts! {
     }
     /// `[names]`
     NamesDraft {
-        /// The names that are asked.
-        window: Window,
-        /// The zone that they are in.
+        /// Range of the queried names.
+        window: NameRange,
+        /// Zone of the names.
         zone: String,
         /// TTL of all records, in seconds.
         ttl: u32,
         /// The DNS64 prefix.
         prefix: Prefix,
-        /// Addresses of each name.
+        /// Number of addresses of each name.
         addresses: u16,
-        /// CNAME records before the addresses.
+        /// Number of CNAME records before the addresses.
         cname_depth: u16,
-        /// Seed of all that is drawn.
+        /// Seed of all random choices.
         seed: u64,
     }
     /// `[grid]`
@@ -91,7 +91,7 @@ drafts! {
     }
     /// `[correctness]`
     CorrectnessDraft {
-        /// Names asked.
+        /// Number of queried names.
         names: u32,
         /// A file of conformance cases.
         conformance: String,
@@ -100,13 +100,13 @@ drafts! {
     DeviceDraft {
         /// The template.
         template: String,
-        /// Where its program is.
+        /// Path of its program.
         program: String,
         /// A command line with placeholders.
         command: Vec<String>,
-        /// Where it listens.
+        /// Its address.
         address: SocketAddr,
-        /// Its process, if it runs already.
+        /// Its process ID, if it is already running.
         pid: u32,
         /// Its cores.
         cores: String,
@@ -114,14 +114,14 @@ drafts! {
         workers: u16,
         /// Lines appended to its configuration.
         options: Vec<String>,
-        /// When it is started anew.
+        /// Times at which it is restarted.
         restart: Restart,
-        /// Reaches its host.
+        /// Command that reaches its host.
         host: Vec<String>,
     }
     /// `[tester]`
     TesterDraft {
-        /// Reaches its host.
+        /// Command that reaches its host.
         host: Vec<String>,
         /// Its cores.
         cores: Vec<u16>,
@@ -133,53 +133,53 @@ drafts! {
         ports: u16,
         /// Source addresses.
         sources: Vec<IpAddr>,
-        /// Consecutive queries that leave from one port.
+        /// Number of consecutive queries that leave from one port.
         group: u16,
-        /// Queries due at the same instant.
+        /// Number of queries that are due at the same instant.
         burst: u32,
-        /// Whether sending threads wait in a loop.
+        /// True if sending threads busy-wait.
         spin: bool,
     }
     /// `[authority]`
     AuthorityDraft {
-        /// Reaches its host.
+        /// Command that reaches its host.
         host: Vec<String>,
-        /// Where it listens.
+        /// Its address.
         address: SocketAddr,
-        /// Whether it runs already.
+        /// True if it is already running.
         external: bool,
         /// Its cores.
         cores: Vec<u16>,
     }
 }
 
-/// A plan as somebody wrote it.
+/// A plan as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Draft {
-    /// `rfc8219` or `quick`: where everything comes from that is not said.
+    /// `rfc8219` or `quick`: the profile that supplies the defaults.
     pub profile: Option<String>,
-    /// Single trials.
+    /// Settings of a trial.
     pub trial: TrialDraft,
-    /// Searches.
+    /// Settings of the searches.
     pub search: SearchDraft,
     /// Names and zone.
     pub names: NamesDraft,
     /// The grid.
     pub grid: GridDraft,
-    /// A parameter of the device and its values.
+    /// The swept parameter of the device and its values.
     pub sweep: SweepDraft,
-    /// The check before.
+    /// The correctness check before all timing.
     pub correctness: CorrectnessDraft,
     /// The device under test.
     pub device: DeviceDraft,
-    /// Who asks.
+    /// The tester, which sends the queries.
     pub tester: TesterDraft,
-    /// Who answers the device.
+    /// The authority, which answers the device.
     pub authority: AuthorityDraft,
 }
 
-/// Why a plan cannot be carried out. The text says what to write instead.
+/// Reason why a plan cannot be carried out. The text includes the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError(pub String);
 
@@ -200,8 +200,8 @@ const fn milliseconds(milliseconds: u64) -> Option<Span> {
 }
 
 impl Draft {
-    /// The profile of RFC 8219 section 9.2: trials of 60 s, timeout 1 s, 20 repetitions. The pause of 10 s is that of the
-    /// papers, which found it enough for a server to come to rest.
+    /// The profile of RFC 8219 section 9.2: trials of 60 s, timeout 1 s, 20 repetitions. The pause of 10 s is that of
+    /// the papers, which found it long enough for a server to become idle.
     pub fn rfc8219() -> Draft {
         let mut draft = Draft { profile: Some("rfc8219".to_owned()), ..Draft::default() };
         draft.trial = TrialDraft {
@@ -218,8 +218,8 @@ impl Draft {
         draft
     }
 
-    /// Seconds instead of hours, and not compliant: trials of 1.5 s, 3 repetitions. The start at 2,000 queries a second and
-    /// the precision of 5 % keep the number of trials small.
+    /// A profile of seconds instead of hours, which is not compliant: trials of 1.5 s, 3 repetitions. The start at
+    /// 2,000 queries per second and the precision of 5 % keep the number of trials small.
     pub fn quick() -> Draft {
         let mut draft = Draft { profile: Some("quick".to_owned()), ..Draft::default() };
         draft.trial = TrialDraft {
@@ -237,12 +237,12 @@ impl Draft {
         draft
     }
 
-    /// Reads a plan file. The error names line and column and shows the place.
+    /// Parses a plan file. The error names line and column and shows the place.
     pub fn parse(text: &str) -> Result<Draft, PlanError> {
         toml::from_str(text).map_err(|error| PlanError(error.to_string().trim_end().to_owned()))
     }
 
-    /// This one where it says something, `below` where it does not.
+    /// This draft where it has a value, otherwise `below`.
     pub fn over(self, below: Draft) -> Draft {
         Draft {
             profile: self.profile.or(below.profile),
@@ -258,88 +258,129 @@ impl Draft {
         }
     }
 
-    /// The whole plan. What contradicts itself is an error.
+    /// The complete plan, with all defaults. A contradiction is an error.
     pub fn finish(self) -> Result<Plan, PlanError> {
         let profile = self.profile.clone().unwrap_or_else(|| "rfc8219".to_owned());
         let draft = match profile.as_str() {
             "rfc8219" => self.over(Draft::rfc8219()),
             "quick" => self.over(Draft::quick()),
-            other => return refuse(format!("profile \"{other}\" is unknown; rfc8219 and quick are there")),
+            other => return refuse(format!("profile \"{other}\" is unknown; use rfc8219 or quick")),
         };
         let plan = Plan {
             profile,
-            trial: Trial {
-                duration: draft.trial.duration.unwrap_or(Span(Duration::from_secs(60))),
-                timeout: draft.trial.timeout.unwrap_or(Span(Duration::from_secs(1))),
-                pause: draft.trial.pause.unwrap_or(Span(Duration::from_secs(10))),
-                warm_up: draft.trial.warm_up.unwrap_or(Span(Duration::ZERO)),
-            },
-            search: Search {
-                repetitions: draft.search.repetitions.unwrap_or(20),
-                start: draft.search.start.unwrap_or(1_000.0),
-                max: draft.search.max.unwrap_or(2_000_000.0),
-                precision: draft.search.precision.unwrap_or(0.01),
-                confirm: draft.search.confirm.unwrap_or(true),
-                curve: draft.search.curve.unwrap_or_default(),
-                delta: draft.search.delta.unwrap_or(0.1),
-            },
-            names: Names {
-                window: match draft.names.window {
-                    Some(window) => window,
-                    // No loopback, multicast or reserved addresses, which servers may leave out.
-                    None => Window::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
-                        .ok_or_else(|| PlanError("the window is empty".to_owned()))?,
-                },
-                zone: draft.names.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
-                ttl: draft.names.ttl.unwrap_or(3600),
-                // In the block of RFC 5180 section 8, which RFC 8219 section 14 names.
-                prefix: draft
-                    .names
-                    .prefix
-                    .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
-                addresses: draft.names.addresses.unwrap_or(1),
-                cname_depth: draft.names.cname_depth.unwrap_or(0),
-                seed: draft.names.seed.unwrap_or(1),
-            },
+            trial: draft.trial.finish(),
+            search: draft.search.finish(),
+            names: draft.names.finish()?,
             cells: cells(&draft.grid)?,
             sweep: sweep(draft.sweep)?,
-            correctness: Correctness {
-                names: draft.correctness.names.unwrap_or(500),
-                conformance: draft.correctness.conformance.unwrap_or_default(),
-            },
-            device: Device {
-                template: draft.device.template.unwrap_or_default(),
-                program: draft.device.program.unwrap_or_default(),
-                command: draft.device.command.unwrap_or_default(),
-                address: draft.device.address,
-                pid: draft.device.pid,
-                cores: draft.device.cores.unwrap_or_default(),
-                workers: draft.device.workers.unwrap_or(1),
-                options: draft.device.options.unwrap_or_default(),
-                restart: draft.device.restart.unwrap_or_default(),
-                host: draft.device.host.unwrap_or_default(),
-            },
-            tester: Tester {
-                host: draft.tester.host.unwrap_or_default(),
-                cores: draft.tester.cores.unwrap_or_default(),
-                senders: draft.tester.senders.unwrap_or(0),
-                receivers: draft.tester.receivers,
-                ports: draft.tester.ports.unwrap_or(16),
-                sources: draft.tester.sources.unwrap_or_default(),
-                // What is due one by one leaves one by one; only what a pause of the tester held up leaves in groups.
-                group: draft.tester.group.unwrap_or(8),
-                burst: draft.tester.burst.unwrap_or(1),
-                spin: draft.tester.spin.unwrap_or(false),
-            },
-            authority: Authority {
-                host: draft.authority.host.unwrap_or_default(),
-                address: draft.authority.address,
-                external: draft.authority.external.unwrap_or(false),
-                cores: draft.authority.cores.unwrap_or_default(),
-            },
+            correctness: draft.correctness.finish(),
+            device: draft.device.finish(),
+            tester: draft.tester.finish(),
+            authority: draft.authority.finish(),
         };
         plan.check()?;
         Ok(plan)
+    }
+}
+
+// The sections of a complete plan, with the defaults for the keys that neither plan nor profile has.
+
+impl TrialDraft {
+    fn finish(self) -> Trial {
+        Trial {
+            duration: self.duration.unwrap_or(Span(Duration::from_secs(60))),
+            timeout: self.timeout.unwrap_or(Span(Duration::from_secs(1))),
+            pause: self.pause.unwrap_or(Span(Duration::from_secs(10))),
+            warm_up: self.warm_up.unwrap_or(Span(Duration::ZERO)),
+        }
+    }
+}
+
+impl SearchDraft {
+    fn finish(self) -> Search {
+        Search {
+            repetitions: self.repetitions.unwrap_or(20),
+            start: self.start.unwrap_or(1_000.0),
+            max: self.max.unwrap_or(2_000_000.0),
+            precision: self.precision.unwrap_or(0.01),
+            confirm: self.confirm.unwrap_or(true),
+            curve: self.curve.unwrap_or_default(),
+            delta: self.delta.unwrap_or(0.1),
+        }
+    }
+}
+
+impl NamesDraft {
+    fn finish(self) -> Result<Names, PlanError> {
+        Ok(Names {
+            window: match self.window {
+                Some(window) => window,
+                // Without loopback, multicast or reserved addresses, which servers may leave out.
+                None => NameRange::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
+                    .ok_or_else(|| PlanError("the name range is empty".to_owned()))?,
+            },
+            zone: self.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
+            ttl: self.ttl.unwrap_or(3600),
+            // Within the block of RFC 5180 section 8, to which RFC 8219 section 14 refers.
+            prefix: self
+                .prefix
+                .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
+            addresses: self.addresses.unwrap_or(1),
+            cname_depth: self.cname_depth.unwrap_or(0),
+            seed: self.seed.unwrap_or(1),
+        })
+    }
+}
+
+impl CorrectnessDraft {
+    fn finish(self) -> Correctness {
+        Correctness { names: self.names.unwrap_or(500), conformance: self.conformance.unwrap_or_default() }
+    }
+}
+
+impl DeviceDraft {
+    fn finish(self) -> Device {
+        Device {
+            template: self.template.unwrap_or_default(),
+            program: self.program.unwrap_or_default(),
+            command: self.command.unwrap_or_default(),
+            address: self.address,
+            pid: self.pid,
+            cores: self.cores.unwrap_or_default(),
+            workers: self.workers.unwrap_or(1),
+            options: self.options.unwrap_or_default(),
+            restart: self.restart.unwrap_or_default(),
+            host: self.host.unwrap_or_default(),
+        }
+    }
+}
+
+impl TesterDraft {
+    fn finish(self) -> Tester {
+        Tester {
+            host: self.host.unwrap_or_default(),
+            cores: self.cores.unwrap_or_default(),
+            senders: self.senders.unwrap_or(0),
+            receivers: self.receivers,
+            ports: self.ports.unwrap_or(16),
+            sources: self.sources.unwrap_or_default(),
+            // Queries that are due one at a time leave one at a time; only queries that a stall of the tester
+            // delayed leave in groups.
+            group: self.group.unwrap_or(8),
+            burst: self.burst.unwrap_or(1),
+            spin: self.spin.unwrap_or(false),
+        }
+    }
+}
+
+impl AuthorityDraft {
+    fn finish(self) -> Authority {
+        Authority {
+            host: self.host.unwrap_or_default(),
+            address: self.address,
+            external: self.external.unwrap_or(false),
+            cores: self.cores.unwrap_or_default(),
+        }
     }
 }
 
@@ -347,16 +388,16 @@ fn refuse<T>(text: impl Into<String>) -> Result<T, PlanError> {
     Err(PlanError(text.into()))
 }
 
-/// All combinations, the required one (RFC 8219 section 9.2: 0 % and 0 %) first. Where everything is cached the share of AAAA
-/// records makes no difference, so that row has one cell.
+/// All combinations, the required one (RFC 8219 section 9.2: 0 % and 0 %) first. If everything is cached, the share
+/// of AAAA records makes no difference, so that row has one cell.
 fn cells(grid: &GridDraft) -> Result<Vec<Cell>, PlanError> {
     let aaaa = grid.aaaa.clone().unwrap_or_else(|| vec![0.0]);
     let cached = grid.cached.clone().unwrap_or_else(|| vec![0.0]);
     if let Some(strange) = aaaa.iter().chain(&cached).find(|share| !(0.0..=1.0).contains(*share)) {
-        return refuse(format!("a share of {strange} in [grid] makes no sense; write numbers from 0 to 1"));
+        return refuse(format!("[grid] has a share of {strange}; write numbers from 0 to 1"));
     }
     let mut cells = vec![Cell::default()];
-    // The authority changes with the share of AAAA records, so that is the outer loop.
+    // A new share of AAAA records needs another authority, so it is the outer loop.
     for &aaaa_share in &aaaa {
         for &cached_share in &cached {
             let aaaa_share = if cached_share == 1.0 { 0.0 } else { aaaa_share };
@@ -401,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_comply_is_known_beforehand_whatever_the_profile_is_called() {
+    fn departures_from_the_rfc_are_known_beforehand_whatever_the_profile_is_called() {
         assert_eq!(plan("[device]\ntemplate = \"unbound\"\n").unwrap().departures(), [""; 0]);
         let short = plan("[trial]\nduration = \"2s\"\n[device]\ntemplate = \"unbound\"\n").unwrap();
         assert_eq!(short.departures(), ["trials of 2 s, not 60 s"]);
@@ -431,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_remedy() {
+    fn a_senseless_plan_is_refused_with_the_remedy() {
         for (text, word) in [
             ("", "--device"),
             ("profile = \"fast\"", "quick"),
@@ -445,7 +486,7 @@ mod tests {
             ("[device]\ntemplate = \"a\"\n[sweep]\nparameter = \"workers\"", "value"),
             (
                 "[device]\naddress = \"[::1]:53\"\n[sweep]\nparameter = \"workers\"\nvalues = [\"1\"]",
-                "runs already",
+                "already running",
             ),
             ("[devise]", "unknown field"),
         ] {

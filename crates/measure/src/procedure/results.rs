@@ -1,16 +1,16 @@
-//! What the repetitions and trials of a run add up to, and how much is still to be done.
+//! Results of a run from its repetitions and trials, and the estimate of the remaining work.
 
 use super::{FAILURES, Procedure, Repetition, Stage};
 use crate::run::{ASKED_A, ASKED_AAAA, Cell, CellResult, Purpose, Summary, Trial};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is assumed for an estimate as long as nothing was measured: what one core of a server does, and what one core of
-/// a tester does. The number of trials follows the logarithm of these, so a factor of two is one trial.
+/// Rates that the estimate assumes before anything was measured: for one core of a server, and for one core of a
+/// tester. The number of trials depends on their logarithm, so a factor of two is one trial.
 const TYPICAL_QPS: f64 = 20_000.0;
 const TYPICAL_CERTIFICATE_QPS: f64 = 250_000.0;
 
-/// Trials more in each search because real devices are not steady.
+/// Extra trials of each search, because real devices are noisy.
 const NOISE: f64 = 2.0;
 
 /// One result per value of the sweep and cell.
@@ -54,7 +54,7 @@ fn result(procedure: &Procedure, sweep: usize, cell: usize) -> Option<CellResult
     })
 }
 
-/// Of each repetition the trial with the highest rate that passed.
+/// For each repetition the passed trial with the highest rate.
 fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> {
     let (value, shares) = (procedure.sweep_value(sweep), procedure.plan.cells[cell]);
     let mut best: Vec<Option<&Trial>> = vec![None; procedure.plan.search.repetitions as usize];
@@ -73,7 +73,7 @@ fn best_trials(procedure: &Procedure, sweep: usize, cell: usize) -> Vec<&Trial> 
     best.into_iter().flatten().collect()
 }
 
-/// What the authority's counters say about the shares that were asked for.
+/// Shares of a cell according to the authority's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Shares {
     upstream_per_query: f64,
@@ -82,8 +82,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Every name that the device did not have cached comes to the authority as a question for AAAA, and once more for A
-    /// if it has no AAAA record. The counters include the warm-up, whose names are all new: these are subtracted.
+    /// Every name that the device did not have cached causes an AAAA query to the authority, and an A query if it has
+    /// no AAAA record. The counters include the warm-up, whose names are all new: these are subtracted.
     fn of(trials: &[&Trial]) -> Shares {
         let (mut sent, mut fresh, mut new, mut aaaa, mut a) = (0u64, 0u64, 0u64, 0u64, 0u64);
         for trial in trials.iter().filter(|trial| !trial.authority.is_empty()) {
@@ -99,7 +99,7 @@ impl Shares {
         }
         let before = new.saturating_sub(fresh);
         let missed = aaaa.saturating_sub(before) as f64 / sent as f64;
-        // Without a question upstream nothing tells which names have AAAA records.
+        // Without upstream queries, the share of names with AAAA records is unknown.
         let asked_a = if aaaa == 0 { 1.0 } else { a as f64 / aaaa as f64 };
         let share = 1.0 - asked_a;
         Shares {
@@ -110,7 +110,8 @@ impl Shares {
     }
 }
 
-/// The rate that the curve's points are multiples of: the confirmed median, as a single lost datagram caps the strict one.
+/// The rate to which the curve's points refer: the confirmed median, because a single lost datagram limits the strict
+/// one.
 pub(super) fn base_qps(procedure: &Procedure, sweep: usize, cell: usize) -> f64 {
     let rates =
         |of: fn(&Repetition) -> f64| -> Vec<f64> { repetitions(procedure, sweep, cell).map(of).collect() };
@@ -122,7 +123,7 @@ pub(super) fn base_qps(procedure: &Procedure, sweep: usize, cell: usize) -> f64 
     }
 }
 
-/// About how many trials are still to be done, and how long they take: what is known counts, what is not is guessed from the
+/// Estimated number of remaining trials and their time, from the measured values if there are any, otherwise from the
 /// plan.
 pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     if matches!(procedure.stage, Stage::Done | Stage::Stopped(_)) {
@@ -133,7 +134,7 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     for repetition in &procedure.repetitions {
         *ended.entry((repetition.sweep, repetition.cell)).or_default() += 1;
     }
-    let per_search = trials_of_a_search(procedure);
+    let per_search = trials_per_search(procedure);
     let (mut trials, mut seconds) = (0.0, 0.0);
     let mut add = |count: f64, each: Duration| {
         trials += count;
@@ -157,8 +158,8 @@ pub(super) fn left(procedure: &Procedure) -> (u32, Duration) {
     (trials.ceil() as u32, Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// How many trials a search takes: once one has ended, its kind tells what the others cost.
-fn trials_of_a_search(procedure: &Procedure) -> f64 {
+/// Trials per search. Once one search has ended, its number of trials is the estimate for the others.
+fn trials_per_search(procedure: &Procedure) -> f64 {
     let ended = procedure.repetitions.len();
     if ended > 0 {
         let counts = |trial: &&Trial| matches!(trial.purpose, Purpose::Search | Purpose::Confirm);
@@ -189,7 +190,8 @@ mod tests {
 
     #[test]
     fn shares_follow_from_the_authoritys_counters() {
-        // 400 of 1,000 asked again and found in the cache; 300 names were asked before the measured time; a fifth has AAAA.
+        // 400 of 1,000 names repeated and cached; 300 names queried before the measured time; a fifth has AAAA
+        // records.
         let shares = Shares::of(&[&trial(1_000, 400, 900, 900, 720)]);
         assert!((shares.cached - 0.4).abs() < 1e-9, "{shares:?}");
         assert!((shares.aaaa - 0.2).abs() < 1e-9, "{shares:?}");

@@ -1,4 +1,4 @@
-//! Whole runs against a device that is a formula: below its capacity everything is answered, beyond it half.
+//! Whole runs against a device that is a formula: below its capacity it answers everything, above it half.
 
 use super::*;
 use crate::outcome::Outcome;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const TEST_CAPACITY_QPS: f64 = 400_000.0;
 
 struct World {
-    /// By value of the sweep.
+    /// Capacities by value of the sweep.
     capacity_qps: fn(&str) -> f64,
     tester_qps: f64,
 }
@@ -52,7 +52,7 @@ impl World {
         panic!("a run of this size ends");
     }
 
-    /// Does what comes next; nothing when all is done.
+    /// Does the next action; `None` when everything is done.
     fn step(&self, procedure: &Procedure) -> Option<Event> {
         let duration_s = procedure.plan().trial.duration.0.as_secs_f64();
         Some(match procedure.next() {
@@ -116,7 +116,7 @@ fn no_device_is_measured_beyond_the_testers_certificate() {
 
 #[test]
 fn a_strict_result_is_no_bound_because_the_confirmed_search_went_further() {
-    // The device loses something once, at 8,000, and bears all that is allowed.
+    // The device loses something once, at 8,000, and passes every permitted rate otherwise.
     let mut procedure = procedure(&format!("{QUICK}[search]\nmax = 100000\nrepetitions = 1\n"));
     let world = World { capacity_qps: |_| f64::INFINITY, ..world() };
     let mut lost = false;
@@ -189,7 +189,7 @@ fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
         if task.purpose == Purpose::SelfTest {
             continue;
         }
-        // Names come again only to a device that was started anew.
+        // Names repeat only for a device that was restarted.
         assert_eq!(task.setup.fresh, task.first_name < end, "{task:?}");
         rounds += u32::from(task.setup.fresh);
         end = task.first_name + procedure.trials().last().unwrap().outcome.names_used;
@@ -199,8 +199,8 @@ fn a_window_that_is_used_up_begins_anew_and_that_is_told() {
 
 #[test]
 fn every_trial_finds_its_names_before_the_end_of_the_window() {
-    // Rates double after a small check, cells with cached names need a warm-up, and the curve goes to three times the
-    // result: whatever comes next, a load without enough names would be refused.
+    // Rates double after a small check, cells with cached names need a warm-up, and the curve goes up to three times
+    // the result: in every case, a load without enough names would be refused.
     for window in ["10.0.0.0/16", "10.0.0.0-10.1.34.56", "10.0.0.0/14"] {
         let mut procedure = procedure(&format!(
             "profile = \"quick\"\n[names]\nwindow = \"{window}\"\n[grid]\ncached = [0, 0.6]\n[search]\nstart = 200\n\
@@ -270,7 +270,7 @@ fn names_that_an_interrupted_trial_may_have_asked_are_not_asked_again() {
 }
 
 #[test]
-fn what_is_known_of_the_surroundings_changes_nothing_else() {
+fn recorded_surroundings_change_nothing_else() {
     let mut procedure = procedure(QUICK);
     let next = procedure.next();
     let known = Surroundings { authority: "[::1]:5300".to_owned(), ..Surroundings::default() };
@@ -279,12 +279,12 @@ fn what_is_known_of_the_surroundings_changes_nothing_else() {
 }
 
 #[test]
-fn what_another_plan_recorded_is_refused() {
+fn events_of_another_plan_are_refused() {
     let mut whole = procedure(QUICK);
     let events = world().run(&mut whole);
     let mut other = procedure(&format!("{QUICK}[search]\nstart = 3000\n"));
     let refused = events.into_iter().find_map(|event| other.record(event).err());
-    assert_eq!(refused, Some(Unfit));
+    assert_eq!(refused, Some(EventMismatch));
 }
 
 #[test]
@@ -367,7 +367,8 @@ fn restarts_come_as_often_as_planned() {
                 _ => break,
             }
         }
-        // The first trial after the check runs on the device that was checked; with `trial`, all others are fresh.
+        // The first trial after the check uses the device that was checked; with `trial`, all others use a restarted
+        // one.
         let expected = if expected == usize::MAX { trials } else { expected };
         assert!(fresh == expected || fresh + 1 == expected, "{restart}: {fresh} of {trials}");
     }

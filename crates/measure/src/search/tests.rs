@@ -1,9 +1,9 @@
-//! The search against devices that are known, and against any verdicts at all.
+//! The search against known devices, and against arbitrary verdicts.
 
 use super::*;
-use crate::devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
+use crate::model_devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
 use crate::run::Summary;
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits {
     steps_max: 100,
 };
 
-/// Searches to the end; what was found, and the trials.
+/// Runs a search to the end; returns its result and the trials.
 fn search(mut search: Search, device: &mut impl Device) -> (Found, Vec<Done>) {
     let done = run(&mut search, device, 1.0);
     match search.next() {
@@ -90,8 +90,8 @@ fn a_verdict_on_another_rate_is_refused() {
 
 #[test]
 fn one_early_loss_caps_a_plain_bisection_at_a_multiple_of_a_power_of_two_less_one() {
-    // Lost once in the first trial (at 8,192), in the second (at 12,288), in the third (at 10,240): the published minima
-    // look like these, k x 2^m - 1.
+    // One loss in the first trial (at 8,192), in the second (at 12,288), in the third (at 10,240): the published
+    // minima have the form k x 2^m - 1, like these.
     for (capacity_qps, lost, result) in [(12_000.0, 0, 8_191), (16_000.0, 1, 12_287), (12_000.0, 2, 10_239)] {
         let mut device = LosesAt { capacity_qps, trials: vec![lost], trial: 0 };
         assert_eq!(plain_bisection(16_384, &mut device), result);
@@ -101,7 +101,7 @@ fn one_early_loss_caps_a_plain_bisection_at_a_multiple_of_a_power_of_two_less_on
 #[test]
 fn one_early_loss_caps_the_strict_result_and_the_confirmed_search_finds_the_truth_in_the_same_trials() {
     for lost in 0..6 {
-        // 1,000, 2,000, 4,000, 8,000, 16,000 pass, 32,000 does not.
+        // 1,000, 2,000, 4,000, 8,000 and 16,000 pass, 32,000 does not.
         let device = || LosesAt { capacity_qps: 20_000.0, trials: vec![lost], trial: 0 };
         let (strict, _) = search(Search::strict(LIMITS), &mut device());
         let mut confirmed = Search::confirmed(LIMITS, 2);
@@ -147,12 +147,13 @@ fn trials_that_confirm_are_named_so() {
 
 #[test]
 fn a_device_that_loses_a_packet_in_a_million_is_measured_better_when_failures_are_confirmed() {
-    // 10 s at 20,000 queries a second are 200,000 packets: a trial near the capacity loses one 18 times of 100.
+    // 10 s at 20,000 queries per second are 200,000 packets: a trial near the capacity loses one in 18 of 100 cases.
     let mut strict_results = Vec::new();
     let (mut strict_error, mut confirmed_error) = (0.0, 0.0);
     let runs = 100;
     for seed in 0..runs {
-        let mut device = Lossy { capacity_qps: 20_000.0, loss: 1e-6, seconds: 10.0, draws: Draws::new(seed) };
+        let mut device =
+            Lossy { capacity_qps: 20_000.0, loss: 1e-6, seconds: 10.0, rng: SplitMix64::new(seed) };
         let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
         for _ in 0..20 {
             let mut search = Search::confirmed(LIMITS, 2);
@@ -165,24 +166,24 @@ fn a_device_that_loses_a_packet_in_a_million_is_measured_better_when_failures_ar
         confirmed_error += 20_000.0 - Summary::of(&confirmed).median;
         strict_results.extend(strict);
     }
-    // Both errors are sums of what is missing: no result is above the capacity.
+    // Both errors are sums of shortfalls: no result is above the capacity.
     let precision = 0.01 * 20_000.0 * runs as f64;
     assert!(confirmed_error <= 0.75 * precision, "{confirmed_error}");
     assert!(strict_error >= 2.0 * confirmed_error, "{strict_error} {confirmed_error}");
-    // And strict results cluster just below the rates of the first steps, as 8,191 does in the papers' tables. Just below
-    // 16,000: nothing lost in the trials up to 8,000 (15,000 x 10 s), then something at 16,000, then nothing in the
-    // halvings 8,000 x 2^(1 - 1/2^k) up to 15,828.
+    // And strict results cluster just below the rates of the first steps, as 8,191 does in the papers' tables. Just
+    // below 16,000: no loss in the trials up to 8,000 (15,000 x 10 s), then a loss at 16,000, then no loss in the
+    // bisections 8,000 x 2^(1 - 1/2^k) up to 15,828.
     let capped = strict_results.iter().filter(|rate| (15_800.0..16_000.0).contains(*rate)).count();
     let halvings: f64 = (1..=6).map(|k| 8_000.0 * 2f64.powf(1.0 - 0.5f64.powi(k))).sum();
     let chance = (-0.15f64).exp() * (1.0 - (-0.16f64).exp()) * (-1e-5 * halvings).exp();
     let ratio = capped as f64 / (strict_results.len() as f64 * chance);
-    // Some 107 are expected; their standard deviation is 10.
+    // About 107 are expected; their standard deviation is 10.
     assert!((0.6..1.4).contains(&ratio), "{capped} {ratio}");
 }
 
 #[test]
 fn a_noisy_device_gets_results_around_its_capacity_and_confirmed_ones_are_not_below_the_strict_ones() {
-    let mut device = Noisy { capacity_qps: 20_000.0, width: 0.02, draws: Draws::new(5) };
+    let mut device = Noisy { capacity_qps: 20_000.0, width: 0.02, rng: SplitMix64::new(5) };
     let (mut strict, mut confirmed) = (Vec::new(), Vec::new());
     for _ in 0..400 {
         let mut search = Search::confirmed(LIMITS, 2);
@@ -204,10 +205,10 @@ fn a_noisy_device_gets_results_around_its_capacity_and_confirmed_ones_are_not_be
 
 #[test]
 fn a_device_that_collapses_after_an_overload_is_found_out_when_failures_are_confirmed() {
-    let device = || Collapsing { capacity_qps: 20_000.0, recovery: 3, ill: 0 };
+    let device = || Collapsing { capacity_qps: 20_000.0, recovery: 3, recovering: 0 };
     let (strict, _) = search(Search::strict(LIMITS), &mut device());
     let (confirmed, _) = search(Search::confirmed(LIMITS, 2), &mut device());
-    // 32,000 fails and so do the three rates after it, the lowest being 16,000 x 2^(1/8).
+    // 32,000 fails and so do the three rates after it, the lowest of which is 16,000 x 2^(1/8).
     assert!(strict.rate_qps < 17_500.0, "{strict:?}");
     assert!(confirmed.rate_qps >= strict.rate_qps);
     let ideal = search(Search::strict(LIMITS), &mut Ideal { capacity_qps: 20_000.0 }).0;
@@ -276,7 +277,7 @@ fn a_search_that_may_not_go_on_says_so() {
     assert_eq!(done.len(), 4);
     assert!(found.cut_short);
     assert_eq!(found.rate_qps, 8_000.0);
-    // Cut short while a failure is being confirmed: the strict result was complete.
+    // Cut short during the confirmation of a failure: the strict result was complete.
     let trials = LIMITS.trials(5_000.0, 1);
     let mut search = Search::confirmed(Limits { steps_max: trials, ..LIMITS }, 2);
     run(&mut search, &mut Ideal { capacity_qps: 5_000.0 }, 1.0);
@@ -308,7 +309,7 @@ fn verdicts(count: usize) -> impl Strategy<Value = Vec<Verdict>> {
     prop::collection::vec(verdict, count)
 }
 
-/// Feeds verdicts until the search ends, the list from its beginning again when it is used up.
+/// Records verdicts until the search ends; the list repeats when it is used up.
 fn feed(search: &mut Search, verdicts: &[Verdict]) -> Vec<Done> {
     let mut done = Vec::new();
     while let Step::Try { rate_qps, .. } = search.next() {
@@ -331,11 +332,11 @@ proptest! {
             prop_assert!(!found.censored && found.rate_qps == 0.0);
         } else {
             prop_assert!(!found.censored && found.rate_qps <= capacity_qps);
-            // The rate that failed is above the capacity, and the one that passed within the precision of it.
+            // The failed rate is above the capacity, and the passed rate is within the precision of the failed one.
             prop_assert!(found.rate_qps >= (1.0 - limits.precision) * capacity_qps * (1.0 - 1e-12));
         }
-        // Steps that double until they are 1, then doublings, then halvings of an interval of at most a factor of two, which
-        // rounding may make wider by a tenth of the precision.
+        // Steps that double until they are 1, then doublings, then bisections of an interval of at most a factor of
+        // two, which rounding may widen by a tenth of the precision.
         let growth = (1.0 / limits.first_step.max(limits.precision)).log2() + (limits.max_qps / limits.min_qps).log2();
         let halvings = (std::f64::consts::LN_2 / -(1.0 - limits.precision).ln()).log2().max(0.0);
         prop_assert!(f64::from(found.trials) <= growth.ceil() + halvings.ceil() + 4.0, "{:?} {:?}", found, done);
@@ -377,7 +378,7 @@ proptest! {
         let interrupted = (done.len() as f64 * share) as usize;
         let mut resumed = Search::confirmed(limits, 2);
         for (rate, verdict) in &done[..interrupted] {
-            // The record is on disk as text.
+            // The record is stored as text.
             let text = serde_json::to_string(rate).unwrap();
             prop_assert!(resumed.record(serde_json::from_str(&text).unwrap(), *verdict));
         }

@@ -1,22 +1,22 @@
-//! An axis: a scale, its ticks, what it shows and in which unit.
+//! An axis: a scale, its ticks, its name and unit.
 
 use super::Scale;
 
 /// An axis of a plot.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// From values to places.
+    /// Conversion from values to positions.
     pub scale: Scale,
-    /// What it shows, with the unit.
+    /// Name and unit of the values.
     pub label: String,
     /// Values with a label.
     pub ticks: Vec<(f64, String)>,
-    /// Whether a line crosses the plot at each tick.
+    /// True if a line crosses the plot at each tick.
     pub grid: bool,
 }
 
 impl Axis {
-    /// An axis with about so many ticks.
+    /// An axis with about this number of ticks.
     pub fn new(scale: Scale, label: impl Into<String>, wanted: usize, show: fn(f64) -> String) -> Axis {
         let ticks = scale.ticks(wanted).into_iter().map(|value| (value, show(value))).collect();
         Axis { scale, label: label.into(), ticks, grid: true }

@@ -1,5 +1,5 @@
-//! A table whose cells are coloured by their values. It is a table first: read aloud or printed without colours it says
-//! the same.
+//! A table whose cells are coloured by their values. Its contents are complete when it is read aloud or printed
+//! without colours.
 
 use crate::escape::html;
 use crate::put;
@@ -7,7 +7,7 @@ use crate::put;
 /// A cell of a heat table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatCell {
-    /// What chooses the colour.
+    /// The value that determines the colour.
     pub value: f64,
     /// The text.
     pub text: String,

@@ -1,10 +1,11 @@
-//! A plot: two axes and what is drawn between them. Values come in the units of the axes; the plot knows the pixels.
+//! A plot: two axes and the marks between them. Values are in the units of the axes; the plot converts them to
+//! pixels.
 
 use super::{Axis, text_width};
 use crate::escape::html;
 use crate::put;
 
-/// The shape of a point. Shapes differ where colours do, for those who see colours less well, and for print.
+/// The shape of a point. Shapes differ where colours differ, for colour-blind readers and for print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A filled circle.
@@ -48,7 +49,7 @@ impl Mark {
     }
 }
 
-/// A plot that is being drawn.
+/// A plot under construction.
 #[derive(Clone, Debug)]
 pub struct Plot {
     id: String,
@@ -61,12 +62,12 @@ pub struct Plot {
     x: Axis,
     y: Axis,
     body: String,
-    /// Labels to the right of the ends of lines: the line's height in pixels, the text, the colour's class.
+    /// Labels at the right ends of lines: the line's height in pixels, the text, the colour's class.
     ends: Vec<(f64, String, &'static str)>,
 }
 
 impl Plot {
-    /// An empty plot. The ID is unique in the page; title and description are for those who do not see it.
+    /// An empty plot. The ID is unique in the page; title and description are for screen readers.
     pub fn new(
         id: &str,
         title: &str,
@@ -91,7 +92,7 @@ impl Plot {
         }
     }
 
-    /// Keeps so much space free at the right, for labels of lines.
+    /// Reserves this much space at the right for labels of lines.
     pub fn space_at_right(mut self, pixels: f64) -> Plot {
         self.margin[1] = pixels;
         self
@@ -122,7 +123,7 @@ impl Plot {
         }
     }
 
-    /// The space between a line and the start of the vertical axis, lightly.
+    /// Fills the space between a line and the horizontal axis, in a light colour.
     pub fn area(&mut self, points: &[(f64, f64)], class: &str) {
         if let (Some(first), Some(last)) = (points.first(), points.last()) {
             let (path, floor) = (self.path(points), self.height - self.margin[3]);
@@ -134,12 +135,12 @@ impl Plot {
         }
     }
 
-    /// A label at the right, at the height of a line's end. Labels that would cover each other move apart.
+    /// A label at the right, at the height of a line's end. Overlapping labels move apart.
     pub fn end_label(&mut self, y: f64, text: &str, class: &'static str) {
         self.ends.push((self.at_y(y), text.to_owned(), class));
     }
 
-    /// A point; the tip is what is shown when it is pointed at.
+    /// A point; the tip appears when the pointer is on it.
     pub fn mark(&mut self, mark: Mark, (x, y): (f64, f64), class: &str, tip: &str) {
         if x.is_finite() && y.is_finite() {
             let shape = mark.draw(self.at_x(x), self.at_y(y));
@@ -206,7 +207,7 @@ impl Plot {
         );
     }
 
-    /// A text at a place, moved by pixels; `anchor` as SVG names it: `start`, `middle` or `end`.
+    /// A text at a position, moved by pixels; `anchor` is an SVG value: `start`, `middle` or `end`.
     pub fn text(&mut self, (x, y): (f64, f64), (right, down): (f64, f64), anchor: &str, text: &str) {
         let (x, y) = (self.at_x(x) + right, self.at_y(y) + down);
         put!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", html(text));
@@ -239,7 +240,7 @@ impl Plot {
             if self.x.grid {
                 put!(out, "<path d=\"M{x:.1} {top:.1}V{floor:.1}\" class=\"grid\"/>");
             }
-            // Labels that would run into the one before are left out; the line of the tick remains.
+            // A label that would overlap the one before is left out; the line of the tick remains.
             if x - half > free {
                 put!(
                     out,
@@ -286,7 +287,7 @@ impl Plot {
         }
     }
 
-    /// The labels at the right, at least a line of text apart.
+    /// The labels at the right, at least one line of text apart.
     fn spread_ends(&mut self) -> String {
         const LINE: f64 = 15.0;
         self.ends.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -309,7 +310,7 @@ impl Plot {
     }
 }
 
-/// What the marks of a plot mean, in a line below it.
+/// The legend: the meanings of the marks of a plot, in a line below it.
 pub fn legend(entries: &[(Mark, &str, &str)]) -> String {
     let mut out = String::from("<ul class=\"legend\">");
     for (mark, class, text) in entries {
@@ -351,7 +352,7 @@ mod tests {
     fn a_mark_lies_at_its_values() {
         let mut plot = plot();
         plot.margin = [20.0, 20.0, 10.0, 30.0];
-        // 160 pixels are 10 in width, 60 are 1 in height, downwards.
+        // 160 pixels are 10 units in width, 60 are 1 unit in height, downwards.
         assert_eq!((plot.at_x(5.0), plot.at_y(0.25)), (100.0, 55.0));
         plot.mark(Mark::Dot, (5.0, 0.25), "c1", "<tip>");
         assert!(plot.svg().contains("<title>&lt;tip&gt;</title><circle cx=\"100.0\" cy=\"55.0\""));

@@ -1,4 +1,4 @@
-//! From values to places: linear and logarithmic scales, and the ticks at round numbers.
+//! Conversion from values to positions: linear and logarithmic scales, and ticks at round numbers.
 
 /// The values between the two ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Scale {
     pub fn around(values: impl IntoIterator<Item = f64>) -> Scale {
         let (mut low, mut high) = ends(values).unwrap_or((0.0, 1.0));
         if high - low < high.abs() * 1e-6 {
-            // All values are the same: a tenth to each side, so that the tick beside it tells the size.
+            // All values are equal: add a tenth on each side, so that a tick beside the values shows their size.
             let margin = if high == 0.0 { 1.0 } else { high.abs() * 0.1 };
             (low, high) = (low - margin, high + margin);
         }
@@ -64,7 +64,7 @@ impl Scale {
         Scale::Log { low, high: if high > low { high } else { low * 10.0 } }
     }
 
-    /// Where a value lies: 0 at the start, 1 at the end; values beyond lie at the ends.
+    /// The position of a value: 0 at the start, 1 at the end; values beyond are clamped to the ends.
     pub fn place(&self, value: f64) -> f64 {
         let part = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -73,8 +73,8 @@ impl Scale {
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Round numbers on the scale: about so many on a linear one; powers of ten on a logarithmic one, and 2 and 5 times
-    /// them when there are few.
+    /// Round numbers on the scale: about `wanted` of them on a linear scale; powers of ten on a logarithmic one, and
+    /// 2 and 5 times these if they are few.
     pub fn ticks(&self, wanted: usize) -> Vec<f64> {
         match *self {
             Scale::Linear { low, high } => {
@@ -100,7 +100,7 @@ impl Scale {
     }
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest value.
 fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().filter(|value| value.is_finite()).fold(None, |ends, value| match ends {
         None => Some((value, value)),
@@ -108,7 +108,7 @@ fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// 1, 2 or 5 times a power of ten, so that about as many steps as wanted span the distance.
+/// The step of 1, 2 or 5 times a power of ten that divides the distance into about as many steps as wanted.
 fn step(distance: f64, wanted: usize) -> f64 {
     let raw = distance / wanted.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {

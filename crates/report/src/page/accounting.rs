@@ -1,11 +1,11 @@
-//! What became of the queries: reasons of invalid answers, and the questions that reached the authority.
+//! Query accounting: reasons of invalid answers, and the queries that reached the authority.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, Plot, Scale};
 use crate::groups::Group;
 use crate::number;
 use crate::table::Table;
-use measure::run::{ASKED_A, ASKED_AAAA, Purpose};
+use measure::run::{ASKED_A, ASKED_AAAA, Purpose, Run};
 use std::collections::BTreeMap;
 
 /// The section.
@@ -13,48 +13,30 @@ pub(super) fn section(view: &View) -> String {
     reasons(view) + &upstream(view)
 }
 
-/// Queries without a valid reply in time, by reason, over all trials but those of the self-test.
+/// Queries without a valid reply in time, by reason, over all trials except those of the self-test.
 fn reasons(view: &View) -> String {
     let title = "Queries without a valid reply in time, by reason";
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    let mut beside: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut sent = 0;
-    for trial in view.run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
-        let outcome = &trial.outcome;
-        sent += outcome.sent;
-        *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
-        *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
-        for (reason, many) in &outcome.invalid {
-            *counts.entry(format!("invalid: {reason}")).or_default() += many;
-        }
-        for (name, many) in [
-            ("duplicates", outcome.duplicates),
-            ("unsolicited", outcome.unsolicited),
-            ("from a wrong source", outcome.wrong_source),
-        ] {
-            *beside.entry(name).or_default() += many;
-        }
-    }
+    let Counts { sent, mut counts, beside } = Counts::of(view.run);
     let beside: Vec<String> =
         beside.iter().map(|(name, many)| format!("{} {name}", number::count(*many))).collect();
     let say = format!(
-        "Over all trials beside the self-test, {} queries; most come from trials that were meant to fail. Messages counted apart: {}.",
+        "Over all trials except the self-test, {} queries; most of these come from trials above the device's capacity. Messages counted separately: {}.",
         number::count(sent),
         beside.join(", ")
     );
     counts.retain(|_, many| *many > 0);
-    // Their queries went on waiting, and have an end of their own.
+    // The queries of these messages kept waiting and are counted by their own result.
     let strays = ["header", "question", "question-count", "stale-id"];
     let say = if strays.iter().any(|stray| counts.contains_key(&format!("invalid: {stray}"))) {
         format!(
-            "{say} What came with another ID or question than its query ({}) is counted beside the query, which may be lost too.",
+            "{say} A message with another ID or question than its query ({}) is counted in addition to the query, which may also be lost.",
             strays.join(", ")
         )
     } else {
         say
     };
     if counts.is_empty() {
-        return absent(title, &format!("Every query got a valid reply in time. {say}"));
+        return placeholder(title, &format!("Every query got a valid reply in time. {say}"));
     }
     let mut rows: Vec<(String, u64)> = counts.into_iter().collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -79,7 +61,7 @@ fn reasons(view: &View) -> String {
     Figure {
         id: "reasons",
         title,
-        say,
+        explanation: say,
         picture: scroll(&plot.svg()),
         legend: String::new(),
         tables: vec![table],
@@ -87,23 +69,57 @@ fn reasons(view: &View) -> String {
     .html()
 }
 
-/// What reached the authority in the trials that passed, and the shares that follow from it.
+/// Counts over all trials except those of the self-test.
+struct Counts {
+    sent: u64,
+    /// Queries without a valid reply in time, by reason.
+    counts: BTreeMap<String, u64>,
+    /// Messages that are counted separately from the queries, by name.
+    beside: BTreeMap<&'static str, u64>,
+}
+
+impl Counts {
+    fn of(run: &Run) -> Counts {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        let mut beside: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut sent = 0;
+        for trial in run.trials.iter().filter(|trial| trial.purpose != Purpose::SelfTest) {
+            let outcome = &trial.outcome;
+            sent += outcome.sent;
+            *counts.entry("lost: no reply at all".to_owned()).or_default() += outcome.lost;
+            *counts.entry("late: a reply after the timeout".to_owned()).or_default() += outcome.late;
+            for (reason, many) in &outcome.invalid {
+                *counts.entry(format!("invalid: {reason}")).or_default() += many;
+            }
+            for (name, many) in [
+                ("duplicates", outcome.duplicates),
+                ("unsolicited", outcome.unsolicited),
+                ("from a wrong source", outcome.wrong_source),
+            ] {
+                *beside.entry(name).or_default() += many;
+            }
+        }
+        Counts { sent, counts, beside }
+    }
+}
+
+/// Queries that reached the authority in the passed trials, and the resulting shares.
 fn upstream(view: &View) -> String {
-    let title = "What reached the authority";
+    let title = "Queries to the authority";
     let head = [
         "Result",
         "Queries sent",
-        "AAAA questions",
-        "A questions",
+        "AAAA queries",
+        "A queries",
         "Upstream/query",
         "expected",
         "AAAA share",
-        "asked",
+        "ordered",
         "Cached share",
-        "asked",
+        "ordered",
     ];
     let mut table =
-        Table::new("Questions to the authority in the trials that passed", 1, &head).id("upstream-table");
+        Table::new("Queries to the authority in the passed trials", 1, &head).id("upstream-table");
     for group in view.groups {
         let Some((sent, aaaa, a)) = questions(group) else { continue };
         let (result, cell) = (group.result, group.result.cell);
@@ -114,7 +130,7 @@ fn upstream(view: &View) -> String {
             number::count(a),
             number::fixed(result.upstream_per_query, 3),
             number::fixed((1.0 - cell.cached_share) * (2.0 - cell.aaaa_share), 3),
-            // With nothing but cached names no question arrives from which the share could be told.
+            // If only cached names were queried, no query reaches the authority, and the share is unknown.
             if aaaa == 0 {
                 number::NONE.to_owned()
             } else {
@@ -126,18 +142,18 @@ fn upstream(view: &View) -> String {
         ]);
     }
     if table.rows.is_empty() {
-        return absent(
+        return placeholder(
             title,
-            "The authority's counters are not known, so the achieved shares cannot be told.",
+            "The authority's counters are missing, so the achieved shares are unknown.",
         );
     }
     format!(
-        "<h3>{title}</h3><p class=\"say\">With an AAAA share p and a cached share c a device without further optimizations asks (1−c)(2−p) questions for each query: one for AAAA, and one for A where there is none. The shares are those that follow from the authority's counters at the highest rates that passed, beside those that were asked for.</p>{}",
+        "<h3>{title}</h3><p class=\"say\">With an AAAA share p and a cached share c, a device without further optimizations sends (1−c)(2−p) queries to the authority per client query: one for AAAA, and one for A if there is no AAAA record. The achieved shares follow from the authority's counters at the highest passed rates; the ordered shares are beside them.</p>{}",
         table.html()
     )
 }
 
-/// Queries sent, and AAAA and A questions at the authority, in all trials of a result that passed.
+/// Queries sent by the tester, and AAAA and A queries at the authority, in all passed trials of a result.
 fn questions(group: &Group) -> Option<(u64, u64, u64)> {
     let known =
         group.trials.iter().filter(|trial| trial.passed() && trial.authority.contains_key(ASKED_AAAA));
@@ -155,7 +171,7 @@ mod tests {
     #[test]
     fn messages_beside_their_query_are_told_apart_from_queries() {
         let mut run = sample::run(&Shape::quick());
-        let told = |run: &measure::run::Run| crate::html(run).contains("is counted beside the query");
+        let told = |run: &measure::run::Run| crate::html(run).contains("is counted in addition to the query");
         assert!(!told(&run));
         run.trials.last_mut().unwrap().outcome.invalid.insert("stale-id".into(), 3);
         assert!(told(&run));

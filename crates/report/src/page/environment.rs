@@ -1,4 +1,4 @@
-//! All that is needed to do it again: settings, hosts, command lines, configuration files.
+//! Everything that is needed to repeat the measurement: settings, hosts, command lines, configuration files.
 
 use super::View;
 use crate::escape::html;
@@ -12,7 +12,7 @@ pub(super) fn section(view: &View) -> String {
     let mut out =
         format!("<details><summary>Settings of the run</summary>{}</details>", settings(view).html());
     if view.run.hosts.is_empty() {
-        out.push_str("<p>Nothing is known of the hosts.</p>");
+        out.push_str("<p>The hosts are not recorded.</p>");
     } else {
         put!(out, "<details><summary>Hosts</summary>{}</details>", hosts(view).html());
     }
@@ -41,7 +41,7 @@ fn settings(view: &View) -> Table {
         ("TTL", format!("{}\u{a0}s", number::count(u64::from(settings.ttl)))),
         (
             "Failures confirmed",
-            if settings.confirm { "yes, beside the strict result" } else { "no" }.to_owned(),
+            if settings.confirm { "yes, in addition to the strict result" } else { "no" }.to_owned(),
         ),
     ] {
         table.row([name.to_owned(), value]);
@@ -80,7 +80,7 @@ fn device(view: &View) -> String {
     }
     out.push_str("</p>");
     if device.command.is_empty() {
-        out.push_str("<p>It ran already; this program did not start it.</p>");
+        out.push_str("<p>It was already running; this program did not start it.</p>");
     } else {
         put!(out, "<pre><code>{}</code></pre>", html(&command_line(&device.command)));
     }
@@ -91,7 +91,7 @@ fn device(view: &View) -> String {
     out
 }
 
-/// A command line as a shell takes it.
+/// A command line in shell syntax.
 fn command_line(command: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,[]{}".contains(c);
     let quoted = command.iter().map(|word| {

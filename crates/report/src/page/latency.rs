@@ -1,6 +1,6 @@
 //! Latency by percentile, and throughput second by second.
 
-use super::{Figure, View, absent, scroll, thinned};
+use super::{Figure, View, downsampled, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::{Group, LoadKind, verdict_name};
 use crate::limits;
@@ -27,25 +27,25 @@ pub(super) fn section(view: &View) -> String {
     percentiles(view, group) + &seconds(group)
 }
 
-/// How a load is called: its rate, and what part of the result that is.
+/// Name of a load: its rate, and the rate relative to the result.
 fn load_name(trial: &Trial, part: f64) -> String {
     format!("{} ({})", number::rate(trial.rate_qps), number::percent((part * 100.0).round() / 100.0))
 }
 
-/// Latency over the slowest part of queries, both logarithmic, so that each nine has the same width.
+/// Latency over the slowest share of queries, both logarithmic, so that each further nine has the same width.
 fn percentiles(view: &View, group: &Group) -> String {
     let title = format!("Latency by percentile: {}", group.name);
     let mut loads = group.loads();
     loads.retain(|(_, trial)| trial.outcome.latency_us.intended.count > 0);
     let part = |trial: &Trial| trial.rate_qps / group.result.summary.median;
     if loads.is_empty() {
-        return absent(&title, "No latencies were recorded.");
+        return placeholder(&title, "No latencies were recorded.");
     }
     let curves: Vec<Vec<(f64, f64)>> =
         loads.iter().map(|(_, trial)| curve(&trial.outcome.latency_us.intended)).collect();
     let points = || curves.iter().flatten();
     let mut x =
-        Axis::new(Scale::decades(points().map(|(x, _)| *x)), "slowest part of the queries", 9, number::tick);
+        Axis::new(Scale::decades(points().map(|(x, _)| *x)), "slowest share of the queries", 9, number::tick);
     for (value, label) in &mut x.ticks {
         *label = number::percent(1.0 / *value);
     }
@@ -53,7 +53,7 @@ fn percentiles(view: &View, group: &Group) -> String {
     let mut plot = Plot::new(
         "percentiles-plot",
         &title,
-        "Latency from the intended send time over the slowest part of queries, both axes logarithmic, a line for each load.",
+        "Latency from the intended send time over the slowest share of queries, both axes logarithmic, a line for each load.",
         (860.0, 380.0),
         x,
         y,
@@ -73,7 +73,7 @@ fn percentiles(view: &View, group: &Group) -> String {
     Figure {
         id: "percentiles",
         title: &title,
-        say: "At 1 % the line shows what 99 of 100 queries stay below. Latency counts from when a query was due, so a stall of the tester does not hide one of the device. At the right of each line its rate in queries/s, and that as part of the result.".to_owned(),
+        explanation: "At 1 % the line shows the latency that 99 of 100 queries do not exceed. Latency counts from the due time of a query, so a stall of the tester cannot hide a stall of the device. The label of each line is its rate in queries/s, and the rate relative to the result.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: String::new(),
         tables: vec![
@@ -84,7 +84,8 @@ fn percentiles(view: &View, group: &Group) -> String {
     .html()
 }
 
-/// The points of a distribution: the reciprocal of the part of queries that took at least this long, and how long.
+/// The points of a distribution: the reciprocal of the share of queries that took at least this long, and the
+/// latency.
 fn curve(latency: &Latency) -> Vec<(f64, f64)> {
     let total: u64 = latency.histogram.iter().map(|(_, count)| count).sum();
     if total == 0 {
@@ -105,7 +106,7 @@ fn curve(latency: &Latency) -> Vec<(f64, f64)> {
         points.push((total as f64 / (total - below) as f64, *upper_ns as f64 / 1e3));
         below += count;
     }
-    thinned(&points, limits::LINE_POINTS)
+    downsampled(&points, limits::LINE_POINTS)
 }
 
 fn latencies(
@@ -143,7 +144,7 @@ fn latencies(
     table
 }
 
-/// Sent and valid second by second, of the highest trial that passed and of one in overload.
+/// Sent queries and valid replies second by second, of the highest passed trial and of one in overload.
 fn seconds(group: &Group) -> String {
     let title = format!("Throughput by second: {}", group.name);
     let trials = [("The highest rate that passed", group.best()), ("Overload", group.overload())];
@@ -153,7 +154,7 @@ fn seconds(group: &Group) -> String {
         .filter(|(_, trial)| !trial.outcome.per_second.is_empty())
         .collect();
     if trials.is_empty() {
-        return absent(&title, "No trial has figures for each second.");
+        return placeholder(&title, "No trial has figures for each second.");
     }
     let mut picture = String::from("<div class=\"pair\">");
     let mut tables = Vec::new();
@@ -171,7 +172,7 @@ fn seconds(group: &Group) -> String {
     Figure {
         id: "seconds",
         title: &title,
-        say: "By the time when the queries were due. Where the lines of sent and valid part, queries got no valid reply in time.".to_owned(),
+        explanation: "By the due time of the queries. Where the lines of sent and valid separate, queries got no valid reply in time.".to_owned(),
         picture,
         legend: legend(&[
             (Mark::Line, "muted dashed", "sent"),
@@ -187,7 +188,7 @@ fn seconds(group: &Group) -> String {
 fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
     let seconds = &trial.outcome.per_second;
     let length = seconds.len().max(1) as f64;
-    let line = |of: fn(&Second) -> u64| thinned(&steps(trial, of), 2 * limits::LINE_POINTS);
+    let line = |of: fn(&Second) -> u64| downsampled(&steps(trial, of), 2 * limits::LINE_POINTS);
     let (sent, valid) = (line(|second| second.sent), line(|second| second.valid));
     let highest = sent.iter().chain(&valid).map(|(_, rate)| rate * 1.02);
     let mut plot = Plot::new(
@@ -217,13 +218,15 @@ fn second_plot(at: usize, name: &str, trial: &Trial) -> String {
     plot.svg()
 }
 
-/// A rate for each second, as steps. Of a last second that the trial did not fill, the rate is that of its part.
+/// A rate for each second, as steps. For a last second that the trial did not fill, the rate is that of the filled
+/// part.
 fn steps(trial: &Trial, of: fn(&Second) -> u64) -> Vec<(f64, f64)> {
     let seconds = &trial.outcome.per_second;
     let step = |(at, second): (usize, &Second)| {
         let start = at as f64;
         let filled = trial.outcome.seconds - start;
-        // The time between the first and the last query is shorter than the trial by one interval: not a part of a second.
+        // The time from the first to the last query is one interval shorter than the trial; that difference is not a
+        // partial second.
         let filled = if (0.01..0.98).contains(&filled) { filled } else { 1.0 };
         let rate = of(second) as f64 / filled;
         [(start, rate), (start + filled, rate)]

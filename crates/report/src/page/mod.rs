@@ -1,5 +1,5 @@
-//! The report as one HTML page that needs nothing from elsewhere: style, script, charts and the run itself are inside, and a
-//! content security policy forbids the browser to fetch anything. It reads in full without JavaScript.
+//! The report as one self-contained HTML page: style, script, charts and the run itself are inside, and a content
+//! security policy forbids the browser to fetch anything. The page is complete without JavaScript.
 
 mod accounting;
 mod environment;
@@ -25,12 +25,12 @@ pub fn html(run: &Run) -> String {
     let view = View { run, principal: principal(&groups), groups: &groups };
     let sections = [
         ("rules", "The rules of RFC 8219", rules::checklist(&view)),
-        ("certificate", "Is the tester fast enough, and the device right?", rules::certificate(&view)),
+        ("certificate", "Tester certificate and correctness check", rules::certificate(&view)),
         ("results", "Results", results::section(&view)),
-        ("searches", "How the results were found", searches::section(&view)),
+        ("searches", "Searches", searches::section(&view)),
         ("latency", "Latency and throughput over time", latency::section(&view)),
-        ("resources", "What it cost", resources::section(&view)),
-        ("accounting", "Where the queries went", accounting::section(&view)),
+        ("resources", "Resource use", resources::section(&view)),
+        ("accounting", "Query accounting", accounting::section(&view)),
         ("environment", "Environment, command lines, configuration", environment::section(&view)),
     ];
     let title = escape::html(&format!("{}: DNS64 benchmark by RFC 8219", verdict::device_name(run)));
@@ -67,7 +67,7 @@ pub fn html(run: &Run) -> String {
     out
 }
 
-/// What the sections are made of.
+/// Data of the sections.
 struct View<'a> {
     run: &'a Run,
     groups: &'a [Group<'a>],
@@ -75,14 +75,14 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The results beside the principal one, with an index that is unique in the page.
+    /// The results other than the principal one, each with an index that is unique in the page.
     fn others(&self) -> impl Iterator<Item = (usize, &'a Group<'a>)> {
         let principal = self.principal.map(|group| std::ptr::from_ref(group.result));
         self.groups.iter().enumerate().filter(move |(_, it)| Some(std::ptr::from_ref(it.result)) != principal)
     }
 }
 
-/// The run as JSON for a script element, and what was left out of it.
+/// The run as JSON for a script element, and the name of the parts that were left out.
 fn embedded(run: &Run) -> (String, &'static str) {
     let json = |run: &Run| escape::script(&serde_json::to_string(run).unwrap_or_default());
     let whole = json(run);
@@ -107,17 +107,17 @@ fn embedded_note(left_out: &str) -> String {
     match left_out {
         "" => "The whole run is embedded in this page as JSON, in the element <code>#run</code>.".to_owned(),
         left_out => format!(
-            "The run is embedded in this page as JSON, in the element <code>#run</code>, without the {left_out}, which would make it too large."
+            "The run is embedded in this page as JSON, in the element <code>#run</code>, without the {left_out}, which would make the page too large."
         ),
     }
 }
 
-/// A chart with what it says, its legend, and the tables behind it.
+/// A chart with its explanation, its legend, and the tables of its data.
 struct Figure<'a> {
     id: &'a str,
     title: &'a str,
-    /// A sentence on how to read it.
-    say: String,
+    /// Explanation of the chart.
+    explanation: String,
     /// SVG or other HTML.
     picture: String,
     /// HTML.
@@ -131,7 +131,7 @@ impl Figure<'_> {
         let mut out = format!(
             "<figure id=\"{id}\" aria-labelledby=\"{id}-h\"><h3 id=\"{id}-h\">{}</h3><p class=\"say\">{}</p>{}{}",
             escape::html(self.title),
-            escape::html(&self.say),
+            escape::html(&self.explanation),
             self.picture,
             self.legend
         );
@@ -145,7 +145,7 @@ impl Figure<'_> {
                 if table.rows.len() < all {
                     put!(
                         out,
-                        "<p>The first {} of {all} rows; all are in <code>run.json</code>.</p>",
+                        "<p>The first {} of {all} rows; <code>run.json</code> has all rows.</p>",
                         table.rows.len()
                     );
                 }
@@ -162,13 +162,13 @@ fn scroll(svg: &str) -> String {
     format!("<div class=\"scroll\" tabindex=\"0\">{svg}</div>")
 }
 
-/// A heading without a chart, and why there is none.
-fn absent(title: &str, why: &str) -> String {
+/// A heading without a chart, and the reason.
+fn placeholder(title: &str, why: &str) -> String {
     format!("<div class=\"absent\"><h3>{}</h3><p>{}</p></div>\n", escape::html(title), escape::html(why))
 }
 
-/// At most so many of many, evenly chosen, the last among them.
-fn thinned<T: Copy>(all: &[T], most: usize) -> Vec<T> {
+/// At most `most` of the values, evenly chosen, including the last.
+fn downsampled<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let every = all.len().div_ceil(most.max(1)).max(1);
     let mut kept: Vec<T> = all.iter().step_by(every).copied().collect();
     if let Some(last) = all.last().filter(|_| !(all.len() - 1).is_multiple_of(every)) {

@@ -1,6 +1,6 @@
-//! What the device took while it was measured, and the tester beside it.
+//! Resource use of the device during the measurement, and of the tester.
 
-use super::{Figure, View, absent, scroll, thinned};
+use super::{Figure, View, downsampled, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::{Group, purpose_name, verdict_name};
 use crate::limits;
@@ -15,13 +15,13 @@ pub(super) fn section(view: &View) -> String {
         return "<p>There is no result yet: no search has ended.</p>".to_owned();
     };
     if view.groups.iter().all(|group| used(group).is_none()) {
-        let why = "Nothing is known of what the device took: it was not started by this program, or runs where its processes cannot be read.";
-        return absent("CPU, memory and context switches of the device", why) + &tester(view);
+        let why = "The device's resource use is unknown: this program did not start it, or cannot read its processes.";
+        return placeholder("CPU, memory and context switches of the device", why) + &tester(view);
     }
     by_rate(group) + &by_result(view) + &by_thread(group) + &memory(view) + &tester(view)
 }
 
-/// What the device took in the highest trial that passed.
+/// Resource use of the device in the highest passed trial.
 fn used<'a>(group: &Group<'a>) -> Option<(&'a Trial, &'a DeviceUse)> {
     let best = group.best()?;
     Some((best, best.device.as_ref()?))
@@ -35,12 +35,12 @@ fn by_rate(group: &Group) -> String {
         .filter(|(_, used)| used.cpu_us_per_query > 0.0 && used.cpu_us_per_query.is_finite())
         .collect();
     if measured.is_empty() {
-        return absent(&title, "No trial of this result has the CPU time of the device.");
+        return placeholder(&title, "No trial of this result has the CPU time of the device.");
     }
     let mut plot = Plot::new(
         "cpu-rate-plot",
         &title,
-        "CPU time of the device for each valid reply over the rate, a point for each trial.",
+        "CPU time of the device per valid reply over the rate, a point for each trial.",
         (860.0, 300.0),
         Axis::new(
             Scale::from_zero(measured.iter().map(|(trial, _)| trial.rate_qps)),
@@ -50,31 +50,43 @@ fn by_rate(group: &Group) -> String {
         ),
         Axis::new(
             Scale::from_zero(measured.iter().map(|(_, used)| used.cpu_us_per_query)),
-            "CPU µs for each valid reply",
+            "CPU µs per valid reply",
             5,
             number::tick,
         ),
     );
-    for (trial, used) in thinned(&measured, limits::CHART_POINTS) {
+    for (trial, used) in downsampled(&measured, limits::CHART_POINTS) {
         let (mark, class) = if trial.outcome.verdict == Verdict::Pass {
             (Mark::Dot, "c1 faint")
         } else {
             (Mark::Cross, "c2")
         };
         let tip = format!(
-            "Trial {}: {} µs for each valid reply at {} queries/s",
+            "Trial {}: {} µs per valid reply at {} queries/s",
             trial.number,
             number::brief(used.cpu_us_per_query),
             number::rate(trial.rate_qps)
         );
         plot.mark(mark, (trial.rate_qps, used.cpu_us_per_query), class, &tip);
     }
+    Figure {
+        id: "cpu-rate",
+        title: &title,
+        explanation: "All CPU time of the device, user and kernel, divided by the number of valid replies. It decreases with the rate if the device works in batches.".to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[(Mark::Dot, "c1", "passed"), (Mark::Cross, "c2", "failed")]),
+        tables: vec![cpu_rate_table(&measured)],
+    }
+    .html()
+}
+
+fn cpu_rate_table(measured: &[(&Trial, &DeviceUse)]) -> Table {
     let mut table = Table::new(
         "CPU by rate",
         1,
-        &["Verdict", "Rate (queries/s)", "User (s)", "System (s)", "µs for each valid reply"],
+        &["Verdict", "Rate (queries/s)", "User (s)", "System (s)", "µs per valid reply"],
     );
-    for (trial, used) in &measured {
+    for (trial, used) in measured {
         table.row([
             verdict_name(trial.outcome.verdict).to_owned(),
             number::rate(trial.rate_qps),
@@ -83,18 +95,10 @@ fn by_rate(group: &Group) -> String {
             number::brief(used.cpu_us_per_query),
         ]);
     }
-    Figure {
-        id: "cpu-rate",
-        title: &title,
-        say: "All CPU time of the device, user and kernel, divided by the valid replies. It falls with the rate where work is done in batches.".to_owned(),
-        picture: scroll(&plot.svg()),
-        legend: legend(&[(Mark::Dot, "c1", "passed"), (Mark::Cross, "c2", "failed")]),
-        tables: vec![table],
-    }
-    .html()
+    table
 }
 
-/// A row that is split into user and system time.
+/// A row with user and system time.
 struct Split {
     name: String,
     user: f64,
@@ -143,7 +147,7 @@ fn split_legend() -> String {
 fn by_result(view: &View) -> String {
     let mut rows = Vec::new();
     let mut table = Table::new(
-        "CPU of the highest trials that passed",
+        "CPU of the highest passed trials",
         1,
         &["Result", "Rate (queries/s)", "User µs/query", "System µs/query", "Cores used"],
     );
@@ -166,24 +170,24 @@ fn by_result(view: &View) -> String {
     Figure {
         id: "cpu-result",
         title,
-        say: "At the highest rate that passed in each cell and for each value of the sweep.".to_owned(),
-        picture: scroll(&split_plot("cpu-result-plot", title, "CPU µs for each valid reply", &rows)),
+        explanation: "At the highest passed rate in each cell and for each value of the sweep.".to_owned(),
+        picture: scroll(&split_plot("cpu-result-plot", title, "CPU µs per valid reply", &rows)),
         legend: split_legend(),
         tables: vec![table],
     }
     .html()
 }
 
-/// CPU time by thread in the best trial.
+/// CPU time by thread in the highest passed trial.
 fn by_thread(group: &Group) -> String {
     let title = format!("CPU by thread: {}", group.name);
     let Some((trial, used)) = used(group).filter(|(_, used)| !used.threads.is_empty()) else {
-        return absent(&title, "The threads of the device are not known.");
+        return placeholder(&title, "The threads of the device are unknown.");
     };
     let seconds = trial.outcome.seconds.max(1e-9);
     let mut threads = used.threads.clone();
     threads.sort_by(|a, b| (b.1 + b.2).total_cmp(&(a.1 + a.2)));
-    let mut table = Table::new("CPU by thread", 1, &["Thread", "User (s)", "System (s)", "Of a core"]);
+    let mut table = Table::new("CPU by thread", 1, &["Thread", "User (s)", "System (s)", "Share of a core"]);
     for (name, user, system) in &threads {
         table.row([
             name.clone(),
@@ -192,7 +196,7 @@ fn by_thread(group: &Group) -> String {
             number::measured_percent((user + system) / seconds),
         ]);
     }
-    // A server with hundreds of threads is shown by its busiest.
+    // Of a server with hundreds of threads, the busiest are shown.
     let rows: Vec<Split> = threads
         .iter()
         .take(24)
@@ -206,12 +210,12 @@ fn by_thread(group: &Group) -> String {
     Figure {
         id: "cpu-thread",
         title: &title,
-        say: format!(
-            "In the highest trial that passed, {} queries/s{}. A thread at 100 % is what limits the device.",
+        explanation: format!(
+            "In the highest passed trial, {} queries/s{}. A thread at 100 % limits the device.",
             number::rate(trial.rate_qps),
             if threads.len() > rows.len() { ", the busiest threads" } else { "" }
         ),
-        picture: scroll(&split_plot("cpu-thread-plot", &title, "part of a core (%)", &rows)),
+        picture: scroll(&split_plot("cpu-thread-plot", &title, "share of a core (%)", &rows)),
         legend: split_legend(),
         tables: vec![table],
     }
@@ -229,7 +233,7 @@ fn memory(view: &View) -> String {
         "Switches/query",
         "Waited for a core",
     ];
-    let mut table = Table::new("In the highest trials that passed", 1, &head);
+    let mut table = Table::new("In the highest passed trials", 1, &head);
     for group in view.groups {
         let Some((trial, used)) = used(group) else { continue };
         let seconds = trial.outcome.seconds.max(1e-9);
@@ -247,36 +251,9 @@ fn memory(view: &View) -> String {
     format!("<h3>Memory and context switches</h3>{}", table.html())
 }
 
-/// How exactly the tester kept its times, and what it took itself.
+/// Pacing error of the tester, and its own resource use.
 fn tester(view: &View) -> String {
-    let mut pacing = Table::new(
-        "Pacing: deviation of queries sent from queries due",
-        2,
-        &[
-            "Load",
-            "Result",
-            "10 ms: largest",
-            "mean",
-            "beyond 1 %",
-            "100 ms: largest",
-            "1 s: largest",
-            "Latest query",
-        ],
-    );
-    let mut own = Table::new(
-        "The tester's own use and losses",
-        2,
-        &[
-            "Load",
-            "Result",
-            "Cores used",
-            "CPU µs/query",
-            "Waited for a core",
-            "Socket drops",
-            "Interface drops",
-            "Send errors",
-        ],
-    );
+    let (mut pacing, mut own) = (pacing_table(), own_use_table());
     let self_test =
         view.run.trials.iter().filter(|trial| purpose_name(trial.purpose) == "self-test" && trial.passed());
     let self_test = self_test
@@ -312,11 +289,45 @@ fn tester(view: &View) -> String {
         ]);
     }
     if pacing.rows.is_empty() {
-        return absent("The tester itself", "No trial is recorded.");
+        return placeholder("The tester itself", "No trial is recorded.");
     }
     format!(
-        "<h3>The tester itself</h3><p class=\"say\">Of each result the highest trial that passed and one in overload. “Latest query” is the longest time that a query was sent after it was due.</p>{}{}",
+        "<h3>The tester itself</h3><p class=\"say\">For each result the highest passed trial and one in overload. “Largest lag” is the longest delay of a query after its due time.</p>{}{}",
         pacing.html(),
         own.html()
+    )
+}
+
+fn pacing_table() -> Table {
+    Table::new(
+        "Pacing: deviation of queries sent from queries due",
+        2,
+        &[
+            "Load",
+            "Result",
+            "10 ms: largest",
+            "mean",
+            "beyond 1 %",
+            "100 ms: largest",
+            "1 s: largest",
+            "Largest lag",
+        ],
+    )
+}
+
+fn own_use_table() -> Table {
+    Table::new(
+        "The tester's own resource use and drops",
+        2,
+        &[
+            "Load",
+            "Result",
+            "Cores used",
+            "CPU µs/query",
+            "Waited for a core",
+            "Socket drops",
+            "Interface drops",
+            "Send errors",
+        ],
     )
 }

@@ -1,6 +1,6 @@
 //! The results: a table, the grid, the scaling over the values of a sweep.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, HeatCell, Mark, Plot, Scale, heat_table};
 use crate::grid::grids_of;
 use crate::groups::{cell_name, common_cell, sweep_parameter};
@@ -15,7 +15,7 @@ pub(super) fn section(view: &View) -> String {
         return "<p>There is no result yet: no search has ended.</p>".to_owned();
     }
     let mut out = String::from(
-        "<p>The highest rates at which every query got a valid answer in time. Percentiles are those of RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. Strict is what RFC 8219 asks for; in a confirmed result a failure counts only if a second trial at that rate fails too, which is beyond the RFC.</p>",
+        "<p>The highest rates at which every query got a valid answer in time. Percentiles follow RFC 2330 section 11.3: of up to 99 values the 99th is the largest, of up to 100 the 1st is the smallest. The strict result is the one of RFC 8219; in a confirmed result a failure counts only if a second trial at that rate fails too, which is an addition to the RFC.</p>",
     );
     out.push_str(&table(view).html());
     out.push_str(&super::spread::figure(view));
@@ -63,8 +63,8 @@ fn grids(view: &View) -> String {
     let title = "Grid of AAAA and cached shares";
     let grids = grids_of(view.run);
     if grids.is_empty() {
-        let why = "Only one combination of AAAA share and cached share was measured. RFC 8219 requires the one without either; the others are optional.";
-        return absent(title, why);
+        let why = "Only one combination of AAAA share and cached share was measured. RFC 8219 requires the combination of 0 % and 0 %; the others are optional.";
+        return placeholder(title, why);
     }
     let mut picture = String::new();
     for grid in &grids {
@@ -97,7 +97,7 @@ fn grids(view: &View) -> String {
     Figure {
         id: "grid",
         title,
-        say: "Darker is faster. At 100 % cached the AAAA share is of no consequence, so those cells need not be measured one by one.".to_owned(),
+        explanation: "Darker is faster. At 100 % cached the AAAA share makes no difference, so one cell stands for all of that column.".to_owned(),
         picture: format!("<div class=\"grids\">{picture}</div>"),
         legend: String::new(),
         tables: Vec::new(),
@@ -105,14 +105,14 @@ fn grids(view: &View) -> String {
     .html()
 }
 
-/// Medians over the values of the sweep, for the cell of the principal result, and their efficiency when the values are
+/// Medians over the values of the sweep, for the cell of the principal result, and their efficiency if the values are
 /// numbers.
 fn scaling(view: &View) -> String {
     let title = "Scaling";
     let Some(cell) = view.principal.map(|group| group.result.cell) else { return String::new() };
     let results: Vec<&CellResult> = view.run.results.iter().filter(|result| result.cell == cell).collect();
     if results.len() < 2 || results.iter().any(|result| result.sweep.is_empty()) {
-        return absent(title, "No parameter of the device was swept, so there is nothing to scale over.");
+        return placeholder(title, "No parameter of the device was swept.");
     }
     let parameter = sweep_parameter(view.run);
     let names: Vec<String> = results.iter().map(|result| result.sweep.clone()).collect();
@@ -143,12 +143,33 @@ fn scaling(view: &View) -> String {
             &at_least(result, number::rate(summary.median)),
         );
     }
+    let efficiency = efficiencies(&results);
+    let second = efficiency_plot(parameter, &names, &efficiency);
+    Figure {
+        id: "scaling",
+        title,
+        explanation: format!(
+            "Bars are medians with the 1st and 99th percentile, over {parameter}, for {}.{}",
+            cell_name(cell),
+            if second.is_empty() {
+                ""
+            } else {
+                " Efficiency is the rate per unit of the value, relative to the first value."
+            }
+        ),
+        picture: format!("<div class=\"pair\">{}{second}</div>", scroll(&plot.svg())),
+        legend: String::new(),
+        tables: vec![scaling_table(parameter, &results, &efficiency)],
+    }
+    .html()
+}
+
+fn scaling_table(parameter: &str, results: &[&CellResult], efficiency: &[(f64, f64)]) -> Table {
     let mut table = Table::new(
         "Scaling",
         1,
         &[parameter, "Median (queries/s)", "1st pct.", "99th pct.", "Per unit", "Efficiency"],
     );
-    let efficiency = efficiencies(&results);
     for (at, result) in results.iter().enumerate() {
         let of = efficiency.get(at);
         let mut row = vec![result.sweep.clone()];
@@ -157,27 +178,10 @@ fn scaling(view: &View) -> String {
         row.push(of.map_or(number::NONE.to_owned(), |(_, part)| number::measured_percent(*part)));
         table.row(row);
     }
-    let second = efficiency_plot(parameter, &names, &efficiency);
-    Figure {
-        id: "scaling",
-        title,
-        say: format!(
-            "Bars are medians with the 1st and 99th percentile, over {parameter}, for {}.{}",
-            cell_name(cell),
-            if second.is_empty() {
-                ""
-            } else {
-                " Efficiency is the rate for each unit of the value, compared with the first one."
-            }
-        ),
-        picture: format!("<div class=\"pair\">{}{second}</div>", scroll(&plot.svg())),
-        legend: String::new(),
-        tables: vec![table],
-    }
-    .html()
+    table
 }
 
-/// For numeric values of the sweep: the rate per unit, and that as part of the first one.
+/// For numeric values of the sweep: the rate per unit, and its ratio to the first one.
 fn efficiencies(results: &[&CellResult]) -> Vec<(f64, f64)> {
     let per_unit: Option<Vec<f64>> = results
         .iter()
@@ -199,7 +203,7 @@ fn efficiency_plot(parameter: &str, names: &[String], efficiency: &[(f64, f64)])
     let mut plot = Plot::new(
         "efficiency-plot",
         "Efficiency over the sweep",
-        "The median rate for each unit of the value, as a part of that of the first value.",
+        "The median rate per unit of the value, relative to that of the first value.",
         (520.0, 300.0),
         Axis::names(names, parameter),
         Axis::new(
@@ -213,7 +217,7 @@ fn efficiency_plot(parameter: &str, names: &[String], efficiency: &[(f64, f64)])
         efficiency.iter().enumerate().map(|(at, (_, part))| (at as f64 + 0.5, part * 100.0)).collect();
     plot.line(&points, "c3");
     for (point, (per_unit, part)) in points.iter().zip(efficiency) {
-        let tip = format!("{} queries/s for each", number::rate(*per_unit));
+        let tip = format!("{} queries/s per unit", number::rate(*per_unit));
         plot.mark(Mark::Dot, *point, "c3", &tip);
         let below = if point.1 > 90.0 { 18.0 } else { -9.0 };
         plot.text(*point, (0.0, below), "middle", &number::measured_percent(*part));

@@ -1,4 +1,4 @@
-//! The checklist of the RFC's rules, the tester's certificate, and the check of correctness.
+//! The checklist of RFC 8219's rules, the tester's certificate, and the correctness check.
 
 use super::View;
 use crate::escape::html;
@@ -16,13 +16,13 @@ pub(super) fn checklist(view: &View) -> String {
     }
     let many = |state| rules.iter().filter(|rule| rule.state == state).count();
     let mut out = format!(
-        "<p>{} kept, {} not kept, {} not applicable.</p><div class=\"scroll\"><table id=\"checklist\"><caption>Rules of RFC 8219</caption><thead><tr><th scope=\"col\">Section</th><th scope=\"col\">Rule</th><th scope=\"col\">Level</th><th scope=\"col\">State</th><th scope=\"col\">Because</th></tr></thead><tbody>",
+        "<p>{} kept, {} not kept, {} not applicable.</p><div class=\"scroll\"><table id=\"checklist\"><caption>Rules of RFC 8219</caption><thead><tr><th scope=\"col\">Section</th><th scope=\"col\">Rule</th><th scope=\"col\">Level</th><th scope=\"col\">State</th><th scope=\"col\">Reason</th></tr></thead><tbody>",
         many(Kept::Kept),
         many(Kept::NotKept),
         many(Kept::NotApplicable)
     );
     for rule in rules {
-        // Sign and words, as colour alone would not do.
+        // A sign and words, because colour alone is not accessible.
         let (class, state) = match rule.state {
             Kept::Kept => ("yes", "✔ kept"),
             Kept::NotKept => ("no", "✘ not kept"),
@@ -41,38 +41,39 @@ pub(super) fn checklist(view: &View) -> String {
     out
 }
 
-/// The self-test and the check before any timing.
+/// The self-test and the correctness check before all timing.
 pub(super) fn certificate(view: &View) -> String {
     let mut out = String::from("<h3>The tester's certificate</h3>");
     match &view.run.self_test {
         Some(test) => {
             put!(
                 out,
-                "<p>Without a device between them, tester and authority exchanged <strong>{} queries/s</strong>, every reply valid and within {}, a quarter of the timeout. With a margin δ of {} this certifies measurements of devices up to <strong>{} queries/s</strong>; every rate that counts in a result {}.</p>",
+                "<p>Without a device between them, tester and authority exchanged <strong>{} queries/s</strong>, with every reply valid and within {}, a quarter of the timeout. With a margin δ of {} this certifies measurements of devices up to <strong>{} queries/s</strong>; every rate that counts in a result {}.</p>",
                 number::rate(test.certified_qps),
                 number::milliseconds(test.timeout_ms),
                 number::tick(test.delta),
                 number::rate(test.device_qps),
                 if test.sufficient {
-                    "lies at or below that"
+                    "is at or below that"
                 } else {
-                    "does <strong>not</strong> lie at or below that"
+                    "is <strong>not</strong> at or below that"
                 }
             );
             out.push_str(
-                "<p class=\"say\">RFC 8219 section 9.2.1 prints the rate of the self-test as “2*(r+delta)”. What is meant is 2(1+δ)r, as δ is a share of the rate r: a device asks the authority up to two questions for each of its client's, and it is to have half of the timeout for itself. This program tests at 2(1+δ)r.</p>",
+                "<p class=\"say\">RFC 8219 section 9.2.1 prints the rate of the self-test as “2*(r+delta)”. It means 2(1+δ)r, because δ is a share of the rate r: a device sends up to two queries to the authority for each client query, and half of the timeout is reserved for the device. This program tests at 2(1+δ)r.</p>",
             );
             out.push_str(&self_test_table(view));
         }
-        None => out
-            .push_str("<p>There was no self-test: nothing shows that the limits found are the device's.</p>"),
+        None => {
+            out.push_str("<p>There was no self-test: the measured limits may be those of the tester.</p>")
+        }
     }
     out.push_str(&correctness(view));
     out
 }
 
 fn self_test_table(view: &View) -> String {
-    let head = ["Verdict", "Rate (queries/s)", "Sent", "Valid", "99 of 100 within", "Longest", "Reason"];
+    let head = ["Verdict", "Rate (queries/s)", "Sent", "Valid", "99th percentile", "Longest", "Reason"];
     let mut table = Table::new("Trials of the self-test", 1, &head);
     for trial in view.run.trials.iter().filter(|trial| trial.purpose == Purpose::SelfTest) {
         let outcome = &trial.outcome;
@@ -96,14 +97,14 @@ fn self_test_table(view: &View) -> String {
 }
 
 fn correctness(view: &View) -> String {
-    let mut out = String::from("<h3>Correctness before any timing</h3>");
+    let mut out = String::from("<h3>Correctness before all timing</h3>");
     let Some(check) = &view.run.correctness else {
-        out.push_str("<p>It was not checked.</p>");
+        out.push_str("<p>There was no correctness check.</p>");
         return out;
     };
     put!(
         out,
-        "<p>{} of {} names were answered rightly: response code, flags, question, prefix, embedded address, number of records and TTL.</p>",
+        "<p>{} of {} names got a right answer: response code, flags, question, prefix, embedded address, number of records and TTL.</p>",
         number::count(check.valid),
         number::count(check.names)
     );

@@ -1,5 +1,5 @@
 "use strict";
-// Comfort only: the page is complete without this script.
+// Optional: the page is complete without this script.
 (function () {
   const errors = [];
   addEventListener("error", function (event) {
@@ -7,7 +7,7 @@
     document.documentElement.dataset.errors = errors.join("\n");
   });
 
-  // Light or dark by a button; without it the system's choice counts.
+  // A button switches between light and dark; the default is the system's choice.
   const button = document.getElementById("theme");
   const wanted = new URLSearchParams(location.search).get("theme");
   if (wanted === "light" || wanted === "dark") document.documentElement.dataset.theme = wanted;
@@ -18,8 +18,8 @@
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 
-  // Values where the pointer is, at once and in the page's own type. The marks' titles become their names, so that the
-  // browser's own slow tip does not appear as well.
+  // Shows a mark's values as soon as the pointer is on it. The marks' titles become their accessible names, so that the
+  // browser does not show its slower tooltip too.
   const tip = document.createElement("div");
   tip.id = "tip";
   tip.hidden = true;
@@ -46,7 +46,7 @@
     tip.style.top = (below ? event.clientY + 18 : event.clientY - tip.offsetHeight - 10) + "px";
   });
 
-  // A link into something folded unfolds it.
+  // A link to a folded part of the page unfolds it.
   function unfold() {
     const target = location.hash ? document.getElementById(location.hash.slice(1)) : null;
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
@@ -54,7 +54,7 @@
   addEventListener("hashchange", unfold);
   unfold();
 
-  // The embedded run can be read; scripts of readers find it here.
+  // The embedded run is valid JSON; scripts of readers can check this attribute.
   const run = JSON.parse(document.getElementById("run").textContent);
   document.documentElement.dataset.ready = String(run.schema);
 })();

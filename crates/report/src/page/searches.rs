@@ -1,6 +1,6 @@
 //! The search traces, and loss and goodput against the rate.
 
-use super::{Figure, View, absent, scroll, thinned};
+use super::{Figure, View, downsampled, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::{Group, purpose_name, verdict_name};
 use crate::limits;
@@ -9,6 +9,7 @@ use crate::put;
 use crate::table::Table;
 use measure::outcome::Verdict;
 use measure::run::{Purpose, Trial};
+use std::collections::BTreeMap;
 
 /// The section.
 pub(super) fn section(view: &View) -> String {
@@ -25,13 +26,17 @@ pub(super) fn section(view: &View) -> String {
     if view.run.trials.len() > limits::DRAWN_TRIALS {
         put!(
             out,
-            "<p>The searches of the other {} results are not drawn, as the run has {} trials; all are in <code>trials.csv</code>.</p>",
+            "<p>The searches of the other {} results are not drawn, because the run has {} trials; <code>trials.csv</code> has all of them.</p>",
             others.len(),
             number::count(view.run.trials.len() as u64)
         );
         return out;
     }
-    put!(out, "<details class=\"more\"><summary>The same for the other results ({})</summary>", others.len());
+    put!(
+        out,
+        "<details class=\"more\"><summary>Search traces and loss of the other results ({})</summary>",
+        others.len()
+    );
     for (at, group) in others {
         out.push_str(&trace(group, &format!("trace-{at}")));
         out.push_str(&loss(group, &format!("loss-{at}")));
@@ -40,8 +45,8 @@ pub(super) fn section(view: &View) -> String {
     out
 }
 
-/// The sign of a verdict.
-fn sign(verdict: Verdict) -> (Mark, &'static str) {
+/// Mark and colour of a verdict.
+fn verdict_mark(verdict: Verdict) -> (Mark, &'static str) {
     match verdict {
         Verdict::Pass => (Mark::Dot, "c1"),
         Verdict::Fail => (Mark::Cross, "c2"),
@@ -49,8 +54,8 @@ fn sign(verdict: Verdict) -> (Mark, &'static str) {
     }
 }
 
-/// What is shown when a trial is pointed at.
-fn tip(trial: &Trial) -> String {
+/// Text shown when the pointer is on a trial.
+fn tooltip(trial: &Trial) -> String {
     let outcome = &trial.outcome;
     let mut tip = format!(
         "Trial {} ({}, repetition {}): {} queries/s {}, {} of {} valid",
@@ -68,13 +73,13 @@ fn tip(trial: &Trial) -> String {
     tip
 }
 
-/// Rate against step, a line for each repetition.
+/// Rate against step, with a line for each repetition.
 fn trace(group: &Group, id: &str) -> String {
     let title = format!("Search traces: {}", group.name);
     let searches = group.searches();
     let steps = searches.values().map(Vec::len).max().unwrap_or(0);
     if steps == 0 {
-        return absent(&title, "No trial of a search is recorded.");
+        return placeholder(&title, "No trial of a search is recorded.");
     }
     let rates = searches.values().flatten().map(|trial| trial.rate_qps);
     let mut plot = Plot::new(
@@ -99,17 +104,37 @@ fn trace(group: &Group, id: &str) -> String {
     }
     for trials in searches.values() {
         for (at, trial) in trials.iter().enumerate() {
-            let (mark, class) = sign(trial.outcome.verdict);
-            plot.mark(mark, (at as f64 + 1.0, trial.rate_qps), class, &tip(trial));
+            let (mark, class) = verdict_mark(trial.outcome.verdict);
+            plot.mark(mark, (at as f64 + 1.0, trial.rate_qps), class, &tooltip(trial));
         }
     }
     plot.end_label(median, &format!("{} median", number::rate(median)), "ink");
+    Figure {
+        id,
+        title: &title,
+        explanation: format!(
+            "Every trial of {} searches in order. After a failed trial its confirmation at the same rate follows, if the plan asked for it.",
+            searches.len()
+        ),
+        picture: scroll(&plot.svg()),
+        legend: legend(&[
+            (Mark::Dot, "c1", "passed"),
+            (Mark::Cross, "c2", "failed"),
+            (Mark::Triangle, "c5", "tester-limited: says nothing about the device"),
+            (Mark::Line, "muted thin", "one repetition"),
+        ]),
+        tables: vec![trace_table(group, &searches)],
+    }
+    .html()
+}
+
+fn trace_table(group: &Group, searches: &BTreeMap<u32, Vec<&Trial>>) -> Table {
     let mut table = Table::new(
         format!("Trials of the searches: {}", group.name),
         2,
         &["Trial", "Verdict", "Repetition", "Step", "Rate (queries/s)", "Sent", "Valid", "Loss", "Purpose"],
     );
-    for (repetition, trials) in &searches {
+    for (repetition, trials) in searches {
         for (at, trial) in trials.iter().enumerate() {
             table.row([
                 trial.number.to_string(),
@@ -124,37 +149,21 @@ fn trace(group: &Group, id: &str) -> String {
             ]);
         }
     }
-    Figure {
-        id,
-        title: &title,
-        say: format!(
-            "Every trial of {} searches in order. A failed trial is followed by its confirmation at the same rate, where that was asked for.",
-            searches.len()
-        ),
-        picture: scroll(&plot.svg()),
-        legend: legend(&[
-            (Mark::Dot, "c1", "passed"),
-            (Mark::Cross, "c2", "failed"),
-            (Mark::Triangle, "c5", "tester-limited: says nothing of the device"),
-            (Mark::Line, "muted thin", "one repetition"),
-        ]),
-        tables: vec![table],
-    }
-    .html()
+    table
 }
 
-/// Loss against rate, logarithmic, all trials of the result. Trials without loss lie on a floor of their own.
+/// Loss against rate, logarithmic, all trials of the result. Trials without loss are drawn on a separate floor.
 fn loss(group: &Group, id: &str) -> String {
     let title = format!("Loss against rate: {}", group.name);
     let trials: Vec<&Trial> = group.trials.iter().filter(|trial| trial.outcome.sent > 0).copied().collect();
     if trials.is_empty() {
-        return absent(&title, "No trial is recorded.");
+        return placeholder(&title, "No trial is recorded.");
     }
     let losses = trials.iter().map(|trial| trial.outcome.loss());
     let (low, high) = match Scale::decades(losses.chain([1.0])) {
         Scale::Log { low, high } | Scale::Linear { low, high } => (low, high),
     };
-    // The decade below the smallest loss is the floor for no loss at all, which a logarithm has no place for.
+    // The decade below the smallest loss is the floor for trials without loss, which a logarithmic scale cannot show.
     let floor = low / 10.0;
     let mut y = Axis::new(
         Scale::Log { low: floor, high },
@@ -167,25 +176,25 @@ fn loss(group: &Group, id: &str) -> String {
     let mut plot = Plot::new(
         &format!("{id}-plot"),
         &title,
-        "The part of queries without a valid reply in time over the rate, on a logarithmic scale; trials without loss at the bottom.",
+        "The share of queries without a valid reply in time over the rate, on a logarithmic scale; trials without loss at the bottom.",
         (860.0, 340.0),
         Axis::new(Scale::from_zero(trials.iter().map(|trial| trial.rate_qps)), "queries/s", 8, number::tick),
         y,
     );
     let median = group.result.summary.median;
     plot.rule_x(median, &format!("strict median {}", number::rate(median)));
-    for trial in thinned(&trials, limits::CHART_POINTS) {
+    for trial in downsampled(&trials, limits::CHART_POINTS) {
         let (mark, class) = match trial.purpose {
             Purpose::Curve if trial.outcome.verdict != Verdict::TesterLimited => (Mark::Square, "c4"),
-            _ => sign(trial.outcome.verdict),
+            _ => verdict_mark(trial.outcome.verdict),
         };
         let shown = if trial.outcome.loss() > 0.0 { trial.outcome.loss() } else { floor };
-        plot.mark(mark, (trial.rate_qps, shown), class, &tip(trial));
+        plot.mark(mark, (trial.rate_qps, shown), class, &tooltip(trial));
     }
     Figure {
         id,
         title: &title,
-        say: "A single lost query fails a trial. Isolated crosses at low rates are accidents that cap a strict search; the wall at the right is the device's limit.".to_owned(),
+        explanation: "A single lost query fails a trial. Isolated crosses at low rates are single losses that limit a strict search; the steep rise at the right is the device's capacity.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: legend(&[
             (Mark::Dot, "c1", "search: no loss"),
@@ -222,15 +231,15 @@ fn rates_table(group: &Group, trials: &[&Trial]) -> Table {
     table
 }
 
-/// Valid replies a second against queries a second: how the device bears more than it can.
+/// Valid replies per second against queries per second: the device's behaviour in overload.
 fn goodput(group: &Group, id: &str) -> String {
     let title = format!("Valid replies against rate: {}", group.name);
     let mut curve: Vec<&Trial> =
         group.trials.iter().filter(|trial| trial.purpose == Purpose::Curve).copied().collect();
     if curve.len() < 2 {
-        return absent(
+        return placeholder(
             &title,
-            "No curve was measured, so there is too little to show what happens beyond the limit.",
+            "No curve was measured, so there is too little data to show the behaviour in overload.",
         );
     }
     curve.sort_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
@@ -239,9 +248,9 @@ fn goodput(group: &Group, id: &str) -> String {
     let mut plot = Plot::new(
         &format!("{id}-plot"),
         &title,
-        "Valid replies in time per second over queries per second, beside the line on which every query gets one.",
+        "Valid replies in time per second over queries per second, with the line on which every query gets one.",
         (860.0, 320.0),
-        Axis::new(scale, "queries/s asked", 8, number::tick),
+        Axis::new(scale, "queries/s sent", 8, number::tick),
         Axis::new(scale, "valid replies/s", 5, number::tick),
     )
     .space_at_right(100.0);
@@ -255,18 +264,32 @@ fn goodput(group: &Group, id: &str) -> String {
             Mark::Square,
             *point,
             "c4",
-            &format!("{}; {} valid replies/s", tip(trial), number::rate(point.1)),
+            &format!("{}; {} valid replies/s", tooltip(trial), number::rate(point.1)),
         );
     }
     if let Some(last) = points.last() {
         plot.end_label(last.1, "valid in time", "c4");
     }
+    Figure {
+        id,
+        title: &title,
+        explanation:
+            "A device that degrades gracefully keeps its level in overload; the line of a device that collapses falls."
+                .to_owned(),
+        picture: scroll(&plot.svg()),
+        legend: String::new(),
+        tables: vec![goodput_table(&curve)],
+    }
+    .html()
+}
+
+fn goodput_table(curve: &[&Trial]) -> Table {
     let mut table = Table::new(
         "Valid replies by rate",
         0,
-        &["Rate (queries/s)", "Valid replies/s", "Loss", "99 of 100 within"],
+        &["Rate (queries/s)", "Valid replies/s", "Loss", "99th percentile"],
     );
-    for trial in &curve {
+    for trial in curve {
         table.row([
             number::rate(trial.rate_qps),
             number::rate(trial.outcome.goodput_qps()),
@@ -274,15 +297,5 @@ fn goodput(group: &Group, id: &str) -> String {
             number::microseconds(trial.outcome.latency_us.intended.p99),
         ]);
     }
-    Figure {
-        id,
-        title: &title,
-        say:
-            "A device that degrades gracefully stays at its level beyond the limit; one that collapses falls."
-                .to_owned(),
-        picture: scroll(&plot.svg()),
-        legend: String::new(),
-        tables: vec![table],
-    }
-    .html()
+    table
 }

@@ -1,9 +1,9 @@
-//! The spread of the repetitions: every one as a point, with median and percentiles.
+//! Spread of the repetitions: each one as a point, with median and percentiles.
 //!
-//! A single lost query early in a strict search ends it far below the others. Such repetitions stand at the edge of the chart
-//! as triangles, as otherwise they would squeeze all others into one point.
+//! A single lost query early in a strict search gives it a result far below the others. Such repetitions are drawn at
+//! the edge of the chart as triangles, because otherwise all others would shrink to one point.
 
-use super::{Figure, View, absent, scroll};
+use super::{Figure, View, placeholder, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::groups::Group;
 use crate::number;
@@ -13,12 +13,12 @@ use measure::run::{CellResult, Summary};
 
 const TITLE: &str = "Spread of the repetitions";
 
-/// The chart. One result is shown in queries per second, several as deviations from their medians, since otherwise the
-/// slower ones would be points.
+/// The chart. A single result is shown in queries per second, several as deviations from their medians, because
+/// otherwise the slower ones would shrink to points.
 pub(super) fn figure(view: &View) -> String {
     let groups: Vec<&Group> = view.groups.iter().filter(|group| reference(group.result) > 0.0).collect();
     if groups.is_empty() {
-        return absent(TITLE, "No repetition ended above zero.");
+        return placeholder(TITLE, "No repetition ended above zero.");
     }
     let chart = Chart { absolute: groups.len() == 1 };
     let (scale, outliers) = chart.scale(&groups);
@@ -54,12 +54,12 @@ pub(super) fn figure(view: &View) -> String {
         marks.push((Mark::Dot, "c4", "failures confirmed by a second trial"));
     }
     if outliers {
-        marks.push((Mark::Triangle, "c1", "beyond the edge; its value is in the table"));
+        marks.push((Mark::Triangle, "c1", "beyond the edge; the table has its value"));
     }
     Figure {
         id: "spread",
         title: TITLE,
-        say: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. At the right the strict median in queries/s.".to_owned(),
+        explanation: "Each point is a repetition; the tall stroke is the median, the line reaches from the 1st to the 99th percentile. The number at the right is the strict median in queries/s.".to_owned(),
         picture: scroll(&plot.svg()),
         legend: legend(&marks),
         tables: vec![table(&groups)],
@@ -67,7 +67,8 @@ pub(super) fn figure(view: &View) -> String {
     .html()
 }
 
-/// What deviations are measured from: the confirmed median, as accidents do not move it, else the strict one.
+/// Reference of the deviations: the confirmed median, because single losses do not change it, otherwise the strict
+/// one.
 fn reference(result: &CellResult) -> f64 {
     if result.confirmed_summary.median > 0.0 {
         result.confirmed_summary.median
@@ -78,16 +79,16 @@ fn reference(result: &CellResult) -> f64 {
 
 type Kind<'a> = (&'static str, &'a [f64], &'a Summary, &'static str);
 
-/// Strict above confirmed: name, rates, statistics, colour, and how far above the middle of the row.
+/// Strict above confirmed: name, rates, statistics, colour, and the offset above the middle of the row.
 fn kinds(result: &CellResult) -> impl Iterator<Item = (&'static str, &[f64], &Summary, &'static str, f64)> {
     let strict = ("strict", &*result.strict, &result.summary, "c1", 0.2);
     let confirmed = ("confirmed", &*result.confirmed, &result.confirmed_summary, "c4", -0.2);
     [strict, confirmed].into_iter().filter(|(_, values, ..)| !values.is_empty())
 }
 
-/// How values are shown.
+/// Form of the values.
 struct Chart {
-    /// In queries per second, else as deviations in per cent.
+    /// True for queries per second, false for deviations in per cent.
     absolute: bool,
 }
 
@@ -96,14 +97,14 @@ impl Chart {
         if self.absolute { value } else { (value / reference(result) - 1.0) * 100.0 }
     }
 
-    /// A scale around all values that lie where the most do, and whether others lie beyond it.
+    /// A scale around the majority of the values, and true if other values are beyond it.
     fn scale(&self, groups: &[&Group]) -> (Scale, bool) {
         let (mut all, mut inside) = (Vec::new(), Vec::new());
         for group in groups {
             let reference = reference(group.result);
             for (_, values, ..) in kinds(group.result) {
-                let reach = reach(values, reference);
-                let near = values.iter().filter(|value| (**value - reference).abs() <= reach);
+                let distance = outlier_distance(values, reference);
+                let near = values.iter().filter(|value| (**value - reference).abs() <= distance);
                 inside.extend(near.map(|value| self.shown(group.result, *value)));
                 all.extend(values.iter().map(|value| self.shown(group.result, *value)));
             }
@@ -132,7 +133,7 @@ impl Chart {
         plot.span(y, (low, middle, high), class, &tip);
         let (Scale::Linear { low, high } | Scale::Log { low, high }) = scale;
         for (repetition, value) in values.iter().enumerate() {
-            // Points at the same rate stay apart: three lines beside each other in the row.
+            // Points with equal rates are drawn apart: on three lines beside each other in the row.
             let aside = ((repetition % 3) as f64 - 1.0) * 0.06;
             let tip = format!("{kind}, repetition {}: {} queries/s", repetition + 1, number::rate(*value));
             let x = self.shown(group.result, *value);
@@ -142,9 +143,9 @@ impl Chart {
     }
 }
 
-/// How far from the reference a value may lie to be shown at its place: six times the median distance of all values, and at
-/// least 3 %. Of values that scatter like a bell, one in 20,000 lies beyond.
-fn reach(values: &[f64], reference: f64) -> f64 {
+/// Largest distance from the reference at which a value is drawn at its place: six times the median distance of all
+/// values, and at least 3 %. Of normally distributed values, one in 20,000 is beyond.
+fn outlier_distance(values: &[f64], reference: f64) -> f64 {
     let mut distances: Vec<f64> = values.iter().map(|value| (value - reference).abs()).collect();
     distances.sort_by(f64::total_cmp);
     let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
@@ -171,9 +172,9 @@ mod tests {
     #[test]
     fn a_repetition_that_an_accident_ended_does_not_squeeze_the_others() {
         let usual = [99.0, 100.0, 100.5, 101.0, 102.0];
-        let reach_usual = reach(&usual, 100.5);
+        let reach_usual = outlier_distance(&usual, 100.5);
         assert!(usual.iter().all(|value| (value - 100.5).abs() <= reach_usual));
         let with_accident = [99.0, 3.0, 100.5, 101.0, 102.0];
-        assert!((3.0f64 - 100.5).abs() > reach(&with_accident, 100.5));
+        assert!((3.0f64 - 100.5).abs() > outlier_distance(&with_accident, 100.5));
     }
 }

@@ -1,4 +1,4 @@
-//! The page as text; a browser looks at it in the tests of the command line.
+//! The page as text; the tests of the command line show it in a browser.
 
 use super::*;
 use crate::sample::{self, Shape};
@@ -91,7 +91,7 @@ fn the_embedded_run_is_the_run() {
     let run = sample::run(&Shape::quick());
     let page = html(&run);
     let json = page.split("id=\"run\">").nth(1).unwrap().split("</script>").next().unwrap();
-    // Not assert_eq: it would print megabytes.
+    // Not assert_eq, which would print megabytes.
     assert!(serde_json::from_str::<Run>(json).unwrap() == run);
 }
 
@@ -116,7 +116,7 @@ fn a_run_that_has_only_begun_is_a_page_too() {
     }
 }
 
-/// Replaces some of the numbers of a run, drawn by `random`, by ones at the ends of what their types can hold.
+/// Replaces some random numbers of a run by the extremes of their types.
 fn spoil(value: &mut serde_json::Value, random: &mut u64) {
     match value {
         serde_json::Value::Array(values) => values.iter_mut().for_each(|value| spoil(value, random)),
@@ -177,8 +177,8 @@ fn charts_without_data_are_left_out_with_a_sentence() {
         "No curve was measured",
         "No latencies were recorded.",
         "No trial has figures for each second.",
-        "Nothing is known of what the device took",
-        "counters are not known",
+        "resource use is unknown",
+        "counters are missing",
     ] {
         assert!(page.contains(sentence), "{sentence}");
     }
@@ -192,7 +192,7 @@ fn the_quick_profile_is_labelled() {
 
 #[test]
 fn thinning_keeps_the_first_and_the_last() {
-    assert_eq!(thinned(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
-    assert_eq!(thinned(&[1, 2], 5), [1, 2]);
-    assert_eq!(thinned::<u8>(&[], 5), Vec::<u8>::new());
+    assert_eq!(downsampled(&[1, 2, 3, 4, 5, 6, 7, 8], 3), [1, 4, 7, 8]);
+    assert_eq!(downsampled(&[1, 2], 5), [1, 2]);
+    assert_eq!(downsampled::<u8>(&[], 5), Vec::<u8>::new());
 }

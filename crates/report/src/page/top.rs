@@ -1,4 +1,4 @@
-//! The first screen: the verdict, what speaks against it, under which profile it was found.
+//! First screen of the page: the verdict, the objections against it, and the profile.
 
 use super::View;
 use crate::escape::html;
@@ -33,7 +33,7 @@ pub(super) fn header(view: &View) -> String {
     }
     if view.principal.is_some_and(|group| group.result.censored) {
         out.push_str(
-            "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest rate that was allowed, so the truth is the figure or more.</div>",
+            "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest permitted rate, so the true value is at least this figure.</div>",
         );
     }
     out.push_str(&warnings(view));
@@ -83,7 +83,7 @@ fn warnings(view: &View) -> String {
         return String::new();
     }
     let mut out = String::from(
-        "<div class=\"warnings\" role=\"note\"><strong>To know before believing a number</strong><ul>",
+        "<div class=\"warnings\" role=\"note\"><strong>Read this before relying on a number</strong><ul>",
     );
     for text in warnings {
         put!(out, "<li>{}</li>", html(&text));
@@ -92,7 +92,8 @@ fn warnings(view: &View) -> String {
     out
 }
 
-/// The warnings of the run and of its hosts. What is true of several roles, as they share a host, is said once.
+/// The warnings of the run and of its hosts. A warning that concerns several roles, because they share a host,
+/// appears once.
 fn gathered(run: &Run) -> Vec<String> {
     let mut gathered: Vec<(&str, Vec<&str>)> = Vec::new();
     let of_run = run.warnings.iter().map(|text| match text.split_once(": ") {
@@ -123,7 +124,7 @@ mod tests {
     use measure::run::Environment;
 
     #[test]
-    fn what_is_true_of_several_roles_is_said_once() {
+    fn a_warning_of_several_roles_appears_once() {
         let host = |text: &str| Environment { warnings: vec![text.to_owned()], ..Environment::default() };
         let run = Run {
             hosts: [("device", "busy"), ("tester", "busy"), ("authority", "slow")]

@@ -1,60 +1,60 @@
-//! How many names a plan has and needs. No name may come again while a device may have it in its cache (RFC 8219 section
-//! 9.2), and a load that does not find its names before the end of the window is refused.
+//! Number of names that a plan has and needs. No name may repeat while a device may have it cached (RFC 8219 section
+//! 9.2), and a load that does not find enough names before the end of the range is refused.
 
 use super::{Names, Plan};
 use crate::run::Cell;
 
-/// One part of the window in so many is kept for finding out whether a device answers yet, at its end, and at most
-/// [`PROBES_MOST`] names of it: 65,536 names are 13,000 such questions.
-const PROBES_PART: u64 = 16;
+/// Divisor of the names at the end of the range that are reserved for readiness probes of a device, up to
+/// [`MAX_PROBES`] names: 65,536 names are enough for 13,000 probes.
+const PROBES_DIVISOR: u64 = 16;
 
-/// See [`PROBES_PART`].
-const PROBES_MOST: u64 = 1 << 16;
+/// Most names for readiness probes.
+const MAX_PROBES: u64 = 1 << 16;
 
-/// Names are dealt out to the sending threads in turn, so the last one of any may lie beyond their number by as many
-/// as there are threads; the answers cost a name each too, for rounding.
-const SLACK: u64 = 64;
+/// Extra names of a trial. The sending threads take names in turn, so the last name of a thread may lie beyond the
+/// number of names by as many as there are threads; rounding the shares costs one name each, too.
+const EXTRA_NAMES: u64 = 64;
 
-/// A sending thread remembers so many queries, for three timeouts: 2^25 of 16 octets are 512 MiB.
-const REMEMBERED: f64 = (1u64 << 25) as f64;
+/// Slots of a sending thread, for three timeouts: 2^25 of 16 octets are 512 MiB.
+const SLOTS_PER_THREAD: f64 = (1u64 << 25) as f64;
 
 impl Names {
-    /// The names at the end of the window that no trial asks.
+    /// Number of names at the end of the range that no trial queries.
     pub fn for_probes(&self) -> u64 {
-        (self.window.names() / PROBES_PART).min(PROBES_MOST)
+        (self.window.names() / PROBES_DIVISOR).min(MAX_PROBES)
     }
 
-    /// The names at the beginning of the window that trials ask.
+    /// Number of names at the beginning of the range that trials query.
     pub fn for_trials(&self) -> u64 {
         self.window.names() - self.for_probes()
     }
 }
 
 impl Plan {
-    /// Unmeasured load before a trial of a cell, in milliseconds. A name may be asked again two timeouts after its answer, so
-    /// cached shares need three timeouts.
+    /// Unmeasured load before a trial of a cell, in milliseconds. A name may be queried again two timeouts after its
+    /// answer, so cells with cached names need three timeouts.
     pub fn warm_up_ms(&self, cell: Cell) -> u64 {
         let planned = self.trial.warm_up.ms();
         if cell.cached_share > 0.0 { planned.max(3 * self.trial.timeout.ms()) } else { planned }
     }
 
-    /// The names that a trial may use at most.
+    /// Largest number of names that a trial may use.
     pub fn names_needed(&self, rate_qps: f64, cell: Cell) -> u64 {
         let ms = self.trial.duration.ms() + self.warm_up_ms(cell);
-        (rate_qps * ms as f64 / 1e3).ceil() as u64 + SLACK
+        (rate_qps * ms as f64 / 1e3).ceil() as u64 + EXTRA_NAMES
     }
 
-    /// The highest rate whose queries the tester can remember with a timeout, and half of that to be sure.
+    /// Highest rate whose outstanding queries fit the tester's memory at this timeout, halved for safety.
     pub fn memory_qps(&self, timeout_ms: u64) -> f64 {
         let threads = f64::from(self.tester.senders.max(1));
-        (threads * REMEMBERED / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
+        (threads * SLOTS_PER_THREAD / 2.0 / (3.0 * timeout_ms as f64 / 1e3)).floor()
     }
 
-    /// The highest rate at which each trial finds enough names.
+    /// Highest rate at which each trial has enough names.
     pub fn names_qps(&self) -> f64 {
         let warm_up_ms = self.cells.iter().map(|cell| self.warm_up_ms(*cell)).max().unwrap_or(0);
         let seconds = (self.trial.duration.ms() + warm_up_ms) as f64 / 1e3;
-        (self.names.for_trials().saturating_sub(SLACK) as f64 / seconds).floor()
+        (self.names.for_trials().saturating_sub(EXTRA_NAMES) as f64 / seconds).floor()
     }
 }
 

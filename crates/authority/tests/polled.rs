@@ -1,19 +1,19 @@
-//! The server that its owner drives, and the faults and counters as a client sees them.
+//! The server that its owner polls, and faults and counters as a client sees them.
 
-use sixfold_authority::{Failure, Faults, Kind, Server, Settings, Turns, Zone, read_counters};
+use sixfold_authority::{Failure, Faults, Kind, PolledServer, Server, Settings, Zone, read_counters};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Class, Flags, Message, Rcode, Section, Type, header};
 
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Far longer than any step of these tests takes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn settings() -> Settings {
     Settings::new(Zone::new("demo.test").unwrap())
 }
 
-fn turns(listen: &str, settings: &Settings) -> Turns {
-    Turns::new(&[listen.parse().unwrap()], settings).unwrap()
+fn polled(listen: &str, settings: &Settings) -> PolledServer {
+    PolledServer::new(&[listen.parse().unwrap()], settings).unwrap()
 }
 
 fn question(id: u16, name: &str, qtype: Type, class: Class) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn address(id: u16, number: u16) -> Vec<u8> {
 fn client(server: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
     socket.connect(server).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket
 }
 
@@ -47,70 +47,70 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// Takes turns until so many messages are handled.
-fn drive(turns: &mut Turns, count: usize) {
+/// Polls until `count` messages are handled.
+fn drive(polled: &mut PolledServer, count: usize) {
     let begin = Instant::now();
     let mut handled = 0;
     while handled < count {
-        assert!(begin.elapsed() < PATIENCE, "{handled} of {count}");
-        handled += turns.turn();
+        assert!(begin.elapsed() < TEST_TIMEOUT, "{handled} of {count}");
+        handled += polled.poll();
     }
     assert_eq!(handled, count);
 }
 
 #[test]
-fn its_owner_answers_what_came_when_it_takes_a_turn() {
+fn its_owner_answers_waiting_queries_when_it_polls() {
     for listen in ["127.0.0.1:0", "[::1]:0"] {
-        let mut turns = turns(listen, &settings());
-        assert_eq!((turns.turn(), turns.deadline(), turns.descriptors().count()), (0, None, 1));
-        let client = client(turns.addresses()[0]);
+        let mut polled = polled(listen, &settings());
+        assert_eq!((polled.poll(), polled.deadline(), polled.descriptors().count()), (0, None, 1));
+        let client = client(polled.addresses()[0]);
         for number in 0..100 {
             client.send(&address(number, number)).unwrap();
         }
-        drive(&mut turns, 100);
+        drive(&mut polled, 100);
         for number in 0..100 {
             let answer = receive(&client);
             let message = Message::parse(&answer).unwrap();
             let record = message.records(Section::Answer).next().unwrap();
             assert_eq!(record.address4().unwrap()[2..], message.id().to_be_bytes(), "{number}");
         }
-        assert_eq!(turns.counters().total(Kind::Address4), 100);
+        assert_eq!(polled.counters().total(Kind::Address4), 100);
     }
 }
 
 #[test]
 fn a_delayed_answer_comes_when_it_is_due_and_not_before() {
     let delay = Duration::from_millis(30);
-    let mut turns =
-        turns("127.0.0.1:0", &settings().faults(Faults::new(1).delay(delay, Duration::from_millis(5))));
-    let client = client(turns.addresses()[0]);
+    let mut polled =
+        polled("127.0.0.1:0", &settings().faults(Faults::new(1).delay(delay, Duration::from_millis(5))));
+    let client = client(polled.addresses()[0]);
     let begin = Instant::now();
     for number in 0..50 {
         client.send(&address(number, number)).unwrap();
     }
-    drive(&mut turns, 50);
-    let due = turns.deadline().expect("something waits");
-    assert_eq!(turns.counters().total(Kind::Address4), 0);
-    drive(&mut turns, 50);
+    drive(&mut polled, 50);
+    let due = polled.deadline().expect("something waits");
+    assert_eq!(polled.counters().total(Kind::Address4), 0);
+    drive(&mut polled, 50);
     assert!(begin.elapsed() >= delay, "{:?}", begin.elapsed());
-    assert!(datapath::now() >= due && turns.deadline().is_none());
+    assert!(datapath::now() >= due && polled.deadline().is_none());
     let mut ids: Vec<_> = (0..50).map(|_| header::id(&receive(&client))).collect();
     ids.sort();
     assert_eq!(ids, (0..50).collect::<Vec<_>>());
-    let totals: Vec<_> = turns.counters().totals().collect();
+    let totals: Vec<_> = polled.counters().totals().collect();
     assert!(totals.contains(&("delayed", 50)) && totals.contains(&("asked_a", 50)), "{totals:?}");
 }
 
 #[test]
-fn what_is_lost_or_fails_is_counted_and_the_same_with_the_same_seed() {
+fn lost_and_failed_queries_are_counted_and_the_same_with_the_same_seed() {
     let run = || {
         let faults = ["servfail=0.2", "timeout=0.2:A", "truncate=0.2"]
             .into_iter()
             .fold(Faults::new(42).loss(0.2), |faults, text| {
                 faults.fail(text.parse::<Failure>().unwrap()).unwrap()
             });
-        let mut turns = turns("[::1]:0", &settings().faults(faults));
-        let client = client(turns.addresses()[0]);
+        let mut polled = polled("[::1]:0", &settings().faults(faults));
+        let client = client(polled.addresses()[0]);
         client.set_nonblocking(true).unwrap();
         let mut buffer = [0; 512];
         let mut outcome = Vec::new();
@@ -118,14 +118,14 @@ fn what_is_lost_or_fails_is_counted_and_the_same_with_the_same_seed() {
             for number in group * 50..(group + 1) * 50 {
                 client.send(&address(number, number)).unwrap();
             }
-            drive(&mut turns, 50);
+            drive(&mut polled, 50);
             while let Ok(length) = client.recv(&mut buffer) {
                 let flags = Message::parse(&buffer[..length]).unwrap().flags();
                 outcome.push((header::id(&buffer), flags.rcode(), flags.contains(Flags::TC)));
             }
         }
         outcome.sort();
-        let total = |kind| turns.counters().total(kind) as usize;
+        let total = |kind| polled.counters().total(kind) as usize;
         let of = |rcode, cut| outcome.iter().filter(|(_, r, tc)| (*r, *tc) == (rcode, cut)).count();
         assert_eq!(of(Rcode::SERVFAIL, false), total(Kind::FaultServfail));
         assert_eq!(of(Rcode::NOERROR, true), total(Kind::FaultTruncated));
@@ -155,7 +155,7 @@ fn faults_over_tcp_are_those_of_the_name_without_loss() {
         .delay(Duration::from_millis(20), Duration::ZERO);
     let server = Server::with(&["127.0.0.1:0".parse().unwrap()], &settings().faults(faults)).unwrap();
     let mut stream = TcpStream::connect(server.addresses()[0]).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let begin = Instant::now();
     for (id, qtype) in [(1, Type::TXT), (2, Type::AAAA), (3, Type::A)] {
         let question = question(id, "10-0-0-1.demo.test", qtype, Class::IN);
@@ -192,7 +192,7 @@ fn the_counters_can_be_asked_for_over_udp_and_tcp() {
     }
     client.send(&question(1, "10-0-0-1.demo.test", Type::AAAA, Class::IN)).unwrap();
     receive(&client);
-    let counters = read_counters(at, PATIENCE).unwrap();
+    let counters = read_counters(at, TEST_TIMEOUT).unwrap();
     for (name, value) in
         [("address4", 10), ("nodata", 1), ("asked_a", 10), ("asked_aaaa", 1), ("queue_overflow", 0)]
     {
@@ -222,7 +222,7 @@ fn every_thread_has_its_share_when_the_kernel_steers_by_name() {
     let server =
         Server::with(&["[::1]:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()], &settings).unwrap();
     for &at in server.addresses() {
-        // One port: by flow, one thread would get all.
+        // One source port: steered by flow, one thread would get everything.
         let client = client(at);
         for number in 0..200 {
             client.send(&address(number, number)).unwrap();

@@ -1,16 +1,17 @@
-//! Devices that exist only as a rule for which trials pass, to test search and procedure without a network or a clock.
+//! Model devices: rules that decide which trials pass, for tests of search and procedure without a network or a
+//! clock.
 
 use crate::outcome::Verdict;
 use crate::search::{Search, Step};
-use crate::statistics::Draws;
+use crate::statistics::SplitMix64;
 
-/// Something that is measured.
+/// A device that can be measured.
 pub(crate) trait Device {
-    /// The verdict of a trial at a rate, whose names begin at this number of the window.
+    /// The verdict of a trial at a rate, whose names begin at this number of the range.
     fn trial(&mut self, rate_qps: f64, first_name: u64) -> Verdict;
 }
 
-/// Passes up to its capacity, always.
+/// A device that always passes up to its capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Ideal {
     pub(crate) capacity_qps: f64,
@@ -22,39 +23,41 @@ impl Device for Ideal {
     }
 }
 
-/// Passes ever less often around its capacity: one time in two there, and one in 1 + e at `width` (a part of it) above.
+/// A device that passes less often the higher the rate: one time in two at its capacity, and one in 1 + e at `width`
+/// (relative) above it.
 #[derive(Clone, Debug)]
 pub(crate) struct Noisy {
     pub(crate) capacity_qps: f64,
     pub(crate) width: f64,
-    pub(crate) draws: Draws,
+    pub(crate) rng: SplitMix64,
 }
 
 impl Device for Noisy {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
         let distance = (rate_qps / self.capacity_qps - 1.0) / self.width;
-        verdict(self.draws.unit() < 1.0 / (1.0 + distance.exp()))
+        verdict(self.rng.unit() < 1.0 / (1.0 + distance.exp()))
     }
 }
 
-/// Has a capacity, and below it loses a small share of all packets, so that long and fast trials often lose one.
+/// A device with a capacity that loses a small share of all packets below it, so that long and fast trials often lose
+/// one.
 #[derive(Clone, Debug)]
 pub(crate) struct Lossy {
     pub(crate) capacity_qps: f64,
     pub(crate) loss: f64,
     pub(crate) seconds: f64,
-    pub(crate) draws: Draws,
+    pub(crate) rng: SplitMix64,
 }
 
 impl Device for Lossy {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
-        // None of n packets is lost with probability (1 - loss)^n.
+        // The probability that none of n packets is lost is (1 - loss)^n.
         let spared = (1.0 - self.loss).powf(rate_qps * self.seconds);
-        verdict(rate_qps <= self.capacity_qps && self.draws.unit() < spared)
+        verdict(rate_qps <= self.capacity_qps && self.rng.unit() < spared)
     }
 }
 
-/// Loses something in these trials, counted from 0, and in no others up to its capacity.
+/// A device that loses something in these trials, counted from 0, and in no others up to its capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct LosesAt {
     pub(crate) capacity_qps: f64,
@@ -70,35 +73,35 @@ impl Device for LosesAt {
     }
 }
 
-/// After a load above its capacity it answers nothing right for some trials, whatever their rate.
+/// A device that answers nothing right for some trials after a load above its capacity, at any rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Collapsing {
     pub(crate) capacity_qps: f64,
-    /// Trials that it takes to recover.
+    /// Number of trials until it has recovered.
     pub(crate) recovery: u32,
-    pub(crate) ill: u32,
+    pub(crate) recovering: u32,
 }
 
 impl Device for Collapsing {
     fn trial(&mut self, rate_qps: f64, _: u64) -> Verdict {
-        if self.ill > 0 {
-            self.ill -= 1;
+        if self.recovering > 0 {
+            self.recovering -= 1;
             return Verdict::Fail;
         }
         if rate_qps > self.capacity_qps {
-            self.ill = self.recovery;
+            self.recovering = self.recovery;
         }
         verdict(rate_qps <= self.capacity_qps)
     }
 }
 
-/// Is ten times as fast for names that it was asked before.
+/// A device that is ten times as fast for names that were queried before.
 #[derive(Clone, Debug)]
 pub(crate) struct Caching {
     pub(crate) capacity_qps: f64,
-    /// The names below this number are in the cache.
+    /// Names below this number are cached.
     pub(crate) known: u64,
-    /// Queries of one trial are the rate times this.
+    /// A trial has the rate times this number of queries.
     pub(crate) seconds: f64,
 }
 
@@ -111,11 +114,11 @@ impl Device for Caching {
     }
 }
 
-/// Measured by a tester that is held up in each trial for which `stalls` says so.
+/// A device whose tester stalls in the trials for which `stalls` returns true.
 #[derive(Clone, Debug)]
 pub(crate) struct Stalling<D, F> {
     pub(crate) device: D,
-    /// Of the number of the trial, from 0, and the rate.
+    /// Function of the trial's number, from 0, and the rate.
     pub(crate) stalls: F,
     pub(crate) trial: u32,
 }
@@ -130,10 +133,10 @@ impl<D: Device, F: Fn(u32, f64) -> bool> Device for Stalling<D, F> {
     }
 }
 
-/// A trial that was done: its rate, and what came of it.
+/// A finished trial: its rate and its verdict.
 pub(crate) type Done = (f64, Verdict);
 
-/// Searches to the end, with names that move on by `seconds` of the rate after each trial.
+/// Runs a search to the end. The names advance by `seconds` times the rate after each trial.
 pub(crate) fn run(search: &mut Search, device: &mut impl Device, seconds: f64) -> Vec<Done> {
     let mut done = Vec::new();
     let mut first_name = 0;

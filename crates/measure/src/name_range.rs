@@ -1,41 +1,41 @@
-//! Which names are asked: `AAA-BBB-CCC-DDD.<zone>` for a range of IPv4 addresses.
+//! Range of the queried names: `AAA-BBB-CCC-DDD.<zone>` for a range of IPv4 addresses.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// A range of IPv4 addresses, each of which stands for one name: a CIDR network (`10.0.0.0/8`) or the first and the last
+/// A range of IPv4 addresses, each of which gives one name: a CIDR network (`10.0.0.0/8`) or the first and the last
 /// address (`1.0.0.0-126.255.255.255`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Window {
+pub struct NameRange {
     first: u32,
     last: u32,
 }
 
-impl Window {
-    /// The addresses from `first` to `last`, both included; nothing if `last` comes before `first`.
-    pub fn new(first: Ipv4Addr, last: Ipv4Addr) -> Option<Window> {
+impl NameRange {
+    /// The addresses from `first` to `last`, both included; `None` if `last` is before `first`.
+    pub fn new(first: Ipv4Addr, last: Ipv4Addr) -> Option<NameRange> {
         let (first, last) = (u32::from(first), u32::from(last));
-        (first <= last).then_some(Window { first, last })
+        (first <= last).then_some(NameRange { first, last })
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub fn names(&self) -> u64 {
         u64::from(self.last - self.first) + 1
     }
 
-    /// The address of a name by its number; numbers beyond the end begin anew.
+    /// The address of a name by its number; numbers beyond the end wrap around.
     #[inline]
     pub fn address(&self, number: u64) -> [u8; 4] {
-        // Most numbers are in the window, and a division costs more than all the rest.
+        // Most numbers are in the range, and a division costs more than everything else here.
         let names = self.names();
         let number = if number < names { number } else { number % names };
         (self.first + number as u32).to_be_bytes()
     }
 
-    /// The number of an address's name, if it is in the window.
+    /// The number of an address's name, if the address is in the range.
     #[inline]
     pub fn number(&self, address: [u8; 4]) -> Option<u64> {
         let address = u32::from_be_bytes(address);
@@ -43,7 +43,7 @@ impl Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for NameRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, names) = (Ipv4Addr::from(self.first), self.names());
         if names.is_power_of_two() && u64::from(self.first) % names == 0 {
@@ -54,59 +54,63 @@ impl fmt::Display for Window {
     }
 }
 
-impl From<Window> for String {
-    fn from(window: Window) -> String {
+impl From<NameRange> for String {
+    fn from(window: NameRange) -> String {
         window.to_string()
     }
 }
 
-impl TryFrom<String> for Window {
-    type Error = WindowError;
+impl TryFrom<String> for NameRange {
+    type Error = NameRangeError;
 
-    fn try_from(text: String) -> Result<Window, WindowError> {
+    fn try_from(text: String) -> Result<NameRange, NameRangeError> {
         text.parse()
     }
 }
 
-impl FromStr for Window {
-    type Err = WindowError;
+impl FromStr for NameRange {
+    type Err = NameRangeError;
 
-    fn from_str(text: &str) -> Result<Window, WindowError> {
-        let refused = || WindowError(text.to_owned());
+    fn from_str(text: &str) -> Result<NameRange, NameRangeError> {
+        let refused = || NameRangeError(text.to_owned());
         if let Some((address, bits)) = text.split_once('/') {
             let first = u32::from(address.parse::<Ipv4Addr>().map_err(|_| refused())?);
             let bits: u32 = bits.parse().ok().filter(|bits| *bits <= 32).ok_or_else(refused)?;
             let span = ((1u64 << (32 - bits)) - 1) as u32;
-            return if first & span == 0 { Ok(Window { first, last: first | span }) } else { Err(refused()) };
+            return if first & span == 0 {
+                Ok(NameRange { first, last: first | span })
+            } else {
+                Err(refused())
+            };
         }
         let (first, last) = text.split_once('-').ok_or_else(refused)?;
         let address = |text: &str| text.trim().parse::<Ipv4Addr>().map_err(|_| refused());
-        Window::new(address(first)?, address(last)?).ok_or_else(refused)
+        NameRange::new(address(first)?, address(last)?).ok_or_else(refused)
     }
 }
 
-/// A text that is no window.
+/// A text that is not a name range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WindowError(String);
+pub struct NameRangeError(String);
 
-impl fmt::Display for WindowError {
+impl fmt::Display for NameRangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "\"{}\" is no range of names; write an IPv4 network like 10.0.0.0/8 (no bit set beyond its length) or a first and \
+            "\"{}\" is not a range of names; write an IPv4 network like 10.0.0.0/8 (no bit set beyond its length) or a first and \
              a last address like 1.0.0.0-126.255.255.255",
             self.0
         )
     }
 }
 
-impl std::error::Error for WindowError {}
+impl std::error::Error for NameRangeError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn window(text: &str) -> Window {
+    fn window(text: &str) -> NameRange {
         text.parse().unwrap()
     }
 
@@ -128,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused_with_the_way_to_write_one() {
+    fn an_invalid_range_is_refused_with_the_way_to_write_one() {
         for text in ["", "10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/x", "2.0.0.0-1.0.0.0", "a-b"] {
-            let error = text.parse::<Window>().unwrap_err().to_string();
+            let error = text.parse::<NameRange>().unwrap_err().to_string();
             assert!(error.contains("10.0.0.0/8"), "{error}");
         }
     }

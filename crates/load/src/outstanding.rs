@@ -1,81 +1,81 @@
-//! What is known of each query while its reply may come: a ring of slots, one for each of the last queries of a thread.
+//! Outstanding queries: a ring of slots, one for each of the last queries of a thread.
 //!
-//! The sender fills a slot before the query leaves, whoever receives ends it; both are lock-free, as a slot is two words and
-//! the second one is written last. A slot is overwritten when its query is three timeouts old.
+//! The sender fills a slot before the query leaves; the receiver completes it. Both are lock-free, because a slot is
+//! two words and the second one is written last. A slot is overwritten when its query is three timeouts old.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a query is.
+/// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The kernel did not take it.
+    /// The kernel did not accept it.
     Unsent,
-    /// Its reply has not come.
-    Out,
-    /// It has, in time.
+    /// No reply has come yet.
+    Outstanding,
+    /// A reply has come in time.
     InTime,
-    /// It has, too late.
+    /// A reply has come too late.
     Late,
 }
 
-/// A query of the last ones.
+/// One of the last queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// How far it is.
+    /// The query's state.
     pub state: State,
-    /// When it was sent, in nanoseconds.
+    /// Sending time, in nanoseconds.
     pub sent: u64,
-    /// The address whose name it asks for.
+    /// The address in the query name.
     pub address: [u8; 4],
-    /// Whether the name was asked before.
+    /// True if the name was queried before.
     pub again: bool,
 }
 
 struct Words {
-    /// Address 32 bits, asked again 1 bit, the lower 31 bits of the query's number.
+    /// Address in 32 bits, repeated name in 1 bit, the lower 31 bits of the query's number.
     what: AtomicU64,
-    /// When it was sent 62 bits, state 2 bits.
+    /// Sending time in 62 bits, state in 2 bits.
     when: AtomicU64,
 }
 
 const NUMBER: u64 = (1 << 31) - 1;
 
-/// The ring.
-pub struct Slots {
+/// The ring of slots.
+pub struct OutstandingQueries {
     ring: Box<[Words]>,
     mask: u64,
 }
 
-impl Slots {
-    /// A ring of at least so many slots.
-    pub fn new(least: u64) -> Slots {
+impl OutstandingQueries {
+    /// A ring of at least `least` slots.
+    pub fn new(least: u64) -> OutstandingQueries {
         let count = least.max(1).next_power_of_two();
         let empty = || Words { what: AtomicU64::new(NUMBER), when: AtomicU64::new(0) };
-        Slots { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
+        OutstandingQueries { ring: (0..count).map(|_| empty()).collect(), mask: count - 1 }
     }
 
-    /// How many queries back are remembered.
+    /// Number of queries that the ring remembers.
     pub fn capacity(&self) -> u64 {
         self.mask + 1
     }
 
-    /// A query is about to leave.
+    /// Enters a query that is about to leave.
     #[inline]
-    pub fn put(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
+    pub fn insert(&self, number: u64, sent: u64, address: [u8; 4], again: bool) {
         let words = &self.ring[(number & self.mask) as usize];
         let address = u64::from(u32::from_be_bytes(address));
-        // While both words belong to different queries the slot must not be read as one of them.
+        // While the two words belong to different queries, the slot must not be read as either of them.
         words.when.store(0, Ordering::Release);
         words.what.store(address << 32 | u64::from(again) << 31 | (number & NUMBER), Ordering::Release);
         words.when.store(sent << 2 | 1, Ordering::Release);
     }
 
-    /// A query did not leave.
-    pub fn unsent(&self, number: u64) {
+    /// Marks a query that did not leave.
+    pub fn mark_unsent(&self, number: u64) {
         self.ring[(number & self.mask) as usize].when.store(0, Ordering::Release);
     }
 
-    /// The slot of a query, if it is still remembered.
+    /// The slot of a query, if the ring still has it.
     #[inline]
     pub fn get(&self, number: u64) -> Option<Slot> {
         let words = &self.ring[(number & self.mask) as usize];
@@ -83,7 +83,7 @@ impl Slots {
         let what = words.what.load(Ordering::Acquire);
         let state = match when & 3 {
             0 => State::Unsent,
-            1 => State::Out,
+            1 => State::Outstanding,
             2 => State::InTime,
             _ => State::Late,
         };
@@ -95,9 +95,9 @@ impl Slots {
         })
     }
 
-    /// The reply to an outstanding query has come. False: the slot has changed meanwhile.
+    /// Completes an outstanding query with its reply. Returns false if the slot has changed in the meantime.
     #[inline]
-    pub fn end(&self, number: u64, sent: u64, late: bool) -> bool {
+    pub fn complete(&self, number: u64, sent: u64, late: bool) -> bool {
         let words = &self.ring[(number & self.mask) as usize];
         let ended = sent << 2 | if late { 3 } else { 2 };
         words.when.compare_exchange(sent << 2 | 1, ended, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -110,30 +110,30 @@ mod tests {
 
     #[test]
     fn a_slot_is_out_until_it_ends_once() {
-        let slots = Slots::new(100);
+        let slots = OutstandingQueries::new(100);
         assert_eq!(slots.capacity(), 128);
         assert!((0..200).all(|number| slots.get(number).is_none_or(|slot| slot.state == State::Unsent)));
-        slots.put(5, 1_000, [1, 2, 3, 255], true);
-        let slot = Slot { state: State::Out, sent: 1_000, address: [1, 2, 3, 255], again: true };
+        slots.insert(5, 1_000, [1, 2, 3, 255], true);
+        let slot = Slot { state: State::Outstanding, sent: 1_000, address: [1, 2, 3, 255], again: true };
         assert_eq!(slots.get(5), Some(slot));
-        assert!(slots.end(5, 1_000, true));
+        assert!(slots.complete(5, 1_000, true));
         assert_eq!(slots.get(5), Some(Slot { state: State::Late, ..slot }));
-        assert!(!slots.end(5, 1_000, false));
-        slots.put(6, 1_001, [0; 4], false);
-        assert!(slots.end(6, 1_001, false));
+        assert!(!slots.complete(5, 1_000, false));
+        slots.insert(6, 1_001, [0; 4], false);
+        assert!(slots.complete(6, 1_001, false));
         assert_eq!(slots.get(6).unwrap().state, State::InTime);
-        slots.put(7, 1_002, [0; 4], false);
-        slots.unsent(7);
+        slots.insert(7, 1_002, [0; 4], false);
+        slots.mark_unsent(7);
         assert_eq!(slots.get(7).unwrap().state, State::Unsent);
     }
 
     #[test]
     fn an_old_query_is_forgotten_when_its_slot_is_needed() {
-        let slots = Slots::new(4);
-        slots.put(1, 10, [9; 4], false);
-        slots.put(5, 20, [8; 4], false);
+        let slots = OutstandingQueries::new(4);
+        slots.insert(1, 10, [9; 4], false);
+        slots.insert(5, 20, [8; 4], false);
         assert_eq!(slots.get(1), None);
         assert_eq!(slots.get(5).unwrap().address, [8; 4]);
-        assert!(!slots.end(1, 10, false));
+        assert!(!slots.complete(1, 10, false));
     }
 }

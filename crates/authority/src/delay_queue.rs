@@ -1,37 +1,38 @@
-//! Queries that wait for their time. They are kept, not their answers: a query is short, and its answer depends on nothing
-//! else. All memory is reserved when the queue is made, and touched as far as queries ever waited at a time.
+//! Queue of queries whose answers are delayed. It keeps the queries, not the answers: a query is short, and its
+//! answer depends on nothing else. All memory is reserved when the queue is made; only as much is touched as queries
+//! ever waited at one time.
 
 use crate::limits;
 use engine::{Client, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The queue: by time, not by arrival.
-pub(crate) struct Delayed {
+/// The queue, ordered by due time.
+pub(crate) struct DelayQueue {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
-    slots: Vec<Waiting>,
-    /// Slots in use before and free now; the last one freed is taken first, so that few are touched.
+    slots: Vec<DelayedQuery>,
+    /// Unused slots that were in use before. The last one freed is reused first, so that few are touched.
     free: Vec<u32>,
     capacity: usize,
 }
 
 /// A query that waits.
-pub(crate) struct Waiting {
+pub(crate) struct DelayedQuery {
     pub client: Client,
     length: u16,
     octets: [u8; limits::DELAYED_QUERY],
 }
 
-impl Waiting {
+impl DelayedQuery {
     pub fn query(&self) -> &[u8] {
         &self.octets[..usize::from(self.length)]
     }
 }
 
-impl Delayed {
+impl DelayQueue {
     /// A queue for up to `capacity` queries.
-    pub fn new(capacity: usize) -> Delayed {
-        Delayed {
+    pub fn new(capacity: usize) -> DelayQueue {
+        DelayQueue {
             due: BinaryHeap::with_capacity(capacity),
             slots: Vec::with_capacity(capacity),
             free: Vec::with_capacity(capacity),
@@ -39,7 +40,7 @@ impl Delayed {
         }
     }
 
-    /// Keeps a query until `due`. False: there is no room, or the query is too long.
+    /// Keeps a query until `due`. Returns false if the queue is full or the query is too long.
     pub fn push(&mut self, due: Instant, client: &Client, query: &[u8]) -> bool {
         if query.len() > limits::DELAYED_QUERY {
             return false;
@@ -48,7 +49,7 @@ impl Delayed {
             Some(slot) => slot,
             None if self.slots.len() < self.capacity => {
                 let octets = [0; limits::DELAYED_QUERY];
-                self.slots.push(Waiting { client: *client, length: 0, octets });
+                self.slots.push(DelayedQuery { client: *client, length: 0, octets });
                 (self.slots.len() - 1) as u32
             }
             None => return false,
@@ -61,13 +62,13 @@ impl Delayed {
         true
     }
 
-    /// When the first query is due.
+    /// Due time of the first query.
     pub fn deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes out a query that is due.
-    pub fn take(&mut self, now: Instant) -> Option<&Waiting> {
+    /// Removes and returns a query that is due.
+    pub fn take(&mut self, now: Instant) -> Option<&DelayedQuery> {
         let Reverse((due, slot)) = *self.due.peek()?;
         if due > now {
             return None;
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn queries_leave_by_time_and_not_by_arrival() {
-        let mut delayed = Delayed::new(8);
+        let mut delayed = DelayQueue::new(8);
         for (due, port) in [(30, 3), (10, 1), (20, 2), (40, 4)] {
             assert!(delayed.push(Instant(due), &client(port), &[port as u8; 20]));
         }
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn no_more_wait_than_there_is_room_for_and_places_are_used_again() {
-        let mut delayed = Delayed::new(3);
+        let mut delayed = DelayQueue::new(3);
         for round in 0..5 {
             for port in 0..3 {
                 assert!(delayed.push(Instant(round), &client(port), b"x"));

@@ -1,12 +1,13 @@
-//! Names and records of a message, read in order and within bounds. The judge's own reader, apart from the server's.
+//! Reader of names and records in a message, in order and within bounds. It is independent of the server's parser,
+//! because it checks servers.
 
 /// Octets of the longest name (RFC 1035 section 2.3.4).
 pub const NAME: usize = 255;
 
-/// Octets of a record between its owner and its data: type 2, class 2, TTL 4, length 2.
+/// Octets of a record between its owner and its RDATA: type 2, class 2, TTL 4, length 2.
 const FIXED: usize = 10;
 
-/// A name without compression, in lower case.
+/// An uncompressed name, in lower case.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
     octets: [u8; NAME],
@@ -14,13 +15,14 @@ pub struct Name {
 }
 
 impl Name {
-    /// Its wire form.
+    /// The wire form.
     pub fn octets(&self) -> &[u8] {
         &self.octets[..self.length]
     }
 
-    /// Reads the name at an offset, and says where what follows it begins. Nothing if it is cut off, too long, or has a
-    /// pointer that does not lead backwards (RFC 1035 section 4.1.4: to a prior occurrence), so that every read ends.
+    /// Reads the name at an offset, and returns the offset after it. Returns `None` if the name is cut off or too
+    /// long, or has a pointer that does not lead backwards (RFC 1035 section 4.1.4: to a prior occurrence), so that
+    /// every read ends.
     pub fn read(message: &[u8], at: usize) -> Option<(Name, usize)> {
         let mut name = Name { octets: [0; NAME], length: 0 };
         let (mut at, mut lowest, mut after) = (at, at, None);
@@ -52,14 +54,14 @@ impl Name {
         let end = self.length + octets.len();
         let room = self.octets.get_mut(self.length..end)?;
         room.copy_from_slice(octets);
-        // A length octet is below 64, so it is no letter.
+        // A length octet is below 64, so it is not a letter.
         room.make_ascii_lowercase();
         self.length = end;
         Some(())
     }
 }
 
-/// Where the name at an offset ends.
+/// The offset after the name at an offset.
 fn skip(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *message.get(at)? {
@@ -80,14 +82,14 @@ pub struct Record {
     pub class: u16,
     /// TTL in seconds.
     pub ttl: u32,
-    /// Where the data begins.
+    /// Offset of the RDATA.
     pub data: usize,
-    /// Where it ends.
+    /// Offset of the record's end.
     pub end: usize,
 }
 
 impl Record {
-    /// Reads the record whose owner begins at an offset. Nothing if it is cut off.
+    /// Reads the record whose owner begins at an offset. `None` if it is cut off.
     pub fn read(message: &[u8], at: usize) -> Option<Record> {
         Record::behind(message, skip(message, at)?)
     }

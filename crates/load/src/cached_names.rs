@@ -1,36 +1,43 @@
-//! Names that were answered, to be asked again: not before two timeouts have passed, so that the device's cache surely has
-//! them, and not so long after that their TTL may be over, so that it still has. A ring of one word per answer; whoever receives adds, the sender
-//! draws.
+//! Names that the device has cached, to query again. A name is eligible two timeouts after its answer, so that the
+//! device surely has cached it, and until its TTL may expire, so that the device still has it. The names are in a
+//! ring with one word per answer; the receiver adds, the sender draws.
 
 use crate::limits;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The ring.
-pub struct Pool {
-    /// Address 32 bits, milliseconds of its answer 32 bits.
+/// The ring of answered names.
+pub struct CachedNames {
+    /// Address in 32 bits, time of its answer in milliseconds in 32 bits.
     ring: Box<[AtomicU64]>,
     mask: u64,
-    /// Answers added so far.
+    /// Number of answers added so far.
     added: AtomicU64,
-    /// An answer may be asked for again after this, in milliseconds.
-    ripe_ms: u64,
-    /// And up to this.
-    age_ms: u64,
+    /// Earliest age of an answer at which its name may be queried again, in milliseconds.
+    min_age_ms: u64,
+    /// Latest such age, in milliseconds.
+    max_age_ms: u64,
 }
 
-impl Pool {
-    /// A pool that keeps the newest answers, at least so many, to be asked for again two timeouts to `age_ms` later.
-    pub fn new(least: u64, timeout_ms: u64, age_ms: u64) -> Pool {
+impl CachedNames {
+    /// A ring of at least the `least` newest answers, whose names may be queried again two timeouts to `max_age_ms`
+    /// later.
+    pub fn new(least: u64, timeout_ms: u64, max_age_ms: u64) -> CachedNames {
         let count = least.max(1).next_power_of_two();
         let ring = (0..count).map(|_| AtomicU64::new(0)).collect();
-        Pool { ring, mask: count - 1, added: AtomicU64::new(0), ripe_ms: 2 * timeout_ms, age_ms }
+        CachedNames {
+            ring,
+            mask: count - 1,
+            added: AtomicU64::new(0),
+            min_age_ms: 2 * timeout_ms,
+            max_age_ms,
+        }
     }
 
-    /// Adds a name that was answered validly. One thread only.
+    /// Adds a name with a valid answer. Only one thread may call this.
     #[inline]
     pub fn add(&self, address: [u8; 4], now_ns: u64) {
         let at = self.added.load(Ordering::Relaxed);
-        // Rounded up: a name is never asked again too early.
+        // Rounded up, so that a name is never queried again too early.
         let time = now_ns.div_ceil(1_000_000) & 0xffff_ffff;
         let word = u64::from(u32::from_be_bytes(address)) << 32 | time;
         self.ring[(at & self.mask) as usize].store(word, Ordering::Relaxed);
@@ -43,32 +50,32 @@ impl Pool {
     }
 }
 
-/// What the sender knows of its pool.
+/// The sender's position in the ring.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Draw {
+pub struct Cursor {
     /// Answers before this are old enough.
-    ripe: u64,
+    eligible: u64,
 }
 
-impl Draw {
-    /// A name of the pool, by 64 random bits; nothing while there is none that may be asked.
+impl Cursor {
+    /// A name from the ring, chosen by 64 random bits; `None` while no name is eligible.
     #[inline]
-    pub fn draw(&mut self, pool: &Pool, now_ns: u64, random: u64) -> Option<[u8; 4]> {
+    pub fn draw(&mut self, pool: &CachedNames, now_ns: u64, random: u64) -> Option<[u8; 4]> {
         let (added, now_ms) = (pool.added.load(Ordering::Acquire), now_ns / 1_000_000);
-        // What is about to be overwritten is left alone: an eighth of the ring.
+        // Entries that are about to be overwritten are not used: an eighth of the ring.
         let oldest = added.saturating_sub(pool.mask - pool.mask / 8);
-        self.ripe = self.ripe.max(oldest);
-        while self.ripe < added && pool.entry(self.ripe).1 + pool.ripe_ms <= now_ms {
-            self.ripe += 1;
+        self.eligible = self.eligible.max(oldest);
+        while self.eligible < added && pool.entry(self.eligible).1 + pool.min_age_ms <= now_ms {
+            self.eligible += 1;
         }
-        let first = self.ripe.saturating_sub(limits::POOL).max(oldest);
-        let index = first + ((u128::from(random) * u128::from(self.ripe - first)) >> 64) as u64;
-        if index >= self.ripe {
+        let first = self.eligible.saturating_sub(limits::CACHED_NAMES).max(oldest);
+        let index = first + ((u128::from(random) * u128::from(self.eligible - first)) >> 64) as u64;
+        if index >= self.eligible {
             return None;
         }
-        // Should it have been overwritten meanwhile, it is a new one.
+        // If the entry was overwritten in the meantime, its time is new and this test fails.
         let (address, time) = pool.entry(index);
-        (time + pool.ripe_ms..=time + pool.age_ms).contains(&now_ms).then_some(address)
+        (time + pool.min_age_ms..=time + pool.max_age_ms).contains(&now_ms).then_some(address)
     }
 }
 
@@ -80,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_name_is_drawn_two_timeouts_after_its_answer_at_the_earliest() {
-        let pool = Pool::new(1000, 100, 60_000);
-        let mut draw = Draw::default();
+        let pool = CachedNames::new(1000, 100, 60_000);
+        let mut draw = Cursor::default();
         assert_eq!(draw.draw(&pool, 10_000 * MS, 5), None);
         pool.add([1; 4], 1_000 * MS);
         pool.add([2; 4], 1_100 * MS);
@@ -95,16 +102,16 @@ mod tests {
 
     #[test]
     fn draws_are_even_among_the_newest_that_are_ripe() {
-        let pool = Pool::new(4 * limits::POOL, 1, 60_000);
-        for number in 0..3 * limits::POOL as u32 {
+        let pool = CachedNames::new(4 * limits::CACHED_NAMES, 1, 60_000);
+        for number in 0..3 * limits::CACHED_NAMES as u32 {
             pool.add(number.to_be_bytes(), MS);
         }
-        let mut draw = Draw::default();
+        let mut draw = Cursor::default();
         let mut counts = [0u32; 4];
         for step in 0..40_000u64 {
             let address = draw.draw(&pool, 10 * MS, crate::random::mix(step)).unwrap();
-            let age = 3 * limits::POOL as u32 - 1 - u32::from_be_bytes(address);
-            counts[age as usize / (limits::POOL as usize / 4)] += 1;
+            let age = 3 * limits::CACHED_NAMES as u32 - 1 - u32::from_be_bytes(address);
+            counts[age as usize / (limits::CACHED_NAMES as usize / 4)] += 1;
         }
         // Five standard deviations of a binomial distribution (87) to each side.
         assert!(counts.iter().all(|count| (9_560..=10_440).contains(count)), "{counts:?}");
@@ -112,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_full_pool_draws_only_what_it_still_has() {
-        let pool = Pool::new(64, 1, 60_000);
-        let mut draw = Draw::default();
+        let pool = CachedNames::new(64, 1, 60_000);
+        let mut draw = Cursor::default();
         for number in 0..1000u32 {
             pool.add(number.to_be_bytes(), MS);
         }

@@ -1,14 +1,14 @@
-//! Which query an ID on a port belongs to, without a table.
+//! Ports and message IDs of queries, and the way back from port and ID to the query, without a table.
 //!
-//! The queries of a thread leave in groups: `group` of them from one port, then as many from the next. So query k of the
-//! thread is query j of port p, by arithmetic, and back. The ID of query j of a port is a permutation, drawn for that
-//! port, of the lower 16 bits of j: no ID comes twice within 65,536 queries of a port, none can be guessed from the one
-//! before, and from an ID follows j modulo 65,536. The newest j below what was sent is the query that is meant; should a
-//! port have more than 65,536 outstanding, the ones before it are tried, too: the question tells.
+//! The queries of a thread leave in groups: `group` of them from one port, then as many from the next. So query k of
+//! the thread is query j of port p, and arithmetic converts both ways. The ID of query j of a port is a permutation,
+//! drawn for that port, of the lower 16 bits of j: no ID repeats within 65,536 queries of a port, none can be guessed
+//! from the one before, and the ID yields j modulo 65,536. The newest such j below the number of sent queries is the
+//! query; if a port has more than 65,536 outstanding queries, earlier ones are tried, too: the question decides.
 
 use crate::random::mix;
 
-/// A permutation of 16 bits that can be undone.
+/// An invertible permutation of 16 bits.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     factor: u16,
@@ -21,7 +21,8 @@ impl Permutation {
     fn new(seed: u64) -> Permutation {
         let draw = mix(seed);
         let factor = draw as u16 | 1;
-        // Newton's iteration: each step doubles the number of right bits, and any odd number is right in three.
+        // Newton's iteration: each step doubles the number of correct bits, and any odd number is correct in three
+        // bits.
         let inverse = (0..4)
             .fold(factor, |inverse, _| inverse.wrapping_mul(2u16.wrapping_sub(factor.wrapping_mul(inverse))));
         Permutation { factor, inverse, offset: (draw >> 16) as u16, mask: (draw >> 32) as u16 }
@@ -30,7 +31,7 @@ impl Permutation {
     #[inline]
     fn forward(&self, value: u16) -> u16 {
         let value = value.wrapping_mul(self.factor).wrapping_add(self.offset);
-        // The upper half moves into the lower one, whose bits depend on lower bits alone so far.
+        // The upper half is mixed into the lower half, whose bits depend only on lower bits so far.
         (value ^ value >> 8).wrapping_mul(self.factor) ^ self.mask
     }
 
@@ -41,26 +42,26 @@ impl Permutation {
     }
 }
 
-/// The numbering of one thread's queries.
+/// Ports and IDs of one thread's queries.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct QueryIds {
     group: u64,
     ports: Vec<Permutation>,
 }
 
-impl Identity {
-    /// A numbering for so many ports.
-    pub fn new(ports: usize, group: u16, seed: u64) -> Identity {
+impl QueryIds {
+    /// A numbering for `ports` ports.
+    pub fn new(ports: usize, group: u16, seed: u64) -> QueryIds {
         let permutation = |port| Permutation::new(mix(seed).wrapping_add(port));
-        Identity {
+        QueryIds {
             group: u64::from(group.max(1)),
             ports: (0..ports.max(1) as u64).map(permutation).collect(),
         }
     }
 
-    /// The port of query `k`, its number there, and how many queries of the group are left, itself among them.
+    /// The port of query `k`, its number at that port, and the number of queries left in the group, including itself.
     #[inline]
-    pub fn place(&self, k: u64) -> (usize, u64, u64) {
+    pub fn locate(&self, k: u64) -> (usize, u64, u64) {
         let (turn, within) = (k / self.group, k % self.group);
         let ports = self.ports.len() as u64;
         ((turn % ports) as usize, turn / ports * self.group + within, self.group - within)
@@ -72,7 +73,7 @@ impl Identity {
         self.ports[port].forward(j as u16)
     }
 
-    /// The queries of the thread that may have had an ID on a port, the newest first, when `sent` have been sent.
+    /// The queries of the thread that may have used an ID on a port, newest first, when `sent` queries were sent.
     #[inline]
     pub fn candidates(&self, port: usize, id: u16, sent: u64) -> impl Iterator<Item = u64> + '_ {
         let low = u64::from(self.ports[port].backward(id));
@@ -82,7 +83,7 @@ impl Identity {
         std::iter::successors(newest, |j| j.checked_sub(1 << 16)).map(move |j| self.number(port, j))
     }
 
-    /// Queries of a port among the first `sent` of the thread.
+    /// Number of queries of a port among the first `sent` of the thread.
     #[inline]
     fn count(&self, port: usize, sent: u64) -> u64 {
         let round = self.group * self.ports.len() as u64;
@@ -90,7 +91,7 @@ impl Identity {
         full * self.group + rest.saturating_sub(port as u64 * self.group).min(self.group)
     }
 
-    /// The number in the thread of query `j` of a port.
+    /// The number within the thread of query `j` of a port.
     #[inline]
     fn number(&self, port: usize, j: u64) -> u64 {
         (j / self.group * self.ports.len() as u64 + port as u64) * self.group + j % self.group
@@ -116,21 +117,21 @@ mod tests {
 
     #[test]
     fn groups_go_from_port_to_port() {
-        let identity = Identity::new(3, 2, 1);
-        let ports: Vec<usize> = (0..8).map(|k| identity.place(k).0).collect();
+        let query_ids = QueryIds::new(3, 2, 1);
+        let ports: Vec<usize> = (0..8).map(|k| query_ids.locate(k).0).collect();
         assert_eq!(ports, [0, 0, 1, 1, 2, 2, 0, 0]);
-        assert_eq!(identity.place(7), (0, 3, 1));
+        assert_eq!(query_ids.locate(7), (0, 3, 1));
     }
 
     #[test]
     fn port_and_id_lead_back_to_the_query() {
         for (ports, group) in [(1, 1), (3, 2), (16, 16), (5, 7), (1, 64)] {
-            let identity = Identity::new(ports, group, 7);
+            let query_ids = QueryIds::new(ports, group, 7);
             for sent in [1, 2, 33, 1000, 65_536, 200_000, 3_000_000] {
                 for k in [0, sent / 3, sent / 2, sent - 1] {
-                    let (port, j, _) = identity.place(k);
-                    let id = identity.id(port, j);
-                    let candidates: Vec<u64> = identity.candidates(port, id, sent).collect();
+                    let (port, j, _) = query_ids.locate(k);
+                    let id = query_ids.id(port, j);
+                    let candidates: Vec<u64> = query_ids.candidates(port, id, sent).collect();
                     assert!(candidates.contains(&k), "{ports} {group} {sent} {k}: {candidates:?}");
                     assert!(candidates.iter().all(|candidate| *candidate < sent));
                     assert!(candidates.is_sorted_by(|newer, older| newer > older));
@@ -144,15 +145,15 @@ mod tests {
 
     #[test]
     fn an_id_that_was_never_sent_has_no_candidate() {
-        let identity = Identity::new(2, 1, 3);
-        let (port, j, _) = identity.place(10);
-        assert_eq!(identity.candidates(port, identity.id(port, j), 10).count(), 0);
-        assert_eq!(identity.candidates(port, identity.id(port, j), 11).collect::<Vec<_>>(), [10]);
+        let query_ids = QueryIds::new(2, 1, 3);
+        let (port, j, _) = query_ids.locate(10);
+        assert_eq!(query_ids.candidates(port, query_ids.id(port, j), 10).count(), 0);
+        assert_eq!(query_ids.candidates(port, query_ids.id(port, j), 11).collect::<Vec<_>>(), [10]);
     }
 
     #[test]
     fn other_seeds_give_other_ids() {
-        let ids = |seed| (0..64).map(|j| Identity::new(1, 1, seed).id(0, j)).collect::<Vec<_>>();
+        let ids = |seed| (0..64).map(|j| QueryIds::new(1, 1, seed).id(0, j)).collect::<Vec<_>>();
         assert_ne!(ids(1), ids(2));
     }
 }

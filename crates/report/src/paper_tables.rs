@@ -1,5 +1,5 @@
-//! The tables that papers print: median, average, deviation, percentiles and extremes per value of the sweep or cell, and the
-//! grid of RFC 8219 section 9.2, as Markdown and LaTeX.
+//! Tables in the form of the papers: median, average, standard deviation, percentiles and extremes per value of the
+//! sweep or cell, and the grid of RFC 8219 section 9.2, as Markdown and LaTeX.
 
 use crate::escape;
 use crate::grid::grids_of;
@@ -10,7 +10,7 @@ use crate::table::Table;
 use crate::verdict::{self, at_least};
 use measure::run::{CellResult, Run, Summary};
 
-/// The tables as Markdown, under the verdict.
+/// The tables as Markdown, after the verdict.
 pub fn markdown(run: &Run) -> String {
     let mut out = format!("{}\n\n", escape::markdown(&verdict::sentence(run)));
     put!(out, "{}\n\n", escape::markdown(&conditions(run)));
@@ -46,14 +46,14 @@ pub fn latex(run: &Run) -> String {
     out
 }
 
-/// What speaks against taking the figures at their word, and what else one should know.
+/// Objections against the figures, and warnings.
 fn notes(run: &Run) -> Vec<String> {
     let objections = verdict::objections(run);
     let objections = objections.into_iter().map(|(heading, text)| format!("{heading}: {text}"));
     objections.chain(run.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
 }
 
-/// What the figures depend on, in a sentence.
+/// Conditions of the measurement in one sentence.
 fn conditions(run: &Run) -> String {
     let settings = &run.settings;
     format!(
@@ -118,7 +118,7 @@ fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary
         table.row(row);
     }
     let same = |column: usize| table.rows.windows(2).all(|pair| pair[0][column] == pair[1][column]);
-    // A paper with one cell does not repeat it in every row; the caption says it.
+    // If all rows have the same cell, its columns are left out and the caption names it.
     let unwanted: Vec<usize> = (0..3).filter(|column| same(*column) && table.rows.len() > 1).collect();
     let unwanted = if run.device.sweep.is_none() && !unwanted.contains(&0) {
         [vec![0], unwanted].concat()
@@ -131,7 +131,7 @@ fn summaries(run: &Run, id: &str, caption: &str, of: fn(&CellResult) -> &Summary
     table.without_columns(&unwanted)
 }
 
-/// A grid for each value of the sweep, when there is more than one cell.
+/// A grid for each value of the sweep if there is more than one cell.
 fn grids(run: &Run) -> Vec<Table> {
     let grids = grids_of(run);
     let mut tables = Vec::new();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_against_the_figures_is_said_beside_them() {
+    fn objections_against_the_figures_stand_beside_them() {
         let mut run = swept();
         (run.complete, run.self_test) = (false, None);
         run.warnings = vec!["the governor is powersave".to_owned()];

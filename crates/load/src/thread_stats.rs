@@ -1,4 +1,4 @@
-//! What one receiving thread has counted and measured.
+//! Counters and latencies of one receiving thread.
 
 use crate::limits;
 use crate::plan::Plan;
@@ -6,37 +6,37 @@ use crate::reason::Reasons;
 use hdrhistogram::Histogram;
 use measure::outcome::{Latencies, Latency, Second};
 
-/// Counts of queries of the measured time, and of messages that belong to none.
+/// Counts of queries of the measured time, and of messages without a query.
 #[derive(Clone, Debug)]
-pub struct Tally {
-    /// Right replies in time.
+pub struct ThreadStats {
+    /// Valid replies in time.
     pub valid: u64,
-    /// What was wrong with others in time, and with messages that ended no query.
+    /// Reasons of the invalid replies in time, and of messages that completed no query.
     pub invalid: Reasons,
-    /// Replies in time that were wrong and ended their query.
+    /// Invalid replies in time that completed their query.
     pub wrong: u64,
-    /// Replies that came too late.
+    /// Late replies.
     pub late: u64,
-    /// Further replies.
+    /// Duplicate replies.
     pub duplicates: u64,
-    /// Messages that belong to no query.
+    /// Messages without a query.
     pub unsolicited: u64,
-    /// Messages from somewhere else.
+    /// Messages from another source address or port.
     pub wrong_source: u64,
-    /// Replies by the second for which their query was meant; `sent` is not counted here.
+    /// Replies by the second of their query's intended time; `sent` is not counted here.
     pub seconds: Vec<Second>,
-    /// Latencies of right replies, late ones among them, in nanoseconds.
+    /// Latencies of valid replies, including late ones, in nanoseconds.
     intended: Histogram<u64>,
     actual: Histogram<u64>,
 }
 
-impl Tally {
-    /// Nothing counted yet.
-    pub fn new(plan: &Plan) -> Tally {
+impl ThreadStats {
+    /// Empty statistics.
+    pub fn new(plan: &Plan) -> ThreadStats {
         // The bounds are constants that the library allows.
         let histogram = Histogram::new_with_bounds(1, limits::LATENCY_NS, limits::LATENCY_DIGITS);
         let histogram = histogram.unwrap_or_else(|_| unreachable!("bounds of the histogram"));
-        Tally {
+        ThreadStats {
             valid: 0,
             invalid: Reasons::default(),
             wrong: 0,
@@ -50,22 +50,22 @@ impl Tally {
         }
     }
 
-    /// The entry of a second; what is beyond the table is in its last entry.
+    /// The entry of a second; later seconds share the last entry.
     #[inline]
     pub fn second(&mut self, second: usize) -> &mut Second {
         let last = self.seconds.len() - 1;
         &mut self.seconds[second.min(last)]
     }
 
-    /// Enters a right reply, with its latencies in nanoseconds.
+    /// Records the latencies of a valid reply, in nanoseconds.
     #[inline]
     pub fn latency(&mut self, intended: u64, actual: u64) {
         self.intended.saturating_record(intended.max(1));
         self.actual.saturating_record(actual.max(1));
     }
 
-    /// Adds what another thread has counted.
-    pub fn add(&mut self, other: &Tally) {
+    /// Adds the counts of another thread.
+    pub fn add(&mut self, other: &ThreadStats) {
         self.valid += other.valid;
         self.invalid.add(&other.invalid);
         self.wrong += other.wrong;
@@ -83,7 +83,7 @@ impl Tally {
         let _ = self.actual.add(&other.actual);
     }
 
-    /// The distributions.
+    /// The latency distributions.
     pub fn latencies(&self) -> Latencies {
         Latencies { intended: latency(&self.intended), actual: latency(&self.actual) }
     }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn latencies_of_two_threads_are_one_distribution() {
         let plan = Plan::new(&order(1000.0, 1000), false).unwrap();
-        let (mut one, mut other) = (Tally::new(&plan), Tally::new(&plan));
+        let (mut one, mut other) = (ThreadStats::new(&plan), ThreadStats::new(&plan));
         (1..=500).for_each(|ms| one.latency(ms * 2_000_000, ms * 1_000_000));
         (501..=1000).for_each(|ms| other.latency(ms * 2_000_000, ms * 1_000_000));
         one.add(&other);
