@@ -18,6 +18,7 @@ pub mod citation;
 pub mod list;
 pub mod page;
 pub mod source;
+pub mod structure;
 pub mod tree;
 
 use std::path::{Path, PathBuf};
