@@ -18,9 +18,10 @@ pub struct Cases {
 pub fn cases() -> Result<Cases, Vec<String>> {
     let known = conform::suite::built_in().map_err(|error| vec![error])?;
     let mut later = BTreeSet::new();
-    for text in
-        [include_str!("../../conformance/later.txt"), include_str!("../../crates/conform/cases/later.txt")]
-    {
+    for text in [
+        include_str!("../../conformance/shared/known-failures.txt"),
+        include_str!("../../conformance/own/known-failures.txt"),
+    ] {
         let list = Later::read(text).map_err(|error| vec![error])?;
         later.extend(list.ids().map(str::to_owned));
     }

@@ -17,7 +17,7 @@ that shows it, `# requirement 4` in a scenario. `cargo run -p sixfold-requiremen
 requirement has no code or no test.
 
 Levels are those of the RFC; *stated* is what it describes without such a word. Tests are scenarios (`scenarios/`), functions, and
-conformance cases (`conformance/cases.jsonl`, `crates/conform/cases/own.jsonl`; play one with
+conformance cases (`conformance/shared/cases.jsonl`, `conformance/own/cases.jsonl`; play one with
 `CONFORM_ONLY=NAME cargo test -p sixfold-conform`). A dagger (†) leads to the notes below the tables.
 ";
 

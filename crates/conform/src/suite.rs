@@ -3,8 +3,10 @@
 use crate::case::Case;
 
 /// The cases of `conformance/`, and those found by thinking where servers go wrong.
-const FILES: [&str; 2] =
-    [include_str!("../../../conformance/cases.jsonl"), include_str!("../cases/own.jsonl")];
+const FILES: [&str; 2] = [
+    include_str!("../../../conformance/shared/cases.jsonl"),
+    include_str!("../../../conformance/own/cases.jsonl"),
+];
 
 /// All cases that are built in.
 pub fn built_in() -> Result<Vec<Case>, String> {

@@ -1,4 +1,4 @@
-//! Plays every case of `cases/own.jsonl` against our server (`suite/mod.rs` says how), and checks the file itself.
+//! Plays every case of `conformance/own/cases.jsonl` against our server (`suite/mod.rs` says how), and checks the file itself.
 
 mod suite;
 
@@ -7,8 +7,8 @@ use sixfold_conform::case::Case;
 use std::collections::{BTreeMap, BTreeSet};
 use suite::{Suite, read};
 
-const OWN: &str = "crates/conform/cases/own.jsonl";
-const SHARED: &str = "conformance/cases.jsonl";
+const OWN: &str = "conformance/own/cases.jsonl";
+const SHARED: &str = "conformance/shared/cases.jsonl";
 
 /// What the cases are about (`conformance/README.md`).
 const CATEGORIES: [&str; 22] = [
@@ -39,7 +39,7 @@ const CATEGORIES: [&str; 22] = [
 #[test]
 fn every_own_case_holds_or_is_listed_for_later() {
     let test = "every_own_case_holds_or_is_listed_for_later";
-    Suite { cases: OWN, later: "crates/conform/cases/later.txt", test }.play();
+    Suite { cases: OWN, later: "conformance/own/known-failures.txt", test }.play();
 }
 
 /// Unknown fields are refused by [`Case`]; that two cases of one file have the same id, too.
