@@ -3,12 +3,12 @@
 use crate::case::{Case, Check, Object, Plan, Step};
 use crate::client::{self, Exchange};
 use crate::configuration::{self, Places};
-use crate::device::{Device, Failure, Folder, Program};
 use crate::expect::{self, Observation};
 use crate::limits;
 use crate::query::Query;
 use crate::report::Outcome;
-use crate::subject::{Running, Subject};
+use crate::server_process::{Device, Failure, Folder, Program};
+use crate::target::{Running, Subject};
 use crate::upstream::Upstream;
 use std::collections::HashSet;
 use std::io;

@@ -1,7 +1,7 @@
 //! Resource records as text: records of the scripted upstream, and patterns that the records of an answer are
 //! compared with. Comparison is by value (RFC 4343: names without regard to case), never by octets on the wire.
 
-use crate::words::{Words, split};
+use crate::record_tokens::{Words, split};
 use domain::base::iana::{Class, Rtype};
 use domain::base::name::FlattenInto;
 use domain::base::rdata::{ComposeRecordData, ParseRecordData};

@@ -1,11 +1,11 @@
 //! Plays many cases, several at a time.
 
 use crate::case::Case;
-use crate::device::Program;
 use crate::namespace;
 use crate::play::{self, Stage};
 use crate::report::{Outcome, Played};
-use crate::subject::Subject;
+use crate::server_process::Program;
+use crate::target::Subject;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use conform::differential::habit::Server;
+use conform::differential::quirk::Server;
 use sixfold_interop::differential::{compare, lacking, version};
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 
 use conform::client;
 use conform::differential::case::{Case, Province};
-use conform::differential::reading::Reading;
-use conform::differential::table::Answered;
+use conform::differential::normalized_answer::Reading;
+use conform::differential::verdict::Answered;
 use conform::message::{Answer, Transport};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,7 +10,7 @@ pub use run::{Outcome, Unexplained, compare};
 pub use servers::{Running, lacking, start, version};
 
 use conform::differential::case::Province;
-use conform::differential::world::{Shared, World};
+use conform::differential::zone_data::{Shared, World};
 use conform::upstream::Upstream;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use super::{Upstreams, ask_all, lacking, start};
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
-use conform::differential::habit::Server;
-use conform::differential::reading::Reading;
-use conform::differential::table::{Answered, Counts, Verdict, judge};
+use conform::differential::normalized_answer::Reading;
+use conform::differential::quirk::Server;
+use conform::differential::verdict::{Answered, Counts, Verdict, judge};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::requirement::lacking_program;
 use crate::scratch::Scratch;
 use crate::sixfold::binary;
 use conform::client;
-use conform::differential::habit::Server;
+use conform::differential::quirk::Server;
 use conform::query::Query;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

@@ -7,7 +7,7 @@ use crate::conformance::{self, Scorecard};
 use crate::{device, stop};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
-use conform::{Case, Level, Played, Program, Runner, Running, Subject, run, suite, wishes};
+use conform::{Case, Level, Played, Program, Runner, Running, Subject, config_demands, run, suite};
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -248,7 +248,7 @@ fn startable(text: &str) -> Result<String, String> {
 }
 
 fn prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
-    wishes::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
+    config_demands::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
 }
 
 fn level(text: &str) -> Result<Level, String> {

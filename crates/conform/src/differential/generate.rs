@@ -2,8 +2,8 @@
 //! from what another has put into its cache.
 
 use super::case::{Asks, Case, End, Lead, Province, Reverse, Special};
-use super::chance::Chance;
-use super::world::{Fault, World, Zone, parsed};
+use super::rng::Chance;
+use super::zone_data::{Fault, World, Zone, parsed};
 use crate::message::{Flag, Transport};
 use crate::query::{Edns, Query};
 use crate::record::{OwnedName, Record};

@@ -1,18 +1,18 @@
 //! A differential run: the same names through several DNS64 servers with the same upstream, and every difference
 //! between Sixfold and another explained by a numbered disagreement (`docs/disagreements.md`), or a bug.
 //!
-//! [`generate`] draws [`case`]s and what the upstream says about them ([`world`]), [`reading`] takes answers apart into
-//! what is compared, [`predict`] says what a server with certain [`habit`]s answers, and [`table`] judges and counts.
+//! [`generate`] draws [`case`]s and what the upstream says about them ([`zone_data`]), [`normalized_answer`] takes answers apart into
+//! what is compared, [`predict`] says what a server with certain [`quirk`]s answers, and [`verdict`] judges and counts.
 //! Processes and sockets are elsewhere: whoever runs this brings the answers.
 
 pub mod case;
-pub mod chance;
 pub mod generate;
-pub mod habit;
+pub mod normalized_answer;
 pub mod predict;
-pub mod reading;
-pub mod table;
-pub mod world;
+pub mod quirk;
+pub mod rng;
+pub mod verdict;
+pub mod zone_data;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

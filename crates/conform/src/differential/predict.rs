@@ -2,9 +2,9 @@
 //! and without a line in common with the engine. Without habits it is what Sixfold must answer.
 
 use super::case::{Asks, Case, Lead, Special};
-use super::habit::Habit;
-use super::reading::{self, Order, Reading, Rrset};
-use super::world::{World, parsed};
+use super::normalized_answer::{self, Order, Reading, Rrset};
+use super::quirk::Habit;
+use super::zone_data::{World, parsed};
 use crate::message::{Asked, AskedEdns, Flag};
 use crate::record::OwnedName;
 use crate::script::Content;
@@ -213,7 +213,7 @@ impl Oracle<'_> {
                     // An alias, nothing at its end and no SOA: that looks unfinished, so A is asked for the end alone.
                     let unfinished = aaaa.filter(|aaaa| rcode.is_some() && soa(aaaa).is_none());
                     if let Some(aaaa) = unfinished {
-                        reading.sets = reading::sets(&aaaa.answers);
+                        reading.sets = normalized_answer::sets(&aaaa.answers);
                     }
                     reading
                 }
@@ -306,7 +306,7 @@ impl Oracle<'_> {
             sets: if is_failure && self.has(Habit::FailuresAreBare) {
                 Vec::new()
             } else {
-                reading::sets(&content.answers)
+                normalized_answer::sets(&content.answers)
             },
             soa: soa(content).map(|(owner, ..)| owner),
             order: Order::All,
@@ -354,7 +354,7 @@ impl Oracle<'_> {
             pointers.for_each(|set| set.owner = name.clone());
         } else {
             let alias = format!("{} {ttl} IN CNAME {}", name.fmt_with_dot(), target.fmt_with_dot());
-            reading.sets.splice(0..0, reading::sets(&[parsed(&alias)]));
+            reading.sets.splice(0..0, normalized_answer::sets(&[parsed(&alias)]));
         }
         reading
     }
@@ -381,7 +381,7 @@ impl Oracle<'_> {
             lines.iter().map(|line| parsed(&format!("ipv4only.arpa. 3600 IN {line}"))).collect();
         let rcode = if special == Special::Below { OptRcode::NXDOMAIN } else { OptRcode::NOERROR };
         let soa = records.is_empty().then_some(apex);
-        Reading { sets: reading::sets(&records), soa, ..Reading::empty(rcode) }
+        Reading { sets: normalized_answer::sets(&records), soa, ..Reading::empty(rcode) }
     }
 
     /// What habits do to all answers.

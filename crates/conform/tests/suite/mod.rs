@@ -8,7 +8,7 @@
 //! `CONFORM_JSON=FILE` writes the results there.
 
 use sixfold_conform::case::Case;
-use sixfold_conform::later::{Later, Standing};
+use sixfold_conform::known_failures::{Later, Standing};
 use sixfold_conform::namespace::{self, Entry};
 use sixfold_conform::{Program, Runner, Summary, report, run};
 use std::io::Write;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::differential::generate::Plan;
-use crate::differential::habit::Habit;
+use crate::differential::quirk::Habit;
 
 /// What a server with these habits would answer.
 fn answered(case: &Case, world: &World, habits: &[Habit]) -> Answered {

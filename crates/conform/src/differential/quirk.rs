@@ -1,6 +1,6 @@
 //! Where servers disagree: the habits in which one differs from Sixfold, each under a number of
 //! `docs/disagreements.md`. A habit is exact: it says what the answer becomes ([`super::predict`]), not that it may
-//! be anything. Two depend on more than the question and are judged with the answer in hand ([`super::table`]).
+//! be anything. Two depend on more than the question and are judged with the answer in hand ([`super::verdict`]).
 
 /// The servers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

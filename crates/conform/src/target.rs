@@ -3,12 +3,12 @@
 
 use crate::case::Case;
 use crate::client;
+use crate::config_demands::Wishes;
 use crate::configuration::Places;
-use crate::device::{Launch, Program};
 use crate::limits;
 use crate::query::Query;
+use crate::server_process::{Launch, Program};
 use crate::upstream::Upstream;
-use crate::wishes::Wishes;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};

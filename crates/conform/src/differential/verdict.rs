@@ -1,10 +1,10 @@
 //! Compares what servers answered with what their habits make of a case, and counts.
 
 use super::case::{Case, Province};
-use super::habit::{Habit, Server};
+use super::normalized_answer::{Order, Reading, Rrset};
 use super::predict::predict;
-use super::reading::{Order, Reading, Rrset};
-use super::world::World;
+use super::quirk::{Habit, Server};
+use super::zone_data::World;
 use domain::base::iana::{OptRcode, Rtype};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,5 +139,5 @@ impl Counts {
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
+#[path = "verdict_tests.rs"]
 mod tests;
