@@ -2,7 +2,7 @@
 
 use crate::list::{List, Requirement};
 use crate::tree::Place;
-use conform::{Case, Later};
+use conform::{Case, KnownFailures};
 use std::collections::BTreeSet;
 
 /// The names of the conformance cases that are held to.
@@ -22,7 +22,7 @@ pub fn cases() -> Result<Cases, Vec<String>> {
         include_str!("../../conformance/shared/known-failures.txt"),
         include_str!("../../conformance/own/known-failures.txt"),
     ] {
-        let list = Later::read(text).map_err(|error| vec![error])?;
+        let list = KnownFailures::read(text).map_err(|error| vec![error])?;
         later.extend(list.ids().map(str::to_owned));
     }
     Ok(Cases { known: known.into_iter().map(|case: Case| case.id).collect(), later })

@@ -8,7 +8,6 @@ const ALLOWED: &[Allowed<'_>] = &[
     ("crates/wire", "message.rs walk.rs", "a parser and the message that it returns are one idea"),
     ("crates/authority", "listen.rs turns.rs", "temporary"),
     ("crates/bench", "device/mod.rs protocol.rs", "temporary"),
-    ("crates/conform", "case.rs expect.rs", "temporary"),
     ("crates/datapath", "group.rs worker.rs", "temporary"),
     ("crates/engine", "answer.rs arpa.rs breaker.rs cookie.rs edns.rs embed.rs enforce.rs engine.rs face.rs flight.rs followed.rs lame.rs links.rs note.rs own.rs policy.rs repeat.rs reply.rs rules.rs servers.rs settings.rs subnet.rs vouch.rs waiter.rs", "temporary"),
     ("crates/load", "result.rs run.rs turn.rs", "temporary"),

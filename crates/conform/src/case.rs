@@ -2,18 +2,16 @@
 //! and compiled here, so a mistake in a case shows before anything runs; unknown fields are mistakes.
 
 use crate::expect::Expect;
+use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
 use crate::script::Rule;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
-
-/// A JSON object.
-pub type Object = Map<String, Value>;
 
 /// How much an expectation weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -257,7 +255,7 @@ impl WrittenStep {
 }
 
 fn timeout(timeout_ms: Option<u64>, query: &Query) -> Duration {
-    let usual = if query.raw.is_some() { limits::RAW_ANSWER } else { limits::ANSWER };
+    let usual = if query.raw.is_some() { limits::RAW_ANSWER_TIMEOUT } else { limits::ANSWER_TIMEOUT };
     timeout_ms.map_or(usual, Duration::from_millis)
 }
 
@@ -280,11 +278,11 @@ mod tests {
         )
         .unwrap();
         let [first, second, third] = case.steps() else { panic!("three steps") };
-        assert_eq!((first.timeout, second.timeout), (Duration::from_millis(700), limits::ANSWER));
+        assert_eq!((first.timeout, second.timeout), (Duration::from_millis(700), limits::ANSWER_TIMEOUT));
         assert_eq!((&second.query.name, second.wait), (&first.query.name, Duration::from_millis(5)));
         assert!(second.expect[0].rcode.is_some() && third.expect[0].rcode.is_none());
         assert!(first.upstream.is_some() && second.upstream.is_none() && third.upstream.is_some());
-        assert_eq!((third.timeout, third.retry), (limits::RAW_ANSWER, Duration::from_millis(9)));
+        assert_eq!((third.timeout, third.retry), (limits::RAW_ANSWER_TIMEOUT, Duration::from_millis(9)));
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! How long a try takes (`[upstream] timeout`, `tries`) is not asked of others: it bounds the time of a case, not the
 //! answer.
 
-use crate::case::{Case, Object, Plan};
+use crate::case::{Case, Plan};
 use crate::citation::Citation;
+use crate::json::Object;
 use crate::message::Flag;
 use crate::script::Rule;
 use serde_json::Value;
@@ -50,13 +51,13 @@ const IGNORED: [&str; 4] = ["upstream.timeout", "upstream.tries", "cache.prefetc
 
 /// What a case asks of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wishes {
+pub struct ConfigDemands {
     /// The prefixes with their lengths, in order; never empty.
     pub prefixes: Vec<(Ipv6Addr, u8)>,
     /// Networks whose AAAA records count as absent; nothing: the server's default.
     pub exclude: Option<Vec<String>>,
     /// IPv4 networks with prefixes of their own, or with none; the first that matches decides.
-    pub mapped: Vec<Mapped>,
+    pub mapped: Vec<Ipv4Mapping>,
     /// Clients that are served with synthesis; nothing: all.
     pub clients: Option<Vec<String>>,
     /// What stands behind the address in a synthesized one.
@@ -75,16 +76,16 @@ pub struct Wishes {
 
 /// IPv4 networks and what they are mapped to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
+pub struct Ipv4Mapping {
     /// The networks.
     pub ipv4: Vec<String>,
     /// The prefixes; none: such addresses are left out.
     pub prefixes: Vec<(Ipv6Addr, u8)>,
 }
 
-impl Wishes {
+impl ConfigDemands {
     /// Reads a case; the reason, if it cannot be played to any server but Sixfold.
-    pub fn of(case: &Case) -> Result<Wishes, String> {
+    pub fn of(case: &Case) -> Result<ConfigDemands, String> {
         if matches!(case.plan, Plan::Check(_)) {
             return Err("it is about Sixfold's configuration file".to_owned());
         }
@@ -94,20 +95,21 @@ impl Wishes {
         if case.steps().iter().any(|step| step.reload.is_some()) {
             return Err("it reloads Sixfold's configuration".to_owned());
         }
-        let mut wishes = Wishes::read(&case.config)?;
-        wishes.trust &= shows_trust(case);
-        Ok(wishes)
+        let mut demands = ConfigDemands::read(&case.config)?;
+        demands.trust &= shows_trust(case);
+        Ok(demands)
     }
 
     /// Whether a server needs nothing but these prefixes.
-    pub fn are_plain(&self) -> bool {
-        let Wishes { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } = self;
+    pub fn need_only_prefixes(&self) -> bool {
+        let ConfigDemands { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } =
+            self;
         let nothing = exclude.is_none() && mapped.is_empty() && clients.is_none() && suffix.is_none();
         nothing && !recursive_only && !break_dnssec && !stale && !self.trust && self.ipv4only
     }
 
-    fn read(config: &Object) -> Result<Wishes, String> {
-        let mut wishes = Wishes {
+    fn read(config: &Object) -> Result<ConfigDemands, String> {
+        let mut demands = ConfigDemands {
             prefixes: vec![WELL_KNOWN],
             exclude: None,
             mapped: Vec::new(),
@@ -122,9 +124,9 @@ impl Wishes {
         let mut keys = Vec::new();
         flatten("", config, &mut keys);
         for (key, value) in keys {
-            wishes.take(&key, value)?;
+            demands.take(&key, value)?;
         }
-        Ok(wishes)
+        Ok(demands)
     }
 
     fn take(&mut self, key: &str, value: &Value) -> Result<(), String> {
@@ -213,12 +215,12 @@ pub fn prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
 }
 
 /// A rule that goes by the IPv4 address alone.
-fn mapped(rule: &Value) -> Option<Mapped> {
+fn mapped(rule: &Value) -> Option<Ipv4Mapping> {
     let rule = rule.as_object()?;
     if rule.keys().any(|key| key != "ipv4" && key != "prefixes") {
         return None;
     }
-    Some(Mapped { ipv4: texts(rule.get("ipv4")?)?, prefixes: prefixes(rule.get("prefixes")?)? })
+    Some(Ipv4Mapping { ipv4: texts(rule.get("ipv4")?)?, prefixes: prefixes(rule.get("prefixes")?)? })
 }
 
 #[cfg(test)]
@@ -233,34 +235,44 @@ mod tests {
         .unwrap()
     }
 
-    fn wishes(config: &str) -> Result<Wishes, String> {
-        Wishes::of(&case(config, "RFC 6147 5"))
+    fn demands(config: &str) -> Result<ConfigDemands, String> {
+        ConfigDemands::of(&case(config, "RFC 6147 5"))
     }
 
     #[test]
     fn without_a_word_it_is_the_well_known_prefix() {
-        let plain = wishes("{}").unwrap();
+        let plain = demands("{}").unwrap();
         assert_eq!(plain.prefixes, [WELL_KNOWN]);
-        assert!(plain.are_plain());
+        assert!(plain.need_only_prefixes());
     }
 
     #[test]
     fn what_others_have_words_for_is_translated() {
         let config = r#"{"dns64": {"prefixes": ["2001:db8::/32"], "exclude-aaaa": ["::/0"], "suffix": "::7",
             "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}, "upstream": {"timeout": "300ms", "tries": 1}}"#;
-        let wishes = wishes(config).unwrap();
-        assert_eq!(wishes.prefixes, [("2001:db8::".parse().unwrap(), 32)]);
-        assert_eq!(wishes.exclude, Some(vec!["::/0".to_owned()]));
-        assert_eq!(wishes.mapped, [Mapped { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]);
-        assert!(!wishes.are_plain());
+        let demands = demands(config).unwrap();
+        assert_eq!(demands.prefixes, [("2001:db8::".parse().unwrap(), 32)]);
+        assert_eq!(demands.exclude, Some(vec!["::/0".to_owned()]));
+        assert_eq!(
+            demands.mapped,
+            [Ipv4Mapping { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]
+        );
+        assert!(!demands.need_only_prefixes());
     }
 
     #[test]
     fn a_key_of_ours_alone_is_the_reason_unless_it_has_the_value_of_everybody() {
-        assert_eq!(wishes(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(), "no option for dns64.lookup");
-        assert!(wishes(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#).unwrap().are_plain());
-        assert_eq!(wishes(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
-        assert!(wishes(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
+        assert_eq!(
+            demands(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(),
+            "no option for dns64.lookup"
+        );
+        assert!(
+            demands(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#)
+                .unwrap()
+                .need_only_prefixes()
+        );
+        assert_eq!(demands(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
+        assert!(demands(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
     }
 
     #[test]
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_rests_on_our_interface_is_not_for_others() {
-        let error = Wishes::of(&case("{}", "contract dns64 clients")).unwrap_err();
+        let error = ConfigDemands::of(&case("{}", "contract dns64 clients")).unwrap_err();
         assert!(error.contains("interface"), "{error}");
     }
 
@@ -285,7 +297,7 @@ mod tests {
                     "upstream": [{{"name": "a.", "type": "AAAA", "ede": {ede}}}], "expect": {{"flags": {flags}}}}}"#
             )
         };
-        let trust = |flags, ede| Wishes::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
+        let trust = |flags, ede| ConfigDemands::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
         assert!(trust(r#"["QR", "AD"]"#, "[]"));
         assert!(trust(r#"["QR"]"#, "[6]"));
         assert!(!trust(r#"["QR"]"#, "[22]"));

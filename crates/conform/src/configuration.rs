@@ -1,6 +1,6 @@
 //! Writes the configuration of a case as TOML.
 
-use crate::case::Object;
+use crate::json::Object;
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// What a runner adds to the configuration of a case.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct RunParameters<'a> {
     /// The case's folder.
     pub directory: &'a Path,
     /// The scripted upstream.
@@ -21,7 +21,7 @@ pub struct Places<'a> {
     pub user: &'a str,
 }
 
-impl Places<'_> {
+impl RunParameters<'_> {
     /// Replaces `{dir}` and `{upstream}`.
     pub fn fill(&self, text: &str) -> String {
         text.replace("{dir}", &self.directory.to_string_lossy())
@@ -43,11 +43,11 @@ impl Places<'_> {
 }
 
 /// The file of a case with this configuration.
-pub fn write(config: &Object, places: &Places) -> Result<String, String> {
-    let mut whole = places.base();
+pub fn write(config: &Object, parameters: &RunParameters) -> Result<String, String> {
+    let mut whole = parameters.base();
     lay_over(&mut whole, config);
     let mut text = String::new();
-    write_table(&mut text, &mut Vec::new(), &whole, places)?;
+    write_table(&mut text, &mut Vec::new(), &whole, parameters)?;
     Ok(text)
 }
 
@@ -68,11 +68,11 @@ fn write_table(
     text: &mut String,
     path: &mut Vec<String>,
     table: &Object,
-    places: &Places,
+    parameters: &RunParameters,
 ) -> Result<(), String> {
     let is_table = |value: &Value| value.is_object() || is_array_of_tables(value);
     for (name, value) in table.iter().filter(|(_, value)| !is_table(value)) {
-        let value = inline(value, places).map_err(|error| format!("{name}: {error}"))?;
+        let value = inline(value, parameters).map_err(|error| format!("{name}: {error}"))?;
         writeln!(text, "{} = {value}", key(name)).expect("a string takes all");
     }
     for (name, value) in table.iter().filter(|(_, value)| is_table(value)) {
@@ -80,12 +80,12 @@ fn write_table(
         match value {
             Value::Object(table) => {
                 writeln!(text, "\n[{}]", path.join(".")).expect("a string takes all");
-                write_table(text, path, table, places)?;
+                write_table(text, path, table, parameters)?;
             }
             Value::Array(tables) => {
                 for table in tables.iter().filter_map(Value::as_object) {
                     writeln!(text, "\n[[{}]]", path.join(".")).expect("a string takes all");
-                    write_table(text, path, table, places)?;
+                    write_table(text, path, table, parameters)?;
                 }
             }
             _ => unreachable!("filtered above"),
@@ -100,14 +100,14 @@ fn is_array_of_tables(value: &Value) -> bool {
     value.as_array().is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_object))
 }
 
-fn inline(value: &Value, places: &Places) -> Result<String, String> {
+fn inline(value: &Value, parameters: &RunParameters) -> Result<String, String> {
     match value {
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number(number) => Ok(number.to_string()),
-        Value::String(value) => Ok(string(&places.fill(value))),
+        Value::String(value) => Ok(string(&parameters.fill(value))),
         Value::Array(values) => {
             let values: Result<Vec<String>, String> =
-                values.iter().map(|value| inline(value, places)).collect();
+                values.iter().map(|value| inline(value, parameters)).collect();
             Ok(format!("[{}]", values?.join(", ")))
         }
         Value::Null => Err("TOML has no null".to_owned()),
@@ -142,14 +142,14 @@ mod tests {
     use super::*;
 
     fn file(config: &str) -> Result<String, String> {
-        let places = Places {
+        let parameters = RunParameters {
             directory: Path::new("/tmp/a case"),
             upstream: SocketAddr::from(([127, 0, 0, 1], 5301)),
             port: 5302,
             metrics_port: 5303,
             user: "someone",
         };
-        write(&serde_json::from_str(config).unwrap(), &places)
+        write(&serde_json::from_str(config).unwrap(), &parameters)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What must come back, and the judgement: a list of differences in words, empty if everything holds.
 
-use crate::case::Object;
+use crate::json::Object;
 use crate::message::{Answer, Flag, Transport};
 use crate::query::{Query, Subnet};
 use crate::record::{self, Pattern, Record};
 use crate::rrset::{self, Order};
-use crate::upstream::Seen;
+use crate::upstream::ReceivedQuery;
 use domain::base::iana::{Opcode, OptRcode, Rtype};
 use domain::rdata::ZoneRecordData;
 use serde::{Deserialize, Deserializer};
@@ -81,7 +81,7 @@ pub struct Observation<'a> {
     /// The time between the two.
     pub elapsed: Duration,
     /// The questions that reached the upstream.
-    pub upstream: &'a [Seen],
+    pub upstream: &'a [ReceivedQuery],
 }
 
 impl Expect {
@@ -265,7 +265,7 @@ impl Expect {
 
 /// What differs from every one of `alternatives`; nothing, if one holds and the answer is a proper one.
 pub fn judge(alternatives: &[Expect], observation: &Observation) -> Vec<String> {
-    let mut differences = improprieties(observation);
+    let mut differences = protocol_errors(observation);
     let each: Vec<Vec<String>> = alternatives.iter().map(|expect| expect.differences(observation)).collect();
     if !each.iter().any(Vec::is_empty) {
         let number = |index: usize| {
@@ -279,7 +279,7 @@ pub fn judge(alternatives: &[Expect], observation: &Observation) -> Vec<String> 
 }
 
 /// What holds for every answer to a proper question, whatever the case says.
-fn improprieties(observation: &Observation) -> Vec<String> {
+fn protocol_errors(observation: &Observation) -> Vec<String> {
     let Observation { query, sent, answer: Some(octets), .. } = *observation else { return Vec::new() };
     if query.raw.is_some() {
         return Vec::new();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The list.
 #[derive(Clone, Debug, Default)]
-pub struct Later(BTreeMap<String, Entry>);
+pub struct KnownFailures(BTreeMap<String, Entry>);
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -19,18 +19,18 @@ struct Entry {
 
 /// What a result means beside the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ResultStatus {
     /// As it should be.
     Good,
     /// Not as it will be one day, or of no weight; the reason.
-    Known(String),
+    Tolerated(String),
     /// A fault; the reason.
-    Bad(String),
+    Fault(String),
 }
 
-impl Later {
+impl KnownFailures {
     /// Reads the list. An error names the line.
-    pub fn read(text: &str) -> Result<Later, String> {
+    pub fn read(text: &str) -> Result<KnownFailures, String> {
         let mut list = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -48,7 +48,7 @@ impl Later {
                 return Err(bad("twice"));
             }
         }
-        Ok(Later(list))
+        Ok(KnownFailures(list))
     }
 
     /// The cases listed.
@@ -57,19 +57,21 @@ impl Later {
     }
 
     /// How to take a result.
-    pub fn standing(&self, played: &Played) -> Standing {
+    pub fn status(&self, played: &Played) -> ResultStatus {
         use crate::case::Level;
         match (&played.outcome, self.0.get(&played.id)) {
             (Outcome::Passed, Some(entry)) if !entry.may_pass => {
-                Standing::Bad("it passes: remove it from the list of cases for later".to_owned())
+                ResultStatus::Fault("it passes: remove it from the list of cases for later".to_owned())
             }
-            (Outcome::Passed, _) => Standing::Good,
-            (Outcome::Skipped { reason }, _) => Standing::Known(reason.clone()),
-            (Outcome::Failed { .. }, Some(entry)) => Standing::Known(format!("for later: {}", entry.reason)),
+            (Outcome::Passed, _) => ResultStatus::Good,
+            (Outcome::Skipped { reason }, _) => ResultStatus::Tolerated(reason.clone()),
+            (Outcome::Failed { .. }, Some(entry)) => {
+                ResultStatus::Tolerated(format!("for later: {}", entry.reason))
+            }
             (Outcome::Failed { .. }, None) if played.level == Level::Local => {
-                Standing::Known("another answer is just as good".to_owned())
+                ResultStatus::Tolerated("another answer is just as good".to_owned())
             }
-            (Outcome::Failed { differences }, None) => Standing::Bad(differences.join("; ")),
+            (Outcome::Failed { differences }, None) => ResultStatus::Fault(differences.join("; ")),
         }
     }
 }
@@ -79,11 +81,12 @@ mod tests {
     use super::*;
     use crate::case::Level;
 
-    fn standing(id: &str, level: Level, outcome: Outcome) -> Standing {
+    fn status(id: &str, level: Level, outcome: Outcome) -> ResultStatus {
         let later =
-            Later::read("# why\n\na: there is no cache\nb (may-pass): chains are not followed\n").unwrap();
+            KnownFailures::read("# why\n\na: there is no cache\nb (may-pass): chains are not followed\n")
+                .unwrap();
         let category = "ttl".to_owned();
-        later.standing(&Played { id: id.to_owned(), category, level, outcome, elapsed_ms: 0 })
+        later.status(&Played { id: id.to_owned(), category, level, outcome, elapsed_ms: 0 })
     }
 
     fn failed() -> Outcome {
@@ -93,27 +96,27 @@ mod tests {
     #[test]
     fn a_listed_case_fails_for_a_known_reason() {
         assert_eq!(
-            standing("a", Level::Must, failed()),
-            Standing::Known("for later: there is no cache".to_owned())
+            status("a", Level::Must, failed()),
+            ResultStatus::Tolerated("for later: there is no cache".to_owned())
         );
     }
 
     #[test]
     fn a_listed_case_that_passes_must_leave_the_list_unless_it_may_pass() {
-        assert!(matches!(standing("a", Level::Must, Outcome::Passed), Standing::Bad(_)));
-        assert_eq!(standing("b", Level::Must, Outcome::Passed), Standing::Good);
+        assert!(matches!(status("a", Level::Must, Outcome::Passed), ResultStatus::Fault(_)));
+        assert_eq!(status("b", Level::Must, Outcome::Passed), ResultStatus::Good);
     }
 
     #[test]
     fn any_other_case_must_pass_unless_it_has_no_weight() {
-        assert_eq!(standing("c", Level::May, failed()), Standing::Bad("TTL".to_owned()));
-        assert!(matches!(standing("c", Level::Local, failed()), Standing::Known(_)));
-        assert_eq!(standing("c", Level::Must, Outcome::Passed), Standing::Good);
+        assert_eq!(status("c", Level::May, failed()), ResultStatus::Fault("TTL".to_owned()));
+        assert!(matches!(status("c", Level::Local, failed()), ResultStatus::Tolerated(_)));
+        assert_eq!(status("c", Level::Must, Outcome::Passed), ResultStatus::Good);
     }
 
     #[test]
     fn a_line_without_a_reason_and_a_case_listed_twice_are_mistakes() {
-        assert!(Later::read("a").unwrap_err().starts_with("line 1"));
-        assert!(Later::read("a: one\na (may-pass): two").unwrap_err().starts_with("line 2"));
+        assert!(KnownFailures::read("a").unwrap_err().starts_with("line 1"));
+        assert!(KnownFailures::read("a: one\na (may-pass): two").unwrap_err().starts_with("line 2"));
     }
 }

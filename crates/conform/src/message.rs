@@ -1,5 +1,5 @@
 //! Messages as the runner sees them: the server's answer to a client ([`Answer`]), and the server's question to
-//! the upstream ([`Asked`]).
+//! the upstream ([`UpstreamQuery`]).
 
 use crate::record::{OwnedName, Record};
 use domain::base::iana::{Class, Opcode, OptRcode, Rtype};
@@ -139,7 +139,7 @@ impl Answer {
 
 /// A question that reached the upstream.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct UpstreamQuery {
     /// The ID of the header.
     pub id: u16,
     /// The operation.
@@ -153,12 +153,12 @@ pub struct Asked {
     /// The class.
     pub class: Class,
     /// The OPT record, if there is one.
-    pub edns: Option<AskedEdns>,
+    pub edns: Option<UpstreamQueryEdns>,
 }
 
 /// What the OPT record of a question says.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedEdns {
+pub struct UpstreamQueryEdns {
     /// The largest UDP message that the asker takes.
     pub udp_size: u16,
     /// DNSSEC OK.
@@ -167,23 +167,23 @@ pub struct AskedEdns {
     pub subnet: Option<ClientSubnet>,
 }
 
-impl Asked {
+impl UpstreamQuery {
     /// Reads a question. Nothing, if it is a response, has not exactly one question or is no message at all: an
     /// upstream is silent then.
-    pub fn read(octets: &[u8]) -> Option<Asked> {
+    pub fn read(octets: &[u8]) -> Option<UpstreamQuery> {
         let message = Message::from_octets(octets).ok()?;
         if message.header().qr() || message.header_counts().qdcount() != 1 {
             return None;
         }
         let question = message.sole_question().ok()?;
         let word = u16::from_be_bytes([octets[2], octets[3]]);
-        let edns = message.opt().map(|opt| AskedEdns {
+        let edns = message.opt().map(|opt| UpstreamQueryEdns {
             udp_size: opt.udp_payload_size(),
             dnssec_ok: opt.dnssec_ok(),
             subnet: opt.opt().client_subnet(),
         });
         let name: ParsedName<&[u8]> = *question.qname();
-        Some(Asked {
+        Some(UpstreamQuery {
             id: message.header().id(),
             opcode: message.header().opcode(),
             flags: Flag::ALL.into_iter().filter(|flag| word & flag.bit() != 0).collect(),
@@ -266,6 +266,6 @@ mod tests {
 
     #[test]
     fn a_response_is_no_question() {
-        assert!(Asked::read(&RESPONSE).is_none());
+        assert!(UpstreamQuery::read(&RESPONSE).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Resource records as text: records of the scripted upstream, and patterns that the records of an answer are
 //! compared with. Comparison is by value (RFC 4343: names without regard to case), never by octets on the wire.
 
-use crate::record_tokens::{Words, split};
+use crate::record_tokens::{RecordTokens, split};
 use domain::base::iana::{Class, Rtype};
 use domain::base::name::FlattenInto;
 use domain::base::rdata::{ComposeRecordData, ParseRecordData};
@@ -33,7 +33,7 @@ impl fmt::Display for BadText {
 impl std::error::Error for BadText {}
 
 /// What a record of an answer must look like: `OWNER TTL CLASS TYPE RDATA`. A TTL `N` stands for N and N-1 (a second
-/// may have passed), `A-B` for a range, `*` for any; a word `*` of the RDATA stands for any word.
+/// may have passed), `A-B` for a range, `*` for any; a token `*` of the RDATA stands for any token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     text: String,
@@ -41,7 +41,7 @@ pub struct Pattern {
     ttl: RangeInclusive<u32>,
     class: Class,
     rtype: Rtype,
-    words: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl Pattern {
@@ -55,19 +55,19 @@ impl Pattern {
         RrsetKey { owner: self.owner.clone(), class: self.class, rtype: self.rtype }
     }
 
-    /// A wildcard word takes the value of the word found in its place; then the two are compared by value.
+    /// A wildcard token takes the value of the token found in its place; then the two are compared by value.
     fn fits(&self, found: &Data) -> bool {
-        let mut words = self.words.clone();
-        if words.iter().any(|word| word == "*") {
+        let mut tokens = self.tokens.clone();
+        if tokens.iter().any(|token| token == "*") {
             let Ok(found) = split(&found.to_string()) else { return false };
-            if found.len() != words.len() {
+            if found.len() != tokens.len() {
                 return false;
             }
-            for (word, found) in words.iter_mut().zip(found).filter(|(word, _)| *word == "*") {
-                *word = found;
+            for (token, found) in tokens.iter_mut().zip(found).filter(|(token, _)| *token == "*") {
+                *token = found;
             }
         }
-        data(self.rtype, words).is_ok_and(|expected| expected == *found)
+        data(self.rtype, tokens).is_ok_and(|expected| expected == *found)
     }
 }
 
@@ -75,7 +75,7 @@ impl FromStr for Pattern {
     type Err = BadText;
 
     fn from_str(text: &str) -> Result<Pattern, BadText> {
-        let Line { owner, ttl, class, rtype, words } = Line::from_str(text)?;
+        let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
         let bad = || BadText(format!("{text}: {ttl} is no TTL, range or *"));
         let ttl = if ttl == "*" {
             0..=u32::MAX
@@ -85,10 +85,10 @@ impl FromStr for Pattern {
             let ttl: u32 = ttl.parse().map_err(|_| bad())?;
             ttl.saturating_sub(1)..=ttl
         };
-        if !words.iter().any(|word| word == "*") {
-            data(rtype, words.clone()).map_err(|error| BadText(format!("{text}: {error}")))?;
+        if !tokens.iter().any(|token| token == "*") {
+            data(rtype, tokens.clone()).map_err(|error| BadText(format!("{text}: {error}")))?;
         }
-        Ok(Pattern { text: text.to_owned(), owner, ttl, class, rtype, words })
+        Ok(Pattern { text: text.to_owned(), owner, ttl, class, rtype, tokens })
     }
 }
 
@@ -119,9 +119,9 @@ pub fn key(record: &Record) -> RrsetKey {
 
 /// Reads `OWNER TTL CLASS TYPE RDATA`.
 pub fn record(text: &str) -> Result<Record, BadText> {
-    let Line { owner, ttl, class, rtype, words } = Line::from_str(text)?;
+    let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
     let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is no TTL")))?;
-    let data = data(rtype, words).map_err(|error| BadText(format!("{text}: {error}")))?;
+    let data = data(rtype, tokens).map_err(|error| BadText(format!("{text}: {error}")))?;
     Ok(Record::new(owner, class, Ttl::from_secs(ttl), data))
 }
 
@@ -161,7 +161,7 @@ struct Line {
     ttl: String,
     class: Class,
     rtype: Rtype,
-    words: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl FromStr for Line {
@@ -169,25 +169,25 @@ impl FromStr for Line {
 
     fn from_str(text: &str) -> Result<Line, BadText> {
         let bad = |what: &str| BadText(format!("{text}: {what}"));
-        let mut words = split(text).map_err(&bad)?.into_iter();
-        let mut next = |what: &str| words.next().ok_or_else(|| bad(what));
+        let mut tokens = split(text).map_err(&bad)?.into_iter();
+        let mut next = |what: &str| tokens.next().ok_or_else(|| bad(what));
         Ok(Line {
             owner: next("no owner")?.parse().map_err(|_| bad("the owner is no name"))?,
             ttl: next("no TTL")?,
             class: next("no class")?.parse().map_err(|_| bad("unknown class"))?,
             rtype: next("no type")?.parse().map_err(|_| bad("unknown type"))?,
-            words: words.collect(),
+            tokens: tokens.collect(),
         })
     }
 }
 
-/// The words as record data. They go through the wire form once, so that data written in the general notation
+/// The tokens as record data. They go through the wire form once, so that data written in the general notation
 /// (RFC 3597 section 5) equal those written in the notation of their type.
-fn data(rtype: Rtype, words: Vec<String>) -> Result<Data, String> {
-    let mut scanner = Words::new(words);
+fn data(rtype: Rtype, tokens: Vec<String>) -> Result<Data, String> {
+    let mut scanner = RecordTokens::new(tokens);
     let scanned = Data::scan(rtype, &mut scanner).map_err(|error| error.to_string())?;
     if !scanner.is_exhausted() {
-        return Err("words are left over".to_owned());
+        return Err("tokens are left over".to_owned());
     }
     let mut octets = Vec::new();
     scanned.compose_rdata(&mut octets).map_err(|error| error.to_string())?;

@@ -2,10 +2,10 @@
 
 use crate::case::Case;
 use crate::namespace;
-use crate::play::{self, Stage};
+use crate::play::{self, RunContext};
 use crate::report::{Outcome, Played};
 use crate::server_process::Program;
-use crate::target::Subject;
+use crate::target::Target;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Plays cases against one server.
 #[derive(Debug)]
 pub struct Runner {
-    stage: Stage,
+    context: RunContext,
     threads: NonZeroUsize,
     /// Why clients with addresses that the machine does not have are impossible, if they are.
     no_namespace: Option<String>,
@@ -29,26 +29,26 @@ impl Runner {
     /// A runner of `threads` cases at a time. Client addresses outside of the loopback networks are taken to be
     /// impossible.
     pub fn new(program: Program, threads: NonZeroUsize) -> Runner {
-        Runner::of(Subject::Program(program), threads)
+        Runner::for_target(Target::Program(program), threads)
     }
 
     /// As [`new`](Self::new), for anything that can be tested. A server that runs already is asked one case at a time.
-    pub fn of(subject: Subject, threads: NonZeroUsize) -> Runner {
-        let threads = if matches!(subject, Subject::Running(_)) { NonZeroUsize::MIN } else { threads };
-        let stage = Stage { subject, user: user(), ports: Mutex::new(HashSet::new()) };
+    pub fn for_target(target: Target, threads: NonZeroUsize) -> Runner {
+        let threads = if matches!(target, Target::Running(_)) { NonZeroUsize::MIN } else { threads };
+        let context = RunContext { target, user: user(), ports: Mutex::new(HashSet::new()) };
         let no_namespace = Some("no network namespace".to_owned());
-        Runner { stage, threads, no_namespace, stop: Arc::default() }
+        Runner { context, threads, no_namespace, stop: Arc::default() }
     }
 
     /// Ends the run early when the flag is raised: cases that have not begun then are not played.
-    pub fn until(mut self, stop: Arc<AtomicBool>) -> Runner {
+    pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Runner {
         self.stop = stop;
         self
     }
 
     /// Whether the server can be started, or answers; why not.
-    pub fn try_out(&self) -> Result<(), String> {
-        play::try_out(&self.stage)
+    pub fn check_target(&self) -> Result<(), String> {
+        play::check_target(&self.context)
     }
 
     /// Says that the runner is in a namespace with all client addresses ([`namespace::enter`]).
@@ -91,10 +91,10 @@ impl Runner {
         let foreign = case.clients().any(|client| !namespace::is_on_every_machine(client));
         let outcome = match &self.no_namespace {
             _ if self.stop.load(Ordering::Relaxed) => Outcome::Skipped { reason: "interrupted".to_owned() },
-            Some(reason) if foreign && !matches!(self.stage.subject, Subject::Running(_)) => {
+            Some(reason) if foreign && !matches!(self.context.target, Target::Running(_)) => {
                 Outcome::Skipped { reason: reason.clone() }
             }
-            _ => play::play(case, &self.stage),
+            _ => play::play(case, &self.context),
         };
         Played {
             id: case.id.clone(),

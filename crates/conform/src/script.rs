@@ -1,7 +1,7 @@
 //! What the scripted upstream says: the rules of a case, and for questions that no rule matches, answers derived
 //! from the records of all rules, so that a server which follows CNAMEs by itself finds consistent data.
 
-use crate::message::{Asked, Flag, Transport};
+use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::{self, OwnedName, Record};
 use domain::base::Name;
 use domain::base::iana::{Class, Rcode, Rtype};
@@ -26,7 +26,7 @@ pub struct Rule {
     conditions: Conditions,
     times: Option<u64>,
     #[serde(default, deserialize_with = "rcode")]
-    rcode: Said,
+    rcode: RuleResult,
     #[serde(default, deserialize_with = "record::records")]
     answers: Vec<Record>,
     #[serde(default, deserialize_with = "record::records")]
@@ -65,14 +65,14 @@ struct Conditions {
 
 /// A response code, or nothing at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum RuleResult {
     Rcode(Rcode),
     Nothing,
 }
 
-impl Default for Said {
-    fn default() -> Said {
-        Said::Rcode(Rcode::NOERROR)
+impl Default for RuleResult {
+    fn default() -> RuleResult {
+        RuleResult::Rcode(Rcode::NOERROR)
     }
 }
 
@@ -132,7 +132,7 @@ pub enum ForgeryKind {
 
 /// What is sent back.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct ReplyContent {
     /// The response code.
     pub rcode: Rcode,
     /// Flags besides QR, RA and the copied RD and CD.
@@ -155,10 +155,10 @@ pub struct Content {
     pub forgeries: Vec<Forgery>,
 }
 
-impl Content {
+impl ReplyContent {
     /// A reply without records.
-    pub fn new(rcode: Rcode) -> Content {
-        Content {
+    pub fn new(rcode: Rcode) -> ReplyContent {
+        ReplyContent {
             rcode,
             flags: Vec::new(),
             answers: Vec::new(),
@@ -186,13 +186,13 @@ impl Script {
         Script { used: vec![0; rules.len()], rules }
     }
 
-    /// The reply to `asked`; none, if there is to be no reply at all.
-    pub fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content> {
-        let Some(index) = self.choose(asked, transport) else { return Some(self.derive(asked)) };
+    /// The reply to `query`; none, if there is to be no reply at all.
+    pub fn reply(&mut self, query: &UpstreamQuery, transport: Transport) -> Option<ReplyContent> {
+        let Some(index) = self.choose(query, transport) else { return Some(self.derive(query)) };
         self.used[index] += 1;
         let rule = &self.rules[index];
-        let Said::Rcode(rcode) = rule.rcode else { return None };
-        Some(Content {
+        let RuleResult::Rcode(rcode) = rule.rcode else { return None };
+        Some(ReplyContent {
             rcode,
             flags: rule.flags.clone(),
             answers: rule.answers.clone(),
@@ -207,10 +207,10 @@ impl Script {
     }
 
     /// The first rule that matches; those for any name come after all that have a name.
-    fn choose(&self, asked: &Asked, transport: Transport) -> Option<usize> {
+    fn choose(&self, query: &UpstreamQuery, transport: Transport) -> Option<usize> {
         let usable = |index: &usize| {
             let rule = &self.rules[*index];
-            rule.matches(asked, transport) && rule.times.is_none_or(|times| self.used[*index] < times)
+            rule.matches(query, transport) && rule.times.is_none_or(|times| self.used[*index] < times)
         };
         let named = |index: &usize| self.rules[*index].name.is_some();
         let mut all = 0..self.rules.len();
@@ -218,46 +218,46 @@ impl Script {
     }
 
     /// A reply made of the records of all rules.
-    fn derive(&self, asked: &Asked) -> Content {
+    fn derive(&self, query: &UpstreamQuery) -> ReplyContent {
         let records = || self.rules.iter().flat_map(|rule| rule.answers.iter().chain(&rule.additional));
         let mut owned =
-            records().filter(|record| record.owner() == &asked.name && record.class() == asked.class);
+            records().filter(|record| record.owner() == &query.name && record.class() == query.class);
         let mut answers: Vec<Record> =
-            owned.clone().filter(|record| record.rtype() == asked.rtype).cloned().collect();
+            owned.clone().filter(|record| record.rtype() == query.rtype).cloned().collect();
         if answers.is_empty() {
             answers.extend(owned.find(|record| record.rtype() == Rtype::CNAME).cloned());
         }
         if !answers.is_empty() {
             answers = without_repetitions(answers);
-            return Content { answers, ..Content::new(Rcode::NOERROR) };
+            return ReplyContent { answers, ..ReplyContent::new(Rcode::NOERROR) };
         }
-        let rcode = if self.exists(&asked.name) { Rcode::NOERROR } else { Rcode::NXDOMAIN };
-        Content { authority: vec![self.soa(asked)], ..Content::new(rcode) }
+        let rcode = if self.exists(&query.name) { Rcode::NOERROR } else { Rcode::NXDOMAIN };
+        ReplyContent { authority: vec![self.soa(query)], ..ReplyContent::new(rcode) }
     }
 
     /// A name exists if it or a name below it is spoken of.
     fn exists(&self, name: &OwnedName) -> bool {
         self.rules.iter().any(|rule| {
-            let positive = rule.rcode == Said::Rcode(Rcode::NOERROR);
+            let positive = rule.rcode == RuleResult::Rcode(Rcode::NOERROR);
             let targets = rule.answers.iter().filter_map(|record| match record.data() {
                 ZoneRecordData::Cname(data) if positive => Some(data.cname()),
                 _ => None,
             });
             let owners = rule.answers.iter().chain(&rule.additional).map(Record::owner);
-            let asked = rule.name.iter().filter(|_| positive);
-            asked.chain(owners).chain(targets).any(|known| known.ends_with(name))
+            let named = rule.name.iter().filter(|_| positive);
+            named.chain(owners).chain(targets).any(|known| known.ends_with(name))
         })
     }
 
     /// A SOA that covers the name, of rules for the same type first.
-    fn soa(&self, asked: &Asked) -> Record {
-        let same_type = |rule: &&Rule| rule.rtype == Some(asked.rtype);
+    fn soa(&self, query: &UpstreamQuery) -> Record {
+        let same_type = |rule: &&Rule| rule.rtype == Some(query.rtype);
         let first = self.rules.iter().filter(same_type);
         let others = self.rules.iter().filter(|rule| !same_type(rule));
         let records = first
             .chain(others)
             .flat_map(|rule| rule.authority.iter().chain(&rule.answers).chain(&rule.additional));
-        let covers = |record: &&Record| record.rtype() == Rtype::SOA && asked.name.ends_with(record.owner());
+        let covers = |record: &&Record| record.rtype() == Rtype::SOA && query.name.ends_with(record.owner());
         records
             .into_iter()
             .find(covers)
@@ -267,19 +267,19 @@ impl Script {
 }
 
 impl Rule {
-    fn matches(&self, asked: &Asked, transport: Transport) -> bool {
+    fn matches(&self, query: &UpstreamQuery, transport: Transport) -> bool {
         let is = |wanted: Option<bool>, found: bool| wanted.is_none_or(|wanted| wanted == found);
         let Conditions { cd, rd, ad, dnssec_ok } = self.conditions;
         // A rule for any name is for any class, unless it says otherwise.
         let class = self.class.or_else(|| self.name.is_some().then_some(Class::IN));
-        self.name.as_ref().is_none_or(|name| name == &asked.name)
-            && self.rtype.is_none_or(|rtype| rtype == asked.rtype)
-            && class.is_none_or(|class| class == asked.class)
+        self.name.as_ref().is_none_or(|name| name == &query.name)
+            && self.rtype.is_none_or(|rtype| rtype == query.rtype)
+            && class.is_none_or(|class| class == query.class)
             && self.transport.is_none_or(|wanted| wanted == transport)
-            && is(cd, asked.has(Flag::Cd))
-            && is(rd, asked.has(Flag::Rd))
-            && is(ad, asked.has(Flag::Ad))
-            && is(dnssec_ok, asked.dnssec_ok())
+            && is(cd, query.has(Flag::Cd))
+            && is(rd, query.has(Flag::Rd))
+            && is(ad, query.has(Flag::Ad))
+            && is(dnssec_ok, query.dnssec_ok())
     }
 }
 
@@ -316,12 +316,14 @@ fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Class>, D:
     crate::query::class(deserializer).map(Some)
 }
 
-fn rcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+fn rcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleResult, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == "TIMEOUT" {
-        return Ok(Said::Nothing);
+        return Ok(RuleResult::Nothing);
     }
-    text.parse().map(Said::Rcode).map_err(|_| serde::de::Error::custom(format!("{text} is no response code")))
+    text.parse()
+        .map(RuleResult::Rcode)
+        .map_err(|_| serde::de::Error::custom(format!("{text} is no response code")))
 }
 
 #[cfg(test)]

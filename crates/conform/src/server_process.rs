@@ -1,5 +1,5 @@
 //! The server that is tested, as a process: started by a command, ready when it says so or when it answers, and gone
-//! when the [`Device`] is dropped.
+//! when the [`ServerProcess`] is dropped.
 
 use crate::client;
 use crate::limits;
@@ -23,7 +23,7 @@ pub struct Program {
     ready: Ready,
     /// The command may start processes of its own, which have to end with it. Our own binary does not; it stays in
     /// the group of the runner, so that an interrupt from the terminal reaches both.
-    grouped: bool,
+    own_process_group: bool,
 }
 
 /// How a server shows that it can answer.
@@ -46,7 +46,7 @@ impl Program {
             serve: command("serve"),
             check: Some(command("check")),
             ready: Ready::Line("sixfold: ready"),
-            grouped: false,
+            own_process_group: false,
         }
     }
 
@@ -57,17 +57,17 @@ impl Program {
             return Err(format!("{template}: {{config}} is missing, the place of the configuration file"));
         }
         let serve = template.split_whitespace().map(str::to_owned).collect();
-        Ok(Program { serve, check: None, ready: Ready::Answer, grouped: true })
+        Ok(Program { serve, check: None, ready: Ready::Answer, own_process_group: true })
     }
 
     /// As [`from_template`](Self::from_template), for a server that prints a line which begins `sixfold: ready`.
-    pub fn that_says_ready(template: &str) -> Result<Program, String> {
+    pub fn with_ready_line(template: &str) -> Result<Program, String> {
         Ok(Program { ready: Ready::Line("sixfold: ready"), ..Program::from_template(template)? })
     }
 
     /// Starts the server and waits until it is ready; its last words if it is not.
-    pub fn start(&self, config: &Path, port: u16) -> Result<Device, Failure> {
-        start(command(&self.serve, config), self.ready, self.grouped, port)
+    pub fn start(&self, config: &Path, port: u16) -> Result<ServerProcess, Failure> {
+        start(command(&self.serve, config), self.ready, self.own_process_group, port)
     }
 
     /// Checks a configuration file; nothing, if this server has no such command.
@@ -79,7 +79,7 @@ impl Program {
             Ok(child) => child,
             Err(error) => return Some(Err(format!("{}: {error}", words[0]))),
         };
-        Some(finish(child))
+        Some(wait_for_exit(child))
     }
 }
 
@@ -96,7 +96,7 @@ pub struct Launch {
 
 impl Launch {
     /// Starts the server in `folder`, where the files already are, and waits until it answers at `port`.
-    pub fn start(&self, folder: &Path, port: u16) -> Result<Device, Failure> {
+    pub fn start(&self, folder: &Path, port: u16) -> Result<ServerProcess, Failure> {
         let (program, arguments) =
             self.command.split_first().ok_or_else(|| Failure("the command line is empty".to_owned()))?;
         let mut command = Command::new(program);
@@ -106,8 +106,13 @@ impl Launch {
 }
 
 /// Starts a server and waits until it is ready; its last words if it is not.
-fn start(mut command: Command, ready: Ready, grouped: bool, port: u16) -> Result<Device, Failure> {
-    if grouped {
+fn start(
+    mut command: Command,
+    ready: Ready,
+    own_process_group: bool,
+    port: u16,
+) -> Result<ServerProcess, Failure> {
+    if own_process_group {
         command.process_group(0);
     }
     // Its last words may be on either output.
@@ -127,18 +132,18 @@ fn start(mut command: Command, ready: Ready, grouped: bool, port: u16) -> Result
         // A line is cut where nobody would read on, so that a server without line ends is bounded too.
         while matches!(output.by_ref().take(4096).read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line).into_owned();
-            remember(&mut kept.lock().expect("no reader panics"), &text);
+            keep_last_lines(&mut kept.lock().expect("no reader panics"), &text);
             // Nobody listens any more once the server is ready.
             drop(sender.send(text));
             line.clear();
         }
     });
-    let mut device = Device { child, grouped, reader: Some(reader), words };
+    let mut server = ServerProcess { child, own_process_group, reader: Some(reader), words };
     match ready {
-        Ready::Line(beginning) => device.wait_for_line(beginning, &lines)?,
-        Ready::Answer => device.wait_for_answer(port)?,
+        Ready::Line(beginning) => server.wait_for_line(beginning, &lines)?,
+        Ready::Answer => server.wait_for_answer(port)?,
     }
-    Ok(device)
+    Ok(server)
 }
 
 /// A server did not become ready.
@@ -166,25 +171,25 @@ impl Failure {
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
-pub struct Device {
+pub struct ServerProcess {
     child: Child,
-    grouped: bool,
+    own_process_group: bool,
     reader: Option<JoinHandle<()>>,
     words: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl Device {
+impl ServerProcess {
     /// Whether the process still runs; how it ended and its last words, if not.
-    pub fn alive(&mut self) -> Result<(), Failure> {
+    pub fn check_running(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Failure(format!("the server ended ({status}){}", self.last_words()))),
+            Ok(Some(status)) => Err(Failure(format!("the server ended ({status}){}", self.last_output()))),
             Err(error) => Err(Failure(format!("the server's state: {error}"))),
         }
     }
 
     /// Sends SIGHUP.
-    pub fn hang_up(&self) -> Result<(), String> {
+    pub fn send_sighup(&self) -> Result<(), String> {
         let status = Command::new("kill").arg("-HUP").arg(self.child.id().to_string()).status();
         match status {
             Ok(status) if status.success() => Ok(()),
@@ -194,7 +199,7 @@ impl Device {
     }
 
     fn wait_for_line(&mut self, beginning: &str, lines: &Receiver<String>) -> Result<(), Failure> {
-        let end = Instant::now() + limits::START;
+        let end = Instant::now() + limits::START_TIMEOUT;
         loop {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.starts_with(beginning) => return Ok(()),
@@ -203,17 +208,17 @@ impl Device {
                 // Its output is closed, so the process is ending.
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(|error| Failure(error.to_string()))?;
-                    return Err(Failure(format!("the server ended ({status}){}", self.last_words())));
+                    return Err(Failure(format!("the server ended ({status}){}", self.last_output())));
                 }
             }
         }
     }
 
     fn wait_for_answer(&mut self, port: u16) -> Result<(), Failure> {
-        let end = Instant::now() + limits::START;
+        let end = Instant::now() + limits::START_TIMEOUT;
         let query = Query::probe();
         while Instant::now() < end {
-            self.alive()?;
+            self.check_running()?;
             let pause = Duration::from_millis(100);
             match client::ask(port, &query, pause) {
                 Ok(exchange) if exchange.answer.is_some() => return Ok(()),
@@ -225,21 +230,25 @@ impl Device {
     }
 
     fn not_ready(&self) -> Failure {
-        Failure(format!("the server is not ready after {} s{}", limits::START.as_secs(), self.last_words()))
+        Failure(format!(
+            "the server is not ready after {} s{}",
+            limits::START_TIMEOUT.as_secs(),
+            self.last_output()
+        ))
     }
 
-    fn last_words(&self) -> String {
+    fn last_output(&self) -> String {
         let words = self.words.lock().expect("no reader panics");
         let text: String = words.iter().map(String::as_str).collect();
         if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim().replace('\n', " / ")) }
     }
 }
 
-impl Drop for Device {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Errors mean that it has ended already. The group has the number of its first process, which cannot be
         // given to another before the wait below.
-        if self.grouped {
+        if self.own_process_group {
             let group = format!("-{}", self.child.id());
             drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
         }
@@ -253,11 +262,11 @@ impl Drop for Device {
 
 /// A folder of its own that is removed when it is dropped.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct TemporaryFolder(PathBuf);
 
-impl Folder {
+impl TemporaryFolder {
     /// A new, empty folder among the temporary files.
-    pub fn create(name: &str) -> std::io::Result<Folder> {
+    pub fn create(name: &str) -> std::io::Result<TemporaryFolder> {
         loop {
             // A process number is not enough: in a namespace every runner may be the first process.
             let number = RandomState::new().hash_one(name);
@@ -266,7 +275,7 @@ impl Folder {
             let path = std::env::temp_dir().join(format!("sixfold-conform-{number:016x}-{name}"));
             match std::fs::create_dir(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                other => return other.map(|()| Folder(path)),
+                other => return other.map(|()| TemporaryFolder(path)),
             }
         }
     }
@@ -277,7 +286,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         // What cannot be removed is left to the system's own clearing of temporary files.
         drop(std::fs::remove_dir_all(&self.0));
@@ -292,16 +301,16 @@ fn command(words: &[String], config: &Path) -> Command {
 }
 
 /// Keeps the last lines that together are short enough.
-fn remember(words: &mut VecDeque<String>, line: &str) {
+fn keep_last_lines(words: &mut VecDeque<String>, line: &str) {
     words.push_back(line.to_owned());
-    while words.iter().map(String::len).sum::<usize>() > limits::OUTPUT {
+    while words.iter().map(String::len).sum::<usize>() > limits::MAX_OUTPUT_OCTETS {
         words.pop_front();
     }
 }
 
 /// Waits for the end of a process that writes little, and ends it when it takes too long.
-fn finish(mut child: Child) -> Result<Output, String> {
-    let end = Instant::now() + limits::CHECK;
+fn wait_for_exit(mut child: Child) -> Result<Output, String> {
+    let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(_)) => return child.wait_with_output().map_err(|error| error.to_string()),
@@ -309,7 +318,10 @@ fn finish(mut child: Child) -> Result<Output, String> {
             outcome => {
                 drop(child.kill());
                 drop(child.wait());
-                return Err(format!("it has not ended after {} s ({outcome:?})", limits::CHECK.as_secs()));
+                return Err(format!(
+                    "it has not ended after {} s ({outcome:?})",
+                    limits::CHECK_TIMEOUT.as_secs()
+                ));
             }
         }
     }

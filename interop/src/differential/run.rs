@@ -3,9 +3,9 @@
 use super::{Upstreams, ask_all, lacking, start};
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
-use conform::differential::normalized_answer::Reading;
+use conform::differential::normalized_answer::NormalizedAnswer;
 use conform::differential::quirk::Server;
-use conform::differential::verdict::{Answered, Counts, Verdict, judge};
+use conform::differential::verdict::{Counts, ReceivedAnswer, Verdict, judge};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,15 +45,15 @@ impl Outcome {
 pub struct Unexplained {
     server: Server,
     case: Case,
-    expected: Option<Reading>,
-    answered: Answered,
+    expected: Option<NormalizedAnswer>,
+    answered: ReceivedAnswer,
 }
 
 /// Asks all servers the same names. `silence`: some upstreams do not answer, which takes a minute or two.
 pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String> {
-    let Plan { cases, world } = Plan::draw(names, seed, silence);
-    let world = Arc::new(world);
-    let upstreams = Upstreams::start(&world)?;
+    let Plan { cases, zone_data } = Plan::draw(names, seed, silence);
+    let zone_data = Arc::new(zone_data);
+    let upstreams = Upstreams::start(&zone_data)?;
     let patience = if silence { LONG_PATIENCE } else { SHORT_PATIENCE };
     let mut outcome = Outcome::default();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
@@ -69,7 +69,7 @@ pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String
         let mut counts = Counts::default();
         let mut shown = 0;
         for (case, answered) in cases.iter().zip(answers) {
-            let verdict = judge(server, case, &world, &answered);
+            let verdict = judge(server, case, &zone_data, &answered);
             counts.add(&verdict);
             if let Verdict::Unexplained(expected) = verdict
                 && shown < SHOWN
@@ -129,15 +129,22 @@ impl fmt::Display for Unexplained {
         let Unexplained { server, case, expected, answered } = self;
         let query = &case.query;
         let (name, rtype, dnssec_ok) = (query.name.fmt_with_dot(), query.rtype, case.dnssec_ok());
-        writeln!(formatter, "{}: name {} ({}, {:?})", server.name(), case.number, case.asks, case.province)?;
+        writeln!(
+            formatter,
+            "{}: name {} ({}, {:?})",
+            server.name(),
+            case.number,
+            case.kind,
+            case.upstream_kind
+        )?;
         writeln!(formatter, "   asked: {name} {rtype}, flags {:?}, DO {dnssec_ok}", query.flags)?;
         match expected {
-            Some(reading) => writeln!(formatter, "   expected: {reading}")?,
+            Some(answer) => writeln!(formatter, "   expected: {answer}")?,
             None => writeln!(formatter, "   expected: no answer")?,
         }
         let how = if answered.was_cut { ", over TCP after a cut answer" } else { "" };
-        match &answered.reading {
-            Ok(Some(reading)) => write!(formatter, "   came ({} octets{how}): {reading}", answered.octets),
+        match &answered.answer {
+            Ok(Some(answer)) => write!(formatter, "   came ({} octets{how}): {answer}", answered.octets),
             Ok(None) => write!(formatter, "   came: no answer"),
             Err(why) => write!(formatter, "   came: {why}"),
         }

@@ -1,4 +1,4 @@
-//! The servers that are compared, each with DNS64 on, one prefix, no validation, and the zones of the provinces
+//! The servers that are compared, each with DNS64 on, one prefix, no validation, and the zones of the upstream_kinds
 //! forwarded: everything else as it comes.
 
 use crate::process::{Process, run};

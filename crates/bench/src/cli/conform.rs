@@ -7,7 +7,7 @@ use crate::conformance::{self, Scorecard};
 use crate::{device, stop};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
-use conform::{Case, Level, Played, Program, Runner, Running, Subject, config_demands, run, suite};
+use conform::{Case, Level, Played, Program, Runner, RunningServer, Target, config_demands, run, suite};
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -107,8 +107,8 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         Stage::Elsewhere(code) => return Ok(code),
     };
     let stop = stop::flag().map_err(|error| format!("conform: signals: {error}"))?;
-    let runner = runner.until(stop.clone());
-    runner.try_out().map_err(|error| {
+    let runner = runner.stop_when(stop.clone());
+    runner.check_target().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
         format!("conform: {device} cannot be tested: {error}{}", conformance::hint(program))
     })?;
@@ -175,7 +175,7 @@ fn listed(cases: &[Case]) -> String {
 }
 
 /// What is tested, what it is called, and its version.
-fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
+fn subject(arguments: &ConformArguments) -> Result<(Target, String, String), String> {
     if let Some(name) = &arguments.device {
         let (subject, version) = conformance::templated(name, arguments.program.as_deref())
             .map_err(|error| format!("conform: {error}, or say where it is with --program"))?;
@@ -184,16 +184,16 @@ fn subject(arguments: &ConformArguments) -> Result<(Subject, String, String), St
     if let Some(command) = &arguments.start {
         // It must not outlive us, however we end.
         let program = Program::from_template(&format!("setpriv --pdeathsig KILL -- {command}"))?;
-        return Ok((Subject::Program(program), command.clone(), String::new()));
+        return Ok((Target::Program(program), command.clone(), String::new()));
     }
     let (Some(server), Some(upstream)) = (arguments.server, arguments.upstream_listen) else {
         return Err("conform: nothing to test; say --device, --start or --server".to_owned());
     };
     let words = arguments.flush.as_deref().unwrap_or_default();
     let flush = words.split_whitespace().map(str::to_owned).collect();
-    let running = Running::new(server, upstream, arguments.prefix, flush)
+    let running = RunningServer::new(server, upstream, arguments.prefix, flush)
         .map_err(|error| format!("conform: {error}"))?;
-    Ok((Subject::Running(Box::new(running)), server.to_string(), String::new()))
+    Ok((Target::Running(Box::new(running)), server.to_string(), String::new()))
 }
 
 /// Where the cases are played.
@@ -204,22 +204,23 @@ enum Stage {
     Elsewhere(ExitCode),
 }
 
-fn stage(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Stage {
+fn stage(arguments: &ConformArguments, subject: Target, cases: &[Case]) -> Stage {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let jobs = arguments.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(cores);
     let clients = run::foreign_clients(cases);
-    if clients.is_empty() || matches!(subject, Subject::Running(_)) {
-        return Stage::Here(Runner::of(subject, jobs));
+    if clients.is_empty() || matches!(subject, Target::Running(_)) {
+        return Stage::Here(Runner::for_target(subject, jobs));
     }
     let own: Vec<String> = std::env::args().skip(1).collect();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     match namespace::enter(&clients, &own, &[]) {
-        Entry::Inside => Stage::Here(Runner::of(subject, jobs).inside_namespace()),
+        Entry::Inside => Stage::Here(Runner::for_target(subject, jobs).inside_namespace()),
         Entry::Done(status) => {
             Stage::Elsewhere(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
         }
         Entry::Unavailable(reason) => Stage::Here(
-            Runner::of(subject, jobs).without_namespace(format!("clients at other addresses: {reason}")),
+            Runner::for_target(subject, jobs)
+                .without_namespace(format!("clients at other addresses: {reason}")),
         ),
     }
 }

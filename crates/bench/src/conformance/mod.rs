@@ -8,8 +8,8 @@ pub use scorecard::Scorecard;
 
 use crate::agent::devices::is_confined;
 use crate::device::{DeviceError, Known, Settings};
-use conform::configuration::Places;
-use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
+use conform::configuration::RunParameters;
+use conform::{Case, ConfigDemands, ForeignServer, Launch, Program, Target};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use words::Words;
@@ -22,12 +22,12 @@ struct Templated {
 }
 
 /// What is tested when a template is named, and the version of its program.
-pub fn templated(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
+pub fn templated(name: &str, program: Option<&str>) -> Result<(Target, String), DeviceError> {
     let known = Known::find(name, program)?;
     let version = known.version().to_owned();
     let subject = match words::find(known.name()) {
-        Some(words) => Subject::Foreign(Box::new(Templated { known, words })),
-        None => Subject::Program(Program::sixfold(Path::new(known.program()))),
+        Some(words) => Target::Foreign(Box::new(Templated { known, words })),
+        None => Target::Program(Program::sixfold(Path::new(known.program()))),
     };
     Ok((subject, version))
 }
@@ -41,9 +41,9 @@ pub fn hint(program: &str) -> &'static str {
     }
 }
 
-impl Foreign for Templated {
-    fn launch(&self, case: &Case, places: &Places) -> Result<Launch, String> {
-        let wishes = Wishes::of(case)?;
+impl ForeignServer for Templated {
+    fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String> {
+        let wishes = ConfigDemands::of(case)?;
         let setup = (self.words)(&wishes, places.port)?;
         let settings = Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),

@@ -4,7 +4,7 @@
 //! Each keeps its defaults, but for what would stand between the cases and DNS64: built-in zones for reserved names, and
 //! resource bounds made for measurements. All listen on both loopback addresses.
 
-use conform::Wishes;
+use conform::ConfigDemands;
 use std::net::Ipv6Addr;
 
 /// A prefix and its length.
@@ -20,7 +20,7 @@ pub(super) struct Setup {
 }
 
 /// The words of a server, by the name of its template. None: it reads the configuration of the cases itself.
-pub(super) type Words = fn(&Wishes, u16) -> Result<Setup, String>;
+pub(super) type Words = fn(&ConfigDemands, u16) -> Result<Setup, String>;
 
 /// Finds them.
 pub(super) fn find(name: &str) -> Option<Words> {
@@ -35,7 +35,7 @@ pub(super) fn find(name: &str) -> Option<Words> {
     }
 }
 
-fn unbound(wishes: &Wishes, port: u16) -> Result<Setup, String> {
+fn unbound(wishes: &ConfigDemands, port: u16) -> Result<Setup, String> {
     let prefix = one_prefix(wishes)?;
     no_bind_options(wishes)?;
     no_trust(wishes)?;
@@ -57,7 +57,7 @@ fn unbound(wishes: &Wishes, port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix, options })
 }
 
-fn bind(wishes: &Wishes, port: u16) -> Result<Setup, String> {
+fn bind(wishes: &ConfigDemands, port: u16) -> Result<Setup, String> {
     no_trust(wishes)?;
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let mut common = String::new();
@@ -97,7 +97,7 @@ fn bind(wishes: &Wishes, port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix: wishes.prefixes[0], options })
 }
 
-fn powerdns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
+fn powerdns(wishes: &ConfigDemands, _port: u16) -> Result<Setup, String> {
     let prefix = one_prefix_of_96(wishes)?;
     no_bind_options(wishes)?;
     no_exclusion(wishes)?;
@@ -111,7 +111,7 @@ fn powerdns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix, options })
 }
 
-fn knot_resolver(wishes: &Wishes, port: u16) -> Result<Setup, String> {
+fn knot_resolver(wishes: &ConfigDemands, port: u16) -> Result<Setup, String> {
     let prefix = one_prefix_of_96(wishes)?;
     no_bind_options(wishes)?;
     no_trust(wishes)?;
@@ -130,7 +130,7 @@ fn knot_resolver(wishes: &Wishes, port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix, options })
 }
 
-fn coredns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
+fn coredns(wishes: &ConfigDemands, _port: u16) -> Result<Setup, String> {
     let prefix = one_prefix(wishes)?;
     no_bind_options(wishes)?;
     let mut options = vec!["bind ::1 127.0.0.1".to_owned()];
@@ -146,7 +146,7 @@ fn coredns(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix, options })
 }
 
-fn dnsproxy(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
+fn dnsproxy(wishes: &ConfigDemands, _port: u16) -> Result<Setup, String> {
     no_bind_options(wishes)?;
     no_exclusion(wishes)?;
     let mut options = vec!["--listen=127.0.0.1".to_owned()];
@@ -158,14 +158,14 @@ fn dnsproxy(wishes: &Wishes, _port: u16) -> Result<Setup, String> {
     Ok(Setup { prefix: wishes.prefixes[0], options })
 }
 
-fn one_prefix(wishes: &Wishes) -> Result<Prefix, String> {
+fn one_prefix(wishes: &ConfigDemands) -> Result<Prefix, String> {
     match wishes.prefixes.as_slice() {
         [prefix] => Ok(*prefix),
         _ => Err("no option for several prefixes".to_owned()),
     }
 }
 
-fn one_prefix_of_96(wishes: &Wishes) -> Result<Prefix, String> {
+fn one_prefix_of_96(wishes: &ConfigDemands) -> Result<Prefix, String> {
     let prefix = one_prefix(wishes)?;
     if prefix.1 == 96 {
         Ok(prefix)
@@ -175,7 +175,7 @@ fn one_prefix_of_96(wishes: &Wishes) -> Result<Prefix, String> {
 }
 
 /// Whether all AAAA records count as absent; an error if only some do.
-fn all_or_default(wishes: &Wishes) -> Result<bool, String> {
+fn all_or_default(wishes: &ConfigDemands) -> Result<bool, String> {
     match wishes.exclude.as_deref() {
         None => Ok(false),
         Some([all]) if all == "::/0" => Ok(true),
@@ -183,12 +183,12 @@ fn all_or_default(wishes: &Wishes) -> Result<bool, String> {
     }
 }
 
-fn no_exclusion(wishes: &Wishes) -> Result<(), String> {
+fn no_exclusion(wishes: &ConfigDemands) -> Result<(), String> {
     refuse(wishes.exclude.is_some(), "AAAA records that count as absent")
 }
 
 /// What only BIND has.
-fn no_bind_options(wishes: &Wishes) -> Result<(), String> {
+fn no_bind_options(wishes: &ConfigDemands) -> Result<(), String> {
     refuse(!wishes.mapped.is_empty(), "prefixes by IPv4 network")?;
     refuse(wishes.clients.is_some(), "clients with and without synthesis")?;
     refuse(wishes.suffix.is_some(), "a suffix")?;
@@ -197,7 +197,7 @@ fn no_bind_options(wishes: &Wishes) -> Result<(), String> {
 }
 
 /// It validates itself, or nothing is validated.
-fn no_trust(wishes: &Wishes) -> Result<(), String> {
+fn no_trust(wishes: &ConfigDemands) -> Result<(), String> {
     refuse(wishes.trust, "trust in the upstream's validation")
 }
 
@@ -217,12 +217,12 @@ mod tests {
     use crate::device;
     use conform::Case;
 
-    fn wishes(config: &str) -> Wishes {
+    fn wishes(config: &str) -> ConfigDemands {
         let line = format!(
             r#"{{"id": "w", "category": "c", "rfc": "RFC 6147 5", "source": "", "level": "MUST", "config": {{"dns64": {config}}},
                 "query": {{"name": "a.", "type": "AAAA"}}, "expect": {{}}}}"#
         );
-        Wishes::of(&Case::read(&line).unwrap()).unwrap()
+        ConfigDemands::of(&Case::read(&line).unwrap()).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 /// The upstreams: the ordinary one, and one for each way to fail. Servers remember what an upstream cannot do, and
 /// would let names pay for it that do not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Province {
+pub enum UpstreamKind {
     /// Everything is answered.
     Ordinary,
     /// Some questions are answered with SERVFAIL.
@@ -23,44 +23,44 @@ pub enum Province {
     Silent,
 }
 
-impl Province {
+impl UpstreamKind {
     /// All of them; the ordinary one is the first.
-    pub const ALL: [Province; 6] = [
-        Province::Ordinary,
-        Province::ServFail,
-        Province::Refused,
-        Province::NotImp,
-        Province::FormErr,
-        Province::Silent,
+    pub const ALL: [UpstreamKind; 6] = [
+        UpstreamKind::Ordinary,
+        UpstreamKind::ServFail,
+        UpstreamKind::Refused,
+        UpstreamKind::NotImp,
+        UpstreamKind::FormErr,
+        UpstreamKind::Silent,
     ];
 
     /// The zone that goes to this upstream.
     pub fn zone(self) -> &'static str {
         match self {
-            Province::Ordinary => ".",
-            Province::ServFail => "servfail.example.",
-            Province::Refused => "refused.example.",
-            Province::NotImp => "notimp.example.",
-            Province::FormErr => "formerr.example.",
-            Province::Silent => "silent.example.",
+            UpstreamKind::Ordinary => ".",
+            UpstreamKind::ServFail => "servfail.example.",
+            UpstreamKind::Refused => "refused.example.",
+            UpstreamKind::NotImp => "notimp.example.",
+            UpstreamKind::FormErr => "formerr.example.",
+            UpstreamKind::Silent => "silent.example.",
         }
     }
 
-    /// What is answered instead; none in the ordinary province, and for silence.
+    /// What is answered instead; none in the ordinary upstream_kind, and for silence.
     pub fn rcode(self) -> Option<Rcode> {
         match self {
-            Province::ServFail => Some(Rcode::SERVFAIL),
-            Province::Refused => Some(Rcode::REFUSED),
-            Province::NotImp => Some(Rcode::NOTIMP),
-            Province::FormErr => Some(Rcode::FORMERR),
-            Province::Ordinary | Province::Silent => None,
+            UpstreamKind::ServFail => Some(Rcode::SERVFAIL),
+            UpstreamKind::Refused => Some(Rcode::REFUSED),
+            UpstreamKind::NotImp => Some(Rcode::NOTIMP),
+            UpstreamKind::FormErr => Some(Rcode::FORMERR),
+            UpstreamKind::Ordinary | UpstreamKind::Silent => None,
         }
     }
 }
 
 /// How the name asked leads to the name that has the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lead {
+pub enum Indirection {
     /// It is that name.
     Itself,
     /// Aliases, all in one reply.
@@ -76,7 +76,7 @@ pub enum Lead {
 /// What is at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum End {
+pub enum FinalData {
     /// AAAA records, perhaps A records too.
     Real,
     /// A records only.
@@ -95,9 +95,9 @@ pub enum End {
     NxDomain,
     /// The AAAA question is answered with NXDOMAIN, the A question with addresses.
     NxDomainForAaaa,
-    /// The AAAA question fails as the province does.
+    /// The AAAA question fails as the upstream_kind does.
     AaaaFails,
-    /// The A question fails as the province does, the AAAA answer is empty.
+    /// The A question fails as the upstream_kind does, the AAAA answer is empty.
     AFails,
     /// The A question is answered with NXDOMAIN, the AAAA answer is empty.
     NxDomainForA,
@@ -112,24 +112,24 @@ pub enum End {
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Asks {
+pub enum QuestionKind {
     /// The AAAA records of a name.
-    Aaaa(Lead, End),
+    Aaaa(Indirection, FinalData),
     /// Another type of such a name.
-    Other(Lead, End),
+    Other(Indirection, FinalData),
     /// The reverse name of an IPv4 address under the prefix.
-    ReverseInside(Reverse),
+    ReverseInside(ReverseData),
     /// Another reverse name under `ip6.arpa`.
-    ReverseOutside(Reverse),
+    ReverseOutside(ReverseData),
     /// A name that is above the reverse name of an address under the prefix, or below it.
     ReverseNear,
     /// `ipv4only.arpa`, and names below it.
-    Ipv4OnlyArpa(Special),
+    Ipv4OnlyArpa(Ipv4OnlyQuestion),
 }
 
 /// What a reverse name has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reverse {
+pub enum ReverseData {
     /// A PTR record.
     Pointer,
     /// A CNAME to a PTR record (RFC 2317).
@@ -141,22 +141,22 @@ pub enum Reverse {
 /// What is asked of `ipv4only.arpa`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Special {
+pub enum Ipv4OnlyQuestion {
     A,
     Aaaa,
     OtherType,
     Below,
 }
 
-impl fmt::Display for Asks {
+impl fmt::Display for QuestionKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asks::Aaaa(lead, end) => write!(formatter, "AAAA {lead:?} {end:?}"),
-            Asks::Other(lead, end) => write!(formatter, "other {lead:?} {end:?}"),
-            Asks::ReverseInside(has) => write!(formatter, "PTR inside {has:?}"),
-            Asks::ReverseOutside(has) => write!(formatter, "PTR outside {has:?}"),
-            Asks::ReverseNear => write!(formatter, "PTR near"),
-            Asks::Ipv4OnlyArpa(special) => write!(formatter, "ipv4only.arpa {special:?}"),
+            QuestionKind::Aaaa(indirection, data) => write!(formatter, "AAAA {indirection:?} {data:?}"),
+            QuestionKind::Other(indirection, data) => write!(formatter, "other {indirection:?} {data:?}"),
+            QuestionKind::ReverseInside(has) => write!(formatter, "PTR inside {has:?}"),
+            QuestionKind::ReverseOutside(has) => write!(formatter, "PTR outside {has:?}"),
+            QuestionKind::ReverseNear => write!(formatter, "PTR near"),
+            QuestionKind::Ipv4OnlyArpa(special) => write!(formatter, "ipv4only.arpa {special:?}"),
         }
     }
 }
@@ -167,9 +167,9 @@ pub struct Case {
     /// Its number in the run.
     pub number: usize,
     /// What it is about.
-    pub asks: Asks,
+    pub kind: QuestionKind,
     /// Which upstream knows its names.
-    pub province: Province,
+    pub upstream_kind: UpstreamKind,
     /// The question as it is sent.
     pub query: Query,
 }

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 /// What is compared of an answer, or what it is expected to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct NormalizedAnswer {
     /// The response code.
     pub rcode: OptRcode,
     /// AD is set.
@@ -66,11 +66,11 @@ pub struct Rrset {
     pub ttl: RangeInclusive<u32>,
 }
 
-impl Reading {
+impl NormalizedAnswer {
     /// Takes an answer apart.
-    pub fn of(answer: &Answer) -> Reading {
+    pub fn of(answer: &Answer) -> NormalizedAnswer {
         let soa = answer.authority.iter().find(|record| record.rtype() == Rtype::SOA);
-        Reading {
+        NormalizedAnswer {
             rcode: answer.rcode,
             ad: answer.flags.contains(&Flag::Ad),
             tc: answer.flags.contains(&Flag::Tc),
@@ -81,12 +81,12 @@ impl Reading {
     }
 
     /// An answer with nothing in it.
-    pub fn empty(rcode: OptRcode) -> Reading {
-        Reading { rcode, ad: false, tc: false, sets: Vec::new(), soa: None, order: Order::All }
+    pub fn empty(rcode: OptRcode) -> NormalizedAnswer {
+        NormalizedAnswer { rcode, ad: false, tc: false, sets: Vec::new(), soa: None, order: Order::All }
     }
 
     /// Whether `found` is what is expected here, when so many seconds may have passed.
-    pub fn admits(&self, found: &Reading, seconds: u32) -> bool {
+    pub fn admits(&self, found: &NormalizedAnswer, seconds: u32) -> bool {
         self.rcode == found.rcode
             && (self.ad, self.tc) == (found.ad, found.tc)
             && self.soa == found.soa
@@ -138,7 +138,7 @@ pub fn sets(records: &[Record]) -> Vec<Rrset> {
     sets
 }
 
-impl fmt::Display for Reading {
+impl fmt::Display for NormalizedAnswer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.rcode)?;
         for (is_set, flag) in [(self.ad, " AD"), (self.tc, " TC")] {

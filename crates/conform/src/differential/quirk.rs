@@ -1,5 +1,5 @@
-//! Where servers disagree: the habits in which one differs from Sixfold, each under a number of
-//! `docs/disagreements.md`. A habit is exact: it says what the answer becomes ([`super::predict`]), not that it may
+//! Where servers disagree: the quirks in which one differs from Sixfold, each under a number of
+//! `docs/disagreements.md`. A quirk is exact: it says what the answer becomes ([`super::predict`]), not that it may
 //! be anything. Two depend on more than the question and are judged with the answer in hand ([`super::verdict`]).
 
 /// The servers of a run.
@@ -19,8 +19,8 @@ pub enum Server {
 
 /// A way in which a server differs from Sixfold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Habit {
-    /// Asks for A after NXDOMAIN for AAAA.
+pub enum Quirk {
+    /// QuestionKind for A after NXDOMAIN for AAAA.
     AsksAfterNxDomain,
     /// An AAAA question that fails is SERVFAIL, whatever A would say.
     FailureIsFinal,
@@ -96,9 +96,9 @@ pub enum Habit {
     FirstAliasForDs,
     /// Names under the prefix are known only with `ip6.arpa` in small letters.
     PtrInSmallLetters,
-    /// Reverse names near those of addresses get an empty answer without SOA.
+    /// ReverseData names near those of addresses get an empty answer without SOA.
     NearIsEmpty,
-    /// Reverse names near those of addresses are taken for such.
+    /// ReverseData names near those of addresses are taken for such.
     NearIsMisread,
     /// The PTR record has the name under the prefix as its owner.
     PtrAtOwnName,
@@ -106,14 +106,14 @@ pub enum Habit {
     PtrAliasTtl0,
     /// The alias of a reverse name has a TTL of a minute.
     PtrAliasTtl60,
-    /// Reverse names under the prefix are ordinary unless they are those of an address.
+    /// ReverseData names under the prefix are ordinary unless they are those of an address.
     NearIsOrdinary,
 }
 
-impl Habit {
+impl Quirk {
     /// The number of the disagreement in `docs/disagreements.md`.
     pub fn number(self) -> u8 {
-        use Habit::*;
+        use Quirk::*;
         match self {
             AsksAfterNxDomain => 1,
             FailureIsFinal | FailureKeepsRecords | WaitsForSilence | SilenceIsContagious => 2,
@@ -154,8 +154,8 @@ impl Server {
     }
 
     /// In which it differs from Sixfold.
-    pub fn habits(self) -> &'static [Habit] {
-        use Habit::*;
+    pub fn quirks(self) -> &'static [Quirk] {
+        use Quirk::*;
         match self {
             Server::Sixfold => &[],
             Server::Unbound => &[

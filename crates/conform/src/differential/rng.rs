@@ -2,12 +2,12 @@
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to draw test names with.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// A source with this seed.
-    pub fn new(seed: u64) -> Chance {
-        Chance(seed)
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
     }
 
     /// The next 64 bits.
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same() {
         let drawn = |seed| {
-            let mut chance = Chance::new(seed);
-            (0..9).map(|_| chance.below(1000)).collect::<Vec<_>>()
+            let mut rng = Rng::new(seed);
+            (0..9).map(|_| rng.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn weights_count() {
-        let mut chance = Chance::new(1);
-        let heavy = (0..10_000).filter(|_| chance.weighted(&[(9, true), (1, false)])).count();
+        let mut rng = Rng::new(1);
+        let heavy = (0..10_000).filter(|_| rng.weighted(&[(9, true), (1, false)])).count();
         assert!((8_800..9_200).contains(&heavy), "{heavy}");
-        assert!(!(0..1000).any(|_| chance.weighted(&[(0, true), (1, false)])));
+        assert!(!(0..1000).any(|_| rng.weighted(&[(0, true), (1, false)])));
     }
 }

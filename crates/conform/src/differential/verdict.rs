@@ -1,10 +1,10 @@
-//! Compares what servers answered with what their habits make of a case, and counts.
+//! Compares what servers answered with what their quirks make of a case, and counts.
 
-use super::case::{Case, Province};
-use super::normalized_answer::{Order, Reading, Rrset};
+use super::case::{Case, UpstreamKind};
+use super::normalized_answer::{NormalizedAnswer, Order, Rrset};
 use super::predict::predict;
-use super::quirk::{Habit, Server};
-use super::zone_data::World;
+use super::quirk::{Quirk, Server};
+use super::zone_data::ZoneData;
 use domain::base::iana::{OptRcode, Rtype};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ const SIGNATURE: usize = 10 + 18 + 64 + 64;
 
 /// What came back from a server.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct ReceivedAnswer {
     /// The answer, over TCP if the first one was cut; none if nothing came in time; or what is
     /// wrong with it.
-    pub reading: Result<Option<Reading>, String>,
+    pub answer: Result<Option<NormalizedAnswer>, String>,
     /// The first answer was cut.
     pub was_cut: bool,
     /// Octets of the answer.
@@ -39,49 +39,49 @@ pub enum Verdict {
     /// Another one, for the reasons that have these numbers.
     Explained(BTreeSet<u8>),
     /// Another one, and nobody knows why. This would have been expected.
-    Unexplained(Option<Reading>),
+    Unexplained(Option<NormalizedAnswer>),
 }
 
 /// Judges one answer.
-pub fn judge(server: Server, case: &Case, world: &World, answered: &Answered) -> Verdict {
-    let again = answered.was_cut;
-    let plain = predict(case, world, &[], again);
+pub fn judge(server: Server, case: &Case, zone_data: &ZoneData, answered: &ReceivedAnswer) -> Verdict {
+    let is_repeated = answered.was_cut;
+    let plain = predict(case, zone_data, &[], is_repeated);
     // An answer is cut when it does not fit (RFC 2181 section 9), and never otherwise.
-    let has_more = case.dnssec_ok() && server.habits().contains(&Habit::KeepsSignatureOfA);
+    let has_more = case.dnssec_ok() && server.quirks().contains(&Quirk::KeepsSignatureOfA);
     let slack = if has_more { SLACK + SIGNATURE } else { SLACK };
     // What failed the second time does not show how long the first answer was.
-    let failed = matches!(&answered.reading, Ok(Some(reading)) if reading.rcode == OptRcode::SERVFAIL);
+    let failed = matches!(&answered.answer, Ok(Some(answer)) if answer.rcode == OptRcode::SERVFAIL);
     if answered.was_cut && !failed && answered.octets + slack <= case.udp_size().min(LARGEST) {
         return Verdict::Unexplained(plain);
     }
     if admits(&plain, answered) {
         return Verdict::Equal;
     }
-    let habits = server.habits();
-    let predicted = predict(case, world, habits, again);
-    if habits.contains(&Habit::SilenceIsContagious) && is_of_silence(case, answered) {
-        return Verdict::Explained(BTreeSet::from([Habit::SilenceIsContagious.number()]));
+    let quirks = server.quirks();
+    let predicted = predict(case, zone_data, quirks, is_repeated);
+    if quirks.contains(&Quirk::SilenceIsContagious) && is_of_silence(case, answered) {
+        return Verdict::Explained(BTreeSet::from([Quirk::SilenceIsContagious.number()]));
     }
     if predicted == plain || !admits(&predicted, answered) {
         return Verdict::Unexplained(predicted);
     }
-    // A habit counts if the answer would be another one without it. Two may do the same, so one that counts together
+    // A quirk counts if the answer would be another one without it. Two may do the same, so one that counts together
     // with those before it does too.
     let mut numbers = BTreeSet::new();
-    let mut so_far: Vec<Habit> = Vec::new();
+    let mut so_far: Vec<Quirk> = Vec::new();
     let mut last = plain;
-    for &habit in habits {
-        so_far.push(habit);
-        let next = predict(case, world, &so_far, again);
-        let matters = if habit == Habit::ChainOrder {
+    for &quirk in quirks {
+        so_far.push(quirk);
+        let next = predict(case, zone_data, &so_far, is_repeated);
+        let matters = if quirk == Quirk::ChainOrder {
             // It allows another order; whether there is one is in the answer alone.
-            let ordered = predicted.clone().map(|reading| Reading { order: Order::All, ..reading });
+            let ordered = predicted.clone().map(|answer| NormalizedAnswer { order: Order::All, ..answer });
             !admits(&ordered, answered)
         } else {
             next != last
         };
         if matters {
-            numbers.insert(habit.number());
+            numbers.insert(quirk.number());
         }
         last = next;
     }
@@ -89,18 +89,18 @@ pub fn judge(server: Server, case: &Case, world: &World, answered: &Answered) ->
 }
 
 /// SERVFAIL with nothing but aliases, for a name of the upstream that is silent at times.
-fn is_of_silence(case: &Case, answered: &Answered) -> bool {
-    let Ok(Some(reading)) = &answered.reading else { return false };
+fn is_of_silence(case: &Case, answered: &ReceivedAnswer) -> bool {
+    let Ok(Some(answer)) = &answered.answer else { return false };
     let is_alias = |set: &Rrset| set.covered.unwrap_or(set.rtype) == Rtype::CNAME;
-    case.province == Province::Silent
-        && reading.rcode == OptRcode::SERVFAIL
-        && reading.soa.is_none()
-        && reading.sets.iter().all(is_alias)
+    case.upstream_kind == UpstreamKind::Silent
+        && answer.rcode == OptRcode::SERVFAIL
+        && answer.soa.is_none()
+        && answer.sets.iter().all(is_alias)
 }
 
-fn admits(predicted: &Option<Reading>, answered: &Answered) -> bool {
-    match (predicted, &answered.reading) {
-        (Some(reading), Ok(Some(found))) => reading.admits(found, answered.seconds),
+fn admits(predicted: &Option<NormalizedAnswer>, answered: &ReceivedAnswer) -> bool {
+    match (predicted, &answered.answer) {
+        (Some(answer), Ok(Some(found))) => answer.admits(found, answered.seconds),
         (None, Ok(None)) => true,
         _ => false,
     }

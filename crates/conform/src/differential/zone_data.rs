@@ -2,18 +2,18 @@
 //! their end, wildcards expanded, DNAMEs applied, the SOA with what is negative, signatures for those who ask with DO.
 //! So servers that follow aliases by themselves and servers that do not are told the same.
 
-use crate::message::{Asked, Flag, Transport};
+use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::{OwnedName, Record, record};
-use crate::script::Content;
-use crate::upstream::Source;
+use crate::script::ReplyContent;
+use crate::upstream::ReplySource;
 use domain::base::iana::{Class, Rcode, Rtype};
 use domain::base::{Name, ToName};
 use domain::rdata::ZoneRecordData;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Aliases followed before the world gives up, as resolvers do.
-const HOPS: usize = 16;
+/// Aliases followed before the zone_data gives up, as resolvers do.
+const MAX_ALIASES: usize = 16;
 
 /// Labels and octets of a signature that nobody checks: the servers that are compared do not validate.
 const SIGNATURE: &str = "13 3 3600 20380101000000 20200101000000 12345";
@@ -29,7 +29,7 @@ pub struct Zone {
     pub signed: bool,
     /// The upstream says that it has validated what is in this zone.
     pub secure: bool,
-    /// The upstream stops at an alias, and leaves the rest to the asker.
+    /// The upstream stops at an alias, and leaves the rest to the server.
     pub unfinished: bool,
 }
 
@@ -53,23 +53,24 @@ pub struct Node {
 
 /// All zones and names.
 #[derive(Debug)]
-pub struct World {
+pub struct ZoneData {
     zones: HashMap<OwnedName, Zone>,
     nodes: HashMap<OwnedName, Node>,
     /// The names with nodes and all above them: these exist.
     existing: HashSet<OwnedName>,
 }
 
-impl Default for World {
-    fn default() -> World {
-        let mut world = World { zones: HashMap::new(), nodes: HashMap::new(), existing: HashSet::new() };
+impl Default for ZoneData {
+    fn default() -> ZoneData {
+        let mut zone_data =
+            ZoneData { zones: HashMap::new(), nodes: HashMap::new(), existing: HashSet::new() };
         let soa = parsed(". 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 1209600 3600");
-        world.add_zone(Name::root_vec(), Zone { soa: Some(soa), ..Zone::default() });
-        world
+        zone_data.add_zone(Name::root_vec(), Zone { soa: Some(soa), ..Zone::default() });
+        zone_data
     }
 }
 
-impl World {
+impl ZoneData {
     /// Adds a zone; its SOA and a name server are found at its apex.
     pub fn add_zone(&mut self, apex: OwnedName, zone: Zone) {
         let server = parsed(&format!("{} 3600 IN NS ns.invalid.", apex.fmt_with_dot()));
@@ -128,61 +129,61 @@ impl World {
     }
 
     /// The reply to a question; none, if there is to be no reply at all.
-    pub fn reply(&self, asked: &Asked) -> Option<Content> {
-        self.look_up(asked, false, false)
+    pub fn reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
+        self.look_up(query, false, false)
     }
 
-    /// What one learns who asks for the rest wherever the upstream stops at an alias.
-    pub fn whole_reply(&self, asked: &Asked) -> Option<Content> {
-        self.look_up(asked, true, false)
+    /// What one learns who kind for the rest wherever the upstream stops at an alias.
+    pub fn whole_reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
+        self.look_up(query, true, false)
     }
 
     /// What one learns who follows aliases for ANY too, unless they are signed.
-    pub fn any_reply(&self, asked: &Asked) -> Option<Content> {
-        self.look_up(asked, true, true)
+    pub fn any_reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
+        self.look_up(query, true, true)
     }
 
-    fn look_up(&self, asked: &Asked, to_the_end: bool, any_follows: bool) -> Option<Content> {
-        let mut content = Content::new(Rcode::NOERROR);
-        let mut page = Page { content: &mut content, dnssec_ok: asked.dnssec_ok(), secure: true };
-        let mut name = asked.name.clone();
+    fn look_up(&self, query: &UpstreamQuery, to_the_end: bool, any_follows: bool) -> Option<ReplyContent> {
+        let mut content = ReplyContent::new(Rcode::NOERROR);
+        let mut reply = ReplyBuilder { content: &mut content, dnssec_ok: query.dnssec_ok(), secure: true };
+        let mut name = query.name.clone();
         let mut stopped = false;
-        for _ in 0..HOPS {
+        for _ in 0..MAX_ALIASES {
             let (apex, zone) = self.zone_of(&name);
-            page.secure &= zone.secure;
+            reply.secure &= zone.secure;
             let mut node = self.node_of(&name);
             if node.is_none() && !self.existing.contains(&name) {
                 if let Some((dname, target)) = self.dname_above(&name) {
-                    page.answer(&apex, zone, vec![dname.clone()]);
+                    reply.answer(&apex, zone, vec![dname.clone()]);
                     let Some(target) = target else {
-                        page.content.rcode = Rcode::YXDOMAIN;
+                        reply.content.rcode = Rcode::YXDOMAIN;
                         return Some(content);
                     };
                     let ttl = dname.ttl().as_secs();
                     let alias = format!("{} {ttl} IN CNAME {}", name.fmt_with_dot(), target.fmt_with_dot());
-                    page.content.answers.push(parsed(&alias));
+                    reply.content.answers.push(parsed(&alias));
                     name = target;
-                    if asked.rtype == Rtype::CNAME || asked.rtype == Rtype::ANY && !any_follows {
-                        page.end();
+                    if query.rtype == Rtype::CNAME || query.rtype == Rtype::ANY && !any_follows {
+                        reply.end();
                         return Some(content);
                     }
                     continue;
                 }
-                page.negative(&apex, zone, Rcode::NXDOMAIN);
+                reply.negative(&apex, zone, Rcode::NXDOMAIN);
                 return Some(content);
             }
             let nothing = Node::default();
             let node = node.get_or_insert(&nothing);
-            match node.faults.iter().find(|(rtype, _)| *rtype == asked.rtype) {
+            match node.faults.iter().find(|(rtype, _)| *rtype == query.rtype) {
                 Some((_, Fault::Silence)) => return None,
                 Some((_, Fault::Rcode(Rcode::NXDOMAIN))) => {
-                    page.negative(&apex, zone, Rcode::NXDOMAIN);
+                    reply.negative(&apex, zone, Rcode::NXDOMAIN);
                     return Some(content);
                 }
                 // Failures have no records; but those of replies before this one have been seen.
-                Some((_, Fault::Rcode(rcode))) if !stopped => return Some(Content::new(*rcode)),
+                Some((_, Fault::Rcode(rcode))) if !stopped => return Some(ReplyContent::new(*rcode)),
                 Some((_, Fault::Rcode(rcode))) => {
-                    page.content.rcode = *rcode;
+                    reply.content.rcode = *rcode;
                     return Some(content);
                 }
                 None => {}
@@ -192,54 +193,54 @@ impl World {
                     node.records.iter().filter(|record| rtype == Rtype::ANY || record.rtype() == rtype);
                 wanted.map(|record| owned_by(record, &name)).collect::<Vec<Record>>()
             };
-            let found = of(asked.rtype);
-            if asked.class != Class::IN {
-                page.negative(&apex, zone, Rcode::NOERROR);
+            let found = of(query.rtype);
+            if query.class != Class::IN {
+                reply.negative(&apex, zone, Rcode::NOERROR);
                 return Some(content);
             }
             let is_alias = found.iter().any(|record| record.rtype() == Rtype::CNAME);
             let leads_on = is_alias && any_follows && !zone.signed;
             if !found.is_empty() && !leads_on {
-                page.answer(&apex, zone, found);
-                page.end();
+                reply.answer(&apex, zone, found);
+                reply.end();
                 return Some(content);
             }
             let alias = of(Rtype::CNAME);
             let Some(ZoneRecordData::Cname(target)) = alias.first().map(|record| record.data().clone())
             else {
-                page.negative(&apex, zone, Rcode::NOERROR);
+                reply.negative(&apex, zone, Rcode::NOERROR);
                 return Some(content);
             };
-            page.answer(&apex, zone, alias);
+            reply.answer(&apex, zone, alias);
             stopped |= zone.unfinished;
             if zone.unfinished && !to_the_end {
-                page.end();
+                reply.end();
                 return Some(content);
             }
             name = target.cname().clone();
         }
-        Some(Content::new(Rcode::SERVFAIL))
+        Some(ReplyContent::new(Rcode::SERVFAIL))
     }
 }
 
 /// A source that many upstreams can share.
 #[derive(Clone, Debug)]
-pub struct Shared(pub Arc<World>);
+pub struct SharedZoneData(pub Arc<ZoneData>);
 
-impl Source for Shared {
-    fn reply(&mut self, asked: &Asked, _: Transport) -> Option<Content> {
-        self.0.reply(asked)
+impl ReplySource for SharedZoneData {
+    fn reply(&mut self, query: &UpstreamQuery, _: Transport) -> Option<ReplyContent> {
+        self.0.reply(query)
     }
 }
 
 /// A reply while it is written.
-struct Page<'c> {
-    content: &'c mut Content,
+struct ReplyBuilder<'c> {
+    content: &'c mut ReplyContent,
     dnssec_ok: bool,
     secure: bool,
 }
 
-impl Page<'_> {
+impl ReplyBuilder<'_> {
     /// Adds RRsets, each with its signature.
     fn answer(&mut self, apex: &OwnedName, zone: &Zone, records: Vec<Record>) {
         let signatures = self.signatures(apex, zone, &records);
@@ -278,7 +279,7 @@ impl Page<'_> {
     }
 }
 
-/// A record of the world's own making.
+/// A record of the zone_data's own making.
 pub fn parsed(text: &str) -> Record {
     record(text).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,4 +1,4 @@
-//! Plays a file of cases against our server, beside the list of those that are for later.
+//! Plays a file of cases against our server, beside the list of those that fail for known reasons.
 //!
 //! The server is the binary that `SIXFOLD_BIN` names; without it, the one of this workspace, built if need be in the
 //! profile of this test. Cases with client addresses of their own run in a network namespace, which takes root;
@@ -8,7 +8,7 @@
 //! `CONFORM_JSON=FILE` writes the results there.
 
 use sixfold_conform::case::Case;
-use sixfold_conform::known_failures::{Later, Standing};
+use sixfold_conform::known_failures::{KnownFailures, ResultStatus};
 use sixfold_conform::namespace::{self, Entry};
 use sixfold_conform::{Program, Runner, Summary, report, run};
 use std::io::Write;
@@ -23,19 +23,23 @@ const SERVER: &str = "SIXFOLD_BIN";
 pub struct Suite<'a> {
     /// The cases, from the workspace on.
     pub cases: &'a str,
-    /// Those that are for later.
-    pub later: &'a str,
+    /// Those that fail for known reasons.
+    pub known_failures: &'a str,
     /// The name of the test, which is started once more inside the namespace.
     pub test: &'a str,
 }
 
 impl Suite<'_> {
-    /// Plays every case; a case that fails and is not for later fails the test.
+    /// Plays every case; a case that fails and is not for known_failures fails the test.
     pub fn play(&self) {
         let cases = Case::read_all(&read(self.cases)).unwrap();
-        let later = Later::read(&read(self.later)).unwrap();
-        for id in later.ids() {
-            assert!(cases.iter().any(|case| case.id == id), "{} names {id}, which is no case", self.later);
+        let known_failures = KnownFailures::read(&read(self.known_failures)).unwrap();
+        for id in known_failures.ids() {
+            assert!(
+                cases.iter().any(|case| case.id == id),
+                "{} names {id}, which is no case",
+                self.known_failures
+            );
         }
         // Before the namespace, in which cargo would have no network.
         let server = server();
@@ -61,11 +65,13 @@ impl Suite<'_> {
         let only = std::env::var("CONFORM_ONLY").ok();
         let wanted = |case: &Case| only.as_ref().is_none_or(|text| case.id.contains(text));
         let cases: Vec<Case> = cases.into_iter().filter(wanted).collect();
-        let results = runner.run(&cases, |played| match later.standing(played) {
-            Standing::Good if only.is_none() => {}
-            Standing::Good => println!("{played}"),
-            Standing::Known(reason) => println!("known   {} [{}]: {reason}", played.id, played.category),
-            Standing::Bad(reason) => {
+        let results = runner.run(&cases, |played| match known_failures.status(played) {
+            ResultStatus::Good if only.is_none() => {}
+            ResultStatus::Good => println!("{played}"),
+            ResultStatus::Tolerated(reason) => {
+                println!("known   {} [{}]: {reason}", played.id, played.category)
+            }
+            ResultStatus::Fault(reason) => {
                 println!("FAULT   {} [{}, {}]: {reason}", played.id, played.category, played.level)
             }
         });
@@ -73,7 +79,8 @@ impl Suite<'_> {
         if let Some(file) = std::env::var_os("CONFORM_JSON") {
             std::fs::write(file, report::json(&results)).unwrap();
         }
-        let bad = results.iter().filter(|played| matches!(later.standing(played), Standing::Bad(_)));
+        let bad =
+            results.iter().filter(|played| matches!(known_failures.status(played), ResultStatus::Fault(_)));
         let bad: Vec<&str> = bad.map(|played| played.id.as_str()).collect();
         assert!(bad.is_empty(), "{} cases are faults: {}", bad.len(), bad.join(", "));
     }
