@@ -1,4 +1,4 @@
-//! Writes the configuration of a case as TOML.
+//! Configuration file of a case: JSON in the case, TOML for the server.
 
 use crate::json::Object;
 use serde_json::Value;
@@ -6,18 +6,18 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What a runner adds to the configuration of a case.
+/// Parameters of one run: the values that the runner adds to the configuration of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct RunParameters<'a> {
-    /// The case's folder.
+    /// Folder of the case.
     pub directory: &'a Path,
-    /// The scripted upstream.
+    /// Address of the scripted upstream.
     pub upstream: SocketAddr,
-    /// The port of the server, on both loopback addresses.
+    /// Port of the server, on both loopback addresses.
     pub port: u16,
-    /// The port of the metrics.
+    /// Port of the metrics.
     pub metrics_port: u16,
-    /// The name of whoever runs this.
+    /// Name of the user who runs this program.
     pub user: &'a str,
 }
 
@@ -28,7 +28,7 @@ impl RunParameters<'_> {
             .replace("{upstream}", &self.upstream.to_string())
     }
 
-    /// The keys that every case has; those of the case win over these.
+    /// Keys that every case gets. Keys of the case override these.
     fn base(&self) -> Object {
         let listen = [format!("127.0.0.1:{}", self.port), format!("[::1]:{}", self.port)];
         let base = serde_json::json!({
@@ -42,7 +42,7 @@ impl RunParameters<'_> {
     }
 }
 
-/// The file of a case with this configuration.
+/// Writes the configuration file of a case.
 pub fn write(config: &Object, parameters: &RunParameters) -> Result<String, String> {
     let mut whole = parameters.base();
     lay_over(&mut whole, config);
@@ -51,7 +51,7 @@ pub fn write(config: &Object, parameters: &RunParameters) -> Result<String, Stri
     Ok(text)
 }
 
-/// Objects are merged, everything else is replaced.
+/// Merges objects; other values of `over` replace those of `base`.
 fn lay_over(base: &mut Object, over: &Object) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
@@ -63,7 +63,7 @@ fn lay_over(base: &mut Object, over: &Object) {
     }
 }
 
-/// Values first, then tables: a value behind a table's header would belong to that table.
+/// Writes values before tables: a value after a table's header would belong to that table.
 fn write_table(
     text: &mut String,
     path: &mut Vec<String>,
@@ -95,7 +95,8 @@ fn write_table(
     Ok(())
 }
 
-/// An empty list is an ordinary value: as an array of tables it could not be written.
+/// True for a non-empty list of objects. An empty list is an ordinary value, because it cannot be written as an array
+/// of tables.
 fn is_array_of_tables(value: &Value) -> bool {
     value.as_array().is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_object))
 }
@@ -120,7 +121,7 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { string(name) }
 }
 
-/// A basic string (TOML 1.0, "String").
+/// Writes a basic string (TOML 1.0, "String").
 fn string(value: &str) -> String {
     let mut text = String::from('"');
     for character in value.chars() {

@@ -1,4 +1,4 @@
-//! What the judgement finds, and what it lets pass.
+//! Differences that the comparison finds, and answers that it accepts.
 
 use super::*;
 use crate::message::UpstreamQuery;
@@ -6,7 +6,7 @@ use crate::reply;
 use crate::script::ReplyContent;
 use domain::base::iana::{Class, Rcode};
 
-/// A step that has gone well: a question for `a. AAAA` and an answer with two addresses.
+/// A successful step: a query for `a. AAAA` and an answer with two addresses.
 struct Played {
     query: Query,
     sent: Vec<u8>,

@@ -1,13 +1,13 @@
-//! The list of cases that need parts of the server which do not exist yet. They are played too: one that passes
-//! must leave the list, so that it is held to from then on.
+//! List of known failures: cases that need parts of the server which do not exist yet. They are played too: a case
+//! that passes must leave the list, so that it has to pass from then on.
 //!
-//! One case per line, `ID: REASON`, or `ID (may-pass): REASON` for a case that may pass for another reason than
-//! the part it is about. `#` begins a comment.
+//! One case per line, `ID: REASON`, or `ID (may-pass): REASON` for a case that can also pass without the missing
+//! part. `#` begins a comment.
 
 use crate::report::{Outcome, Played};
 use std::collections::BTreeMap;
 
-/// The list.
+/// List of known failures, by case.
 #[derive(Clone, Debug, Default)]
 pub struct KnownFailures(BTreeMap<String, Entry>);
 
@@ -17,12 +17,12 @@ struct Entry {
     reason: String,
 }
 
-/// What a result means beside the list.
+/// Result of a case, compared with the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultStatus {
-    /// As it should be.
+    /// As expected.
     Good,
-    /// Not as it will be one day, or of no weight; the reason.
+    /// A known failure, a skipped case, or a failed case of level `local`; the reason.
     Tolerated(String),
     /// A fault; the reason.
     Fault(String),
@@ -51,22 +51,22 @@ impl KnownFailures {
         Ok(KnownFailures(list))
     }
 
-    /// The cases listed.
+    /// IDs of the listed cases.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// How to take a result.
+    /// Compares a result with the list.
     pub fn status(&self, played: &Played) -> ResultStatus {
         use crate::case::Level;
         match (&played.outcome, self.0.get(&played.id)) {
             (Outcome::Passed, Some(entry)) if !entry.may_pass => {
-                ResultStatus::Fault("it passes: remove it from the list of cases for later".to_owned())
+                ResultStatus::Fault("it passes: remove it from known-failures.txt".to_owned())
             }
             (Outcome::Passed, _) => ResultStatus::Good,
             (Outcome::Skipped { reason }, _) => ResultStatus::Tolerated(reason.clone()),
             (Outcome::Failed { .. }, Some(entry)) => {
-                ResultStatus::Tolerated(format!("for later: {}", entry.reason))
+                ResultStatus::Tolerated(format!("known failure: {}", entry.reason))
             }
             (Outcome::Failed { .. }, None) if played.level == Level::Local => {
                 ResultStatus::Tolerated("another answer is just as good".to_owned())
@@ -97,7 +97,7 @@ mod tests {
     fn a_listed_case_fails_for_a_known_reason() {
         assert_eq!(
             status("a", Level::Must, failed()),
-            ResultStatus::Tolerated("for later: there is no cache".to_owned())
+            ResultStatus::Tolerated("known failure: there is no cache".to_owned())
         );
     }
 

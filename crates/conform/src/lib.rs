@@ -1,15 +1,18 @@
-//! Plays conformance cases against a DNS64 server: black-box experiments with one configuration, a scripted
-//! upstream, some questions and what must come back. `conformance/README.md` describes the cases.
+//! Player of conformance cases against a DNS64 server. A case is a black-box experiment: a configuration, a scripted
+//! upstream, some queries and the expected answers. `conformance/README.md` describes the cases.
 //!
-//! The way of a case, from file to file: [`case`] reads a line, [`configuration`] writes the TOML file,
-//! [`server_process`] starts the server, [`upstream`] answers it as [`script`] and [`reply`] say, [`client`] asks,
-//! [`expect`] judges, [`play`] puts these together, [`run`] plays many cases at once and [`report`] sums up.
-//! [`differential`] compares servers with each other instead of with expectations.
-//! [`namespace`] gives cases the client addresses that the machine does not have. [`target`] is what can be tested besides
-//! our own server, for which [`config_demands`] says what a case asks of a configuration; [`score`] counts by [`citation`];
-//! [`suite`] has the cases themselves.
+//! The way of a case through the files: [`case`] reads a line, [`configuration`] writes the TOML file,
+//! [`server_process`] starts the server, [`upstream`] answers the server's queries by [`script`] and [`reply`],
+//! [`client`] sends the client's query, [`expect`] compares the answer, [`play`] connects these, [`run`] plays many
+//! cases at once, and [`report`] writes the results. Read [`play`] first.
 //!
-//! Nothing here is shared with the server that is tested: messages are read and written by the `domain` library.
+//! [`target`] is the server under test: ours, another one, or one that runs already. [`config_demands`] translates a
+//! case for other servers, [`score`] counts results by [`citation`], [`known_failures`] lists cases that Sixfold
+//! fails, [`namespace`] provides client addresses that the machine does not have, and [`suite`] has the cases
+//! themselves. [`differential`] compares servers with each other instead of with expectations.
+//!
+//! This crate shares no code with the server under test: the `domain` library reads and writes the messages. It does
+//! not know the configuration of other servers; `bench` does.
 
 #![forbid(unsafe_code)]
 

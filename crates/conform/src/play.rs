@@ -1,4 +1,4 @@
-//! Plays one case: a fresh server, a fresh upstream, a folder and ports of its own.
+//! Plays one case with its own server, upstream, folder and ports.
 
 use crate::case::{Case, Check, Plan, Step};
 use crate::client::{self, Exchange};
@@ -19,18 +19,19 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What all cases share.
+/// State that all cases share.
 #[derive(Debug)]
 pub struct RunContext {
-    /// The server that is tested.
+    /// The server under test.
     pub target: Target,
-    /// The name of whoever runs this.
+    /// Name of the user who runs this program.
     pub user: String,
-    /// Ports that a case has been given. None is given twice, so that cases which run side by side do not meet.
+    /// Ports that cases have been given. No port is given twice, so that cases which run at the same time do not
+    /// collide.
     pub ports: Mutex<HashSet<u16>>,
 }
 
-/// Plays `case`.
+/// Plays one case.
 pub fn play(case: &Case, context: &RunContext) -> Outcome {
     let outcome = match (&case.plan, &context.target) {
         (Plan::Check(check), Target::Program(program)) => play_check(case, check, program, context),
@@ -41,7 +42,7 @@ pub fn play(case: &Case, context: &RunContext) -> Outcome {
     outcome.unwrap_or_else(|error| Outcome::Failed { differences: vec![error] })
 }
 
-/// Whether the server can be started with nothing but defaults, or answers if it runs already.
+/// Checks that the server can be started with defaults only, or that it answers if it runs already.
 pub fn check_target(context: &RunContext) -> Result<(), String> {
     if let Target::Running(running) = &context.target {
         return running.prepare();
@@ -113,21 +114,21 @@ fn play_to_running(case: &Case, steps: &[Step], running: &RunningServer) -> Resu
         return Ok(Outcome::Skipped { reason });
     }
     let upstream = running.upstream();
-    // What the case before left would answer the probe and late questions.
+    // Rules of the case before would answer the probe and late queries.
     upstream.set_rules(Vec::new());
     running.prepare()?;
     let faults = upstream.faults().len();
     let session = Session {
         upstream,
         ask: &|query, timeout| client::ask_at(running.server(), query, timeout),
-        reload: &|_| Err("a server that runs already is not told to read its configuration".to_owned()),
+        reload: &|_| Err("a running server cannot be told to reload its configuration".to_owned()),
     };
     let mut differences = session.play(steps)?;
     differences.extend(upstream.faults().into_iter().skip(faults));
     Ok(outcome(differences))
 }
 
-/// A server that is ready, and its upstream.
+/// A ready server and its upstream.
 struct Session<'a> {
     upstream: &'a Upstream,
     ask: &'a dyn Fn(&Query, Duration) -> io::Result<Exchange>,
@@ -135,7 +136,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Plays the steps up to the first that fails: later ones build on earlier ones.
+    /// Plays the steps up to the first that fails: later steps build on earlier ones.
     fn play(&self, steps: &[Step]) -> Result<Vec<String>, String> {
         for (index, step) in steps.iter().enumerate() {
             let differences = self.play_step(step)?;
@@ -179,15 +180,15 @@ impl Session<'_> {
     }
 }
 
-/// What came of starting a server.
+/// Result of starting a server.
 enum Started<'a> {
-    /// It runs.
+    /// The server runs.
     Ready(CaseEnvironment<'a>, ServerProcess),
-    /// The case does not apply to it; the reason.
+    /// The case does not apply to the server; the reason.
     NotApplicable(String),
 }
 
-/// Starts the server, with other ports when somebody else was faster.
+/// Starts the server; tries other ports if another process took one of them first.
 fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Result<Started<'a>, String> {
     let mut last = String::new();
     for _ in 0..limits::MAX_STARTS {
@@ -220,7 +221,7 @@ fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Resu
     Err(last)
 }
 
-/// The folder and the ports of a case.
+/// Folder and ports of a case.
 struct CaseEnvironment<'a> {
     folder: TemporaryFolder,
     config: PathBuf,
@@ -258,7 +259,7 @@ impl<'a> CaseEnvironment<'a> {
         }
     }
 
-    /// Replaces the file at once: a server that reads it meanwhile sees the one or the other.
+    /// Replaces the file atomically: a server that reads it at the same time sees the old or the new file.
     fn write_config(&self, config: &Object) -> Result<(), String> {
         let text = configuration::write(config, &self.parameters())?;
         let new = self.folder.path().join("new.toml");
@@ -267,11 +268,11 @@ impl<'a> CaseEnvironment<'a> {
     }
 }
 
-/// A port that is free for UDP and TCP on both loopback addresses, and has not been given to another case.
+/// Finds a port that is free for UDP and TCP on both loopback addresses, and has not been given to another case.
 fn free_port(context: &RunContext) -> Result<u16, String> {
     let mut given = context.ports.lock().expect("no case panics while it holds the ports");
     for _ in 0..1000 {
-        // The first socket chooses; the others, which must have the same port, are closed with it.
+        // The first socket chooses the port. All sockets of this attempt are closed at its end.
         let first = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let port = first.local_addr().map_err(|error| error.to_string())?.port();
         let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()

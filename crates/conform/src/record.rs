@@ -1,5 +1,5 @@
-//! Resource records as text: records of the scripted upstream, and patterns that the records of an answer are
-//! compared with. Comparison is by value (RFC 4343: names without regard to case), never by octets on the wire.
+//! Resource records as text: records of the scripted upstream, and patterns for the records of an answer. Comparison
+//! is by value (RFC 4343: names without regard to case), never by octets on the wire.
 
 use crate::record_tokens::{RecordTokens, split};
 use domain::base::iana::{Class, Rtype};
@@ -13,11 +13,11 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A name that owns its octets.
+/// Name that owns its octets.
 pub type OwnedName = Name<Vec<u8>>;
 /// Record data that own their octets.
 pub type Data = ZoneRecordData<Vec<u8>, OwnedName>;
-/// A record that owns its octets.
+/// Record that owns its octets.
 pub type Record = domain::base::Record<OwnedName, Data>;
 
 /// Text that is no record, name or type, with the reason.
@@ -32,8 +32,8 @@ impl fmt::Display for BadText {
 
 impl std::error::Error for BadText {}
 
-/// What a record of an answer must look like: `OWNER TTL CLASS TYPE RDATA`. A TTL `N` stands for N and N-1 (a second
-/// may have passed), `A-B` for a range, `*` for any; a token `*` of the RDATA stands for any token.
+/// Pattern for a record of an answer: `OWNER TTL CLASS TYPE RDATA`. A TTL `N` stands for N and N-1 (a second may have
+/// passed), `A-B` for a range, `*` for any; a token `*` of the RDATA stands for any token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     text: String,
@@ -45,17 +45,17 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Whether `record` is as described.
+    /// True if `record` matches the pattern.
     pub fn matches(&self, record: &Record) -> bool {
         self.key() == key(record) && self.ttl.contains(&record.ttl().as_secs()) && self.fits(record.data())
     }
 
-    /// Owner, class and type: what an RRset has in common (RFC 2181 section 5).
+    /// Owner, class and type: the key of an RRset (RFC 2181 section 5).
     pub fn key(&self) -> RrsetKey {
         RrsetKey { owner: self.owner.clone(), class: self.class, rtype: self.rtype }
     }
 
-    /// A wildcard token takes the value of the token found in its place; then the two are compared by value.
+    /// Compares record data by value. A wildcard token takes the value of the found token in its place.
     fn fits(&self, found: &Data) -> bool {
         let mut tokens = self.tokens.clone();
         if tokens.iter().any(|token| token == "*") {
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// What the records of an RRset have in common.
+/// Key of an RRset: owner, class and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RrsetKey {
     owner: OwnedName,
@@ -125,13 +125,13 @@ pub fn record(text: &str) -> Result<Record, BadText> {
     Ok(Record::new(owner, class, Ttl::from_secs(ttl), data))
 }
 
-/// A record as one line, with the TTL in seconds.
+/// Writes a record as one line, with the TTL in seconds.
 pub fn line(record: &Record) -> String {
     let (owner, ttl) = (record.owner().fmt_with_dot(), record.ttl().as_secs());
     format!("{owner} {ttl} {} {} {}", record.class(), record.rtype(), record.data())
 }
 
-/// For fields that are written as text and have a `FromStr`.
+/// Deserializes a field that is written as text and has a `FromStr`.
 pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -139,7 +139,7 @@ pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     text.parse().map_err(|error| serde::de::Error::custom(format!("{text}: {error}")))
 }
 
-/// The same for lists.
+/// Deserializes a list of texts that have a `FromStr`.
 pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -149,13 +149,13 @@ pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     texts.iter().map(parse).collect()
 }
 
-/// For lists of records.
+/// Deserializes a list of records.
 pub fn records<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Record>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| record(text)).collect::<Result<_, _>>().map_err(serde::de::Error::custom)
 }
 
-/// A line in its parts; what TTL and RDATA may be depends on the use.
+/// Parts of a line. The use decides which TTLs and RDATA are valid.
 struct Line {
     owner: OwnedName,
     ttl: String,
@@ -181,8 +181,8 @@ impl FromStr for Line {
     }
 }
 
-/// The tokens as record data. They go through the wire form once, so that data written in the general notation
-/// (RFC 3597 section 5) equal those written in the notation of their type.
+/// Converts tokens to record data. The data go through the wire form once, so that data in the general notation (RFC
+/// 3597 section 5) equal data in the notation of their type.
 fn data(rtype: Rtype, tokens: Vec<String>) -> Result<Data, String> {
     let mut scanner = RecordTokens::new(tokens);
     let scanned = Data::scan(rtype, &mut scanner).map_err(|error| error.to_string())?;
@@ -194,7 +194,7 @@ fn data(rtype: Rtype, tokens: Vec<String>) -> Result<Data, String> {
     own(rtype, &octets)
 }
 
-/// Reads record data that refer to nothing outside of them.
+/// Parses record data that have no compression pointers.
 fn own(rtype: Rtype, octets: &[u8]) -> Result<Data, String> {
     let mut parser = Parser::from_ref(octets);
     let parsed = ZoneRecordData::<&[u8], ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);

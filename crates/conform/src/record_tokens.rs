@@ -1,11 +1,11 @@
-//! The tokens of a record's text (RFC 1035 section 5.1), and a scanner of them for the `domain` library.
+//! Tokens of a record's text (RFC 1035 section 5.1), and a scanner of tokens for the `domain` library.
 
 use domain::base::scan::{ConvertSymbols, EntrySymbol, IterScanner, Scanner, StrError, Symbol};
 use domain::base::{CharStr, Name};
 use domain::dep::octseq::str::Str;
 
-/// RecordTokens are separated by spaces; a quoted string is part of one token and loses its quotes. Escapes stay: they are
-/// for the reader of the token.
+/// Splits a text into tokens. Spaces separate tokens; a quoted string is part of one token and loses its quotes.
+/// Escapes stay: the reader of the token resolves them.
 pub fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut tokens = Vec::new();
     let mut token: Option<String> = None;
@@ -33,8 +33,9 @@ pub fn split(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(tokens)
 }
 
-/// Record data as tokens. The library's own scanner of tokens does it all but for two things: it does not read service
-/// parameters (RFC 9460 section 2.1), and does not step over the mark of the general notation (RFC 3597 section 5).
+/// Scanner of record data in tokens. The library's own scanner of tokens lacks two things: it does not read service
+/// parameters (RFC 9460 section 2.1), and it does not step over the mark of the general notation (RFC 3597 section
+/// 5).
 pub struct RecordTokens(IterScanner<std::vec::IntoIter<String>, Vec<u8>>);
 
 impl RecordTokens {
@@ -43,7 +44,7 @@ impl RecordTokens {
         RecordTokens(IterScanner::new(tokens))
     }
 
-    /// Whether all tokens have been read.
+    /// True if all tokens have been read.
     pub fn is_exhausted(&mut self) -> bool {
         self.0.is_exhausted()
     }

@@ -1,4 +1,4 @@
-//! Replies of the scripted upstream as octets: proper ones, broken ones and forged ones.
+//! Replies of the scripted upstream as octets: genuine, malformed and forged ones.
 
 use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::OwnedName;
@@ -9,11 +9,11 @@ use domain::base::opt::ExtendedError;
 use domain::base::wire::Composer;
 use domain::base::{MessageBuilder, StaticCompressor};
 
-/// What the upstream itself takes over UDP.
+/// UDP payload size that the upstream advertises.
 const UDP_SIZE: u16 = 1232;
 
-/// The reply with this content. Over UDP a reply that the server does not take goes out with TC and no records
-/// (RFC 2181 section 9).
+/// Builds the reply with this content. A reply over UDP that is larger than the server accepts is sent with TC and no
+/// records (RFC 2181 section 9).
 pub fn proper(query: &UpstreamQuery, content: &ReplyContent, transport: Transport) -> Vec<u8> {
     let whole = build(query, content);
     let limit = query.edns.map_or(512, |edns| usize::from(edns.udp_size.max(512)));
@@ -30,7 +30,7 @@ pub fn proper(query: &UpstreamQuery, content: &ReplyContent, transport: Transpor
     }
 }
 
-/// A reply in which one thing is wrong. That it comes from elsewhere is the sender's part.
+/// Builds a reply with one wrong property. If the wrong property is the source, the sender takes care of it.
 pub fn forged(query: &UpstreamQuery, forgery: &Forgery) -> Vec<u8> {
     let mut pretended = query.clone();
     match forgery.kind {
@@ -64,7 +64,7 @@ fn try_build(query: &UpstreamQuery, content: &ReplyContent) -> Result<Vec<u8>, P
     header.set_cd(query.has(Flag::Cd));
     header.set_aa(content.flags.contains(&Flag::Aa));
     header.set_tc(content.flags.contains(&Flag::Tc));
-    // RFC 6840 section 5.8: AD goes only to those who understand it.
+    // RFC 6840 section 5.8: AD is set only for a query that had DO or AD.
     let understood = query.has(Flag::Ad) || query.dnssec_ok();
     header.set_ad(content.flags.contains(&Flag::Ad) && understood);
     header.set_rcode(content.rcode);
@@ -106,9 +106,9 @@ fn push_opt<Target: Composer>(
     })
 }
 
-/// Breaks `octets`, a proper reply.
+/// Makes `octets`, a genuine reply, malformed.
 fn broken(query: &UpstreamQuery, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
-    // Name, type and class lie behind the header.
+    // Name, type and class follow the header.
     let question_ends = 12 + query.name.as_slice().len() + 4;
     let announce = |answers: u16| {
         let mut start = octets[..question_ends].to_vec();
@@ -124,7 +124,7 @@ fn broken(query: &UpstreamQuery, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8
             octets[4..].fill(0);
             octets
         }
-        // 0x80 begins a label of a kind that does not exist (RFC 1035 section 4.1.4).
+        // 0x80 begins a label of a type that does not exist (RFC 1035 section 4.1.4).
         Malformed::Garbage => [announce(2), vec![0x80, 0xfe, 0xfd, 0xfc, 0xfb, 0xfa, 0xf9]].concat(),
         Malformed::Rdlength3 => [announce(1), address_record(QUESTION, 3, &[192, 0, 2])].concat(),
         Malformed::RdlengthOverrun => [announce(1), address_record(QUESTION, 200, &[192, 0, 2, 1])].concat(),
@@ -140,7 +140,7 @@ fn broken(query: &UpstreamQuery, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8
     }
 }
 
-/// A compression pointer to the name of the question.
+/// Compression pointer to the name in the question section.
 const QUESTION: u16 = 0xc00c;
 
 fn address_record(owner: u16, length: u16, data: &[u8]) -> Vec<u8> {
@@ -153,7 +153,7 @@ fn address_record(owner: u16, length: u16, data: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Another name of the same length: another first letter. The root has no other.
+/// Another name of the same length: its first letter differs. For the root there is no such name.
 fn another_name(name: &OwnedName) -> OwnedName {
     let mut octets = name.as_slice().to_vec();
     if octets.len() > 1 {

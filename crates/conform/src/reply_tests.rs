@@ -1,4 +1,4 @@
-//! What leaves the upstream.
+//! Octets that leave the upstream.
 
 use super::*;
 use crate::message::{Answer, UpstreamQueryEdns};

@@ -1,4 +1,4 @@
-//! Which rule answers, and what is derived when none does.
+//! Choice of the rule that answers, and replies derived when no rule matches.
 
 use super::*;
 use crate::message::UpstreamQueryEdns;

@@ -1,5 +1,5 @@
-//! What is tested: a program that reads the configuration of the cases as it stands, a server that has a configuration of
-//! its own, or one that runs already and is not configured at all.
+//! Target of a run: a program that reads the configuration of the cases, a server with another configuration format,
+//! or a running server that is not configured at all.
 
 use crate::case::Case;
 use crate::client;
@@ -16,24 +16,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is tested.
+/// Server under test.
 #[derive(Debug)]
 pub enum Target {
-    /// A program that is told the configuration as the case has it.
+    /// Program that reads the configuration as the case has it.
     Program(Program),
-    /// A server that is told what it asks for in its own words.
+    /// Server with its own configuration format; the demands of a case are translated for it.
     Foreign(Box<dyn ForeignServer>),
-    /// A server that runs already.
+    /// Running server.
     Running(Box<RunningServer>),
 }
 
-/// A server with a configuration of its own.
+/// Server with its own configuration format.
 pub trait ForeignServer: fmt::Debug + Send + Sync {
-    /// What to start for a case; or why the case does not apply to this server.
+    /// Command line and files for a case. The error is the reason why the case does not apply to this server.
     fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String>;
 }
 
-/// A server that runs already, with a prefix that it was told, and forwards to us.
+/// Running server with a known prefix, which forwards to our upstream.
 #[derive(Debug)]
 pub struct RunningServer {
     server: SocketAddr,
@@ -44,8 +44,8 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// The server at `server` does DNS64 with `prefix` and forwards to `upstream`. `flush` is a command line that empties its
-    /// cache; with no words nothing is done.
+    /// The server at `server` does DNS64 with `prefix` and forwards to `upstream`. `flush` is a command line that
+    /// empties its cache; an empty one does nothing.
     pub fn new(
         server: SocketAddr,
         upstream: SocketAddr,
@@ -57,17 +57,17 @@ impl RunningServer {
         Ok(RunningServer { server, upstream, prefix, flush, is_gone: AtomicBool::new(false) })
     }
 
-    /// Where it listens.
+    /// Address of the server.
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// The upstream that it forwards to.
+    /// Upstream that the server forwards to.
     pub fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// Why a case does not apply, if it does not.
+    /// Reason why a case does not apply to this server; `None` if it applies.
     pub fn not_applicable_reason(&self, case: &Case) -> Option<String> {
         let demands = match ConfigDemands::of(case) {
             Ok(demands) => demands,
@@ -87,7 +87,8 @@ impl RunningServer {
         }
     }
 
-    /// Empties the cache and looks whether the server still answers. One that does not is not waited for again.
+    /// Empties the cache and checks that the server still answers. A server that once did not answer is not waited
+    /// for again.
     pub fn prepare(&self) -> Result<(), String> {
         let no_answer = || format!("{} does not answer", self.server);
         if self.is_gone.load(Ordering::Relaxed) {
@@ -111,7 +112,7 @@ impl RunningServer {
     }
 }
 
-/// Runs a command that does little, in bounded time.
+/// Runs a short command, in bounded time.
 fn run(command: &mut Command) -> Result<(), String> {
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(|error| error.to_string())?;
@@ -139,7 +140,7 @@ mod tests {
 
     fn running() -> RunningServer {
         let free = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
-        // Port 1 of the loopback address: nobody answers there.
+        // Nothing answers at port 1 of the loopback address.
         let server = SocketAddr::from((Ipv6Addr::LOCALHOST, 1));
         RunningServer::new(server, free, ("2001:db8:64::".parse().unwrap(), 96), Vec::new()).unwrap()
     }

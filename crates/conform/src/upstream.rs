@@ -1,7 +1,7 @@
-//! The scripted upstream: UDP and TCP on one port of 127.0.0.1, its script, and what it has been query.
+//! Scripted upstream: UDP and TCP on one port of 127.0.0.1, its script, and the queries that it received.
 //!
-//! One thread per socket. Replies that are to come later wait in a queue; a thread sleeps in `recv` until the
-//! next of them is due, so a slow reply delays no other.
+//! There is one thread per socket. Delayed replies wait in a queue; a thread sleeps in `recv` until the next of them
+//! is due, so a slow reply delays no other.
 
 use crate::limits;
 use crate::message::{Transport, UpstreamQuery};
@@ -18,34 +18,34 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Where forged replies of the kind `source-address` come from.
+/// Source address of forged replies of the kind `source-address`.
 const FORGED_SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
-/// A question that reached the upstream.
+/// Query that reached the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedQuery {
-    /// The name, letter by letter.
+    /// Name, with its letter case.
     pub name: OwnedName,
-    /// The type.
+    /// Type.
     pub rtype: Rtype,
-    /// The class.
+    /// Class.
     pub class: Class,
-    /// How it came.
+    /// Transport.
     pub transport: Transport,
-    /// The client subnet that it carried.
+    /// Client subnet of the query.
     pub subnet: Option<Subnet>,
 }
 
 impl ReceivedQuery {
-    /// The name in the form in which names are compared, with its final dot.
+    /// Name in lower case, with its final dot.
     pub fn lower_case_name(&self) -> String {
         self.name.fmt_with_dot().to_string().to_ascii_lowercase()
     }
 }
 
-/// Where an upstream has its replies from.
+/// Source of the upstream's replies.
 pub trait ReplySource: Send + fmt::Debug {
-    /// The reply to `query`; none, if there is to be no reply at all.
+    /// Reply to `query`; `None` for no reply at all.
     fn reply(&mut self, query: &UpstreamQuery, transport: Transport) -> Option<ReplyContent>;
 }
 
@@ -55,7 +55,7 @@ impl ReplySource for Script {
     }
 }
 
-/// An upstream that runs until it is dropped.
+/// Upstream that runs until it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -73,12 +73,12 @@ struct Shared {
 struct State {
     source: Box<dyn ReplySource>,
     received: Vec<ReceivedQuery>,
-    /// What the upstream itself could not do; a case in which this happens says nothing about the server.
+    /// Errors of the upstream itself; a case with such an error says nothing about the server.
     faults: Vec<String>,
 }
 
 impl Upstream {
-    /// Starts without rules: everything it is query does not exist.
+    /// Starts without rules: every name is answered with NXDOMAIN.
     pub fn start() -> io::Result<Upstream> {
         Upstream::serving(Ipv4Addr::LOCALHOST, Box::new(Script::default()))
     }
@@ -112,7 +112,7 @@ impl Upstream {
         Ok(Upstream { address, shared, threads })
     }
 
-    /// Where it listens, UDP and TCP.
+    /// Address for UDP and TCP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -122,17 +122,17 @@ impl Upstream {
         self.shared.state().source = Box::new(Script::new(rules));
     }
 
-    /// Forgets what has been query.
+    /// Clears the list of received queries.
     pub fn clear_received(&self) {
         self.shared.state().received.clear();
     }
 
-    /// What has been query since the start or the last [`clear_received`](Self::clear_received).
+    /// Queries received since the start or the last [`clear_received`](Self::clear_received).
     pub fn received(&self) -> Vec<ReceivedQuery> {
         self.shared.state().received.clone()
     }
 
-    /// What the upstream itself could not do.
+    /// Errors of the upstream itself.
     pub fn faults(&self) -> Vec<String> {
         self.shared.state().faults.clone()
     }
@@ -141,7 +141,8 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        // Wakes the thread that waits for connections. One that listens everywhere is reached at home.
+        // Wakes the thread that accepts connections. A socket on the unspecified address is reached by the loopback
+        // address.
         let mut own = self.address;
         if own.ip().is_unspecified() {
             own.set_ip(if own.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
@@ -154,7 +155,7 @@ impl Drop for Upstream {
     }
 }
 
-/// A reply that waits for its time.
+/// Reply that waits for its time.
 #[derive(Debug)]
 struct ScheduledReply {
     due: Instant,
@@ -162,7 +163,7 @@ struct ScheduledReply {
     octets: Vec<u8>,
 }
 
-/// Which socket a reply leaves by.
+/// Socket that a reply is sent from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SourceSocket {
     Here,
@@ -170,19 +171,19 @@ enum SourceSocket {
     AnotherAddress,
 }
 
-/// Replies that wait, each with its destination.
+/// Delayed replies, each with its destination.
 #[derive(Debug)]
 struct ReplyQueue<To>(Vec<(ScheduledReply, To)>);
 
 impl<To> ReplyQueue<To> {
-    /// How long to wait for questions before the next reply is due. Never zero, which would mean for ever.
+    /// Time to wait for queries before the next reply is due. Never zero, which would mean without limit.
     fn time_to_next(&self) -> Duration {
         let next = self.0.iter().map(|(reply, _)| reply.due).min();
         let until = next.map_or(limits::POLL_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
         until.clamp(Duration::from_millis(1), limits::POLL_INTERVAL)
     }
 
-    /// Takes the replies that are due out, in order.
+    /// Removes the replies that are due, in order.
     fn due(&mut self) -> Vec<(ScheduledReply, To)> {
         let now = Instant::now();
         let (mut due, later) =
@@ -211,7 +212,7 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// What `octets` call for: the forged replies and the right one.
+    /// Replies to the query in `octets`: the forged replies and the genuine one.
     fn replies(&self, octets: &[u8], transport: Transport) -> Vec<ScheduledReply> {
         let Some(query) = UpstreamQuery::read(octets) else { return Vec::new() };
         let content = {
@@ -229,7 +230,7 @@ impl Shared {
         let mut buffer = vec![0; 65_536];
         while !self.ended() {
             socket.set_read_timeout(Some(queue.time_to_next())).expect("the time is not zero");
-            // Any error is one of this question: a timeout, or a port that has closed since.
+            // Any error concerns one query: a timeout, or a port that has been closed since.
             if let Ok((length, server)) = socket.recv_from(&mut buffer) {
                 queue.add(self.replies(&buffer[..length], Transport::Udp), &server);
             }
@@ -248,7 +249,7 @@ impl Shared {
             threads.retain(|thread| !thread.is_finished());
             if threads.len() < limits::MAX_CONNECTIONS {
                 let shared = Arc::clone(&self);
-                // An error ends the connection, as the server's going away does.
+                // An error ends the connection, as a close by the server does.
                 threads.push(thread::spawn(move || drop(shared.serve_stream(stream))));
             }
         }
@@ -257,7 +258,8 @@ impl Shared {
         }
     }
 
-    /// Answers one connection; questions may be pipelined and replies overtake each other (RFC 7766 section 6.2.1.1).
+    /// Answers one connection. Queries may be pipelined, and replies may overtake each other (RFC 7766 section
+    /// 6.2.1.1).
     fn serve_stream(&self, mut stream: TcpStream) -> io::Result<()> {
         let mut queue: ReplyQueue<()> = ReplyQueue(Vec::new());
         let mut received: Vec<u8> = Vec::new();
@@ -283,7 +285,7 @@ impl Shared {
     }
 }
 
-/// The two sockets, on one port that both could have.
+/// Binds both sockets to one port.
 fn sockets(at: Ipv4Addr) -> io::Result<(UdpSocket, TcpListener)> {
     let mut last = None;
     for _ in 0..100 {
@@ -341,13 +343,13 @@ fn send(socket: &UdpSocket, reply: &ScheduledReply, server: SocketAddr) -> io::R
         }
     };
     match sent {
-        // An server that has closed its socket makes a later send fail; that is its right.
+        // A server that has closed its socket makes a later send fail; it is free to do so.
         Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Takes a message with its length in front off the start of `received`, when it is complete.
+/// Removes one length-prefixed message from the start of `received`, if it is complete.
 fn take_framed(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let length = usize::from(u16::from_be_bytes([*received.first()?, *received.get(1)?]));
     if received.len() < 2 + length {

@@ -1,4 +1,4 @@
-//! The upstream over real sockets, asked by the runner's own client.
+//! The upstream over real sockets, queried by the runner's own client.
 
 use super::*;
 use crate::client;

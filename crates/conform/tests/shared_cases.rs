@@ -1,4 +1,4 @@
-//! Plays every case of `conformance/shared/cases.jsonl` against our server; `suite/mod.rs` says how.
+//! Plays every case of `conformance/shared/cases.jsonl` against Sixfold (see `suite/mod.rs`).
 
 mod suite;
 

@@ -1,5 +1,5 @@
-//! Draws names and what the upstream says about them. Every case has zones of its own, so no server can answer one
-//! from what another has put into its cache.
+//! Generator of random questions and of the zone data that the upstream has for them. Every case has its own zones,
+//! so that no server can answer one case from the cache entries of another.
 
 use super::case::{Case, FinalData, Indirection, Ipv4OnlyQuestion, QuestionKind, ReverseData, UpstreamKind};
 use super::rng::Rng;
@@ -11,8 +11,8 @@ use domain::base::iana::{Class, Opcode, Rcode, Rtype};
 use domain::base::{Name, ToName};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// TTLs around the edges that servers and RFCs have: 600 s (RFC 6147 section 5.1.7), an hour, a day and a week (common
-/// bounds of caches), and the largest (RFC 2181 section 8).
+/// TTLs near the limits of servers and RFCs, with their weights: 600 s (RFC 6147 section 5.1.7), an hour, a day and a
+/// week (common limits of caches), and the largest (RFC 2181 section 8).
 const TTLS: [(u32, u32); 13] = [
     (2, 0),
     (3, 1),
@@ -29,17 +29,17 @@ const TTLS: [(u32, u32); 13] = [
     (1, 2_147_483_647),
 ];
 
-/// A run: the cases and the zone_data that they are about.
+/// A run: its cases and the zone data for them.
 #[derive(Debug)]
 pub struct Plan {
-    /// The cases, in the order in which they are asked.
+    /// Cases, in the order in which they are asked.
     pub cases: Vec<Case>,
-    /// What the upstream says.
+    /// Zone data of the upstream.
     pub zone_data: ZoneData,
 }
 
 impl Plan {
-    /// `names` cases drawn with `seed`. `silence`: some upstreams do not answer, and servers take their time.
+    /// Draws `names` cases with `seed`. `silence`: some upstreams do not answer, which takes time.
     pub fn draw(names: usize, seed: u64, silence: bool) -> Plan {
         let mut draft = Generator { rng: Rng::new(seed), zone_data: ZoneData::default(), silence };
         draft.special_zones();
@@ -55,7 +55,7 @@ struct Generator {
 }
 
 impl Generator {
-    /// `ipv4only.arpa` as the Internet has it (RFC 7050 section 8.2), for servers that ask for it.
+    /// Adds `ipv4only.arpa` as the Internet has it (RFC 7050 section 8.2), for servers that look it up.
     fn special_zones(&mut self) {
         let soa =
             parsed("ipv4only.arpa. 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 3600");
@@ -78,7 +78,7 @@ impl Generator {
         self.rng.weighted(&TTLS)
     }
 
-    /// A name about which one is asked for addresses, or for something else.
+    /// Draws a question for AAAA, or for another type, of a name with addresses.
     fn forward(&mut self, number: usize, for_aaaa: bool) -> Case {
         let indirection = self.rng.weighted(&[
             (48, Indirection::Itself),
@@ -104,26 +104,15 @@ impl Generator {
             (35, FinalData::PartlyGlobal),
             (20, FinalData::Unreachable),
         ]);
-        let upstream_kind = if matches!(final_data, FinalData::AaaaFails | FinalData::AFails) {
-            let upstream_kinds =
-                [UpstreamKind::ServFail, UpstreamKind::Refused, UpstreamKind::NotImp, UpstreamKind::FormErr];
-            // Silence costs seconds for each name and server.
-            if self.silence && self.rng.percent(4) {
-                UpstreamKind::Silent
-            } else {
-                self.rng.pick(&upstream_kinds)
-            }
-        } else {
-            UpstreamKind::Ordinary
-        };
-        // A wildcard cannot lack the names that it covers.
+        let upstream_kind = self.upstream_kind(final_data);
+        // A wildcard matches every name, so it cannot give NXDOMAIN.
         let indirection = if indirection == Indirection::Wildcard && final_data == FinalData::NxDomain {
             Indirection::Itself
         } else {
             indirection
         };
         let zone = self.zone(&format!("c{number}"), upstream_kind, indirection == Indirection::Unfinished);
-        // The far end of a chain may be in another zone, with another SOA. Signed zones indirection to signed ones or not.
+        // The final name may be in another zone, with another SOA. Either zone may be signed or not.
         let is_far = indirection != Indirection::Itself
             && indirection != Indirection::Wildcard
             && self.rng.percent(40);
@@ -142,7 +131,24 @@ impl Generator {
         Case { number, kind, upstream_kind, query }
     }
 
-    /// A new zone in a upstream_kind.
+    /// Draws the kind of failure, if one query of the name fails.
+    fn upstream_kind(&mut self, final_data: FinalData) -> UpstreamKind {
+        if !matches!(final_data, FinalData::AaaaFails | FinalData::AFails) {
+            return UpstreamKind::Ordinary;
+        }
+        // Silence costs seconds for each name and server.
+        if self.silence && self.rng.percent(4) {
+            return UpstreamKind::Silent;
+        }
+        self.rng.pick(&[
+            UpstreamKind::ServFail,
+            UpstreamKind::Refused,
+            UpstreamKind::NotImp,
+            UpstreamKind::FormErr,
+        ])
+    }
+
+    /// Adds a new zone to an upstream.
     fn zone(&mut self, label: &str, upstream_kind: UpstreamKind, unfinished: bool) -> OwnedName {
         let parent = if upstream_kind == UpstreamKind::Ordinary { "example." } else { upstream_kind.zone() };
         let apex = name(&format!("{label}.{parent}"));
@@ -159,7 +165,7 @@ impl Generator {
         apex
     }
 
-    /// The name asked, and the name that it leads to.
+    /// Adds the way to the final name; returns the name in the question and the final name.
     fn indirection(
         &mut self,
         indirection: Indirection,
@@ -194,12 +200,12 @@ impl Generator {
 
     fn alias(&mut self, from: &OwnedName, to: &OwnedName) {
         let (owner, ttl, target) = (from.fmt_with_dot(), self.ttl(), to.fmt_with_dot().to_string());
-        // Letter case says nothing (RFC 4343).
+        // Letter case does not matter (RFC 4343).
         let target = if self.rng.percent(20) { target.to_ascii_uppercase() } else { target };
         self.zone_data.add(from, vec![parsed(&format!("{owner} {ttl} IN CNAME {target}"))]);
     }
 
-    /// A name in a zone: plain mostly, sometimes with odd octets, or as long as a name can be.
+    /// Draws a name in a zone: mostly plain, sometimes with unusual octets or of maximum length.
     fn name_in(&mut self, apex: &OwnedName) -> OwnedName {
         let plain = ["www", "mail", "a", "host-7", "x--y", "_service", "0", "192-0-2-1"];
         let odd = ["a b", "dot\\.dot", "\\000", "\\255\\254", "*x", "\\\"quoted\\\"", "under_score", "\\@"];
@@ -220,7 +226,7 @@ impl Generator {
         }
     }
 
-    /// What the end has.
+    /// Adds the data of the final name.
     fn add_final_data(&mut self, final_data: FinalData, upstream_kind: UpstreamKind, node: &OwnedName) {
         let (mut aaaa, mut a): (Vec<Ipv6Addr>, Vec<Ipv4Addr>) = (Vec::new(), Vec::new());
         let fault = upstream_kind.rcode().map_or(Fault::Silence, Fault::Rcode);
@@ -275,6 +281,11 @@ impl Generator {
                 a = vec![self.rng.pick(&several).into()];
             }
         }
+        self.add_addresses(node, &aaaa, &a);
+    }
+
+    /// Adds AAAA and A records to a name.
+    fn add_addresses(&mut self, node: &OwnedName, aaaa: &[Ipv6Addr], a: &[Ipv4Addr]) {
         let (owner, aaaa_ttl, a_ttl) = (node.fmt_with_dot(), self.ttl(), self.ttl());
         let aaaa = aaaa.iter().map(|data| format!("{owner} {aaaa_ttl} IN AAAA {data}"));
         let a = a.iter().map(|data| format!("{owner} {a_ttl} IN A {data}"));
@@ -284,7 +295,7 @@ impl Generator {
         }
     }
 
-    /// Addresses of hosts, all different. 198.18.0.0/15 and the like are avoided by the first octet.
+    /// Draws global addresses, all different. The choice of first octets avoids 198.18.0.0/15 and similar networks.
     fn global(&mut self, several: u32) -> Vec<Ipv4Addr> {
         let first = self.rng.pick(&[1, 8, 23, 64, 93, 151, 185, 212]);
         let rest = self.rng.below(1 << 24);
@@ -293,7 +304,8 @@ impl Generator {
         (0..several).map(address).collect()
     }
 
-    /// Addresses that are not global (RFC 6052 section 3.1, RFC 6890), but not [`FinalData::Unreachable`] either.
+    /// Draws addresses that are not global (RFC 6052 section 3.1, RFC 6890), but not [`FinalData::Unreachable`]
+    /// either.
     fn non_global(&mut self) -> Vec<Ipv4Addr> {
         let networks: [[u8; 3]; 6] =
             [[10, 1, 2], [172, 16, 9], [192, 168, 1], [100, 64, 3], [198, 51, 100], [198, 18, 5]];
@@ -307,13 +319,13 @@ impl Generator {
         (0..1 + self.rng.below(most)).map(|index| Ipv6Addr::from(base + u128::from(index))).collect()
     }
 
-    /// IPv4-mapped addresses (RFC 6147 section 5.1.4).
+    /// Draws IPv4-mapped addresses (RFC 6147 section 5.1.4).
     fn mapped(&mut self) -> Vec<Ipv6Addr> {
         let several = 1 + self.rng.below(2);
         self.global(several).into_iter().map(|address| address.to_ipv6_mapped()).collect()
     }
 
-    /// Another type than AAAA: of records that are there, or not.
+    /// Draws a type other than AAAA; the name may have records of it or not.
     fn other_type(&mut self, node: &OwnedName) -> Rtype {
         let kinds = [
             ("MX", "10 mail.invalid."),
@@ -330,14 +342,14 @@ impl Generator {
             return self.rng.pick(&types);
         }
         let (rtype, data) = self.rng.pick(&kinds);
-        // It may not stand beside an alias; ends are none.
+        // The record must not stand beside a CNAME; final names have none.
         let record = parsed(&format!("{} {} IN {rtype} {data}", node.fmt_with_dot(), self.ttl()));
         let rtype = record.rtype();
         self.zone_data.add(node, vec![record]);
         rtype
     }
 
-    /// A reverse name.
+    /// Draws a question for a reverse name.
     fn reverse(&mut self, number: usize) -> Case {
         let has = self.rng.weighted(&[
             (60, ReverseData::Pointer),
@@ -345,7 +357,7 @@ impl Generator {
             (25, ReverseData::Missing),
         ]);
         let number32 = u32::try_from(number).expect("fewer than 16 million cases");
-        // The number makes it unique, the first octet keeps it out of the zones of RFC 6303.
+        // The number makes the address unique; the first octet keeps it out of the zones of RFC 6303.
         let address = Ipv4Addr::from(0x2d00_0000 | number32 & 0x00ff_ffff);
         let [a, b, c, d] = address.octets();
         let in_addr = name(&format!("{d}.{c}.{b}.{a}.in-addr.arpa."));
@@ -385,7 +397,8 @@ impl Generator {
         Case { number, kind, upstream_kind: UpstreamKind::Ordinary, query }
     }
 
-    /// The zone of a reverse name, which others may share: plain, so that its order of creation does not matter.
+    /// Adds the zone of a reverse name. Cases may share it, so it has no random part: the order of creation does not
+    /// matter.
     fn zone_at(&mut self, apex: OwnedName) -> OwnedName {
         let text = apex.fmt_with_dot().to_string();
         let record =
@@ -423,7 +436,7 @@ impl Generator {
         }
     }
 
-    /// The question with the client's wishes.
+    /// Builds the query, with random flags and EDNS.
     fn query(&mut self, asked: OwnedName, rtype: Rtype) -> Query {
         let mut flags = vec![Flag::Rd];
         if self.rng.percent(12) {
@@ -455,7 +468,7 @@ impl Generator {
     }
 
     fn in_odd_case(&mut self, name: &OwnedName) -> OwnedName {
-        // Lengths of labels are below 64, so they are no letters.
+        // Lengths of labels are below 64, so they are not letters.
         let flip = |octet: &u8| if self.rng.percent(50) { octet.to_ascii_uppercase() } else { *octet };
         Name::from_octets(name.as_slice().iter().map(flip).collect()).expect("the same lengths")
     }
@@ -465,18 +478,18 @@ fn name(text: &str) -> OwnedName {
     text.parse().expect("a name")
 }
 
-/// A label in front of a name.
+/// The name `label.parent`.
 fn below(label: &str, parent: &OwnedName) -> OwnedName {
     let parent = parent.fmt_with_dot().to_string();
     name(&if parent == "." { format!("{label}.") } else { format!("{label}.{parent}") })
 }
 
-/// The wildcard beside a name.
+/// The wildcard that covers a name.
 fn wildcard_of(covered: &OwnedName) -> OwnedName {
     below("*", &covered.iter_suffixes().nth(1).expect("it has labels").to_vec())
 }
 
-/// The name under `ip6.arpa` of an address, in wire form.
+/// The name of an address under `ip6.arpa`, in wire form.
 fn reverse_name(address: Ipv6Addr) -> Vec<u8> {
     let mut octets = Vec::new();
     for octet in address.octets().iter().rev() {

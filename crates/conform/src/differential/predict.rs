@@ -1,5 +1,6 @@
-//! What a server with these quirks answers: DNS64 once more (RFC 6147 section 5), over records instead of messages,
-//! and without a line in common with the engine. Without quirks it is what Sixfold must answer.
+//! Prediction of the answer of a server with certain quirks: a second implementation of DNS64 (RFC 6147 section 5),
+//! over records instead of messages, which shares no line with the engine. Without quirks it is the answer that
+//! Sixfold must give.
 
 use super::case::{Case, Indirection, Ipv4OnlyQuestion, QuestionKind};
 use super::normalized_answer::{self, NormalizedAnswer, Order, Rrset};
@@ -18,15 +19,15 @@ use std::ops::RangeInclusive;
 /// TTL of synthesized records when the AAAA reply has no SOA (RFC 6147 section 5.1.7).
 const WITHOUT_SOA: u32 = 600;
 
-/// The bounds of TTLs, in seconds: `cache.max-ttl` as it comes, and what RFC 8767 section 4 recommends.
+/// Upper limits of TTLs, in seconds: the default of `cache.max-ttl`, and the recommendation of RFC 8767 section 4.
 const DAY: u32 = 86_400;
 const WEEK: u32 = 604_800;
 
-/// The labels of the prefix's reverse name, with those of `ip6.arpa` and the root.
+/// Labels of the prefix's reverse name, including `ip6.arpa` and the root.
 const PREFIX_LABELS: usize = 24 + 3;
 
-/// What a server with `quirks` answers; none: nothing comes back. `is_repeated`: it has been asked the same a moment before,
-/// and may answer from its cache.
+/// Answer of a server with `quirks`; `None` for no answer. `is_repeated`: the server got the same question a moment
+/// before and may answer from its cache.
 pub fn predict(
     case: &Case,
     zone_data: &ZoneData,
@@ -52,7 +53,7 @@ pub fn predict(
     Some(oracle.finish(answer))
 }
 
-/// A question, the zone_data and the quirks.
+/// A question, the zone data and the quirks.
 struct Oracle<'o> {
     case: &'o Case,
     zone_data: &'o ZoneData,
@@ -65,7 +66,7 @@ impl Oracle<'_> {
         self.quirks.contains(&quirk)
     }
 
-    /// Our question to the upstream.
+    /// Query of the DNS64 server to the upstream.
     fn asked(&self, name: OwnedName, rtype: Rtype) -> UpstreamQuery {
         let query = &self.case.query;
         let edns = query.edns.as_ref();
@@ -89,7 +90,7 @@ impl Oracle<'_> {
         self.zone_data.whole_reply(&self.asked(self.case.query.name.clone(), rtype))
     }
 
-    /// RFC 6147 sections 5.1 and 5.5: whether this question is one for DNS64.
+    /// True if DNS64 applies to this question (RFC 6147 sections 5.1 and 5.5).
     fn is_synthesized(&self) -> bool {
         let (dnssec_ok, checking_disabled) = (self.case.dnssec_ok(), self.case.has(Flag::Cd));
         self.case.query.rtype == Rtype::AAAA
@@ -97,7 +98,7 @@ impl Oracle<'_> {
             && (!(dnssec_ok && checking_disabled) || self.has(Quirk::SynthesizesForDoAndCd))
     }
 
-    /// Whether one of the questions to the upstream is not answered.
+    /// True if the upstream does not answer one of the queries.
     fn meets_silence(&self) -> bool {
         let is_silent = |rtype| self.leg(rtype).is_none();
         if self.is_synthesized() {
@@ -135,7 +136,7 @@ impl Oracle<'_> {
         self.after_a(aaaa.as_ref())
     }
 
-    /// A question that is passed on as it is (section 5.3.3).
+    /// Answer to a question that DNS64 passes on unchanged (section 5.3.3).
     fn direct(&self) -> NormalizedAnswer {
         let rtype = self.case.query.rtype;
         let mut asked = self.asked(self.case.query.name.clone(), rtype);
@@ -157,7 +158,7 @@ impl Oracle<'_> {
         let mut answer = self.passed(reply.as_ref());
         let is_any_without_do = rtype == Rtype::ANY && !self.case.dnssec_ok();
         if is_any_without_do && !self.has(Quirk::SignatureOfDnameForAny) {
-            // Those of the name itself; what led there is as always.
+            // Signatures at the name itself stay. RRsets that led to it stay as always.
             answer.sets.retain(|set| set.covered != Some(Rtype::DNAME));
         }
         if rtype == Rtype::DS && self.has(Quirk::FirstAliasForDs) && !answer.sets.is_empty() {
@@ -171,7 +172,7 @@ impl Oracle<'_> {
         answer
     }
 
-    /// The AAAA reply without what is excluded (sections 5.1.1 and 5.1.4); none if nothing is left.
+    /// AAAA reply without the excluded records (sections 5.1.1 and 5.1.4); `None` if no AAAA record is left.
     fn real(&self, content: &ReplyContent) -> Option<NormalizedAnswer> {
         let mut answer = self.passed(Some(content));
         let is_signed = answer.sets.iter().any(|set| set.covered == Some(Rtype::AAAA));
@@ -185,7 +186,7 @@ impl Oracle<'_> {
             return None;
         }
         if set.data.len() < before {
-            // What is left is not what was signed.
+            // The remaining records are not the RRset that was signed.
             answer.ad = false;
             answer.sets.retain(|set| set.covered != Some(Rtype::AAAA));
         }
@@ -199,7 +200,7 @@ impl Oracle<'_> {
         !self.has(Quirk::ExcludesNothing) && (is_mapped || is_own && !self.has(Quirk::KeepsOwnPrefix))
     }
 
-    /// Section 5.1.6: the A reply decides. `aaaa` is none when that question failed.
+    /// Section 5.1.6: the A reply decides. `aaaa` is `None` if the AAAA query failed.
     fn after_a(&self, aaaa: Option<&ReplyContent>) -> NormalizedAnswer {
         let a = self.leg(Rtype::A);
         let rcode = a.as_ref().map(|content| content.rcode);
@@ -214,7 +215,7 @@ impl Oracle<'_> {
                         self.passed(a.as_ref())
                     }
                 }
-                // The second time it remembers the failure.
+                // For the repeated question it remembers the failure.
                 Some(_) if self.has(Quirk::EmptyWhenAFails) && self.is_repeated => empty,
                 Some(answer) if self.has(Quirk::EmptyWhenAFails) => answer,
                 Some(answer) if self.has(Quirk::ServFailWithRecordsWhenAFails) => {
@@ -223,7 +224,8 @@ impl Oracle<'_> {
                 _ if self.has(Quirk::ServFailWhenAFails) => empty,
                 _ => {
                     let mut answer = self.passed(a.as_ref());
-                    // An alias, nothing at its end and no SOA: that looks unfinished, so A is asked for the end alone.
+                    // A CNAME with no data at its target and no SOA looks unfinished, so A is asked for the target
+                    // alone.
                     let unfinished = aaaa.filter(|aaaa| rcode.is_some() && soa(aaaa).is_none());
                     if let Some(aaaa) = unfinished {
                         answer.sets = normalized_answer::sets(&aaaa.answers);
@@ -233,7 +235,7 @@ impl Oracle<'_> {
             };
         };
         if !has(content, Rtype::A) {
-            // Nobody has proved that there are no AAAA records: there are, and they are withheld.
+            // The upstream did not prove that there are no AAAA records: there are some, and they are withheld.
             let withheld = aaaa.is_some_and(|aaaa| has(aaaa, Rtype::AAAA));
             let answer = self.passed(a.as_ref());
             return NormalizedAnswer { ad: answer.ad && !withheld, ..answer };
@@ -259,7 +261,7 @@ impl Oracle<'_> {
                 set.covered.is_none_or(|covered| covered == Rtype::DNAME) || set.owner == self.case.query.name
             });
         }
-        // Its cache does not have them.
+        // The server's cache does not have these signatures.
         if !self.has(Quirk::KeepsSignatureOfA) || self.is_repeated {
             answer.sets.retain(|set| set.covered != Some(Rtype::A));
         }
@@ -278,7 +280,7 @@ impl Oracle<'_> {
         if !set.data.is_empty() {
             return answer;
         }
-        // Nothing may be embedded: an empty answer, which is kept as long as its SOA says (RFC 2308 section 5).
+        // No address may be embedded: an empty answer, with the SOA for its negative TTL (RFC 2308 section 5).
         answer.sets.retain(|set| set.rtype != Rtype::AAAA);
         match aaaa {
             Some(aaaa) if soa.is_some() && !has(aaaa, Rtype::AAAA) => self.passed(Some(aaaa)),
@@ -307,7 +309,7 @@ impl Oracle<'_> {
         of_a.min(negative)
     }
 
-    /// A reply as it is.
+    /// Answer that passes a reply on unchanged.
     fn passed(&self, reply: Option<&ReplyContent>) -> NormalizedAnswer {
         let Some(content) = reply else { return NormalizedAnswer::empty(OptRcode::SERVFAIL) };
         let wants_ad = self.case.dnssec_ok() || self.case.has(Flag::Ad);
@@ -327,7 +329,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Section 5.3.1, option 2: an alias of the reverse name of the IPv4 address, and what is found there.
+    /// Section 5.3.1, option 2: a CNAME to the reverse name of the IPv4 address, and the data there.
     fn reverse(&self) -> NormalizedAnswer {
         let name = &self.case.query.name;
         if self.has(Quirk::PtrInSmallLetters) && !name.as_slice().ends_with(b"\x03ip6\x04arpa\x00") {
@@ -336,7 +338,7 @@ impl Oracle<'_> {
         self.alias(&self.in_addr().expect("it is the name of an address"))
     }
 
-    /// What the eight labels in front say when they are read as an IPv4 address; none if one is no nibble.
+    /// Reads the first eight labels as an IPv4 address; `None` if one of them is no nibble.
     fn in_addr(&self) -> Option<OwnedName> {
         let labels = self.case.query.name.iter_labels().take(8);
         let nibble = |label: &Label| char::from(*label.as_slice().first()?).to_digit(16);
@@ -346,17 +348,17 @@ impl Oracle<'_> {
         format!("{}.in-addr.arpa.", octets.join(".")).parse().ok()
     }
 
-    /// What comes of taking any name near those of addresses for one of them; none: no answer at all.
+    /// Answer of a server that takes any name near a reverse name for a reverse name; `None` for no answer at all.
     fn misread(&self) -> Option<NormalizedAnswer> {
         Some(self.alias(&self.in_addr()?))
     }
 
-    /// The name asked as an alias of `target`, and the pointer there.
+    /// A CNAME from the name in the question to `target`, and the PTR record there.
     fn alias(&self, target: &OwnedName) -> NormalizedAnswer {
         let name = &self.case.query.name;
         let mut answer =
             self.passed(self.zone_data.whole_reply(&self.asked(target.clone(), Rtype::PTR)).as_ref());
-        // The alias is ours: nobody has signed it.
+        // The CNAME is synthesized, so no signature covers it.
         answer.ad = false;
         let ttl = match () {
             () if self.has(Quirk::PtrAliasTtl0) => 0,
@@ -373,7 +375,7 @@ impl Oracle<'_> {
         answer
     }
 
-    /// Above the name of an address there are names and no records, below there is nothing.
+    /// Names above the reverse name of an address exist without records; names below it do not exist.
     fn near(&self) -> NormalizedAnswer {
         let name = &self.case.query.name;
         let labels = name.iter_labels().count();
@@ -400,13 +402,13 @@ impl Oracle<'_> {
         NormalizedAnswer { sets: normalized_answer::sets(&records), soa, ..NormalizedAnswer::empty(rcode) }
     }
 
-    /// What quirks do to all answers.
+    /// Applies the quirks that affect all answers.
     fn finish(&self, mut answer: NormalizedAnswer) -> NormalizedAnswer {
         answer.ad &= !self.has(Quirk::NeverAd);
         for set in &mut answer.sets {
             let most = if self.has(Quirk::WeekAtMost) { WEEK } else { DAY };
             let least = if self.has(Quirk::FiveSecondsAtLeast) { 5 } else { 0 };
-            // The alias of a reverse name is no record of a cache.
+            // The CNAME of a reverse name does not come from the cache.
             let is_own_alias =
                 matches!(self.case.kind, QuestionKind::ReverseInside(_) | QuestionKind::ReverseNear)
                     && set.is_of(&self.case.query.name, Rtype::CNAME);
@@ -414,11 +416,11 @@ impl Oracle<'_> {
                 let unbounded = set.ttl.clone();
                 set.ttl = clamp(&set.ttl, least, most);
                 if self.is_repeated && self.has(Quirk::FiveSecondsAtLeast) {
-                    // The lower bound is that of the cache's data, not of what is made of them.
+                    // The lower limit applies to data in the cache, not to records synthesized from them.
                     set.ttl = *unbounded.start().min(set.ttl.start())..=*set.ttl.end();
                 }
             }
-            // The same name is asked often, and a cache counts down.
+            // Many questions ask for the same name, and the TTL in a cache counts down.
             let counts_down = self.has(Quirk::AsksForIpv4Only) || self.has(Quirk::Ipv4OnlyCountsDown);
             if matches!(self.case.kind, QuestionKind::Ipv4OnlyArpa(_)) && counts_down {
                 set.ttl = 0..=*set.ttl.end();
@@ -429,7 +431,7 @@ impl Oracle<'_> {
         }
         if self.case.query.rtype == Rtype::ANY {
             answer.order = Order::Nothing;
-            // Its cache keeps all signatures of a name for as long as the shortest of them.
+            // The server's cache keeps all signatures of a name for the shortest of their TTLs.
             let shortest = answer.sets.iter().map(|set| *set.ttl.start()).min();
             if let Some(shortest) = shortest.filter(|_| self.is_repeated && self.has(Quirk::FollowsForAny)) {
                 let signatures = answer.sets.iter_mut().filter(|set| set.covered.is_some());
@@ -444,7 +446,7 @@ fn clamp(ttl: &RangeInclusive<u32>, least: u32, most: u32) -> RangeInclusive<u32
     (*ttl.start()).clamp(least, most)..=(*ttl.end()).clamp(least, most)
 }
 
-/// A DNAME, or the signature over one.
+/// True for a DNAME, or the signature over one.
 fn is_of_dname(set: &Rrset) -> bool {
     set.rtype == Rtype::DNAME || set.covered == Some(Rtype::DNAME)
 }
@@ -453,7 +455,7 @@ fn has(content: &ReplyContent, rtype: Rtype) -> bool {
     content.answers.iter().any(|record| record.rtype() == rtype)
 }
 
-/// The owner of the SOA in the authority section, its TTL and its MINIMUM.
+/// Owner, TTL and MINIMUM of the SOA in the authority section.
 fn soa(content: &ReplyContent) -> Option<(OwnedName, u32, u32)> {
     content.authority.iter().find_map(|record| match record.data() {
         ZoneRecordData::Soa(data) => {
@@ -470,8 +472,8 @@ fn covers(data: &crate::record::Data) -> Option<Rtype> {
     }
 }
 
-/// Whether an address of [`super::generate`] may be embedded in the well-known prefix (RFC 6052 section 3.1): the
-/// networks of RFC 6890 that cases are drawn from.
+/// True if an address of [`super::generate`] may be embedded in the well-known prefix (RFC 6052 section 3.1). The
+/// networks of RFC 6890 that cases are drawn from may not.
 fn is_global(address: Ipv4Addr) -> bool {
     let [a, b, ..] = address.octets();
     !(address.is_private()

@@ -1,117 +1,117 @@
-//! Where servers disagree: the quirks in which one differs from Sixfold, each under a number of
-//! `docs/disagreements.md`. A quirk is exact: it says what the answer becomes ([`super::predict`]), not that it may
-//! be anything. Two depend on more than the question and are judged with the answer in hand ([`super::verdict`]).
+//! Quirks: the ways in which a server differs from Sixfold, each under a number of `docs/disagreements.md`. A quirk
+//! is exact: it defines one answer ([`super::predict`]) and does not merely permit others. Two quirks depend on more
+//! than the question; [`super::verdict`] judges them with the answer in hand.
 
-/// The servers of a run.
+/// Servers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Server {
-    /// The one that others are compared with.
+    /// Reference that the others are compared with.
     Sixfold,
-    /// NLnet Labs' resolver.
+    /// Resolver of NLnet Labs.
     Unbound,
-    /// ISC's server.
+    /// Server of ISC.
     Bind,
     /// PowerDNS Recursor.
     PowerDns,
-    /// CZ.NIC's resolver.
+    /// Resolver of CZ.NIC.
     KnotResolver,
 }
 
-/// A way in which a server differs from Sixfold.
+/// Difference between a server and Sixfold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quirk {
-    /// QuestionKind for A after NXDOMAIN for AAAA.
+    /// Asks for A after NXDOMAIN for AAAA.
     AsksAfterNxDomain,
-    /// An AAAA question that fails is SERVFAIL, whatever A would say.
+    /// Answers a failed AAAA query with SERVFAIL, without a query for A.
     FailureIsFinal,
-    /// After a failed A question, the empty AAAA reply is the answer.
+    /// After a failed A query, returns the empty AAAA reply.
     EmptyWhenAFails,
-    /// After a failed A question, SERVFAIL and nothing else.
+    /// After a failed A query, returns SERVFAIL without records.
     ServFailWhenAFails,
-    /// After a failed A question, SERVFAIL with the records of the empty AAAA reply.
+    /// After a failed A query, returns SERVFAIL with the records of the empty AAAA reply.
     ServFailWithRecordsWhenAFails,
-    /// NXDOMAIN for A counts as a failed A question that is answered with the empty AAAA reply.
+    /// After NXDOMAIN for A, returns the empty AAAA reply.
     EmptyWhenAIsNxDomain,
-    /// Failures of an upstream other than SERVFAIL become SERVFAIL.
+    /// Returns SERVFAIL for other failures of an upstream.
     FailuresAreServFail,
-    /// The TTL of synthesized records is that of the A records.
+    /// Gives synthesized records the TTL of the A records.
     TtlOfA,
-    /// The negative TTL is the TTL of the SOA; its MINIMUM does not count.
+    /// Takes the TTL of the SOA as the negative TTL, without its MINIMUM.
     TtlOfSoaRecord,
-    /// After excluded AAAA records, their TTL bounds that of the synthesized ones.
+    /// Limits the TTL of synthesized records by the TTL of excluded AAAA records.
     TtlOfExcluded,
-    /// Nothing is synthesized for DO when the A records are signed.
+    /// Does not synthesize for DO if the A records are signed.
     NothingForDoAndSigned,
-    /// CD alone is enough not to synthesize.
+    /// Does not synthesize for CD, even without DO.
     NothingForCd,
-    /// DO and CD together do not prevent synthesis.
+    /// Synthesizes for DO and CD together.
     SynthesizesForDoAndCd,
-    /// AD of the upstream is not believed.
+    /// Does not trust AD of the upstream.
     NeverAd,
-    /// No AAAA record is excluded.
+    /// Excludes no AAAA records.
     ExcludesNothing,
-    /// AAAA records under the prefix itself are as good as others.
+    /// Does not exclude AAAA records under the prefix itself.
     KeepsOwnPrefix,
-    /// Addresses that are not global, or nobody's, are embedded.
+    /// Embeds addresses that are not global or belong to no host.
     EmbedsAll,
-    /// The SOA of the empty AAAA reply goes with the synthesized records.
+    /// Adds the SOA of the empty AAAA reply to the synthesized records.
     KeepsSoa,
-    /// `ipv4only.arpa` is an ordinary name.
+    /// Treats `ipv4only.arpa` as an ordinary name.
     AsksForIpv4Only,
-    /// The TTL of `ipv4only.arpa` counts down.
+    /// Lets the TTL of `ipv4only.arpa` count down.
     Ipv4OnlyCountsDown,
-    /// Aliases that an upstream leaves unfinished are followed for all types.
+    /// Follows CNAMEs that an upstream leaves unfinished for all types.
     FollowsForAllTypes,
-    /// No TTL is above a week; those of Sixfold end at a day.
+    /// Limits TTLs to a week; Sixfold limits them to a day.
     WeekAtMost,
-    /// No TTL is below five seconds.
+    /// Raises TTLs to at least five seconds.
     FiveSecondsAtLeast,
-    /// DNAMEs and signatures stand anywhere in the answer section.
+    /// Puts DNAMEs and signatures anywhere in the answer section.
     ChainOrder,
-    /// The answer for CNAME has no DNAME, though it has its signature.
+    /// Leaves the DNAME out of the answer for CNAME, but not its signature.
     NoDnameForCname,
-    /// While an upstream is silent, so is it: for longer than anybody waits.
+    /// Does not answer while an upstream is silent: longer than any client waits.
     WaitsForSilence,
-    /// An upstream that is silent about some names is dead for others: SERVFAIL with the aliases seen before.
+    /// Treats an upstream that is silent for some names as dead for others: SERVFAIL with the CNAMEs seen before.
     SilenceIsContagious,
-    /// The records of replies that led to a failure go with the failure.
+    /// Adds the records of replies that led to a failure to the failure.
     FailureKeepsRecords,
-    /// A failure has no records, not even those of replies that led to it.
+    /// Returns failures without records, even without those of replies that led to it.
     FailuresAreBare,
-    /// A negative TTL is three hours at most.
+    /// Limits negative TTLs to three hours.
     ThreeHoursForSoa,
-    /// The signatures over the A records go with the synthesized ones.
+    /// Adds the signatures over the A records to the synthesized records.
     KeepsSignatureOfA,
-    /// The answer for ANY has signatures, though DO was not set.
+    /// Adds signatures to the answer for ANY, even without DO.
     SignaturesForAny,
-    /// The answer for ANY has the signature of a DNAME above the name, though DO was not set.
+    /// Adds the signature of a DNAME above the name to the answer for ANY, even without DO.
     SignatureOfDnameForAny,
-    /// After a failed AAAA question, aliases but the first are without signatures.
+    /// After a failed AAAA query, leaves out the signatures over all CNAMEs but the first.
     FirstSignatureAfterFailure,
-    /// Questions for ANY are answered with SERVFAIL.
+    /// Answers questions for ANY with SERVFAIL.
     NoAny,
-    /// Aliases are followed for ANY, unless they are signed.
+    /// Follows CNAMEs for ANY, unless they are signed.
     FollowsForAny,
-    /// Of an alias, a question for DS gets the first record and nothing else.
+    /// Answers a question for DS with the first record of a CNAME chain only.
     FirstAliasForDs,
-    /// Names under the prefix are known only with `ip6.arpa` in small letters.
+    /// Recognizes names under the prefix only with `ip6.arpa` in lower case.
     PtrInSmallLetters,
-    /// ReverseData names near those of addresses get an empty answer without SOA.
+    /// Answers names near reverse names of addresses with an empty answer without SOA.
     NearIsEmpty,
-    /// ReverseData names near those of addresses are taken for such.
+    /// Takes names near reverse names of addresses for reverse names.
     NearIsMisread,
-    /// The PTR record has the name under the prefix as its owner.
+    /// Gives the PTR record the name under the prefix as its owner.
     PtrAtOwnName,
-    /// The alias of a reverse name has no TTL.
+    /// Gives the CNAME of a reverse name the TTL 0.
     PtrAliasTtl0,
-    /// The alias of a reverse name has a TTL of a minute.
+    /// Gives the CNAME of a reverse name a TTL of a minute.
     PtrAliasTtl60,
-    /// ReverseData names under the prefix are ordinary unless they are those of an address.
+    /// Treats reverse names under the prefix as ordinary unless they are those of an address.
     NearIsOrdinary,
 }
 
 impl Quirk {
-    /// The number of the disagreement in `docs/disagreements.md`.
+    /// Number of the disagreement in `docs/disagreements.md`.
     pub fn number(self) -> u8 {
         use Quirk::*;
         match self {
@@ -139,10 +139,10 @@ impl Quirk {
 }
 
 impl Server {
-    /// All but Sixfold.
+    /// All servers but Sixfold.
     pub const OTHERS: [Server; 4] = [Server::Unbound, Server::Bind, Server::PowerDns, Server::KnotResolver];
 
-    /// As people call it.
+    /// Name of the server as people know it.
     pub fn name(self) -> &'static str {
         match self {
             Server::Sixfold => "Sixfold",
@@ -153,89 +153,112 @@ impl Server {
         }
     }
 
-    /// In which it differs from Sixfold.
+    /// Quirks of the server.
     pub fn quirks(self) -> &'static [Quirk] {
-        use Quirk::*;
         match self {
             Server::Sixfold => &[],
-            Server::Unbound => &[
-                AsksAfterNxDomain,
-                WaitsForSilence,
-                EmptyWhenAFails,
-                TtlOfA,
-                NothingForCd,
-                NeverAd,
-                ExcludesNothing,
-                EmbedsAll,
-                AsksForIpv4Only,
-                FollowsForAllTypes,
-                FailuresAreServFail,
-                FailuresAreBare,
-                PtrAtOwnName,
-                PtrInSmallLetters,
-                NearIsOrdinary,
-                SignaturesForAny,
-                SignatureOfDnameForAny,
-            ],
-            Server::Bind => &[
-                FailureIsFinal,
-                ServFailWhenAFails,
-                TtlOfSoaRecord,
-                TtlOfExcluded,
-                NothingForDoAndSigned,
-                SynthesizesForDoAndCd,
-                NeverAd,
-                Ipv4OnlyCountsDown,
-                KeepsOwnPrefix,
-                EmbedsAll,
-                FollowsForAllTypes,
-                WeekAtMost,
-                ThreeHoursForSoa,
-                FailuresAreServFail,
-                FailuresAreBare,
-                SignaturesForAny,
-            ],
-            Server::PowerDns => &[
-                ServFailWithRecordsWhenAFails,
-                TtlOfA,
-                KeepsSignatureOfA,
-                SynthesizesForDoAndCd,
-                NeverAd,
-                ExcludesNothing,
-                EmbedsAll,
-                AsksForIpv4Only,
-                FollowsForAllTypes,
-                FailuresAreServFail,
-                ChainOrder,
-                NoDnameForCname,
-                PtrAliasTtl0,
-                NearIsMisread,
-                SignaturesForAny,
-                SignatureOfDnameForAny,
-                FirstSignatureAfterFailure,
-                FollowsForAny,
-                FirstAliasForDs,
-            ],
-            Server::KnotResolver => &[
-                FailureIsFinal,
-                SilenceIsContagious,
-                FailureKeepsRecords,
-                ServFailWithRecordsWhenAFails,
-                EmptyWhenAIsNxDomain,
-                TtlOfSoaRecord,
-                NothingForCd,
-                NeverAd,
-                ExcludesNothing,
-                EmbedsAll,
-                KeepsSoa,
-                AsksForIpv4Only,
-                FollowsForAllTypes,
-                FiveSecondsAtLeast,
-                FailuresAreServFail,
-                PtrAliasTtl60,
-                NearIsEmpty,
-                NoAny,
-            ],
+            Server::Unbound => UNBOUND,
+            Server::Bind => BIND,
+            Server::PowerDns => POWERDNS,
+            Server::KnotResolver => KNOT_RESOLVER,
         }
     }
 }
+
+/// Quirks of Unbound.
+const UNBOUND: &[Quirk] = {
+    use Quirk::*;
+    &[
+        AsksAfterNxDomain,
+        WaitsForSilence,
+        EmptyWhenAFails,
+        TtlOfA,
+        NothingForCd,
+        NeverAd,
+        ExcludesNothing,
+        EmbedsAll,
+        AsksForIpv4Only,
+        FollowsForAllTypes,
+        FailuresAreServFail,
+        FailuresAreBare,
+        PtrAtOwnName,
+        PtrInSmallLetters,
+        NearIsOrdinary,
+        SignaturesForAny,
+        SignatureOfDnameForAny,
+    ]
+};
+
+/// Quirks of BIND.
+const BIND: &[Quirk] = {
+    use Quirk::*;
+    &[
+        FailureIsFinal,
+        ServFailWhenAFails,
+        TtlOfSoaRecord,
+        TtlOfExcluded,
+        NothingForDoAndSigned,
+        SynthesizesForDoAndCd,
+        NeverAd,
+        Ipv4OnlyCountsDown,
+        KeepsOwnPrefix,
+        EmbedsAll,
+        FollowsForAllTypes,
+        WeekAtMost,
+        ThreeHoursForSoa,
+        FailuresAreServFail,
+        FailuresAreBare,
+        SignaturesForAny,
+    ]
+};
+
+/// Quirks of PowerDNS Recursor.
+const POWERDNS: &[Quirk] = {
+    use Quirk::*;
+    &[
+        ServFailWithRecordsWhenAFails,
+        TtlOfA,
+        KeepsSignatureOfA,
+        SynthesizesForDoAndCd,
+        NeverAd,
+        ExcludesNothing,
+        EmbedsAll,
+        AsksForIpv4Only,
+        FollowsForAllTypes,
+        FailuresAreServFail,
+        ChainOrder,
+        NoDnameForCname,
+        PtrAliasTtl0,
+        NearIsMisread,
+        SignaturesForAny,
+        SignatureOfDnameForAny,
+        FirstSignatureAfterFailure,
+        FollowsForAny,
+        FirstAliasForDs,
+    ]
+};
+
+/// Quirks of Knot Resolver.
+const KNOT_RESOLVER: &[Quirk] = {
+    use Quirk::*;
+    &[
+        FailureIsFinal,
+        SilenceIsContagious,
+        FailureKeepsRecords,
+        ServFailWithRecordsWhenAFails,
+        EmptyWhenAIsNxDomain,
+        TtlOfSoaRecord,
+        NothingForCd,
+        NeverAd,
+        ExcludesNothing,
+        EmbedsAll,
+        KeepsSoa,
+        AsksForIpv4Only,
+        FollowsForAllTypes,
+        FiveSecondsAtLeast,
+        FailuresAreServFail,
+        PtrAliasTtl60,
+        NearIsEmpty,
+        NoAny,
+    ]
+};

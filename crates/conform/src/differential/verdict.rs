@@ -1,4 +1,4 @@
-//! Compares what servers answered with what their quirks make of a case, and counts.
+//! Verdict on a server's answer: compares it with the prediction from the server's quirks, and counts.
 
 use super::case::{Case, UpstreamKind};
 use super::normalized_answer::{NormalizedAnswer, Order, Rrset};
@@ -8,37 +8,38 @@ use super::zone_data::ZoneData;
 use domain::base::iana::{OptRcode, Rtype};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What all servers send over UDP at most, as they come.
+/// Largest answer over UDP of all servers in their default configuration.
 const LARGEST: usize = 1232;
 
-/// Octets by which the answer over TCP may be the shorter one: options that only the other had.
+/// Octets by which the answer over TCP may be shorter than the truncated one: options that only the truncated one
+/// had.
 const SLACK: usize = 64;
 
-/// A signature as it stands in an answer: the fixed parts of record and data (10 and 18 octets), two names, 64 octets.
+/// Octets of a signature in an answer: the fixed parts of record and data (10 and 18 octets), two names, 64 octets.
 const SIGNATURE: usize = 10 + 18 + 64 + 64;
 
-/// What came back from a server.
+/// Answer that came back from a server.
 #[derive(Clone, Debug)]
 pub struct ReceivedAnswer {
-    /// The answer, over TCP if the first one was cut; none if nothing came in time; or what is
-    /// wrong with it.
+    /// The answer, over TCP if the first one was truncated; `None` if none came in time. The error says what is wrong
+    /// with it.
     pub answer: Result<Option<NormalizedAnswer>, String>,
-    /// The first answer was cut.
+    /// The first answer was truncated.
     pub was_cut: bool,
     /// Octets of the answer.
     pub octets: usize,
-    /// How many seconds it took, rounded up.
+    /// Duration in seconds, rounded up.
     pub seconds: u32,
 }
 
-/// What an answer is, beside Sixfold's.
+/// Result of the comparison with Sixfold's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The same.
+    /// An equal answer.
     Equal,
-    /// Another one, for the reasons that have these numbers.
+    /// Another answer, which the disagreements with these numbers explain.
     Explained(BTreeSet<u8>),
-    /// Another one, and nobody knows why. This would have been expected.
+    /// Another answer without an explanation. The field is the expected answer.
     Unexplained(Option<NormalizedAnswer>),
 }
 
@@ -46,10 +47,10 @@ pub enum Verdict {
 pub fn judge(server: Server, case: &Case, zone_data: &ZoneData, answered: &ReceivedAnswer) -> Verdict {
     let is_repeated = answered.was_cut;
     let plain = predict(case, zone_data, &[], is_repeated);
-    // An answer is cut when it does not fit (RFC 2181 section 9), and never otherwise.
+    // An answer is truncated if and only if it does not fit (RFC 2181 section 9).
     let has_more = case.dnssec_ok() && server.quirks().contains(&Quirk::KeepsSignatureOfA);
     let slack = if has_more { SLACK + SIGNATURE } else { SLACK };
-    // What failed the second time does not show how long the first answer was.
+    // A failure of the second query does not show how long the first answer was.
     let failed = matches!(&answered.answer, Ok(Some(answer)) if answer.rcode == OptRcode::SERVFAIL);
     if answered.was_cut && !failed && answered.octets + slack <= case.udp_size().min(LARGEST) {
         return Verdict::Unexplained(plain);
@@ -65,8 +66,8 @@ pub fn judge(server: Server, case: &Case, zone_data: &ZoneData, answered: &Recei
     if predicted == plain || !admits(&predicted, answered) {
         return Verdict::Unexplained(predicted);
     }
-    // A quirk counts if the answer would be another one without it. Two may do the same, so one that counts together
-    // with those before it does too.
+    // A quirk counts if the answer would differ without it. Two quirks may have the same effect, so a quirk is added
+    // to those before it and counts if it changes their result.
     let mut numbers = BTreeSet::new();
     let mut so_far: Vec<Quirk> = Vec::new();
     let mut last = plain;
@@ -74,7 +75,7 @@ pub fn judge(server: Server, case: &Case, zone_data: &ZoneData, answered: &Recei
         so_far.push(quirk);
         let next = predict(case, zone_data, &so_far, is_repeated);
         let matters = if quirk == Quirk::ChainOrder {
-            // It allows another order; whether there is one is in the answer alone.
+            // This quirk permits another order; only the answer shows whether it has another order.
             let ordered = predicted.clone().map(|answer| NormalizedAnswer { order: Order::All, ..answer });
             !admits(&ordered, answered)
         } else {
@@ -88,7 +89,7 @@ pub fn judge(server: Server, case: &Case, zone_data: &ZoneData, answered: &Recei
     Verdict::Explained(numbers)
 }
 
-/// SERVFAIL with nothing but aliases, for a name of the upstream that is silent at times.
+/// True for SERVFAIL with no records but CNAMEs, for a name of the silent upstream.
 fn is_of_silence(case: &Case, answered: &ReceivedAnswer) -> bool {
     let Ok(Some(answer)) = &answered.answer else { return false };
     let is_alias = |set: &Rrset| set.covered.unwrap_or(set.rtype) == Rtype::CNAME;
@@ -106,23 +107,23 @@ fn admits(predicted: &Option<NormalizedAnswer>, answered: &ReceivedAnswer) -> bo
     }
 }
 
-/// The counts of a server.
+/// Counts of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Names asked.
     pub names: usize,
-    /// Answers that are Sixfold's.
+    /// Answers that equal Sixfold's.
     pub equal: usize,
-    /// Answers that are not, with a reason.
+    /// Answers that differ, with an explanation.
     pub explained: usize,
-    /// How many of these have which number; some have several.
+    /// Number of answers that each disagreement explains; several may explain one answer.
     pub by_number: BTreeMap<u8, usize>,
-    /// Answers that are not, without a reason.
+    /// Answers that differ, without an explanation.
     pub unexplained: usize,
 }
 
 impl Counts {
-    /// Counts one more.
+    /// Counts one verdict.
     pub fn add(&mut self, verdict: &Verdict) {
         self.names += 1;
         match verdict {

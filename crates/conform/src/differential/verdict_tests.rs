@@ -2,7 +2,7 @@ use super::*;
 use crate::differential::generate::Plan;
 use crate::differential::quirk::Quirk;
 
-/// What a server with these quirks would answer.
+/// Answer of a server with these quirks.
 fn answered(case: &Case, zone_data: &ZoneData, quirks: &[Quirk]) -> ReceivedAnswer {
     ReceivedAnswer {
         answer: Ok(predict(case, zone_data, quirks, false)),
@@ -87,7 +87,8 @@ fn silence_and_needless_cutting_are_not_sixfold_s() {
 fn all_kinds_of_names_are_drawn() {
     let Plan { cases, .. } = Plan::draw(4000, 9, true);
     let kinds: BTreeSet<String> = cases.iter().map(|case| case.kind.to_string()).collect();
-    // Five leads and fifteen ends for AAAA but the wildcard without a name, the reverse names, ipv4only.arpa.
+    // Five kinds of indirection times fifteen kinds of final data for AAAA, except a wildcard with NXDOMAIN; the
+    // reverse names; ipv4only.arpa.
     let aaaa = kinds.iter().filter(|kind| kind.starts_with("AAAA ")).count();
     assert_eq!((aaaa, kinds.iter().filter(|kind| kind.starts_with("PTR")).count()), (74, 7));
     assert_eq!(kinds.iter().filter(|kind| kind.starts_with("ipv4only")).count(), 4);

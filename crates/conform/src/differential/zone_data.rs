@@ -1,6 +1,6 @@
-//! What the common upstream knows: zones and the names in them. It answers as a resolver does: aliases followed to
-//! their end, wildcards expanded, DNAMEs applied, the SOA with what is negative, signatures for those who ask with DO.
-//! So servers that follow aliases by themselves and servers that do not are told the same.
+//! Zone data of the common upstream: zones and the names in them. It answers as a resolver does: it follows CNAMEs to
+//! their end, expands wildcards, applies DNAMEs, adds the SOA to negative replies, and adds signatures for DO. So
+//! servers that follow CNAMEs themselves and servers that do not get the same data.
 
 use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::{OwnedName, Record, record};
@@ -12,42 +12,42 @@ use domain::rdata::ZoneRecordData;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Aliases followed before the zone_data gives up, as resolvers do.
+/// Most CNAMEs that are followed before the upstream gives up with SERVFAIL, as resolvers do.
 const MAX_ALIASES: usize = 16;
 
-/// Labels and octets of a signature that nobody checks: the servers that are compared do not validate.
+/// Fields and octets of a signature. No server verifies it: the compared servers do not validate.
 const SIGNATURE: &str = "13 3 3600 20380101000000 20200101000000 12345";
 const SIGNATURE_OCTETS: &str =
     "c2l4Zm9sZHNpeGZvbGRzaXhmb2xkc2l4Zm9sZHNpeGZvbGRzaXhmb2xkc2l4Zm9sZHNpeGZvbGRzaXhmb2xkYQ==";
 
-/// How a zone answers.
+/// Properties of a zone.
 #[derive(Clone, Debug, Default)]
 pub struct Zone {
-    /// Goes with what is negative, if there is one (RFC 2308 section 2.2 has answers without).
+    /// SOA of negative replies, if there is one (RFC 2308 section 2.2 has replies without).
     pub soa: Option<Record>,
     /// Records have signatures.
     pub signed: bool,
-    /// The upstream says that it has validated what is in this zone.
+    /// The upstream claims that it has validated the data of this zone.
     pub secure: bool,
-    /// The upstream stops at an alias, and leaves the rest to the server.
+    /// The upstream stops at a CNAME and leaves the rest to the server.
     pub unfinished: bool,
 }
 
-/// How a question for one type fails.
+/// Failure of a query for one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is answered with this RCODE and nothing else but, for NXDOMAIN, the SOA.
+    /// A reply with this RCODE and no records, except the SOA for NXDOMAIN.
     Rcode(Rcode),
-    /// It is not answered.
+    /// No reply.
     Silence,
 }
 
-/// What is known of one name.
+/// Data of one name.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Its records.
+    /// Records of the name.
     pub records: Vec<Record>,
-    /// Types for which questions fail.
+    /// Types for which queries fail.
     pub faults: Vec<(Rtype, Fault)>,
 }
 
@@ -56,7 +56,7 @@ pub struct Node {
 pub struct ZoneData {
     zones: HashMap<OwnedName, Zone>,
     nodes: HashMap<OwnedName, Node>,
-    /// The names with nodes and all above them: these exist.
+    /// Names with nodes, and all names above them: these exist.
     existing: HashSet<OwnedName>,
 }
 
@@ -71,7 +71,7 @@ impl Default for ZoneData {
 }
 
 impl ZoneData {
-    /// Adds a zone; its SOA and a name server are found at its apex.
+    /// Adds a zone, with its SOA and a name server at its apex.
     pub fn add_zone(&mut self, apex: OwnedName, zone: Zone) {
         let server = parsed(&format!("{} 3600 IN NS ns.invalid.", apex.fmt_with_dot()));
         self.add(&apex, zone.soa.iter().cloned().chain([server]).collect());
@@ -84,18 +84,18 @@ impl ZoneData {
         self.nodes.entry(owner.clone()).or_default().records.extend(records);
     }
 
-    /// Makes questions for a type of this name fail.
+    /// Makes queries for a type of this name fail.
     pub fn fail(&mut self, owner: &OwnedName, rtype: Rtype, fault: Fault) {
         self.add(owner, Vec::new());
         self.nodes.entry(owner.clone()).or_default().faults.push((rtype, fault));
     }
 
-    /// Whether there is a zone of this name.
+    /// True if there is a zone with this apex.
     pub fn has_zone(&self, apex: &OwnedName) -> bool {
         self.zones.contains_key(apex)
     }
 
-    /// The zone that a name is in.
+    /// Zone that a name is in.
     fn zone_of(&self, name: &OwnedName) -> (OwnedName, &Zone) {
         let mut suffixes = name.iter_suffixes().map(|suffix| suffix.to_vec());
         suffixes
@@ -103,7 +103,7 @@ impl ZoneData {
             .expect("the root is a zone")
     }
 
-    /// The node of a name: its own, or that of the wildcard next to its closest ancestor (RFC 4592 section 3.3.1).
+    /// Node of a name: its own, or that of the wildcard below its closest encloser (RFC 4592 section 3.3.1).
     fn node_of(&self, name: &OwnedName) -> Option<&Node> {
         if self.existing.contains(name) {
             return self.nodes.get(name);
@@ -113,7 +113,7 @@ impl ZoneData {
         self.nodes.get(&wildcard(&closest)?)
     }
 
-    /// The DNAME above a name, and where it leads: nowhere, if the new name is too long (RFC 6672 section 2.2).
+    /// DNAME above a name, and its target; the target is `None` if the new name is too long (RFC 6672 section 2.2).
     fn dname_above(&self, name: &OwnedName) -> Option<(&Record, Option<OwnedName>)> {
         name.iter_suffixes().skip(1).find_map(|suffix| {
             let node = self.nodes.get(&suffix.to_vec())?;
@@ -128,102 +128,152 @@ impl ZoneData {
         })
     }
 
-    /// The reply to a question; none, if there is to be no reply at all.
+    /// Reply to a query; `None` for no reply at all.
     pub fn reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
         self.look_up(query, false, false)
     }
 
-    /// What one learns who kind for the rest wherever the upstream stops at an alias.
+    /// Combined replies for a server that follows CNAMEs where the upstream stops.
     pub fn whole_reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
         self.look_up(query, true, false)
     }
 
-    /// What one learns who follows aliases for ANY too, unless they are signed.
+    /// Combined replies for a server that also follows CNAMEs for ANY, unless they are signed.
     pub fn any_reply(&self, query: &UpstreamQuery) -> Option<ReplyContent> {
         self.look_up(query, true, true)
     }
 
     fn look_up(&self, query: &UpstreamQuery, to_the_end: bool, any_follows: bool) -> Option<ReplyContent> {
-        let mut content = ReplyContent::new(Rcode::NOERROR);
-        let mut reply = ReplyBuilder { content: &mut content, dnssec_ok: query.dnssec_ok(), secure: true };
+        let content = ReplyContent::new(Rcode::NOERROR);
+        let reply = ReplyBuilder { content, dnssec_ok: query.dnssec_ok(), secure: true };
+        let mut lookup = Lookup { query, to_the_end, any_follows, stopped: false, reply };
         let mut name = query.name.clone();
-        let mut stopped = false;
         for _ in 0..MAX_ALIASES {
-            let (apex, zone) = self.zone_of(&name);
-            reply.secure &= zone.secure;
-            let mut node = self.node_of(&name);
-            if node.is_none() && !self.existing.contains(&name) {
-                if let Some((dname, target)) = self.dname_above(&name) {
-                    reply.answer(&apex, zone, vec![dname.clone()]);
-                    let Some(target) = target else {
-                        reply.content.rcode = Rcode::YXDOMAIN;
-                        return Some(content);
-                    };
-                    let ttl = dname.ttl().as_secs();
-                    let alias = format!("{} {ttl} IN CNAME {}", name.fmt_with_dot(), target.fmt_with_dot());
-                    reply.content.answers.push(parsed(&alias));
-                    name = target;
-                    if query.rtype == Rtype::CNAME || query.rtype == Rtype::ANY && !any_follows {
-                        reply.end();
-                        return Some(content);
-                    }
-                    continue;
-                }
-                reply.negative(&apex, zone, Rcode::NXDOMAIN);
-                return Some(content);
+            match self.step(&mut lookup, &name) {
+                Step::Follow(target) => name = target,
+                Step::Complete => return Some(lookup.reply.content),
+                Step::Failure(rcode) => return Some(ReplyContent::new(rcode)),
+                Step::NoReply => return None,
             }
-            let nothing = Node::default();
-            let node = node.get_or_insert(&nothing);
-            match node.faults.iter().find(|(rtype, _)| *rtype == query.rtype) {
-                Some((_, Fault::Silence)) => return None,
-                Some((_, Fault::Rcode(Rcode::NXDOMAIN))) => {
-                    reply.negative(&apex, zone, Rcode::NXDOMAIN);
-                    return Some(content);
-                }
-                // Failures have no records; but those of replies before this one have been seen.
-                Some((_, Fault::Rcode(rcode))) if !stopped => return Some(ReplyContent::new(*rcode)),
-                Some((_, Fault::Rcode(rcode))) => {
-                    reply.content.rcode = *rcode;
-                    return Some(content);
-                }
-                None => {}
-            }
-            let of = |rtype: Rtype| {
-                let wanted =
-                    node.records.iter().filter(|record| rtype == Rtype::ANY || record.rtype() == rtype);
-                wanted.map(|record| owned_by(record, &name)).collect::<Vec<Record>>()
-            };
-            let found = of(query.rtype);
-            if query.class != Class::IN {
-                reply.negative(&apex, zone, Rcode::NOERROR);
-                return Some(content);
-            }
-            let is_alias = found.iter().any(|record| record.rtype() == Rtype::CNAME);
-            let leads_on = is_alias && any_follows && !zone.signed;
-            if !found.is_empty() && !leads_on {
-                reply.answer(&apex, zone, found);
-                reply.end();
-                return Some(content);
-            }
-            let alias = of(Rtype::CNAME);
-            let Some(ZoneRecordData::Cname(target)) = alias.first().map(|record| record.data().clone())
-            else {
-                reply.negative(&apex, zone, Rcode::NOERROR);
-                return Some(content);
-            };
-            reply.answer(&apex, zone, alias);
-            stopped |= zone.unfinished;
-            if zone.unfinished && !to_the_end {
-                reply.end();
-                return Some(content);
-            }
-            name = target.cname().clone();
         }
         Some(ReplyContent::new(Rcode::SERVFAIL))
     }
+
+    /// Adds the data of one name to the reply.
+    fn step(&self, lookup: &mut Lookup, name: &OwnedName) -> Step {
+        let (apex, zone) = self.zone_of(name);
+        lookup.reply.secure &= zone.secure;
+        let node = self.node_of(name);
+        if node.is_none() && !self.existing.contains(name) {
+            return match self.dname_above(name) {
+                Some((dname, target)) => lookup.apply_dname(name, &apex, zone, dname, target),
+                None => lookup.negative(&apex, zone, Rcode::NXDOMAIN),
+            };
+        }
+        let nothing = Node::default();
+        let node = node.unwrap_or(&nothing);
+        match node.faults.iter().find(|(rtype, _)| *rtype == lookup.query.rtype) {
+            Some((_, Fault::Silence)) => Step::NoReply,
+            Some((_, Fault::Rcode(Rcode::NXDOMAIN))) => lookup.negative(&apex, zone, Rcode::NXDOMAIN),
+            // Failures have no records. But if the upstream stopped before, the server has the records of the earlier
+            // replies.
+            Some((_, Fault::Rcode(rcode))) if !lookup.stopped => Step::Failure(*rcode),
+            Some((_, Fault::Rcode(rcode))) => {
+                lookup.reply.content.rcode = *rcode;
+                Step::Complete
+            }
+            None => lookup.answer_from(node, name, &apex, zone),
+        }
+    }
 }
 
-/// A source that many upstreams can share.
+/// State of one lookup.
+struct Lookup<'q> {
+    query: &'q UpstreamQuery,
+    /// Follow CNAMEs where the upstream stops.
+    to_the_end: bool,
+    /// Follow CNAMEs for ANY, unless they are signed.
+    any_follows: bool,
+    /// The upstream stopped at a CNAME before this name.
+    stopped: bool,
+    reply: ReplyBuilder,
+}
+
+/// Result for one name of a lookup.
+enum Step {
+    /// The lookup goes on with this name.
+    Follow(OwnedName),
+    /// The reply is complete.
+    Complete,
+    /// The reply is this RCODE without records.
+    Failure(Rcode),
+    /// There is no reply.
+    NoReply,
+}
+
+impl Lookup<'_> {
+    fn negative(&mut self, apex: &OwnedName, zone: &Zone, rcode: Rcode) -> Step {
+        self.reply.negative(apex, zone, rcode);
+        Step::Complete
+    }
+
+    /// Adds a DNAME and the CNAME that follows from it.
+    fn apply_dname(
+        &mut self,
+        name: &OwnedName,
+        apex: &OwnedName,
+        zone: &Zone,
+        dname: &Record,
+        target: Option<OwnedName>,
+    ) -> Step {
+        self.reply.answer(apex, zone, vec![dname.clone()]);
+        let Some(target) = target else {
+            self.reply.content.rcode = Rcode::YXDOMAIN;
+            return Step::Complete;
+        };
+        let ttl = dname.ttl().as_secs();
+        let alias = format!("{} {ttl} IN CNAME {}", name.fmt_with_dot(), target.fmt_with_dot());
+        self.reply.content.answers.push(parsed(&alias));
+        let rtype = self.query.rtype;
+        if rtype == Rtype::CNAME || rtype == Rtype::ANY && !self.any_follows {
+            self.reply.end();
+            return Step::Complete;
+        }
+        Step::Follow(target)
+    }
+
+    /// Adds the records of an existing name, or the SOA if it has none of the type.
+    fn answer_from(&mut self, node: &Node, name: &OwnedName, apex: &OwnedName, zone: &Zone) -> Step {
+        let of = |rtype: Rtype| {
+            let wanted = node.records.iter().filter(|record| rtype == Rtype::ANY || record.rtype() == rtype);
+            wanted.map(|record| owned_by(record, name)).collect::<Vec<Record>>()
+        };
+        let found = of(self.query.rtype);
+        if self.query.class != Class::IN {
+            return self.negative(apex, zone, Rcode::NOERROR);
+        }
+        let is_alias = found.iter().any(|record| record.rtype() == Rtype::CNAME);
+        let leads_on = is_alias && self.any_follows && !zone.signed;
+        if !found.is_empty() && !leads_on {
+            self.reply.answer(apex, zone, found);
+            self.reply.end();
+            return Step::Complete;
+        }
+        let alias = of(Rtype::CNAME);
+        let Some(ZoneRecordData::Cname(target)) = alias.first().map(|record| record.data().clone()) else {
+            return self.negative(apex, zone, Rcode::NOERROR);
+        };
+        self.reply.answer(apex, zone, alias);
+        self.stopped |= zone.unfinished;
+        if zone.unfinished && !self.to_the_end {
+            self.reply.end();
+            return Step::Complete;
+        }
+        Step::Follow(target.cname().clone())
+    }
+}
+
+/// Source of replies that many upstreams can share.
 #[derive(Clone, Debug)]
 pub struct SharedZoneData(pub Arc<ZoneData>);
 
@@ -233,21 +283,21 @@ impl ReplySource for SharedZoneData {
     }
 }
 
-/// A reply while it is written.
-struct ReplyBuilder<'c> {
-    content: &'c mut ReplyContent,
+/// Reply under construction.
+struct ReplyBuilder {
+    content: ReplyContent,
     dnssec_ok: bool,
     secure: bool,
 }
 
-impl ReplyBuilder<'_> {
+impl ReplyBuilder {
     /// Adds RRsets, each with its signature.
     fn answer(&mut self, apex: &OwnedName, zone: &Zone, records: Vec<Record>) {
         let signatures = self.signatures(apex, zone, &records);
         self.content.answers.extend(records.into_iter().chain(signatures));
     }
 
-    /// Ends the reply without an answer to the question.
+    /// Completes a negative reply.
     fn negative(&mut self, apex: &OwnedName, zone: &Zone, rcode: Rcode) {
         let soa: Vec<Record> = zone.soa.iter().cloned().collect();
         let signatures = self.signatures(apex, zone, &soa);
@@ -272,19 +322,19 @@ impl ReplyBuilder<'_> {
             types.push(record.rtype());
             let (ttl, rtype, apex) = (record.ttl().as_secs(), record.rtype(), apex.fmt_with_dot());
             let text = format!(". {ttl} IN RRSIG {rtype} {SIGNATURE} {apex} {SIGNATURE_OCTETS}");
-            // Not through text: an owner may have letters that are special there.
+            // Built without text: an owner may have characters that are special in text.
             signatures.push(owned_by(&parsed(&text), record.owner()));
         }
         signatures
     }
 }
 
-/// A record of the zone_data's own making.
+/// Reads a record that this module wrote itself.
 pub fn parsed(text: &str) -> Record {
     record(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The same record at another name: what a wildcard does.
+/// Copies a record to another owner, as a wildcard does.
 fn owned_by(record: &Record, name: &OwnedName) -> Record {
     Record::new(name.clone(), record.class(), record.ttl(), record.data().clone())
 }

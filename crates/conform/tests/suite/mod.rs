@@ -1,11 +1,11 @@
-//! Plays a file of cases against our server, beside the list of those that fail for known reasons.
+//! Plays a file of cases against Sixfold, and compares the results with the list of known failures.
 //!
-//! The server is the binary that `SIXFOLD_BIN` names; without it, the one of this workspace, built if need be in the
-//! profile of this test. Cases with client addresses of their own run in a network namespace, which takes root;
-//! without it they are skipped.
+//! The server is the binary that `SIXFOLD_BIN` names; without it, the one of this workspace, built if needed in the
+//! profile of this test. Cases with client addresses that the machine lacks run in a network namespace, which needs
+//! root; without root they are skipped.
 //!
-//! `CONFORM_ONLY=TEXT` plays only the cases whose id contains the text, and prints those that pass too.
-//! `CONFORM_JSON=FILE` writes the results there.
+//! `CONFORM_ONLY=TEXT` plays only the cases whose ID contains the text, and also prints those that pass.
+//! `CONFORM_JSON=FILE` writes the results to a file.
 
 use sixfold_conform::case::Case;
 use sixfold_conform::known_failures::{KnownFailures, ResultStatus};
@@ -16,21 +16,21 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names the binary; a relative path is one in the workspace.
+/// Environment variable with the path of the binary; a relative path is relative to the workspace.
 const SERVER: &str = "SIXFOLD_BIN";
 
-/// A suite: where its files are, and which test plays it.
+/// Suite: its files, and the test that plays it.
 pub struct Suite<'a> {
-    /// The cases, from the workspace on.
+    /// File of cases, relative to the workspace.
     pub cases: &'a str,
-    /// Those that fail for known reasons.
+    /// List of known failures, relative to the workspace.
     pub known_failures: &'a str,
-    /// The name of the test, which is started once more inside the namespace.
+    /// Name of the test, which is started once more inside the namespace.
     pub test: &'a str,
 }
 
 impl Suite<'_> {
-    /// Plays every case; a case that fails and is not for known_failures fails the test.
+    /// Plays every case. A case that fails and is no known failure fails the test.
     pub fn play(&self) {
         let cases = Case::read_all(&read(self.cases)).unwrap();
         let known_failures = KnownFailures::read(&read(self.known_failures)).unwrap();
@@ -53,7 +53,7 @@ impl Suite<'_> {
         let runner = Runner::new(Program::sixfold(&server), NonZeroUsize::new(4).unwrap());
         let runner = match entry {
             Entry::Unavailable(reason) => {
-                // Past the test runner, which keeps what passing tests print to itself.
+                // Written past the test runner, which hides the output of passing tests.
                 let _ = writeln!(
                     std::io::stderr(),
                     "\nskipped: cases with clients at foreign addresses: {reason}"
@@ -86,7 +86,7 @@ impl Suite<'_> {
     }
 }
 
-/// A file of the workspace.
+/// Reads a file of the workspace.
 pub fn read(name: &str) -> String {
     let file = workspace().join(name);
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -97,7 +97,8 @@ fn workspace() -> PathBuf {
     directory.expect("this package lies two folders below the workspace").to_owned()
 }
 
-/// The binary. An old one would be worse than none, so cargo is asked to build it: if it is new, that is no work.
+/// Path of the binary. An outdated one would be worse than none, so cargo builds it; if it is up to date, that is no
+/// work.
 fn server() -> PathBuf {
     if let Some(binary) = std::env::var_os(SERVER) {
         return workspace().join(binary);
