@@ -9,20 +9,20 @@
 //! Upstream, forger and client are threads of one process in the namespace `world` ([`fn@act`]); Sixfold is alone in its own, so
 //! that the kernel's counters there are about it. The upstream waits before it answers, or there would be nothing to forge.
 
-mod account;
-mod act;
-mod asker;
+mod attack_process;
+mod attack_report;
+mod client;
+mod forger;
 mod message;
-mod raw;
 mod upstream;
 
-pub use account::{Row, heading};
-pub use act::{act, serve};
+pub use attack_process::{act, serve};
+pub use attack_report::{Row, heading};
 pub use upstream::Cookies;
 
 use crate::lab::{Lab, address};
 use crate::sixfold::{Configuration, Sixfold};
-use account::Kernel;
+use attack_report::Kernel;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 

@@ -6,12 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod load;
+mod network;
 mod server;
-mod sky;
 
 use clap::{Parser, Subcommand};
 use load::Exchange;
-use sky::{BOTH, Scene, finish, hole, loss, refusal};
+use network::{BOTH, Scene, finish, hole, loss, refusal};
 use std::process::ExitCode;
 use std::time::Duration;
 

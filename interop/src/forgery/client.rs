@@ -1,8 +1,8 @@
 //! The client: questions for names that nobody has asked for before, a few at a time, for as long as the forger sends; each
 //! must be answered with the honest address. At the end what the cache has kept of them is asked for.
 
+use super::forger::EVIL;
 use super::message::{self, HEADER};
-use super::raw::EVIL;
 use super::upstream::GOOD;
 use super::{CLIENT, SERVER};
 use std::collections::HashMap;

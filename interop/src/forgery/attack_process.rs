@@ -1,8 +1,8 @@
 //! The process in the namespace `world`: upstream, forger and client side by side, and what they counted as one line of JSON.
 
-use super::raw::{self, Done};
+use super::forger::{self, Done};
 use super::upstream::{Cookies, Upstream};
-use super::{DELAY, Knowledge, UPSTREAM, asker};
+use super::{DELAY, Knowledge, UPSTREAM, client};
 use serde_json::json;
 use std::io;
 use std::net::SocketAddrV4;
@@ -22,10 +22,10 @@ pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
     let (done, took, told) = thread::scope(|scope| {
-        let client = scope.spawn(|| asker::ask(&stop));
+        let client = scope.spawn(|| client::ask(&stop));
         // The first questions are answered in peace: that is how Sixfold learns that an upstream has cookies.
         thread::sleep(4 * DELAY);
-        let done = raw::forge(knowledge, replies, DELAY, &seen);
+        let done = forger::forge(knowledge, replies, DELAY, &seen);
         let took = begun.elapsed();
         stop.store(true, Ordering::Relaxed);
         let told = client.join().unwrap_or_else(|_| Err(io::Error::other("the client has failed")));
