@@ -10,19 +10,19 @@ use std::path::Path;
 
 /// Whose cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Make {
+pub enum CookieSoftware {
     /// BIND: `answer-cookie`, `cookie-secret`, `require-server-cookie`.
     Bind,
     /// Knot DNS: the module `cookies`.
     Knot,
 }
 
-impl Make {
+impl CookieSoftware {
     /// The name of its program.
     pub fn file(self) -> &'static str {
         match self {
-            Make::Bind => "named",
-            Make::Knot => "knotd",
+            CookieSoftware::Bind => "named",
+            CookieSoftware::Knot => "knotd",
         }
     }
 
@@ -40,7 +40,7 @@ impl Make {
         let mut text = String::new();
         // Writing to a string does not fail.
         match self {
-            Make::Bind => {
+            CookieSoftware::Bind => {
                 let listed = |is_ipv6: bool| {
                     let of_family = addresses.iter().filter(|address| address.contains(':') == is_ipv6);
                     of_family.fold(String::new(), |text, address| format!("{text} {address};"))
@@ -65,7 +65,7 @@ impl Make {
                     let _ = writeln!(text, "zone \"{name}\" {{ type primary; file \"{file}\"; }};");
                 }
             }
-            Make::Knot => {
+            CookieSoftware::Knot => {
                 let listen: Vec<_> = addresses.iter().map(|address| format!("{address}@{port}")).collect();
                 let _ = write!(
                     text,
@@ -92,7 +92,7 @@ pub struct CookieServer(Process);
 impl CookieServer {
     /// Starts it and waits until it answers. `place` is a new directory for it.
     pub fn start(
-        make: Make,
+        make: CookieSoftware,
         namespace: &Namespace,
         place: &Path,
         addresses: &[&str],
@@ -106,8 +106,8 @@ impl CookieServer {
             .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
         let file = file.to_string_lossy();
         let argv: &[&str] = match make {
-            Make::Bind => &["named", "-g", "-n", "1", "-c", &file],
-            Make::Knot => &["knotd", "-c", &file],
+            CookieSoftware::Bind => &["named", "-g", "-n", "1", "-c", &file],
+            CookieSoftware::Knot => &["knotd", "-c", &file],
         };
         let mut process = namespace.start(argv, &place.join("server.log"));
         for address in addresses {
@@ -128,7 +128,7 @@ impl CookieServer {
 
 /// What `dig` tells of an answer.
 #[derive(Clone, Debug)]
-pub struct Dug {
+pub struct DigOutput {
     /// RCODE of every answer that came, in their order: a bad cookie is followed by another try.
     pub statuses: Vec<String>,
     /// The cookie of the last one, in hexadecimal digits.
@@ -142,7 +142,7 @@ pub struct Dug {
 }
 
 /// Asks once with `dig` and these words; over UDP it goes on after BADCOOKIE unless told otherwise, and not after TC.
-pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> Dug {
+pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> DigOutput {
     let at = format!("@{server}");
     let port = port.to_string();
     let fixed = ["dig", at.as_str(), "-p", &port, "+tries=1", "+timeout=20", "+ignore", "+showbadcookie"];
@@ -157,10 +157,10 @@ pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> Du
     let flags = last.lines().find_map(|line| line.strip_prefix(";; flags: ")).unwrap_or_default();
     let truncated = flags.split(';').next().unwrap_or_default().split(' ').any(|flag| flag == "tc");
     let cookie = told.split(' ').next().filter(|cookie| !cookie.is_empty()).map(str::to_owned);
-    Dug { statuses, cookie, is_own: told.ends_with("(good)"), truncated, text }
+    DigOutput { statuses, cookie, is_own: told.ends_with("(good)"), truncated, text }
 }
 
-impl Dug {
+impl DigOutput {
     /// The cookie that it learned, which must be well formed: 8 octets of the client's and 16 of the server's.
     pub fn learned(&self) -> &str {
         let cookie = self.cookie.as_deref().unwrap_or_else(|| panic!("no cookie in\n{}", self.text));
@@ -176,7 +176,7 @@ impl Dug {
 }
 
 /// The cookie with another last digit: what nobody has made.
-pub fn spoiled(cookie: &str) -> String {
+pub fn altered_cookie(cookie: &str) -> String {
     let (kept, last) = cookie.split_at(cookie.len() - 1);
     format!("{kept}{}", if last == "0" { '1' } else { '0' })
 }

@@ -10,7 +10,7 @@
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
-use crate::requirement::{lacking, leave_out};
+use crate::requirement::{missing, report_skip};
 use crate::scratch::Scratch;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -47,10 +47,10 @@ pub struct Lab {
 impl Lab {
     /// A lab for a test that needs `programs`. None: this machine cannot have it, and that was said.
     pub fn new(programs: &[&str]) -> Option<Lab> {
-        match lacking(programs).map_or_else(Lab::build, Err) {
+        match missing(programs).map_or_else(Lab::build, Err) {
             Ok(lab) => Some(lab),
             Err(why) => {
-                leave_out(&why);
+                report_skip(&why);
                 None
             }
         }

@@ -23,11 +23,11 @@ pub mod zones;
 
 pub use authority::{Authority, Program};
 pub use capture::{Capture, Finished, Packet};
-pub use cookies::{CookieServer, Dug, Make, dig, spoiled};
+pub use cookies::{CookieServer, CookieSoftware, DigOutput, altered_cookie, dig};
 pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;
-pub use process::{Process, Ran, wait_until};
-pub use requirement::{lacking_program, leave_out};
+pub use process::{CommandOutput, Process, wait_until};
+pub use requirement::{missing_program, report_skip};
 pub use scratch::Scratch;
 pub use sixfold::{Configuration, Sixfold, bench, program};

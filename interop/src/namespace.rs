@@ -1,6 +1,6 @@
 //! Network namespaces with names, as `ip netns` keeps them.
 
-use crate::process::{Process, Ran, run, run_for, run_with};
+use crate::process::{CommandOutput, Process, run, run_for, run_with};
 use crate::scratch;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -71,22 +71,22 @@ impl Namespace {
     }
 
     /// Loads rules of the packet filter.
-    pub fn filter(&self, rules: &str) -> Ran {
+    pub fn filter(&self, rules: &str) -> CommandOutput {
         self.run(&["nft", rules])
     }
 
     /// Runs a program in it to its end.
-    pub fn run(&self, argv: &[&str]) -> Ran {
+    pub fn run(&self, argv: &[&str]) -> CommandOutput {
         run(&[&["ip", "netns", "exec", &self.name], argv].concat())
     }
 
     /// Runs a program that may take so many seconds.
-    pub fn run_for(&self, argv: &[&str], secs: u64) -> Ran {
+    pub fn run_for(&self, argv: &[&str], secs: u64) -> CommandOutput {
         run_for(&[&["ip", "netns", "exec", &self.name], argv].concat(), secs)
     }
 
     /// The same for one that must succeed; returns its output.
-    pub fn must(&self, argv: &[&str]) -> String {
+    pub fn run_checked(&self, argv: &[&str]) -> String {
         let ran = self.run(argv);
         assert!(ran.success, "{argv:?} in {}: {}{}", self.name, ran.stdout, ran.stderr);
         ran.stdout

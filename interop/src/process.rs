@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a program left behind.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     /// Whether it said that it succeeded.
     pub success: bool,
     /// Its standard output.
@@ -51,28 +51,28 @@ fn command(program: &str) -> Command {
 }
 
 /// Runs a program to its end; one that takes too long is killed.
-pub(crate) fn run(argv: &[&str]) -> Ran {
+pub(crate) fn run(argv: &[&str]) -> CommandOutput {
     run_with(argv, Stdio::null())
 }
 
 /// The same with something to read.
-pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> Ran {
+pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> CommandOutput {
     run_within(argv, stdin, SHORT_SECS)
 }
 
 /// The same for one that is not short.
-pub(crate) fn run_for(argv: &[&str], secs: u64) -> Ran {
+pub(crate) fn run_for(argv: &[&str], secs: u64) -> CommandOutput {
     run_within(argv, Stdio::null(), &secs.to_string())
 }
 
-fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> Ran {
+fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> CommandOutput {
     let output = command("timeout")
         .args(["--kill-after=5", secs])
         .args(argv)
         .stdin(stdin)
         .output()
         .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
-    Ran {
+    CommandOutput {
         success: output.status.success(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -26,7 +26,7 @@ fn is_confined(program: &str) -> bool {
 }
 
 /// Why this machine cannot run a test that needs root, network namespaces and `programs`; none if it can.
-pub(crate) fn lacking(programs: &[&str]) -> Option<String> {
+pub(crate) fn missing(programs: &[&str]) -> Option<String> {
     if std::fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid()) != 0 {
         return Some("network namespaces need root".into());
     }
@@ -40,7 +40,7 @@ pub(crate) fn lacking(programs: &[&str]) -> Option<String> {
 }
 
 /// Why a server cannot be started here by whoever runs the tests; none if it can.
-pub fn lacking_program(program: &str) -> Option<String> {
+pub fn missing_program(program: &str) -> Option<String> {
     if find(program).is_none() {
         return Some(format!("not installed: {program}"));
     }
@@ -48,7 +48,7 @@ pub fn lacking_program(program: &str) -> Option<String> {
 }
 
 /// Says that the running test is left out, and why. Goes around the capture of test output, since the test passes.
-pub fn leave_out(why: &str) {
+pub fn report_skip(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
     // The empty line before it: with one test thread, the name of the test stands on an unfinished line.

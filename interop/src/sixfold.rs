@@ -1,7 +1,7 @@
 //! The server under test.
 
 use crate::lab::{Lab, address};
-use crate::process::{Process, Ran, run, wait_until};
+use crate::process::{CommandOutput, Process, run, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn binary() -> &'static str {
 }
 
 /// Runs the laboratory's program to its end, within the bound of short programs.
-pub fn bench(arguments: &[&str]) -> Ran {
+pub fn bench(arguments: &[&str]) -> CommandOutput {
     static BINARY: OnceLock<String> = OnceLock::new();
     let binary = BINARY.get_or_init(|| built("sixfold-bench"));
     run(&[&[binary.as_str()], arguments].concat())
@@ -197,7 +197,7 @@ impl<'a> Sixfold<'a> {
 
     fn metrics(&self) -> String {
         let url = format!("http://{METRICS}/metrics");
-        self.lab.gateway.must(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url])
+        self.lab.gateway.run_checked(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url])
     }
 
     /// Waits until a series has a value; says what it has otherwise.

@@ -3,7 +3,7 @@
 //! every outcome is known from the server's documentation or source; no root is needed.
 
 use serde_json::Value;
-use sixfold_interop::{Scratch, bench, lacking_program, leave_out};
+use sixfold_interop::{Scratch, bench, missing_program, report_skip};
 use std::collections::BTreeMap;
 
 /// Cases whose outcome differs between servers, and some that hold for all or apply to none but Sixfold.
@@ -37,8 +37,8 @@ const CASES: [&str; 14] = [
 
 /// Plays [`CASES`] to a server; the outcomes by case, or nothing if the server is not here.
 fn play(device: &str, program: &str) -> Option<BTreeMap<String, String>> {
-    if let Some(why) = lacking_program(program) {
-        leave_out(&why);
+    if let Some(why) = missing_program(program) {
+        report_skip(&why);
         return None;
     }
     let scratch = Scratch::new();

@@ -6,7 +6,7 @@
 
 use clap::Parser;
 use conform::differential::quirk::Server;
-use sixfold_interop::differential::{compare, lacking, version};
+use sixfold_interop::differential::{compare, missing, version};
 use std::process::ExitCode;
 
 /// Asks Sixfold and other DNS64 servers the same names and explains every difference.
@@ -28,7 +28,7 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if lacking(server).is_none() {
+        if missing(server).is_none() {
             println!("{}: {}", server.name(), version(server));
         }
     }

@@ -5,7 +5,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use sixfold_interop::Lab;
-use sixfold_interop::forgery::{Cookies, Knowledge, act, attack, heading, prepare, serve};
+use sixfold_interop::forgery::{Cookies, Knowledge, attack, heading, prepare, run_attack, serve};
 use std::net::SocketAddrV4;
 use std::process::ExitCode;
 
@@ -61,7 +61,9 @@ fn knowledge(name: &str) -> Result<Knowledge, String> {
 fn main() -> ExitCode {
     let options = Options::parse();
     let result = match options.part {
-        Some(Part::Act { knowledge, replies }) => act(knowledge, replies).map_err(|error| error.to_string()),
+        Some(Part::Act { knowledge, replies }) => {
+            run_attack(knowledge, replies).map_err(|error| error.to_string())
+        }
         Some(Part::Serve { at, cookies }) => {
             let cookies = match cookies {
                 Conduct::None => Cookies::None,
@@ -94,7 +96,7 @@ fn table(wanted: &[Knowledge], replies: u64) -> Result<(), String> {
     }
     println!();
     for row in &rows {
-        println!("suspects by reason, {}: {:?}", row.knowledge.told(), row.suspects);
+        println!("suspects by reason, {}: {:?}", row.knowledge.description(), row.suspects);
     }
     match rows.iter().map(|row| row.accepted).sum::<u64>() {
         0 => Ok(()),

@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Questions under way at one server.
-const AT_ONCE: usize = 16;
+const MAX_PENDING: usize = 16;
 
 /// Asks the server at `port` all questions; the answers are in their order. One that takes longer than
-/// `patience` is none.
-pub fn ask_all(port: u16, cases: &[Case], patience: Duration) -> Vec<ReceivedAnswer> {
+/// `timeout` is none.
+pub fn ask_all(port: u16, cases: &[Case], timeout: Duration) -> Vec<ReceivedAnswer> {
     let answers: Vec<Mutex<Option<ReceivedAnswer>>> = cases.iter().map(|_| Mutex::new(None)).collect();
     // The slow ones first, so that nothing waits for them at the end.
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by_key(|&index| cases[index].upstream_kind != UpstreamKind::Silent);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_PENDING {
             scope.spawn(|| {
                 while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let answer = ask(port, &cases[index], patience);
+                    let answer = ask(port, &cases[index], timeout);
                     *answers[index].lock().expect("nothing panics while it is held") = Some(answer);
                 }
             });
@@ -35,20 +35,20 @@ pub fn ask_all(port: u16, cases: &[Case], patience: Duration) -> Vec<ReceivedAns
     taken.collect()
 }
 
-fn ask(port: u16, case: &Case, patience: Duration) -> ReceivedAnswer {
-    let first = once(port, case, Transport::Udp, patience);
+fn ask(port: u16, case: &Case, timeout: Duration) -> ReceivedAnswer {
+    let first = once(port, case, Transport::Udp, timeout);
     if !matches!(&first.answer, Ok(Some(answer)) if answer.tc) {
         return first;
     }
-    let whole = once(port, case, Transport::Tcp, patience);
+    let whole = once(port, case, Transport::Tcp, timeout);
     ReceivedAnswer { was_cut: true, seconds: first.seconds + whole.seconds, ..whole }
 }
 
-fn once(port: u16, case: &Case, transport: Transport, patience: Duration) -> ReceivedAnswer {
+fn once(port: u16, case: &Case, transport: Transport, timeout: Duration) -> ReceivedAnswer {
     let mut query = case.query.clone();
     query.transport = transport;
     let without = |answer| ReceivedAnswer { answer, was_cut: false, octets: 0, seconds: 0 };
-    let exchange = match client::ask(port, &query, patience) {
+    let exchange = match client::ask(port, &query, timeout) {
         Ok(exchange) => exchange,
         Err(error) => return without(Err(format!("the client: {error}"))),
     };

@@ -7,7 +7,7 @@ mod servers;
 
 pub use ask::ask_all;
 pub use run::{Outcome, Unexplained, compare};
-pub use servers::{Running, lacking, start, version};
+pub use servers::{RunningServer, missing, start, version};
 
 use conform::differential::case::UpstreamKind;
 use conform::differential::zone_data::{SharedZoneData, ZoneData};

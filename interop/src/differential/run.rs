@@ -1,6 +1,6 @@
 //! A run: every server is started, asked everything, and judged.
 
-use super::{Upstreams, ask_all, lacking, start};
+use super::{Upstreams, ask_all, missing, start};
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
 use conform::differential::normalized_answer::NormalizedAnswer;
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 /// How long an answer is waited for when some upstreams are silent: longer than a server tries (BIND, PowerDNS: 10 s);
 /// Unbound goes on for minutes.
-const LONG_PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT_WITH_SILENCE: Duration = Duration::from_secs(20);
 
 /// The same when all upstreams answer: only what is never answered takes so long.
-const SHORT_PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Unexplained answers of a server that are kept to be shown.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// What a run has shown.
 #[derive(Debug, Default)]
@@ -54,15 +54,15 @@ pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String
     let Plan { cases, zone_data } = Plan::draw(names, seed, silence);
     let zone_data = Arc::new(zone_data);
     let upstreams = Upstreams::start(&zone_data)?;
-    let patience = if silence { LONG_PATIENCE } else { SHORT_PATIENCE };
+    let timeout = if silence { TIMEOUT_WITH_SILENCE } else { TIMEOUT };
     let mut outcome = Outcome::default();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if let Some(why) = lacking(server) {
+        if let Some(why) = missing(server) {
             outcome.left_out.push((server, why));
             continue;
         }
         let mut running = start(server, &upstreams.zones());
-        let answers = ask_all(running.port, &cases, patience);
+        let answers = ask_all(running.port, &cases, timeout);
         if !running.is_alive() {
             outcome.faults.push(format!("{} ended, log:\n{}", server.name(), running.log()));
         }
@@ -72,7 +72,7 @@ pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String
             let verdict = judge(server, case, &zone_data, &answered);
             counts.add(&verdict);
             if let Verdict::Unexplained(expected) = verdict
-                && shown < SHOWN
+                && shown < MAX_SHOWN
             {
                 shown += 1;
                 outcome.unexplained.push(Unexplained { server, case: case.clone(), expected, answered });

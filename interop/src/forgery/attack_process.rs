@@ -1,6 +1,6 @@
 //! The process in the namespace `world`: upstream, forger and client side by side, and what they counted as one line of JSON.
 
-use super::forger::{self, Done};
+use super::forger::{self, ForgerCounts};
 use super::upstream::{Cookies, Upstream};
 use super::{DELAY, Knowledge, UPSTREAM, client};
 use serde_json::json;
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Attacks with so many forged replies, and prints what was seen.
-pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
+pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let cookies = match knowledge {
         Knowledge::AllButCookie => Cookies::Returned,
         _ => Cookies::None,
@@ -31,7 +31,7 @@ pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
         let told = client.join().unwrap_or_else(|_| Err(io::Error::other("the client has failed")));
         (done, took, told)
     });
-    let (Done { sent, questions, in_time }, told) = (done?, told?);
+    let (ForgerCounts { sent, questions, in_time }, told) = (done?, told?);
     let told = json!({
         "sent": sent,
         "questions": questions,

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What the kernel has counted of UDP in the namespace of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kernel {
+pub(super) struct UdpCounters {
     /// Read from sockets.
     read: u64,
     /// To ports that nobody had.
@@ -16,8 +16,8 @@ pub(super) struct Kernel {
     overflow: u64,
 }
 
-impl Kernel {
-    pub(super) fn of(process: u32) -> Result<Kernel, String> {
+impl UdpCounters {
+    pub(super) fn of(process: u32) -> Result<UdpCounters, String> {
         let file = format!("/proc/{process}/net/snmp");
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
         let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
@@ -27,11 +27,15 @@ impl Kernel {
         let counts: BTreeMap<_, u64> =
             names.split(' ').zip(values.split(' ').filter_map(|value| value.parse().ok())).collect();
         let count = |name: &str| counts.get(name).copied().unwrap_or(0);
-        Ok(Kernel { read: count("InDatagrams"), no_port: count("NoPorts"), overflow: count("RcvbufErrors") })
+        Ok(UdpCounters {
+            read: count("InDatagrams"),
+            no_port: count("NoPorts"),
+            overflow: count("RcvbufErrors"),
+        })
     }
 
-    pub(super) fn since(self, before: &Kernel) -> Kernel {
-        Kernel {
+    pub(super) fn since(self, before: &UdpCounters) -> UdpCounters {
+        UdpCounters {
             read: self.read - before.read,
             no_port: self.no_port - before.no_port,
             overflow: self.overflow - before.overflow,
@@ -77,7 +81,7 @@ impl Row {
     pub(super) fn new(
         knowledge: Knowledge,
         told: &str,
-        kernel: Kernel,
+        kernel: UdpCounters,
         suspects: BTreeMap<String, u64>,
     ) -> Result<Row, String> {
         let told: Value = serde_json::from_str(told.trim()).map_err(|error| format!("{error}: {told}"))?;
@@ -123,7 +127,7 @@ impl fmt::Display for Row {
         write!(
             f,
             "| {} | {} | {} | {} | {} | {} | {} ({}) | {} | {} | {answered} | {} | {:.0} |",
-            self.knowledge.told(),
+            self.knowledge.description(),
             self.sent,
             self.arrived,
             self.no_port,

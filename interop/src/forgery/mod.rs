@@ -6,7 +6,7 @@
 //!     world: client 192.0.2.10, upstream and forger 198.51.100.53 ---- gateway: Sixfold 192.0.2.1, 198.51.100.1
 //! ```
 //!
-//! Upstream, forger and client are threads of one process in the namespace `world` ([`fn@act`]); Sixfold is alone in its own, so
+//! Upstream, forger and client are threads of one process in the namespace `world` ([`fn@run_attack`]); Sixfold is alone in its own, so
 //! that the kernel's counters there are about it. The upstream waits before it answers, or there would be nothing to forge.
 
 mod attack_process;
@@ -16,13 +16,13 @@ mod forger;
 mod message;
 mod upstream;
 
-pub use attack_process::{act, serve};
+pub use attack_process::{run_attack, serve};
 pub use attack_report::{Row, heading};
 pub use upstream::Cookies;
 
 use crate::lab::{Lab, address};
 use crate::sixfold::{Configuration, Sixfold};
-use attack_report::Kernel;
+use attack_report::UdpCounters;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 53);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 10);
 
 /// Where Sixfold and its upstream are for each other.
-const ASKING: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const SIXFOLD: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const UPSTREAM: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 53), 53);
 
 /// The upstream answers after so long, over UDP and TCP: longer than it takes to send every ID once, at 100,000 datagrams a
@@ -68,7 +68,7 @@ impl Knowledge {
     }
 
     /// As a table says it.
-    pub fn told(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Knowledge::Port => "port, letter case; every ID",
             Knowledge::PortOnly => "port; every ID",
@@ -84,18 +84,18 @@ impl Knowledge {
 }
 
 /// Starts Sixfold in the lab and has it attacked with so many forged replies by somebody who knows this much. `program`: the
-/// one of this package that calls [`fn@act`].
+/// one of this package that calls [`fn@run_attack`].
 pub fn attack(lab: &Lab, program: &str, knowledge: Knowledge, replies: u64) -> Result<Row, String> {
     // A long wait: silence of the upstream is not what this is about.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("timeout = \"5s\"\n");
     let sixfold = Sixfold::start(lab, &configuration);
-    let before = Kernel::of(sixfold.id())?;
+    let before = UdpCounters::of(sixfold.id())?;
     let argv = [program, "act", "--knowledge", knowledge.name(), "--replies", &replies.to_string()];
     let ran = lab.world.run_for(&argv, time_for(replies));
     if !ran.success {
         return Err(format!("the forger: {}{}\n{}", ran.stdout, ran.stderr, sixfold.log()));
     }
-    let kernel = Kernel::of(sixfold.id())?.since(&before);
+    let kernel = UdpCounters::of(sixfold.id())?.since(&before);
     let suspects = sixfold.labelled("sixfold_forgery_suspects_total");
     let row = Row::new(knowledge, &ran.stdout, kernel, suspects)?;
     if sixfold.stop().success() { Ok(row) } else { Err("Sixfold did not end as it should".into()) }

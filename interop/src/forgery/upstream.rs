@@ -12,10 +12,10 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 /// The address that it answers with.
-pub(super) const GOOD: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x80);
+pub(super) const HONEST_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x80);
 
 /// Between two looks at what is due.
-const PAUSE: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What it does about cookies (RFC 7873).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Cookies {
 
 /// A question that Sixfold has asked.
 #[derive(Clone, Debug)]
-pub(super) struct Sighting {
+pub(super) struct ObservedQuery {
     /// Sixfold's port.
     pub(super) port: u16,
     /// The ID.
@@ -55,11 +55,11 @@ impl Upstream {
         at: SocketAddrV4,
         delay: Duration,
         cookies: Cookies,
-        seen: Sender<Sighting>,
+        seen: Sender<ObservedQuery>,
     ) -> io::Result<Upstream> {
         let udp = UdpSocket::bind(at)?;
         let tcp = TcpListener::bind(at)?;
-        udp.set_read_timeout(Some(PAUSE))?;
+        udp.set_read_timeout(Some(POLL_INTERVAL))?;
         tcp.set_nonblocking(true)?;
         let (stop, replied) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (for_udp, for_tcp, count) = (Arc::clone(&stop), Arc::clone(&stop), Arc::clone(&replied));
@@ -106,14 +106,14 @@ fn honest(query: &[u8], cookies: Cookies) -> Option<Vec<u8>> {
         }
         _ => vec![],
     };
-    Some(message::reply(id, question, GOOD, edns.then_some(&options)))
+    Some(message::reply(id, question, HONEST_ADDRESS, edns.then_some(&options)))
 }
 
 fn over_udp(
     socket: &UdpSocket,
     delay: Duration,
     cookies: Cookies,
-    seen: &Sender<Sighting>,
+    seen: &Sender<ObservedQuery>,
     replied: &AtomicU64,
     stop: &AtomicBool,
 ) {
@@ -128,7 +128,7 @@ fn over_udp(
             let has_cookie = message::cookie(&buffer[..octets]).1.is_some();
             let id = u16::from_be_bytes([buffer[0], buffer[1]]);
             // Nobody may want to see it.
-            let _ = seen.send(Sighting { port: from.port(), id, question, has_cookie, seen: now });
+            let _ = seen.send(ObservedQuery { port: from.port(), id, question, has_cookie, seen: now });
             due.push_back((now + delay, from, reply));
         }
         while let Some((_, to, reply)) = due.pop_front_if(|(when, ..)| *when <= Instant::now()) {
@@ -140,7 +140,7 @@ fn over_udp(
 }
 
 /// A connection, what has come of its next question, and what is due.
-struct Conversation {
+struct Connection {
     stream: TcpStream,
     arrived: Vec<u8>,
     due: VecDeque<(Instant, Vec<u8>)>,
@@ -149,19 +149,19 @@ struct Conversation {
 fn over_tcp(listener: &TcpListener, delay: Duration, cookies: Cookies, stop: &AtomicBool) {
     // Over TCP nobody sees the difference between who is wrong on purpose and who is not.
     let cookies = if cookies == Cookies::Wrong { Cookies::None } else { cookies };
-    let mut conversations: Vec<Conversation> = vec![];
+    let mut connections: Vec<Connection> = vec![];
     while !stop.load(Ordering::Relaxed) {
         while let Ok((stream, _)) = listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
-                conversations.push(Conversation { stream, arrived: vec![], due: VecDeque::new() });
+                connections.push(Connection { stream, arrived: vec![], due: VecDeque::new() });
             }
         }
-        conversations.retain_mut(|conversation| conversation.turn(delay, cookies));
-        std::thread::sleep(PAUSE);
+        connections.retain_mut(|connection| connection.turn(delay, cookies));
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-impl Conversation {
+impl Connection {
     /// Reads and writes what there is. False: it is over.
     fn turn(&mut self, delay: Duration, cookies: Cookies) -> bool {
         let mut buffer = [0; 16_384];

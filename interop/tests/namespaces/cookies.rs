@@ -2,8 +2,8 @@
 //! know, over both families, while the secret changes, and through a proxy.
 
 use sixfold_interop::{
-    Configuration, CookieServer, Dug, Kdig, Lab, Make, Sixfold, address, dig, leave_out, spoiled, wait_until,
-    zones,
+    Configuration, CookieServer, CookieSoftware, DigOutput, Kdig, Lab, Sixfold, address, altered_cookie, dig,
+    report_skip, wait_until, zones,
 };
 
 /// Secrets of the fleet, one after the other.
@@ -41,12 +41,12 @@ fn quoted(secret: &str) -> String {
 }
 
 /// Asks Sixfold with a cookie.
-fn ours(lab: &Lab, server: &str, cookie: &str) -> Dug {
+fn ours(lab: &Lab, server: &str, cookie: &str) -> DigOutput {
     dig(&lab.client, server, 53, &[&[cookie], &OURS[..]].concat())
 }
 
 /// Asks the other server with a cookie, and not again when it does not like that.
-fn theirs(lab: &Lab, server: &str, cookie: &str) -> Dug {
+fn theirs(lab: &Lab, server: &str, cookie: &str) -> DigOutput {
     dig(&lab.client, server, OTHER_PORT, &[&[cookie, "+nobadcookie"], &THEIRS[..]].concat())
 }
 
@@ -59,7 +59,7 @@ fn words(cookie: &str) -> String {
 }
 
 /// The cookies of a server of this make are good at Sixfold and the other way round, for clients of both families.
-fn share_a_secret(make: Make) {
+fn share_a_secret(make: CookieSoftware) {
     let Some(lab) = with_ipv4(&[make.file()]) else { return };
     let place = lab.scratch.directory("server");
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
@@ -82,7 +82,7 @@ fn share_a_secret(make: Make) {
         let cookie = ours(&lab, at, "+cookie").learned().to_owned();
         let told = theirs(&lab, at, &words(&cookie));
         assert_eq!(told.statuses, ["NOERROR"], "{}", told.text);
-        let told = theirs(&lab, at, &words(&spoiled(&cookie)));
+        let told = theirs(&lab, at, &words(&altered_cookie(&cookie)));
         assert_eq!(told.statuses, ["BADCOOKIE"], "{}", told.text);
         learned.push(cookie);
     }
@@ -90,7 +90,7 @@ fn share_a_secret(make: Make) {
     learned.reverse();
     for (at, cookie) in addresses.iter().zip(&learned) {
         let invalid = counted(&sixfold, "invalid");
-        for wrong in [cookie.clone(), spoiled(cookie)] {
+        for wrong in [cookie.clone(), altered_cookie(cookie)] {
             let told = ours(&lab, at, &words(&wrong));
             assert_eq!(told.status(), "NOERROR", "{}", told.text);
             assert_ne!(told.learned(), wrong);
@@ -104,12 +104,12 @@ fn share_a_secret(make: Make) {
 
 #[test]
 fn bind_and_sixfold_know_one_another_s_cookies() {
-    share_a_secret(Make::Bind);
+    share_a_secret(CookieSoftware::Bind);
 }
 
 #[test]
 fn knot_dns_and_sixfold_know_one_another_s_cookies() {
-    share_a_secret(Make::Knot);
+    share_a_secret(CookieSoftware::Knot);
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn unbound_and_sixfold_know_one_another_s_cookies() {
     let version = told.split_whitespace().nth(1).unwrap_or_default();
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     if (numbers.next(), numbers.next()) < (Some(1), Some(18)) {
-        leave_out(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
+        report_skip(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
     } else {
-        leave_out(&format!(
+        report_skip(&format!(
             "Unbound {version} has `answer-cookie`: its configuration is not written here yet"
         ));
     }
@@ -135,7 +135,15 @@ fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
     let step = |number: u32, secrets: &[&str]| {
         let place = lab.scratch.directory(&format!("server{number}"));
         let zones = zones::plain(&place);
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, secrets, &zones)
+        CookieServer::start(
+            CookieSoftware::Bind,
+            &lab.gateway,
+            &place,
+            &addresses,
+            OTHER_PORT,
+            secrets,
+            &zones,
+        )
     };
     let mut sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
     let from_ours = |at: &str| ours(&lab, at, "+cookie").learned().to_owned();
@@ -195,8 +203,15 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
     let place = lab.scratch.directory("server");
     let zones = zones::plain(&place);
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
-    let _server =
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let _server = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.gateway,
+        &place,
+        &addresses,
+        OTHER_PORT,
+        &[OLD],
+        &zones,
+    );
     let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), "responses-per-client = 1\n"));
     let slipped = || sixfold.metric("sixfold_slipped_total{reason=\"responses_per_client\"}");
     for at in addresses {
@@ -208,7 +223,7 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
         // A client that is not known is limited, sooner or later: one answer in a second.
         let before = slipped();
         assert!(wait_until(|| {
-            let answers = kdig(&spoiled(&cookie), "1");
+            let answers = kdig(&altered_cookie(&cookie), "1");
             answers.iter().any(|answer| answer.has("tc")) && slipped() > before
         }));
         let before = slipped();
@@ -235,7 +250,7 @@ fn dig_and_kdig_bring_back_what_they_have_learned() {
     let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
     for at in [address::GATEWAY, GATEWAY_IPV4] {
         let cookie = ours(&lab, at, "+cookie").learned().to_owned();
-        let brought = words(&spoiled(&cookie));
+        let brought = words(&altered_cookie(&cookie));
         let told = dig(&lab.client, at, 53, &["+header-only", &brought]);
         assert_eq!(told.statuses, ["BADCOOKIE", "NOERROR"], "{}", told.text);
         assert_eq!(told.learned()[..16], cookie[..16]);
@@ -265,8 +280,15 @@ fn a_cookie_that_came_through_a_proxy_is_the_client_s() {
     let place = lab.scratch.directory("server");
     let zones = zones::plain(&place);
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
-    let _server =
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let _server = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.gateway,
+        &place,
+        &addresses,
+        OTHER_PORT,
+        &[OLD],
+        &zones,
+    );
     let configuration = fleet(&quoted(OLD), "").server("proxy-from = [\"::1\"]\n");
     let sixfold = Sixfold::start(&lab, &configuration);
     let file = lab.scratch.write(

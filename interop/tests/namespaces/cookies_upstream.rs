@@ -3,7 +3,7 @@
 
 use crate::stream::ask_hosts;
 use sixfold_interop::{
-    Authority, Configuration, CookieServer, Kdig, Lab, Make, Program, Sixfold, address, zones,
+    Authority, Configuration, CookieServer, CookieSoftware, Kdig, Lab, Program, Sixfold, address, zones,
 };
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
@@ -28,7 +28,7 @@ fn suspects(sixfold: &Sixfold<'_>) -> u64 {
 
 /// The server says BADCOOKIE until it gets one of its own back, over UDP: the first question of each worker learns that, and
 /// the others bring it at once.
-fn is_given_the_cookie_that_it_demands(make: Make) {
+fn is_given_the_cookie_that_it_demands(make: CookieSoftware) {
     let Some(lab) = Lab::new(&[make.file(), "curl"]) else { return };
     for server in [address::FIRST, address::FIRST_IPV6] {
         let place = lab.scratch.directory(if server == address::FIRST { "first" } else { "second" });
@@ -53,12 +53,12 @@ fn is_given_the_cookie_that_it_demands(make: Make) {
 
 #[test]
 fn bind_that_requires_cookies_is_given_them() {
-    is_given_the_cookie_that_it_demands(Make::Bind);
+    is_given_the_cookie_that_it_demands(CookieSoftware::Bind);
 }
 
 #[test]
 fn knot_dns_that_requires_cookies_is_given_them() {
-    is_given_the_cookie_that_it_demands(Make::Knot);
+    is_given_the_cookie_that_it_demands(CookieSoftware::Knot);
 }
 
 /// Another secret makes all cookies of the server's worthless, and it says so.
@@ -67,8 +67,15 @@ fn a_server_that_forgets_its_cookies_is_given_new_ones() {
     let Some(lab) = Lab::new(&["named", "curl"]) else { return };
     let place = lab.scratch.directory("first");
     let zones = zones::plain(&place);
-    let running =
-        CookieServer::start(Make::Bind, &lab.world, &place, &[address::FIRST], 53, &[SECRET], &zones);
+    let running = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.world,
+        &place,
+        &[address::FIRST],
+        53,
+        &[SECRET],
+        &zones,
+    );
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
     ask_hosts(&lab.kdig(), 0, STREAM, |_| {});
     let renewed = cookies(&sixfold, "renewed");
@@ -76,8 +83,15 @@ fn a_server_that_forgets_its_cookies_is_given_new_ones() {
     let place = lab.scratch.directory("second");
     let zones = zones::plain(&place);
     let other = "445536bcd2513298075a5d379663c962";
-    let _running =
-        CookieServer::start(Make::Bind, &lab.world, &place, &[address::FIRST], 53, &[other], &zones);
+    let _running = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.world,
+        &place,
+        &[address::FIRST],
+        53,
+        &[other],
+        &zones,
+    );
     ask_hosts(&lab.kdig(), STREAM, STREAM, |_| {});
     assert!(cookies(&sixfold, "renewed") > renewed, "{}", sixfold.log());
     assert_eq!(cookies(&sixfold, "lost"), 0);

@@ -21,7 +21,7 @@ fn start_translator(lab: &Lab) -> Process {
         "link set nat64 up\nroute add {POOL} dev nat64\nroute add {} dev nat64",
         address::PREFIX
     ));
-    lab.gateway.must(&[
+    lab.gateway.run_checked(&[
         "sh",
         "-c",
         "echo 1 > /proc/sys/net/ipv4/ip_forward && echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
@@ -52,7 +52,7 @@ fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
 fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl"]) else { return };
     if !Path::new("/dev/net/tun").exists() {
-        return sixfold_interop::leave_out("there is no /dev/net/tun, which TAYGA needs");
+        return sixfold_interop::report_skip("there is no /dev/net/tun, which TAYGA needs");
     }
     let place = lab.scratch.directory("nsd");
     let zones = zones::plain(&place);

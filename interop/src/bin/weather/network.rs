@@ -17,27 +17,27 @@ const FILTER: &str = "table ip weather {
 }";
 
 /// A place for everything, and what runs in it. What was started last ends first.
-pub struct Scene {
+pub struct WeatherLab {
     server: Option<Process>,
     upstreams: [Option<Process>; 2],
     lab: Lab,
     options: [String; 2],
 }
 
-impl Scene {
+impl WeatherLab {
     /// Starts upstreams whose data have this TTL in seconds and whose replies have this delay, and the server. The error says
     /// why not.
-    pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<Scene, String> {
+    pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<WeatherLab, String> {
         let lab = Lab::new(&["nft"]).ok_or("network namespaces cannot be had here")?;
         let ran = lab.world.filter(FILTER);
         if !ran.success {
             return Err(format!("nft: {}", ran.stderr));
         }
         let options = [format!("--ttl={ttl_secs}"), format!("--delay={delay}")];
-        let mut scene = Scene { server: None, upstreams: [None, None], lab, options };
-        scene.restart();
-        scene.server = Some(server::start(device, &scene.lab, BOTH)?);
-        Ok(scene)
+        let mut lab = WeatherLab { server: None, upstreams: [None, None], lab, options };
+        lab.restart();
+        lab.server = Some(server::start(device, &lab.lab, BOTH)?);
+        Ok(lab)
     }
 
     /// Starts the upstreams that do not run.
@@ -65,15 +65,15 @@ impl Scene {
     }
 
     /// Changes the weather: these rules for what comes in take the place of all that were.
-    pub fn weather(&self, rules: &[String]) {
+    pub fn set_weather(&self, rules: &[String]) {
         let rules: String = rules.iter().map(|rule| format!("add rule ip weather input {rule}\n")).collect();
         let ran = self.lab.world.filter(&format!("flush chain ip weather input\n{rules}"));
         assert!(ran.success, "nft: {rules}: {}", ran.stderr);
     }
 
     /// Questions to the upstreams so far.
-    pub fn asked(&self) -> f64 {
-        let text = self.lab.world.must(&["nft", "list", "counter", "ip", "weather", "asked"]);
+    pub fn upstream_queries(&self) -> f64 {
+        let text = self.lab.world.run_checked(&["nft", "list", "counter", "ip", "weather", "asked"]);
         let mut words = text.split_whitespace().skip_while(|word| *word != "packets").skip(1);
         words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no counter in {text}"))
     }
@@ -98,16 +98,16 @@ pub fn finish(load: Child) -> Vec<Exchange> {
 }
 
 /// Drops what goes to an upstream.
-pub fn hole(address: &str) -> String {
+pub fn drop_rule(address: &str) -> String {
     format!("ip daddr {address} udp dport 53 drop")
 }
 
 /// Refuses it: ICMP port unreachable.
-pub fn refusal(address: &str) -> String {
+pub fn reject_rule(address: &str) -> String {
     format!("ip daddr {address} udp dport 53 reject with icmp type port-unreachable")
 }
 
 /// Loses so many of a hundred questions.
-pub fn loss(percent: u32) -> String {
+pub fn loss_rule(percent: u32) -> String {
     format!("udp dport 53 numgen random mod 100 < {percent} drop")
 }

@@ -1,7 +1,7 @@
 //! The servers that are put into the weather, each told the same: one worker, DNS64, two upstreams, no validation, expired
 //! data when upstreams fail where it has a word for that. Everything else is as it is by itself.
 
-use sixfold_interop::{Lab, Process, address, lacking_program, program};
+use sixfold_interop::{Lab, Process, address, missing_program, program};
 
 /// The names of all.
 pub const ALL: [&str; 4] = ["sixfold", "unbound", "powerdns", "bind"];
@@ -67,7 +67,7 @@ pub fn start(device: &str, lab: &Lab, upstreams: [&str; 2]) -> Result<Process, S
         other => other,
     };
     if device != "sixfold"
-        && let Some(why) = lacking_program(installed)
+        && let Some(why) = missing_program(installed)
     {
         return Err(why);
     }
