@@ -1,9 +1,9 @@
-//! A small differential run: see docs/disagreements.md for the large one.
+//! Small differential run; docs/disagreements.md describes the large one.
 
 use sixfold_interop::differential::compare;
 use sixfold_interop::report_skip;
 
-/// Enough for every kind of name, few enough for seconds.
+/// Number of names: enough for every kind of name, few enough for seconds.
 const NAMES: usize = 400;
 
 #[test]

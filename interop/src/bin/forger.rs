@@ -1,5 +1,5 @@
-//! A forger against Sixfold, over real sockets in network namespaces: prints a table. Exit status 1 if a forged reply was
-//! believed.
+//! Forger against Sixfold, over real sockets in network namespaces. Prints a table. The exit status is 1 if a forged
+//! reply was accepted.
 
 #![forbid(unsafe_code)]
 
@@ -9,22 +9,22 @@ use sixfold_interop::forgery::{Cookies, Knowledge, attack, heading, prepare, run
 use std::net::SocketAddrV4;
 use std::process::ExitCode;
 
-/// Floods a running Sixfold with forged replies of its upstream and counts what is believed.
+/// Floods a running Sixfold with forged replies of its upstream and counts those that are accepted.
 ///
 /// Example: cargo run --release -p sixfold-interop --bin forger -- --replies 10000000
 #[derive(Parser)]
 struct Options {
-    /// Forged replies of each kind of forger.
+    /// Number of forged replies for each kind of forger.
     #[arg(long, default_value_t = 10_000_000)]
     replies: u64,
-    /// What the forger knows; all of them, one after the other, if it is not said.
+    /// Knowledge of the forger. Default: all kinds, one after the other.
     #[arg(long, value_parser = knowledge)]
     knowledge: Vec<Knowledge>,
     #[command(subcommand)]
     part: Option<Part>,
 }
 
-/// Parts that this program starts in a namespace.
+/// Processes that this program starts in a namespace.
 #[derive(Subcommand)]
 enum Part {
     /// Upstream, forger and client.
@@ -45,7 +45,7 @@ enum Part {
     },
 }
 
-/// What the upstream does about cookies.
+/// Behaviour of the upstream with cookies.
 #[derive(Clone, Copy, ValueEnum)]
 enum Conduct {
     None,

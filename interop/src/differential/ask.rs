@@ -1,4 +1,5 @@
-//! Asks a server all questions of a run, as a stub does: over UDP, and once more over TCP when the answer was cut.
+//! Sends all questions of a run to a server, as a stub resolver does: over UDP, and again over TCP if the answer is
+//! truncated.
 
 use conform::client;
 use conform::differential::case::{Case, UpstreamKind};
@@ -9,14 +10,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Questions under way at one server.
+/// Most pending questions at one server.
 const MAX_PENDING: usize = 16;
 
-/// Asks the server at `port` all questions; the answers are in their order. One that takes longer than
-/// `timeout` is none.
+/// Sends all questions to the server at `port`; the answers have the order of the questions. An answer later than
+/// `timeout` counts as none.
 pub fn ask_all(port: u16, cases: &[Case], timeout: Duration) -> Vec<ReceivedAnswer> {
     let answers: Vec<Mutex<Option<ReceivedAnswer>>> = cases.iter().map(|_| Mutex::new(None)).collect();
-    // The slow ones first, so that nothing waits for them at the end.
+    // Slow questions first, so that the end of the run does not wait for them.
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by_key(|&index| cases[index].upstream_kind != UpstreamKind::Silent);
     let next = AtomicUsize::new(0);

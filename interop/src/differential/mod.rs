@@ -1,5 +1,5 @@
-//! The differential run with real servers: the upstreams and the servers are started, every question is asked of every
-//! server, and what comes back goes to `conform::differential`.
+//! Differential run with real servers: starts the upstreams and the servers, sends every question to every server,
+//! and passes the answers to `conform::differential`.
 
 mod ask;
 mod run;
@@ -15,14 +15,14 @@ use conform::upstream::Upstream;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The upstreams of a run, one for each upstream_kind, on loopback addresses.
+/// Upstreams of a run, one of each kind, on loopback addresses.
 pub struct Upstreams(Vec<(UpstreamKind, Upstream)>);
 
 impl Upstreams {
-    /// Starts them all; all know the whole zone_data.
+    /// Starts all upstreams. Each has all zone data.
     pub fn start(zone_data: &Arc<ZoneData>) -> Result<Upstreams, String> {
         let start = |(upstream_kind, last)| {
-            // Each has an address of its own: Knot Resolver remembers by address, not by port, who did not answer.
+            // Each has its own address: Knot Resolver remembers servers that do not answer by address, not by port.
             let at = Ipv4Addr::new(127, 0, 1, last);
             let upstream = Upstream::serving(at, Box::new(SharedZoneData(Arc::clone(zone_data))));
             upstream
@@ -32,12 +32,12 @@ impl Upstreams {
         UpstreamKind::ALL.into_iter().zip(1..).map(start).collect::<Result<_, _>>().map(Upstreams)
     }
 
-    /// The zones and where questions for names in them go.
+    /// Zones, and the upstream address for each.
     pub fn zones(&self) -> Vec<(&'static str, SocketAddr)> {
         self.0.iter().map(|(upstream_kind, upstream)| (upstream_kind.zone(), upstream.address())).collect()
     }
 
-    /// What the upstreams themselves could not do; a run in which this happens says nothing.
+    /// Errors of the upstreams themselves; a run with such an error shows nothing.
     pub fn faults(&self) -> Vec<String> {
         self.0.iter().flat_map(|(_, upstream)| upstream.faults()).collect()
     }

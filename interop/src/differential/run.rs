@@ -1,4 +1,4 @@
-//! A run: every server is started, asked everything, and judged.
+//! Run: starts every server, sends all questions to it, and judges its answers.
 
 use super::{Upstreams, ask_all, missing, start};
 use conform::differential::case::Case;
@@ -10,37 +10,37 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer is waited for when some upstreams are silent: longer than a server tries (BIND, PowerDNS: 10 s);
-/// Unbound goes on for minutes.
+/// Time to wait for an answer if some upstreams are silent: longer than a server tries (BIND, PowerDNS: 10 s).
+/// Unbound tries for minutes.
 const TIMEOUT_WITH_SILENCE: Duration = Duration::from_secs(20);
 
-/// The same when all upstreams answer: only what is never answered takes so long.
+/// Time to wait for an answer if all upstreams answer: only a question that is never answered takes so long.
 const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Unexplained answers of a server that are kept to be shown.
+/// Unexplained answers of one server that are kept for display.
 const MAX_SHOWN: usize = 20;
 
-/// What a run has shown.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The servers and their counts.
+    /// Servers and their counts.
     pub counts: Vec<(Server, Counts)>,
-    /// Servers that this machine does not have, and why.
+    /// Servers that this machine does not have, with the reason.
     pub left_out: Vec<(Server, String)>,
-    /// Some of the answers that nothing explains.
+    /// Some of the unexplained answers.
     pub unexplained: Vec<Unexplained>,
-    /// What the run itself could not do.
+    /// Errors of the run itself.
     pub faults: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether everything is explained, and Sixfold answers as the model says.
+    /// True if every difference is explained, and Sixfold answers as predicted.
     pub fn is_explained(&self) -> bool {
         self.faults.is_empty() && self.counts.iter().all(|(_, counts)| counts.unexplained == 0)
     }
 }
 
-/// An answer that nothing explains.
+/// Answer without an explanation.
 #[derive(Debug)]
 pub struct Unexplained {
     server: Server,
@@ -49,7 +49,7 @@ pub struct Unexplained {
     answered: ReceivedAnswer,
 }
 
-/// Asks all servers the same names. `silence`: some upstreams do not answer, which takes a minute or two.
+/// Sends the same questions to all servers. `silence`: some upstreams do not answer, which takes a minute or two.
 pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String> {
     let Plan { cases, zone_data } = Plan::draw(names, seed, silence);
     let zone_data = Arc::new(zone_data);

@@ -1,5 +1,5 @@
-//! The servers that are compared, each with DNS64 on, one prefix, no validation, and the zones of the upstream_kinds
-//! forwarded: everything else as it comes.
+//! Compared servers, each with DNS64, one prefix, no validation, and a forwarder for the zone of each kind of
+//! upstream. Everything else is the default.
 
 use crate::process::{Process, run};
 use crate::requirement::missing_program;
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-/// The prefix of all servers.
+/// Prefix of all servers.
 const PREFIX: &str = "64:ff9b::/96";
 
 fn program(server: Server) -> &'static str {
@@ -26,12 +26,12 @@ fn program(server: Server) -> &'static str {
     }
 }
 
-/// Why it cannot be started here; none if it can.
+/// Reason why the server cannot be started here; `None` if it can.
 pub fn missing(server: Server) -> Option<String> {
     if server == Server::Sixfold { None } else { missing_program(program(server)) }
 }
 
-/// The line in which it says its version.
+/// Line of its output with the version.
 pub fn version(server: Server) -> String {
     let flag = match server {
         Server::Unbound => "-V",
@@ -164,23 +164,23 @@ fn knot_resolver(
     ("kresd.conf", words.collect())
 }
 
-/// A running server.
+/// Running server.
 pub struct RunningServer {
-    /// Which one.
+    /// Server software.
     pub server: Server,
-    /// Its port on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
     process: Process,
     _place: Scratch,
 }
 
 impl RunningServer {
-    /// Whether it still runs.
+    /// True if the process still runs.
     pub fn is_alive(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// What it has said.
+    /// Log so far.
     pub fn log(&self) -> String {
         self.process.log()
     }
@@ -204,7 +204,7 @@ pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> RunningServer {
     RunningServer { server, port, process, _place: place }
 }
 
-/// A port that is free for UDP and TCP.
+/// Finds a port that is free for UDP and TCP.
 fn free_port() -> u16 {
     for _ in 0..1000 {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");

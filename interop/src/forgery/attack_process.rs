@@ -1,4 +1,5 @@
-//! The process in the namespace `world`: upstream, forger and client side by side, and what they counted as one line of JSON.
+//! Process in the namespace `world`: upstream, forger and client side by side. It prints its counts as one line of
+//! JSON.
 
 use super::forger::{self, ForgerCounts};
 use super::upstream::{Cookies, Upstream};
@@ -11,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Attacks with so many forged replies, and prints what was seen.
+/// Attacks with this number of forged replies, and prints the counts.
 pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let cookies = match knowledge {
         Knowledge::AllButCookie => Cookies::Returned,
@@ -23,7 +24,7 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let begun = Instant::now();
     let (done, took, told) = thread::scope(|scope| {
         let client = scope.spawn(|| client::ask(&stop));
-        // The first questions are answered in peace: that is how Sixfold learns that an upstream has cookies.
+        // The first queries are answered without an attack: Sixfold learns from them that an upstream has cookies.
         thread::sleep(4 * DELAY);
         let done = forger::forge(knowledge, replies, DELAY, &seen);
         let took = begun.elapsed();
@@ -51,7 +52,7 @@ pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves as the upstream alone, for as long as nobody kills it. Says `ready`.
+/// Runs the upstream alone, until the process is killed. Prints `ready`.
 pub fn serve(at: SocketAddrV4, cookies: Cookies) -> io::Result<()> {
     let (sender, _unseen) = mpsc::channel();
     let upstream = Upstream::start(at, Duration::ZERO, cookies, sender)?;

@@ -1,5 +1,5 @@
-//! The client: questions for names that nobody has asked for before, a few at a time, for as long as the forger sends; each
-//! must be answered with the honest address. At the end what the cache has kept of them is asked for.
+//! Client: queries for new names, a few at a time, while the forger sends; each must be answered with the honest
+//! address. At the end it asks for the names again, to see the answers in the cache.
 
 use super::forger::FORGED_ADDRESS;
 use super::message::{self, HEADER};
@@ -11,49 +11,49 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Questions that wait at a time; and how many at first, until so many are answered: a server that does not know yet that its
-/// upstream is slow may take it for dead when all are asked at once. Each of two workers has to learn it: of 16 names one of
-/// them has none once in 32,768 times.
+/// Most pending queries, and most of them until 16 are answered: a server that does not know yet that its upstream is
+/// slow may take it for dead if all queries come at once. Each of two workers has to learn it: with 16 names, one of
+/// them gets none once in 32,768 runs.
 const AT_A_TIME: usize = 128;
 const AT_FIRST: usize = 2;
 const LEARNED_FROM: usize = 16;
 
-/// Whoever has no answer after so long asks again; so often at most.
+/// Time until a query is sent again, and the most tries.
 const WAIT: Duration = Duration::from_secs(5);
 const TRIES: u8 = 8;
 
-/// The name of a question: 21 letters, which a forger who does not know their case gets right once in two million times.
+/// Name of a query: 21 letters. A forger who does not know their case guesses it once in two million tries.
 fn name(number: u32) -> String {
     format!("n{number}.somebody.wants.forged.test")
 }
 
-/// What became of the questions.
+/// Counts of the queries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClientCounts {
     pub(super) asked: u64,
-    /// With the honest address.
+    /// Queries with the honest address.
     pub(super) answered: u64,
-    /// Of these, after having asked again.
+    /// Of these, queries that were sent more than once.
     pub(super) after_repetition: u64,
-    /// With the forger's.
+    /// Queries with the forged address.
     pub(super) forged: u64,
-    /// With another RCODE or something else.
+    /// Queries with another RCODE or other data.
     pub(super) other: u64,
-    /// Names that were asked for once more at the end, and those of them that had the forger's address.
+    /// Names that were asked for again at the end, and those of them with the forged address.
     pub(super) recalled: u64,
     pub(super) recalled_forged: u64,
-    /// Datagrams that it sent.
+    /// Datagrams that were sent.
     pub(super) datagrams: u64,
 }
 
-/// A question that waits.
+/// Query without an answer yet.
 struct PendingQuestion {
     number: u32,
     sent: Instant,
     tries: u8,
 }
 
-/// Asks until `stop`, then looks at what was kept.
+/// Sends queries until `stop`, then checks the cache.
 pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
     let socket = UdpSocket::bind((CLIENT, 0))?;
     socket.connect(SERVER)?;
@@ -77,7 +77,7 @@ pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
             None => {}
         }
     }
-    // Every name, or every so manieth.
+    // Every name, or every nth one.
     let step = (told.asked / 10_000 + 1) as u32;
     let mut again = (0..told.asked as u32).step_by(step as usize);
     outcomes = rounds(&socket, &mut told, || again.next())?;
@@ -86,7 +86,7 @@ pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
     Ok(told)
 }
 
-/// What a question got.
+/// Kind of the answer to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerKind {
     Good { repeated: bool },
@@ -94,7 +94,8 @@ enum AnswerKind {
     Other,
 }
 
-/// Asks what `next` says, until it says nothing and all have an answer or no hope for one. One entry for each.
+/// Sends the queries of `next` until it ends and each has an answer or no try left. The result has one entry for each
+/// query.
 fn rounds(
     socket: &UdpSocket,
     told: &mut ClientCounts,
@@ -122,7 +123,7 @@ fn rounds(
         {
             let answer = &buffer[..octets];
             let id = u16::from_be_bytes([answer[0], answer[1]]);
-            // An answer to a question that was asked twice may come twice.
+            // A query that was sent twice may be answered twice.
             if let Some(question) = waiting.get(&id)
                 && message::question(answer) == message::question(&message::ask(id, &name(question.number)))
             {

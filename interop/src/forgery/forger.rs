@@ -1,4 +1,4 @@
-//! Datagrams with a source address that is not one's own: the forger writes the IP header himself.
+//! Forger: datagrams with the source address of another host. The forger writes the IP header itself.
 
 use super::message::{self, HEADER, cookie_option};
 use super::upstream::ObservedQuery;
@@ -9,29 +9,29 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The address that he would have people go to.
+/// Address in the forged replies.
 pub(super) const FORGED_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
 
 /// Octets of an IPv4 header without options, and of both headers before the message.
 const IPV4: usize = 20;
 const HEADERS: usize = IPV4 + 8;
 
-/// Forged replies to one question by somebody who knows all but the cookie: the first is one too many already.
+/// Forged replies to one query by a forger who knows all but the cookie. None of them may be accepted.
 const COOKIES_TRIED: u64 = 10_000;
 
-/// So long he waits for the next question.
+/// Time that the forger waits for the next query.
 const NEXT_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What he has done.
+/// Counts of the forger.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ForgerCounts {
     pub(super) sent: u64,
     pub(super) questions: u64,
-    /// Questions for which every ID, or every try, was sent before the honest reply was due.
+    /// Queries for which every ID, or every try, was sent before the honest reply was due.
     pub(super) in_time: u64,
 }
 
-/// A number generator that is good enough for rng (xorshift64).
+/// Random number generator that is good enough for guesses (xorshift64).
 pub(super) struct Rng(u64);
 
 impl Rng {
@@ -47,7 +47,7 @@ impl Rng {
     }
 }
 
-/// A raw socket, and a datagram that is patched.
+/// Raw socket, and a datagram that is patched.
 struct Forger {
     socket: Socket,
     to: SockAddr,
@@ -64,7 +64,7 @@ impl Forger {
         Ok(Forger { socket, to, packet: Vec::new(), sent: 0 })
     }
 
-    /// The next datagrams carry this message from the upstream's address and port.
+    /// Puts this message into the following datagrams, from the upstream's address and port.
     fn prepare(&mut self, message: &[u8]) {
         let octets = (HEADERS + message.len()) as u16;
         let [a, b] = octets.to_be_bytes();
@@ -74,7 +74,7 @@ impl Forger {
         addresses.iter().for_each(|address| self.packet.extend(address.octets()));
         self.packet.extend(UPSTREAM.port().to_be_bytes());
         let [a, b] = (octets - IPV4 as u16).to_be_bytes();
-        // No checksum: over IPv4 that is allowed (RFC 768).
+        // No checksum: IPv4 permits that (RFC 768).
         self.packet.extend([0, 0, a, b, 0, 0]);
         self.packet.extend(message);
     }
@@ -99,7 +99,7 @@ const fn libc_raw() -> i32 {
     255
 }
 
-/// Sends so many forged replies to the questions that `seen` shows, the newest first. Ends early when there are no more.
+/// Sends this number of forged replies to the queries from `seen`, the newest first. Ends early if no more come.
 pub(super) fn forge(
     knowledge: Knowledge,
     replies: u64,
@@ -121,14 +121,14 @@ pub(super) fn forge(
         forge_replies(&mut forger, knowledge, &query, room, &mut rng, delay)?;
         done.questions += 1;
         let is_due = query.seen + delay <= Instant::now();
-        // Who rng ports goes on until then.
+        // A forger who guesses ports continues until then.
         done.in_time += u64::from(!is_due || knowledge == Knowledge::Letters);
     }
     done.sent = forger.sent;
     Ok(done)
 }
 
-/// Forges replies to one question, at most `room`.
+/// Forges at most `room` replies to one query.
 fn forge_replies(
     forger: &mut Forger,
     knowledge: Knowledge,
@@ -179,7 +179,7 @@ fn send_guesses(
             }
         }
         Knowledge::Letters => {
-            // Until the honest reply is there: another question gives him no better chance.
+            // Until the honest reply comes: another query gives no better chance.
             let mut left = room;
             while left > 0 && query.seen.elapsed() < delay {
                 for _ in 0..left.min(256) {

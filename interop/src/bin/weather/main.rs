@@ -1,7 +1,9 @@
-//! What clients notice of bad weather between a DNS64 server and its upstreams, over real sockets: one of two upstreams
-//! silent or refusing, all silent or killed and back again, loss, delay. Prints tables for docs/benchmarks.md.
+//! Effects of bad weather between a DNS64 server and its upstreams on clients, over real sockets: one of two
+//! upstreams silent or refusing, all silent or killed and back again, loss, delay. Prints tables for
+//! docs/benchmarks.md.
 //!
-//! Every server gets the same questions and the same weather; each experiment starts it anew. Needs root, `nft`, `kdig`.
+//! Every server gets the same queries and the same weather; each experiment starts the server anew. Needs root, `nft`
+//! and `kdig`.
 
 #![forbid(unsafe_code)]
 
@@ -15,16 +17,16 @@ use network::{BOTH, WeatherLab, drop_rule, finish, loss_rule, reject_rule};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Questions a second.
+/// Queries a second.
 const RATE: u32 = 500;
 
-/// Names that are asked again and again.
+/// Number of names that are asked again and again.
 const REPEATED_NAMES: u32 = 200;
 
-/// Where names begin that are asked once.
+/// Number of the first name that is asked only once.
 const FIRST_NEW_NAME: u32 = 1 << 20;
 
-/// Puts DNS64 servers into bad weather and tells what their clients notice.
+/// Puts DNS64 servers into bad weather and measures the effects on their clients.
 ///
 /// Example: cargo run --release -p sixfold-interop --bin weather -- --devices sixfold,unbound
 #[derive(Parser)]
@@ -42,7 +44,7 @@ struct Options {
 #[derive(Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Part {
-    /// A load, as a process of its own.
+    /// A load, as its own process.
     #[command(hide = true)]
     Load { server: String, rate: u32, seconds: f64, first: u32, names: Option<u32> },
 }
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A lab for each device that can be had here.
+/// Starts a lab for each device that this machine has.
 fn weather_labs<'d>(
     devices: &'d [String],
     ttl_secs: u32,
@@ -94,12 +96,12 @@ fn wait(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
 }
 
-/// Those that were asked in a time, from the first one's second on.
+/// Exchanges with a query in this period.
 fn between(all: &[Exchange], from: f64, to: f64) -> Vec<Exchange> {
     all.iter().filter(|exchange| exchange.at >= from && exchange.at < to).copied().collect()
 }
 
-/// A percentile of how long answers took, in milliseconds; what was never answered took for ever.
+/// Percentile of the response times, in milliseconds; a query without an answer counts as infinite.
 fn percentile(exchanges: &[Exchange], percent: f64) -> f64 {
     let mut took: Vec<f64> = exchanges.iter().map(|one| one.took_ms.unwrap_or(f64::INFINITY)).collect();
     took.sort_by(f64::total_cmp);
@@ -180,7 +182,7 @@ fn all_dead(title: &str, devices: &[String], is_killed: bool) {
         wait(1.0);
         let storm = lab.upstream_queries() - asked;
         let (known, fresh) = (finish(known), finish(fresh));
-        // What was fresh at the beginning has expired after two seconds.
+        // Data that was fresh at the beginning has expired after two seconds.
         let (early, late) = (between(&known, at + 2.0, at + 4.0), between(&known, at + 4.0, back));
         let dead = [early.clone(), late.clone()].concat();
         let stale = count(&dead, is_good);
@@ -232,7 +234,7 @@ fn delayed(devices: &[String]) {
     println!();
 }
 
-/// A load of so many seconds in the weather as it is, and its line.
+/// Runs a load of this length in the current weather, and prints its line.
 fn row(lab: &WeatherLab, device: &str, weather: &str, place: u32, seconds: f64) {
     let asked = lab.upstream_queries();
     let all = finish(lab.load(RATE, seconds, FIRST_NEW_NAME + place * 100_000, None));
