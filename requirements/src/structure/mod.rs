@@ -49,7 +49,10 @@ pub fn circles(workspace: &Path) -> io::Result<Vec<Circle>> {
         let folders = fs::read_dir(workspace.join(parent))?.collect::<io::Result<Vec<_>>>()?;
         for folder in folders.iter().filter(|folder| folder.path().join("Cargo.toml").exists()) {
             let mut files = BTreeMap::new();
-            read(&folder.path().join("src"), "", &mut files)?;
+            let source = folder.path().join("src");
+            if source.is_dir() {
+                read(&source, "", &mut files)?;
+            }
             found.extend(circles_in(&format!("{parent}{}", folder.file_name().display()), &files));
         }
     }
@@ -94,21 +97,21 @@ pub fn circles_in(folder: &str, files: &BTreeMap<String, String>) -> Vec<Circle>
         }
         let modules = Modules::read(root, files);
         let edges = edges(&modules);
-        for members in groups(&edges) {
-            let file = |module: &Module| modules.files[module].as_str();
-            let inside = members
-                .iter()
-                .flat_map(|from| edges[*from].iter().map(move |(to, names)| (*from, to, names)));
-            let edges = inside.filter(|(_, to, _)| members.contains(to)).map(|(from, to, names)| {
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                format!("{} -> {} ({})", file(from), file(to), names.join(", "))
-            });
-            let edges = edges.collect();
-            let files = members.iter().map(|module| file(module)).collect::<Vec<_>>().join(" ");
-            circles.push(Circle { folder: folder.to_owned(), files, edges });
-        }
+        circles.extend(groups(&edges).iter().map(|members| describe(folder, &modules, &edges, members)));
     }
     circles
+}
+
+fn describe(folder: &str, modules: &Modules, edges: &Edges, members: &BTreeSet<&Module>) -> Circle {
+    let files: Vec<&str> = members.iter().map(|module| modules.files[*module].as_str()).collect();
+    let mut lines = Vec::new();
+    for from in members {
+        for (to, paths) in edges[*from].iter().filter(|(to, _)| members.contains(to)) {
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            lines.push(format!("{} -> {} ({})", modules.files[*from], modules.files[to], paths.join(", ")));
+        }
+    }
+    Circle { folder: folder.to_owned(), files: files.join(" "), edges: lines }
 }
 
 /// From module to module, with the paths that lead there.
