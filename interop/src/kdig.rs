@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kdig_prints_is_read() {
+    fn the_output_of_kdig_is_read() {
         let answer = Answer::read(
             "opcode: QUERY; status: NOERROR; id: 1\n;; Flags: qr rd ra; QUERY: 1; ANSWER: 1; AUTHORITY: 1\n\n\
              ;; QUESTION SECTION:\n;; www.example.\t\tIN\tAAAA\n\n;; ANSWER SECTION:\n\

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_words_for_is_translated() {
+    fn keys_that_other_servers_have_too_are_translated() {
         let config = r#"{"dns64": {"prefixes": ["2001:db8::/32"], "exclude-aaaa": ["::/0"], "suffix": "::7",
             "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}, "upstream": {"timeout": "300ms", "tries": 1}}"#;
         let demands = demands(config).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_on_our_interface_is_not_for_others() {
+    fn a_case_about_our_interface_does_not_apply_to_others() {
         let error = ConfigDemands::of(&case("{}", "contract dns64 clients")).unwrap_err();
         assert!(error.contains("interface"), "{error}");
     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_toml_cannot_say_is_refused() {
+    fn a_value_that_toml_lacks_is_refused() {
         assert!(file(r#"{"a": {"b": null}}"#).is_err());
         assert!(file(r#"{"a": {"b": [1, {"c": 2}]}}"#).is_err());
     }

@@ -344,7 +344,7 @@ fn rcodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OptRc
         Written::Several(names) => names,
     };
     let read = |name: &String| {
-        name.parse().map_err(|_| serde::de::Error::custom(format!("{name} is no response code")))
+        name.parse().map_err(|_| serde::de::Error::custom(format!("{name} is not a response code")))
     };
     names.iter().map(read).collect::<Result<_, _>>().map(Some)
 }

@@ -115,7 +115,7 @@ fn one_alternative_is_enough_and_is_laid_over_the_rest() {
 }
 
 #[test]
-fn what_the_upstream_saw_is_a_set_without_regard_to_case_and_repetition() {
+fn the_queries_of_the_upstream_are_a_set_without_regard_to_case_and_repetition() {
     let mut played = Played::new();
     played.upstream.push(seen("a.", "A"));
     assert!(played.holds(r#"{"upstream_queries": ["A", "AAAA"]}"#));

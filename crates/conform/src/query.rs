@@ -113,7 +113,7 @@ impl TryFrom<String> for Subnet {
     type Error = String;
 
     fn try_from(text: String) -> Result<Subnet, String> {
-        let bad = || format!("{text} is no network");
+        let bad = || format!("{text} is not a network");
         let (address, length) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let length = length.parse().map_err(|_| bad())?;
@@ -153,7 +153,7 @@ pub(crate) fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Class,
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
         "ANY" => Ok(Class::ANY),
-        other => other.parse().map_err(|_| serde::de::Error::custom(format!("{text} is no class"))),
+        other => other.parse().map_err(|_| serde::de::Error::custom(format!("{text} is not a class"))),
     }
 }
 
@@ -161,7 +161,7 @@ fn opcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opcode, D::Error
     let text = String::deserialize(deserializer)?;
     Opcode::from_mnemonic(text.as_bytes())
         .or_else(|| text.parse().ok().filter(|number| *number < 16).map(Opcode::from_int))
-        .ok_or_else(|| serde::de::Error::custom(format!("{text} is no opcode")))
+        .ok_or_else(|| serde::de::Error::custom(format!("{text} is not an opcode")))
 }
 
 fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {

@@ -76,7 +76,7 @@ impl FromStr for Pattern {
 
     fn from_str(text: &str) -> Result<Pattern, BadText> {
         let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
-        let bad = || BadText(format!("{text}: {ttl} is no TTL, range or *"));
+        let bad = || BadText(format!("{text}: {ttl} is not a TTL, a range or *"));
         let ttl = if ttl == "*" {
             0..=u32::MAX
         } else if let Some((low, high)) = ttl.split_once('-') {
@@ -120,7 +120,7 @@ pub fn key(record: &Record) -> RrsetKey {
 /// Reads `OWNER TTL CLASS TYPE RDATA`.
 pub fn record(text: &str) -> Result<Record, BadText> {
     let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
-    let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is no TTL")))?;
+    let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is not a TTL")))?;
     let data = data(rtype, tokens).map_err(|error| BadText(format!("{text}: {error}")))?;
     Ok(Record::new(owner, class, Ttl::from_secs(ttl), data))
 }
@@ -172,7 +172,7 @@ impl FromStr for Line {
         let mut tokens = split(text).map_err(&bad)?.into_iter();
         let mut next = |what: &str| tokens.next().ok_or_else(|| bad(what));
         Ok(Line {
-            owner: next("no owner")?.parse().map_err(|_| bad("the owner is no name"))?,
+            owner: next("no owner")?.parse().map_err(|_| bad("the owner is not a name"))?,
             ttl: next("no TTL")?,
             class: next("no class")?.parse().map_err(|_| bad("unknown class"))?,
             rtype: next("no type")?.parse().map_err(|_| bad("unknown type"))?,

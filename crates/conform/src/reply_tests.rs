@@ -69,7 +69,7 @@ fn extended_errors_need_an_opt_record() {
 }
 
 #[test]
-fn what_the_asker_does_not_take_over_udp_goes_out_with_tc_and_without_records() {
+fn a_reply_over_udp_that_is_too_large_goes_out_with_tc_and_without_records() {
     // 12 + 17 octets, and 16 for each record: 30 of them are 509 octets, 31 are 525, 36 with OPT are 616.
     let reply =
         |edns, count, transport| Answer::read(&proper(&asked(edns), &content(count), transport)).unwrap();

@@ -302,7 +302,7 @@ fn name_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Owne
     }
     text.parse::<Name<Vec<u8>>>()
         .map(Some)
-        .map_err(|_| serde::de::Error::custom(format!("{text} is no name")))
+        .map_err(|_| serde::de::Error::custom(format!("{text} is not a name")))
 }
 
 fn type_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rtype>, D::Error> {
@@ -310,7 +310,7 @@ fn type_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rtyp
     if text == "*" {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| serde::de::Error::custom(format!("{text} is no type")))
+    text.parse().map(Some).map_err(|_| serde::de::Error::custom(format!("{text} is not a type")))
 }
 
 fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Class>, D::Error> {
@@ -324,7 +324,7 @@ fn rcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleResult, D::Er
     }
     text.parse()
         .map(RuleResult::Rcode)
-        .map_err(|_| serde::de::Error::custom(format!("{text} is no response code")))
+        .map_err(|_| serde::de::Error::custom(format!("{text} is not a response code")))
 }
 
 #[cfg(test)]

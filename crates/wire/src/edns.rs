@@ -256,7 +256,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_record_is_read_back() {
         let mut buf = [0xff; 20];
         assert_eq!(write_opt(&mut buf, 1232, 0x12, 0, true, Some(ede::SYNTHESIZED)), Some(OPT_LEN + EDE_LEN));
         let opt = Opt::new(&buf[..17]).unwrap();

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_changes_no_verdict() {
+    fn the_table_changes_no_result() {
         let mut random = 0x1234_5678_u64;
         let mut next = move |below: usize| {
             random ^= random << 13;
@@ -457,13 +457,13 @@ mod tests {
                 steps: &mut (),
             })
             .message();
-            let learned = parse_with_table(&bytes, &mut ());
+            let with_table = parse_with_table(&bytes, &mut ());
             let plain = plain.map_err(|stop| match stop {
                 WalkError::Malformed(malformed) => malformed,
                 WalkError::BudgetSpent => panic!("a chain of backward pointers ended"),
             });
-            assert_eq!(plain.err(), learned.err(), "{bytes:02x?}");
-            accepted += u32::from(learned.is_ok());
+            assert_eq!(plain.err(), with_table.err(), "{bytes:02x?}");
+            accepted += u32::from(with_table.is_ok());
         }
         // Both results must have occurred often, or the test shows nothing.
         assert!((10_000..190_000).contains(&accepted), "{accepted}");

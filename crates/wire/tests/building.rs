@@ -180,7 +180,7 @@ fn an_rrset_is_taken_back_with_its_names() {
 }
 
 #[test]
-fn what_was_taken_back_is_no_suffix_of_later_names() {
+fn a_removed_name_is_no_suffix_of_later_names() {
     let name = |wire: &'static [u8]| Name::from_wire(wire).unwrap();
     let bytes = built(|builder| {
         let mark = builder.mark();

@@ -28,7 +28,7 @@ fn ask_until_noticed(lab: &Lab, sixfold: &Sixfold<'_>) {
 }
 
 #[test]
-fn nobody_notices_that_an_upstream_was_killed() {
+fn clients_do_not_notice_that_an_upstream_was_killed() {
     let Some(lab) = Lab::new(&["knotd", "curl", "dumpcap", "tshark"]) else { return };
     let [mut first, _second] = two_servers(&lab);
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST, address::SECOND]));
@@ -48,7 +48,7 @@ fn nobody_notices_that_an_upstream_was_killed() {
 }
 
 #[test]
-fn nobody_notices_that_an_upstream_fell_silent() {
+fn clients_do_not_notice_that_an_upstream_fell_silent() {
     let Some(lab) = Lab::new(&["knotd", "curl", "nft"]) else { return };
     let _servers = two_servers(&lab);
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST, address::SECOND]));

@@ -18,7 +18,7 @@ fn attacked_by_one_who_knows(knowledge: Knowledge) -> Option<Row> {
 }
 
 #[test]
-fn who_sends_every_id_to_the_port_that_he_knows_wins_nothing() {
+fn a_forger_who_sends_every_id_to_a_known_port_wins_nothing() {
     for knowledge in [Knowledge::Port, Knowledge::PortOnly] {
         let Some(row) = attacked_by_one_who_knows(knowledge) else { return };
         // Every forged reply that was read was counted, except the few with an ID that another query had used.
@@ -28,14 +28,14 @@ fn who_sends_every_id_to_the_port_that_he_knows_wins_nothing() {
 }
 
 #[test]
-fn who_does_not_know_the_port_hardly_reaches_anybody() {
+fn a_forger_who_does_not_know_the_port_reaches_few_sockets() {
     let Some(row) = attacked_by_one_who_knows(Knowledge::Letters) else { return };
     // Of 64,512 ports a few dozen are open at a time.
     assert!(row.no_port > REPLIES * 9 / 10 && row.arrived < REPLIES / 10, "{row:?}");
 }
 
 #[test]
-fn who_knows_all_but_the_cookie_wins_nothing_over_sockets_either() {
+fn a_forger_who_knows_all_but_the_cookie_wins_nothing_over_sockets_either() {
     let Some(row) = attacked_by_one_who_knows(Knowledge::AllButCookie) else { return };
     assert!(row.suspects["cookie"] >= 1 && row.suspects["id"] == 0, "{row:?}");
 }

@@ -37,7 +37,7 @@ impl Suite<'_> {
         for id in known_failures.ids() {
             assert!(
                 cases.iter().any(|case| case.id == id),
-                "{} names {id}, which is no case",
+                "{} names {id}, which is not a case",
                 self.known_failures
             );
         }
