@@ -1,5 +1,5 @@
-//! Citation of requirements in one line: `//= RFC 6147 section 5.1.4: requirements 7, 8` in Rust, optionally with `;
-//! why` at the end, and `# requirements 7, 8` in a scenario, where the section would only repeat the list.
+//! Citation of requirements in one line: `//= RFC 6147 section 5.1.4: requirements 7, 8` in Rust, optionally with
+//! `; why` at the end, and `# requirements 7, 8` in a scenario, where the section would only repeat the list.
 
 /// Start of a citation in Rust.
 const MARK: &str = "//=";
