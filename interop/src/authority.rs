@@ -1,4 +1,5 @@
-//! The name servers of the world: NSD, Knot DNS and BIND as authorities, Unbound as a resolver in front of one.
+//! Name servers in the namespace `world`: NSD, Knot DNS and BIND as authorities, and Unbound as a resolver in front
+//! of one of them.
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
@@ -7,19 +8,19 @@ use crate::zones::Zone;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Which program.
+/// Authoritative server program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// NLnet Labs' authority.
+    /// Authoritative server of NLnet Labs.
     Nsd,
-    /// CZ.NIC's authority.
+    /// Authoritative server of CZ.NIC.
     Knot,
-    /// ISC's server, as an authority.
+    /// Server of ISC, as an authority.
     Bind,
 }
 
 impl Program {
-    /// The name of its file.
+    /// File name of the program.
     pub fn file(self) -> &'static str {
         match self {
             Program::Nsd => "nsd",
@@ -28,11 +29,12 @@ impl Program {
         }
     }
 
-    /// Its configuration: one address, these zones, everything it writes in `place`, in the foreground as it is.
+    /// Configuration for one address and these zones. The server writes all files into `place`, stays in the
+    /// foreground and keeps its user.
     fn configuration(self, place: &Path, address: &str, zones: &[Zone]) -> String {
         let place = place.display();
         let mut text = match self {
-            // Rate limiting would take our many questions for an attack.
+            // Rate limiting would treat the tests' many queries as an attack.
             Program::Nsd => format!(
                 "server:\n ip-address: {address}\n server-count: 1\n username: \"\"\n zonesdir: \"{place}\"\n \
                  database: \"\"\n pidfile: \"{place}/nsd.pid\"\n xfrdfile: \"{place}/xfrd.state\"\n \
@@ -67,7 +69,7 @@ impl Program {
     }
 }
 
-/// A running name server on port 53 of one address.
+/// Running name server on port 53 of one address.
 pub struct Authority<'a> {
     namespace: &'a Namespace,
     argv: Vec<String>,
@@ -96,8 +98,8 @@ impl<'a> Authority<'a> {
         Authority::launch(namespace, arguments, place, address, zones[0].name)
     }
 
-    /// Starts Unbound, which asks the authority at `authority` for these zones, validates with their anchors, and says why
-    /// something is bogus (RFC 8914).
+    /// Starts Unbound, which queries the authority at `authority` for these zones, validates with their trust
+    /// anchors, and returns the reason of bogus data as an extended error (RFC 8914).
     pub fn start_unbound(
         namespace: &'a Namespace,
         place: &Path,
@@ -113,7 +115,7 @@ impl<'a> Authority<'a> {
         );
         let mut stubs = String::new();
         for Zone { name, anchor, .. } in zones {
-            // Unbound answers NXDOMAIN for all of `test.` otherwise (RFC 6761). Writing to a string does not fail.
+            // Otherwise Unbound answers NXDOMAIN for all of `test.` (RFC 6761). Writing to a string does not fail.
             let _ = writeln!(text, " local-zone: \"{name}.\" transparent");
             if let Some(anchor) = anchor {
                 let _ = writeln!(text, " trust-anchor: \"{anchor}\"");
@@ -152,12 +154,12 @@ impl<'a> Authority<'a> {
         });
     }
 
-    /// Kills it at once.
+    /// Kills the server at once.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts it again as it was, and waits until it answers.
+    /// Starts the server again with the same configuration, and waits until it answers.
     pub fn restart(&mut self) {
         self.process.kill();
         let argv: Vec<_> = self.argv.iter().map(String::as_str).collect();

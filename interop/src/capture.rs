@@ -1,4 +1,4 @@
-//! Packets as they were on the wire, seen by Wireshark's tools.
+//! Packets on the wire, captured and dissected by Wireshark's tools.
 
 use crate::lab::Lab;
 use crate::namespace::Namespace;
@@ -6,13 +6,13 @@ use crate::process::{Process, run, wait_until};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What is captured: DNS, over both transports.
+/// Capture filter: DNS over both transports.
 const FILTER: &str = "port 53";
 
-/// The name that is asked for when a capture ends.
+/// Name in the query that marks the end of a capture.
 const MARK: &str = "end-of-the-capture.lab.test";
 
-/// What is read of each packet.
+/// Fields that are read of each packet.
 const FIELDS: [&str; 9] = [
     "ip.src",
     "ip.dst",
@@ -25,33 +25,33 @@ const FIELDS: [&str; 9] = [
     "dns.qry.name",
 ];
 
-/// A DNS message over UDP.
+/// DNS message over UDP.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Sender.
+    /// Source address.
     pub from: String,
-    /// Its port.
+    /// Source port.
     pub from_port: u16,
-    /// Receiver.
+    /// Destination address.
     pub to: String,
-    /// Its port.
+    /// Destination port.
     pub to_port: u16,
-    /// Whether it is a response.
+    /// QR bit.
     pub response: bool,
     /// Message ID.
     pub id: String,
-    /// Name asked, in the letter case of the packet.
+    /// Name in the question, in the letter case of the packet.
     pub name: String,
 }
 
-/// A capture under way on all devices of a namespace.
+/// Capture in progress on all devices of a namespace.
 pub struct Capture {
     process: Process,
     file: PathBuf,
 }
 
 impl Capture {
-    /// Starts it; packets from now on are in it.
+    /// Starts the capture and waits until it records packets.
     pub fn start(lab: &Lab, namespace: &Namespace) -> Capture {
         let file = lab.scratch.path().join("capture.pcapng");
         let log = lab.scratch.path().join("capture.log");
@@ -61,7 +61,7 @@ impl Capture {
         Capture { process, file }
     }
 
-    /// Ends it when everything so far is in it: a last question of the lab's client marks the end.
+    /// Ends the capture when it has all packets so far: a last query of the lab's client marks the end.
     pub fn finish(mut self, lab: &Lab) -> Finished {
         let (label, _) = MARK.split_once('.').expect("it has more labels than one");
         let marked = wait_until(|| {
@@ -76,19 +76,19 @@ impl Capture {
     }
 }
 
-/// A capture that has ended.
+/// Finished capture.
 pub struct Finished {
     file: PathBuf,
 }
 
 impl Finished {
-    /// What Wireshark calls malformed: one line per packet, none if all is well. Checksums of IP are not looked at; virtual
-    /// Ethernet leaves them to the receiver.
+    /// Packets that Wireshark calls malformed, one per line; empty if there are none. IP checksums are ignored:
+    /// virtual Ethernet leaves them to the receiver.
     pub fn malformed(&self) -> String {
         self.tshark(&["-Y", "_ws.malformed || _ws.expert.group == \"Malformed\""])
     }
 
-    /// All DNS messages over UDP but those of the mark, of which the last may be missing.
+    /// All DNS messages over UDP except those of the end mark, of which the last may be missing.
     pub fn packets(&self) -> Vec<Packet> {
         let mut arguments = vec!["-Y", "dns && udp", "-T", "fields", "-E", "occurrence=f"];
         FIELDS.iter().for_each(|field| arguments.extend(["-e", field]));
@@ -96,7 +96,7 @@ impl Finished {
         packets.into_iter().filter(|packet| !packet.name.eq_ignore_ascii_case(MARK)).collect()
     }
 
-    /// Ports that questions to `server` came from.
+    /// Source ports of queries to `server`.
     pub fn source_ports(packets: &[Packet], server: &str) -> BTreeSet<u16> {
         packets
             .iter()

@@ -1,5 +1,5 @@
-//! Servers that make and demand DNS cookies (RFC 7873, RFC 9018) with a secret that the test chooses, and `dig`, which
-//! says what a cookie was worth.
+//! Servers that make and demand DNS cookies (RFC 7873, RFC 9018) with a secret that the test chooses, and `dig`,
+//! which reports the state of a cookie.
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
@@ -8,26 +8,27 @@ use crate::zones::Zone;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Whose cookies.
+/// Server software with cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Make {
+pub enum CookieSoftware {
     /// BIND: `answer-cookie`, `cookie-secret`, `require-server-cookie`.
     Bind,
     /// Knot DNS: the module `cookies`.
     Knot,
 }
 
-impl Make {
-    /// The name of its program.
+impl CookieSoftware {
+    /// File name of the program.
     pub fn file(self) -> &'static str {
         match self {
-            Make::Bind => "named",
-            Make::Knot => "knotd",
+            CookieSoftware::Bind => "named",
+            CookieSoftware::Knot => "knotd",
         }
     }
 
-    /// Serves `zones` at these addresses and the port, and tells every client over UDP that brings a cookie and not a good
-    /// one of the server's that it is bad. The first secret makes cookies; Knot knows one secret only.
+    /// Configuration that serves `zones` at these addresses and the port. Over UDP it answers BADCOOKIE to every
+    /// client with a cookie option but without a valid server cookie. The first secret makes cookies; Knot knows one
+    /// secret only.
     fn configuration(
         self,
         place: &Path,
@@ -40,7 +41,7 @@ impl Make {
         let mut text = String::new();
         // Writing to a string does not fail.
         match self {
-            Make::Bind => {
+            CookieSoftware::Bind => {
                 let listed = |is_ipv6: bool| {
                     let of_family = addresses.iter().filter(|address| address.contains(':') == is_ipv6);
                     of_family.fold(String::new(), |text, address| format!("{text} {address};"))
@@ -65,7 +66,7 @@ impl Make {
                     let _ = writeln!(text, "zone \"{name}\" {{ type primary; file \"{file}\"; }};");
                 }
             }
-            Make::Knot => {
+            CookieSoftware::Knot => {
                 let listen: Vec<_> = addresses.iter().map(|address| format!("{address}@{port}")).collect();
                 let _ = write!(
                     text,
@@ -86,13 +87,13 @@ impl Make {
     }
 }
 
-/// A running server that makes and demands cookies; it ends when it is dropped.
+/// Running server that makes and demands cookies; it ends when it is dropped.
 pub struct CookieServer(Process);
 
 impl CookieServer {
-    /// Starts it and waits until it answers. `place` is a new directory for it.
+    /// Starts the server and waits until it answers. `place` is a new directory for it.
     pub fn start(
-        make: Make,
+        make: CookieSoftware,
         namespace: &Namespace,
         place: &Path,
         addresses: &[&str],
@@ -106,8 +107,8 @@ impl CookieServer {
             .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
         let file = file.to_string_lossy();
         let argv: &[&str] = match make {
-            Make::Bind => &["named", "-g", "-n", "1", "-c", &file],
-            Make::Knot => &["knotd", "-c", &file],
+            CookieSoftware::Bind => &["named", "-g", "-n", "1", "-c", &file],
+            CookieSoftware::Knot => &["knotd", "-c", &file],
         };
         let mut process = namespace.start(argv, &place.join("server.log"));
         for address in addresses {
@@ -120,29 +121,30 @@ impl CookieServer {
         CookieServer(process)
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn stop(mut self) {
         self.0.kill();
     }
 }
 
-/// What `dig` tells of an answer.
+/// Output of `dig` about one exchange.
 #[derive(Clone, Debug)]
-pub struct Dug {
-    /// RCODE of every answer that came, in their order: a bad cookie is followed by another try.
+pub struct DigOutput {
+    /// RCODEs of all answers in order: after BADCOOKIE there is another try.
     pub statuses: Vec<String>,
-    /// The cookie of the last one, in hexadecimal digits.
+    /// Cookie of the last answer, in hexadecimal digits.
     pub cookie: Option<String>,
-    /// Whether the client cookie in it is the one that was sent.
+    /// True if its client cookie is the one that was sent.
     pub is_own: bool,
-    /// Whether the last one is truncated.
+    /// TC bit of the last answer.
     pub truncated: bool,
-    /// Everything.
+    /// Complete output.
     pub text: String,
 }
 
-/// Asks once with `dig` and these words; over UDP it goes on after BADCOOKIE unless told otherwise, and not after TC.
-pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> Dug {
+/// Runs `dig` once with these arguments. Over UDP it tries again after BADCOOKIE unless an argument says otherwise,
+/// and never after TC.
+pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> DigOutput {
     let at = format!("@{server}");
     let port = port.to_string();
     let fixed = ["dig", at.as_str(), "-p", &port, "+tries=1", "+timeout=20", "+ignore", "+showbadcookie"];
@@ -157,11 +159,12 @@ pub fn dig(namespace: &Namespace, server: &str, port: u16, words: &[&str]) -> Du
     let flags = last.lines().find_map(|line| line.strip_prefix(";; flags: ")).unwrap_or_default();
     let truncated = flags.split(';').next().unwrap_or_default().split(' ').any(|flag| flag == "tc");
     let cookie = told.split(' ').next().filter(|cookie| !cookie.is_empty()).map(str::to_owned);
-    Dug { statuses, cookie, is_own: told.ends_with("(good)"), truncated, text }
+    DigOutput { statuses, cookie, is_own: told.ends_with("(good)"), truncated, text }
 }
 
-impl Dug {
-    /// The cookie that it learned, which must be well formed: 8 octets of the client's and 16 of the server's.
+impl DigOutput {
+    /// The cookie that `dig` learned, which must be well-formed: a client cookie of 8 octets and a server cookie of
+    /// 16.
     pub fn learned(&self) -> &str {
         let cookie = self.cookie.as_deref().unwrap_or_else(|| panic!("no cookie in\n{}", self.text));
         assert!(self.is_own, "not the client cookie that was sent:\n{}", self.text);
@@ -175,8 +178,8 @@ impl Dug {
     }
 }
 
-/// The cookie with another last digit: what nobody has made.
-pub fn spoiled(cookie: &str) -> String {
+/// The cookie with another last digit, so that no server has made it.
+pub fn altered_cookie(cookie: &str) -> String {
     let (kept, last) = cookie.split_at(cookie.len() - 1);
     format!("{kept}{}", if last == "0" { '1' } else { '0' })
 }

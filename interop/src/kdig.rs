@@ -1,11 +1,11 @@
-//! Questions by `kdig`, an independent client, and its answers as values.
+//! Queries by `kdig`, an independent client, and its answers as values.
 
 use crate::namespace::Namespace;
 
-/// How long `kdig` waits for an answer, in seconds: longer than Sixfold may take to give up (RFC 1035 section 4.2.1).
+/// Timeout of `kdig` for an answer, in seconds: longer than Sixfold may take to give up (RFC 1035 section 4.2.1).
 const WAIT_SECS: u32 = 20;
 
-/// A client that asks one server.
+/// Client of one server.
 #[derive(Clone)]
 pub struct Kdig<'a> {
     namespace: &'a Namespace,
@@ -14,27 +14,27 @@ pub struct Kdig<'a> {
 }
 
 impl<'a> Kdig<'a> {
-    /// Asks `server` from `namespace`: once, without EDNS, over UDP, and over TCP after truncation.
+    /// A client that queries `server` from `namespace`: once, without EDNS, over UDP, and over TCP after truncation.
     pub fn new(namespace: &'a Namespace, server: &str) -> Kdig<'a> {
-        // Names stay as they are written: with IDN, kdig makes letters small.
+        // Names stay as they are written: with IDN, kdig converts letters to lower case.
         let options = vec![format!("+timeout={WAIT_SECS}"), "+retry=0".into(), "+noidn".into()];
         Kdig { namespace, server: server.into(), options }
     }
 
-    /// With one more option of `kdig`, like `+dnssec`.
+    /// Adds an option of `kdig`, like `+dnssec`.
     pub fn with(mut self, option: &str) -> Kdig<'a> {
         self.options.extend(option.split(' ').map(str::to_owned));
         self
     }
 
-    /// Asks one question, which must be answered.
+    /// Sends one query, which must be answered.
     pub fn ask(&self, name: &str, kind: &str) -> Answer {
         let mut answers = self.ask_all(&[(name, kind)]);
         assert_eq!(answers.len(), 1, "{name} {kind}: {answers:?}");
         answers.remove(0)
     }
 
-    /// Asks one after the other. Questions without an answer are absent from what it returns.
+    /// Sends queries one after the other. The result leaves out queries without an answer.
     pub fn ask_all(&self, questions: &[(&str, &str)]) -> Vec<Answer> {
         let server = format!("@{}", self.server);
         let mut argv = vec!["kdig", &server];
@@ -45,7 +45,7 @@ impl<'a> Kdig<'a> {
     }
 }
 
-/// A record of an answer.
+/// Record of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Owner.
@@ -58,14 +58,14 @@ pub struct Record {
     pub data: String,
 }
 
-/// What `kdig` says about one message.
+/// Output of `kdig` for one message.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// RCODE.
     pub status: String,
     /// Header flags.
     pub flags: Vec<String>,
-    /// Name and type asked, like `www.example. AAAA`.
+    /// Name and type of the question, like `www.example. AAAA`.
     pub question: String,
     /// Records of the answer section.
     pub answer: Vec<Record>,
@@ -73,7 +73,7 @@ pub struct Answer {
     pub authority: Vec<Record>,
     /// `UDP` or `TCP`.
     pub transport: String,
-    /// Everything, for messages of failed assertions and for what has no field here.
+    /// Complete output, for messages of failed assertions and for parts without a field here.
     pub text: String,
 }
 
@@ -113,7 +113,7 @@ impl Answer {
         answer
     }
 
-    /// Whether a header flag is set.
+    /// True if a header flag is set.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|set| set == flag)
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kdig_prints_is_read() {
+    fn the_output_of_kdig_is_read() {
         let answer = Answer::read(
             "opcode: QUERY; status: NOERROR; id: 1\n;; Flags: qr rd ra; QUERY: 1; ANSWER: 1; AUTHORITY: 1\n\n\
              ;; QUESTION SECTION:\n;; www.example.\t\tIN\tAAAA\n\n;; ANSWER SECTION:\n\

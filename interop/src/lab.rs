@@ -1,56 +1,57 @@
-//! The network of most tests:
+//! Network of most tests:
 //!
 //! ```text
 //!     client  2001:db8:c::10/64 ---- gateway ---- world  198.51.100.53, .54, .80 and 2001:db8:f::53
 //!             no IPv4                Sixfold             the name servers, the web server
 //! ```
 //!
-//! IPv4 addresses of TEST-NET-2 are not global, so they may not be embedded in the well-known prefix (RFC 6052 section
-//! 3.1): the lab has a network-specific one.
+//! IPv4 addresses of TEST-NET-2 are not global, so they must not be embedded in the well-known prefix (RFC 6052
+//! section 3.1): the lab has a network-specific prefix.
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
-use crate::requirement::{lacking, leave_out};
+use crate::requirement::{missing, report_skip};
 use crate::scratch::Scratch;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Who has which address.
+/// Addresses of the lab.
 pub mod address {
-    /// The client's.
+    /// Client.
     pub const CLIENT: &str = "2001:db8:c::10";
-    /// The gateway's, towards clients: Sixfold answers here.
+    /// Gateway, towards clients: Sixfold answers here.
     pub const GATEWAY: &str = "2001:db8:c::1";
-    /// The first name server's.
+    /// First name server.
     pub const FIRST: &str = "198.51.100.53";
-    /// The second name server's.
+    /// Second name server.
     pub const SECOND: &str = "198.51.100.54";
-    /// The first name server's, over IPv6.
+    /// First name server, over IPv6.
     pub const FIRST_IPV6: &str = "2001:db8:f::53";
-    /// The web server's.
+    /// Web server.
     pub const WEB: &str = "198.51.100.80";
-    /// The prefix of the translator.
+    /// Prefix of the translator.
     pub const PREFIX: &str = "2001:db8:64::/96";
 }
 
 /// Three connected namespaces, and a directory.
 pub struct Lab {
-    /// Where `kdig` and `curl` run.
+    /// Namespace of `kdig` and `curl`.
     pub client: Namespace,
-    /// Where Sixfold runs.
+    /// Namespace of Sixfold.
     pub gateway: Namespace,
-    /// Where everything else runs.
+    /// Namespace of everything else.
     pub world: Namespace,
-    /// For files.
+    /// Directory for files.
     pub scratch: Scratch,
 }
 
 impl Lab {
-    /// A lab for a test that needs `programs`. None: this machine cannot have it, and that was said.
+    /// A lab for a test that needs `programs`. Returns `None` if this machine cannot have it, after printing the
+    /// reason.
     pub fn new(programs: &[&str]) -> Option<Lab> {
-        match lacking(programs).map_or_else(Lab::build, Err) {
+        match missing(programs).map_or_else(Lab::build, Err) {
             Ok(lab) => Some(lab),
             Err(why) => {
-                leave_out(&why);
+                report_skip(&why);
                 None
             }
         }
@@ -84,7 +85,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Asks Sixfold from the client.
+    /// A client that queries Sixfold.
     pub fn kdig(&self) -> Kdig<'_> {
         Kdig::new(&self.client, address::GATEWAY)
     }

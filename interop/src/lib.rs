@@ -1,9 +1,10 @@
-//! Sixfold among real programs. The tests of this crate put a client, Sixfold and the servers behind it into network
-//! namespaces of their own, connected by virtual Ethernet, so that nothing leaves the machine and nothing on it is
-//! disturbed. They need root and some programs; what is missing is said in one line, and the test passes.
+//! Tests of Sixfold among real programs. They put a client, Sixfold and the servers behind it into network
+//! namespaces, connected by virtual Ethernet, so that nothing leaves the machine and nothing else on it is disturbed.
+//! They need root and some programs; if one is missing, the test prints one line and passes.
 //!
-//! Everything that a test starts ends with it: processes are killed by their ID, namespaces and files removed, also
-//! when the test fails. Every wait has an end, and none measures speed.
+//! Everything that a test starts ends with it, even if the test fails: processes are killed by their ID, namespaces
+//! and files are removed. Every wait has a limit, and no test measures speed. Nothing here knows the inside of
+//! Sixfold. Read [`Lab`] first.
 
 #![forbid(unsafe_code)]
 
@@ -23,11 +24,11 @@ pub mod zones;
 
 pub use authority::{Authority, Program};
 pub use capture::{Capture, Finished, Packet};
-pub use cookies::{CookieServer, Dug, Make, dig, spoiled};
+pub use cookies::{CookieServer, CookieSoftware, DigOutput, altered_cookie, dig};
 pub use kdig::{Answer, Kdig, Record};
 pub use lab::{Lab, address};
 pub use namespace::Namespace;
-pub use process::{Process, Ran, wait_until};
-pub use requirement::{lacking_program, leave_out};
+pub use process::{CommandOutput, Process, wait_until};
+pub use requirement::{missing_program, report_skip};
 pub use scratch::Scratch;
 pub use sixfold::{Configuration, Sixfold, bench, program};

@@ -1,4 +1,4 @@
-//! Programs: short ones that run to their end within a bound, and servers that run until they are dropped.
+//! Programs: short ones that run to their end within a time limit, and servers that run until they are dropped.
 
 use crate::requirement::search_path;
 use std::fs::File;
@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a short program may take, in seconds: far longer than any does on a machine that is merely busy.
+/// Time limit of a short program, in seconds: far longer than any takes on a busy machine.
 const SHORT_SECS: &str = "100";
 
-/// How long a server may take to start or to stop.
+/// Time limit for the start or the stop of a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at something that is waited for.
+/// Interval of the checks of a condition that is waited for.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a program left behind.
+/// Result of a program.
 #[derive(Debug)]
-pub struct Ran {
-    /// Whether it said that it succeeded.
+pub struct CommandOutput {
+    /// True if the exit status is zero.
     pub success: bool,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
-/// Waits until `holds`, up to a minute, and says whether it did.
+/// Waits up to a minute until `holds` is true; returns true if it was.
 pub fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -40,7 +40,7 @@ pub fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// A command with a plain environment.
+/// A command with a minimal environment.
 fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env("PATH", search_path()).env("LC_ALL", "C").stdin(Stdio::null());
@@ -50,44 +50,44 @@ fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a program to its end; one that takes too long is killed.
-pub(crate) fn run(argv: &[&str]) -> Ran {
+/// Runs a program to its end; kills it at the time limit.
+pub(crate) fn run(argv: &[&str]) -> CommandOutput {
     run_with(argv, Stdio::null())
 }
 
-/// The same with something to read.
-pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> Ran {
+/// Runs a program with standard input.
+pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> CommandOutput {
     run_within(argv, stdin, SHORT_SECS)
 }
 
-/// The same for one that is not short.
-pub(crate) fn run_for(argv: &[&str], secs: u64) -> Ran {
+/// Runs a program with this time limit.
+pub(crate) fn run_for(argv: &[&str], secs: u64) -> CommandOutput {
     run_within(argv, Stdio::null(), &secs.to_string())
 }
 
-fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> Ran {
+fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> CommandOutput {
     let output = command("timeout")
         .args(["--kill-after=5", secs])
         .args(argv)
         .stdin(stdin)
         .output()
         .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
-    Ran {
+    CommandOutput {
         success: output.status.success(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
-/// A running server, killed with its children when it is dropped.
+/// Running server, killed with its children when it is dropped.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts it; standard output and standard error go to the file `log`. It dies with the thread that calls this, should
-    /// that one be killed.
+    /// Starts a server; standard output and standard error go to the file `log`. The server dies with the thread that
+    /// calls this function, if that thread is killed.
     pub fn start(argv: &[&str], log: &Path) -> Process {
         use std::os::unix::process::CommandExt;
         let file =
@@ -104,18 +104,19 @@ impl Process {
         Process { child, log: log.to_owned() }
     }
 
-    /// Its process ID: the programs that lead to it all replace themselves by the next one.
+    /// Process ID. The programs before it replace themselves by the next one.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has said so far.
+    /// Log so far.
     pub fn log(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until it `holds`; a process that ends before, or an end of patience, is a failure that shows its log.
+    /// Waits until `holds` is true of the log. If the process ends before, or at the time limit, it panics and shows
+    /// the log.
     pub fn expect(&mut self, what: &str, mut holds: impl FnMut(&str) -> bool) {
         let mut ended = None;
         let held = wait_until(|| {
@@ -125,7 +126,7 @@ impl Process {
         assert!(held && ended.is_none(), "{what}: ended: {ended:?}, log:\n{}", self.log());
     }
 
-    /// Sends a signal to it alone.
+    /// Sends a signal to the process alone.
     pub fn signal(&mut self, name: &str) {
         if self.is_running() {
             let id = self.id().to_string();
@@ -133,7 +134,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal and waits for its end.
+    /// Sends a signal and waits for the end of the process.
     pub fn stop(&mut self, name: &str) -> ExitStatus {
         self.signal(name);
         let mut status = None;
@@ -144,18 +145,18 @@ impl Process {
         status.unwrap_or_else(|| panic!("it did not end on SIG{name}, log:\n{}", self.log()))
     }
 
-    /// Kills it and its children, and waits for its end.
+    /// Kills the process and its children, and waits for its end.
     pub fn kill(&mut self) {
         if self.is_running() {
             let group = self.id().to_string();
             run(&["sh", "-c", "kill -s KILL -- \"-$1\"", "sh", &group]);
-            // Should there be no shell.
+            // In case there is no shell.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 
-    /// As long as it runs, or has not been waited for, its ID belongs to nobody else.
+    /// Until the process has ended and been waited for, no other process can have its ID.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

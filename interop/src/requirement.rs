@@ -1,16 +1,16 @@
-//! What the machine must have, and how a test says that it was left out.
+//! Requirements on the machine, and the message of a skipped test.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where administrators' programs are, on systems that do not have these in an ordinary user's path.
+/// Directories with programs for administrators, which an ordinary user's path may lack.
 const SYSTEM_PATHS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Servers that Debian confines by AppArmor to their usual directories, so that they could not read our files.
+/// Servers that Debian confines to their usual directories with AppArmor, so that they cannot read our files.
 const CONFINED: [&str; 2] = ["named", "unbound"];
 
-/// The search path that all programs are started with.
+/// Search path of all programs.
 pub(crate) fn search_path() -> String {
     let usual = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into());
     format!("{usual}:{}", SYSTEM_PATHS.join(":"))
@@ -25,8 +25,8 @@ fn is_confined(program: &str) -> bool {
     profiles.lines().any(|line| line.ends_with("(enforce)") && line.split(' ').next() == Some(program))
 }
 
-/// Why this machine cannot run a test that needs root, network namespaces and `programs`; none if it can.
-pub(crate) fn lacking(programs: &[&str]) -> Option<String> {
+/// Reason why this machine cannot run a test that needs root, network namespaces and `programs`; `None` if it can.
+pub(crate) fn missing(programs: &[&str]) -> Option<String> {
     if std::fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid()) != 0 {
         return Some("network namespaces need root".into());
     }
@@ -39,20 +39,20 @@ pub(crate) fn lacking(programs: &[&str]) -> Option<String> {
     confined.map(|name| format!("AppArmor confines {name}"))
 }
 
-/// Why a server cannot be started here by whoever runs the tests; none if it can.
-pub fn lacking_program(program: &str) -> Option<String> {
+/// Reason why the current user cannot start a server here; `None` if it can be started.
+pub fn missing_program(program: &str) -> Option<String> {
     if find(program).is_none() {
         return Some(format!("not installed: {program}"));
     }
     (CONFINED.contains(&program) && is_confined(program)).then(|| format!("AppArmor confines {program}"))
 }
 
-/// Says that the running test is left out, and why. Goes around the capture of test output, since the test passes.
-pub fn leave_out(why: &str) {
+/// Prints that the running test is skipped, and why. Bypasses the capture of test output, because the test passes.
+pub fn report_skip(why: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // The empty line before it: with one test thread, the name of the test stands on an unfinished line.
+    // The empty line comes first because with one test thread the name of the test stands on an unfinished line.
     let line = format!("\nskipped: {test}: {}\n", why.trim().replace('\n', "; "));
-    // Without an output there is nobody to tell.
+    // Without an output there is no reader.
     let _ = std::io::stdout().write_all(line.as_bytes());
 }

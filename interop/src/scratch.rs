@@ -1,18 +1,18 @@
-//! A directory for the files of one test.
+//! Temporary directory for the files of one test.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How the names of everything that tests make begin; the ID of their process follows.
+/// Prefix of the names of everything that tests make; the process ID follows.
 const OURS: &str = "sixfold-interop-";
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A directory below that for temporary files, removed when it is dropped.
+/// Directory below the one for temporary files, removed when it is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty directory that everybody can read: servers drop their privileges.
+    /// A new, empty directory that every user can read: servers drop their privileges.
     pub fn new() -> Scratch {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("{}{number}", prefix()));
@@ -21,12 +21,12 @@ impl Scratch {
         Scratch(path)
     }
 
-    /// Its path.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes a file into it.
+    /// Writes a file into the directory.
     pub fn write(&self, name: &str, content: &str) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, content)
@@ -34,7 +34,7 @@ impl Scratch {
         path
     }
 
-    /// A new directory in it.
+    /// Creates a directory in it.
     pub fn directory(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
         std::fs::create_dir(&path)
@@ -51,23 +51,23 @@ impl Default for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left over is for the cleaner of temporary files.
+        // The system clears temporary files that remain.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// How the names of everything that this process makes begin.
+/// Prefix of the names of everything that this process makes.
 pub(crate) fn prefix() -> String {
     format!("{OURS}{}-", std::process::id())
 }
 
-/// Whether a name is that of something whose process has ended without removing it.
+/// True if the name belongs to a process that has ended without removing its files.
 pub(crate) fn is_orphan(name: &str) -> bool {
     let owner = name.strip_prefix(OURS).and_then(|rest| rest.split('-').next());
     owner.is_some_and(|owner| !Path::new("/proc").join(owner).exists())
 }
 
-/// Removes directories that earlier runs left behind because they were killed.
+/// Removes directories of earlier runs that were killed.
 pub(crate) fn sweep() {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
     for entry in entries.flatten().filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {

@@ -1,38 +1,39 @@
-//! The server under test.
+//! Server under test.
 
 use crate::lab::{Lab, address};
-use crate::process::{Process, Ran, run, wait_until};
+use crate::process::{CommandOutput, Process, run, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
 
-/// Metrics and health, in the gateway.
+/// Address of metrics and health, in the gateway.
 const METRICS: &str = "127.0.0.1:9464";
 
-/// What it logs when it has taken over another configuration.
+/// Log line after a reload of the configuration.
 const RELOADED: &str = "configuration reloaded";
 
-/// The binary: that of `SIXFOLD_BIN`, or the one of this build, which is made if it is missing.
+/// Path of the binary: that of `SIXFOLD_BIN`, or the one of this build, which is built if it is missing.
 pub(crate) fn binary() -> &'static str {
     static BINARY: OnceLock<String> = OnceLock::new();
     BINARY.get_or_init(|| std::env::var("SIXFOLD_BIN").unwrap_or_else(|_| built("sixfold")))
 }
 
-/// Runs the laboratory's program to its end, within the bound of short programs.
-pub fn bench(arguments: &[&str]) -> Ran {
+/// Runs the laboratory's program to its end, within the time limit of short programs.
+pub fn bench(arguments: &[&str]) -> CommandOutput {
     static BINARY: OnceLock<String> = OnceLock::new();
     let binary = BINARY.get_or_init(|| built("sixfold-bench"));
     run(&[&[binary.as_str()], arguments].concat())
 }
 
-/// A program of this project: that of `SIXFOLD_BIN` for `sixfold`, or the one of this build, which is made if it is missing.
+/// Path of a program of this project: that of `SIXFOLD_BIN` for `sixfold`, or the one of this build, which is built
+/// if it is missing.
 pub fn program(package: &str) -> String {
     if package == "sixfold" { binary().to_owned() } else { built(package) }
 }
 
-/// The program of a package of this build, which is made if it is missing.
+/// Path of a package's program in this build, which is built if it is missing.
 fn built(package: &str) -> String {
     let this = std::env::current_exe().expect("a test knows its own file");
     // target/PROFILE/deps/test-0123 or target/PROFILE/program: the directory of the profile is above the file.
@@ -47,7 +48,7 @@ fn built(package: &str) -> String {
     binary.to_string_lossy().into_owned()
 }
 
-/// Dependencies may have to be compiled: no bound but cargo's own.
+/// Builds a package. Dependencies may have to be compiled, so there is no time limit but cargo's own.
 fn build(profile: &Path, package: &str) {
     let target = profile.parent().expect("a profile is below a target directory");
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
@@ -59,7 +60,7 @@ fn build(profile: &Path, package: &str) {
     assert!(status.is_ok_and(|status| status.success()), "cargo build -p {package} failed");
 }
 
-/// What a test says about the configuration; the rest is that of the lab.
+/// Test-specific part of the configuration; the lab adds the rest.
 pub struct Configuration {
     /// `upstream.forwarders`.
     pub forwarders: Vec<String>,
@@ -81,25 +82,25 @@ impl Configuration {
         Configuration { forwarders, server, upstream, dns64, cache: "" }
     }
 
-    /// With more lines of `[server]`.
+    /// Adds lines to `[server]`.
     pub fn server(mut self, lines: &str) -> Configuration {
         self.server.push_str(lines);
         self
     }
 
-    /// With more lines of `[upstream]`.
+    /// Adds lines to `[upstream]`.
     pub fn upstream(mut self, lines: &str) -> Configuration {
         self.upstream.push_str(lines);
         self
     }
 
-    /// With more lines of `[dns64]`.
+    /// Adds lines to `[dns64]`.
     pub fn dns64(mut self, lines: &str) -> Configuration {
         self.dns64.push_str(lines);
         self
     }
 
-    /// Every question goes upstream, however often it was asked.
+    /// Disables the cache, so that every query goes upstream.
     pub fn without_cache(mut self) -> Configuration {
         self.cache = "size = \"0MiB\"\n";
         self
@@ -128,14 +129,14 @@ impl Configuration {
     }
 }
 
-/// A running Sixfold in the gateway of a lab.
+/// Running Sixfold in the gateway of a lab.
 pub struct Sixfold<'a> {
     lab: &'a Lab,
     process: Process,
 }
 
 impl<'a> Sixfold<'a> {
-    /// Starts it and waits until it says that it is ready.
+    /// Starts Sixfold and waits until it reports that it is ready.
     pub fn start(lab: &'a Lab, configuration: &Configuration) -> Sixfold<'a> {
         let file = lab.scratch.write("sixfold.toml", &configuration.to_toml(lab));
         let log = lab.scratch.path().join("sixfold.log");
@@ -145,7 +146,7 @@ impl<'a> Sixfold<'a> {
         Sixfold { lab, process }
     }
 
-    /// Replaces its configuration and has it read that.
+    /// Replaces the configuration and reloads it.
     pub fn reload(&mut self, configuration: &Configuration) {
         self.lab.scratch.write("sixfold.toml", &configuration.to_toml(self.lab));
         let before = self.log().matches(RELOADED).count();
@@ -153,22 +154,22 @@ impl<'a> Sixfold<'a> {
         self.process.expect("Sixfold has reloaded", |log| log.matches(RELOADED).count() > before);
     }
 
-    /// Its process ID.
+    /// Process ID.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// What it has logged.
+    /// Log so far.
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// Stops it as an operator would.
+    /// Stops Sixfold as an operator would.
     pub fn stop(mut self) -> ExitStatus {
         self.process.stop("TERM")
     }
 
-    /// Whether `/readyz` says yes.
+    /// True if `/readyz` reports success.
     pub fn is_ready(&self) -> bool {
         let url = format!("http://{METRICS}/readyz");
         self.lab
@@ -177,14 +178,14 @@ impl<'a> Sixfold<'a> {
             .success
     }
 
-    /// The value of a series of `/metrics`, like `sixfold_pending` or `sixfold_upstream_up{upstream="[::1]:53"}`.
+    /// Value of a series of `/metrics`, like `sixfold_pending` or `sixfold_upstream_up{upstream="[::1]:53"}`.
     pub fn metric(&self, series: &str) -> f64 {
         let text = self.metrics();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {series}: {text}"))
     }
 
-    /// All series of a metric with one label, by the value of that.
+    /// All series of a metric with one label, by the value of the label.
     pub fn labelled(&self, metric: &str) -> BTreeMap<String, u64> {
         let text = self.metrics();
         let series = text.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix('{'));
@@ -197,10 +198,10 @@ impl<'a> Sixfold<'a> {
 
     fn metrics(&self) -> String {
         let url = format!("http://{METRICS}/metrics");
-        self.lab.gateway.must(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url])
+        self.lab.gateway.run_checked(&["curl", "--silent", "--max-time", "20", "--noproxy", "*", &url])
     }
 
-    /// Waits until a series has a value; says what it has otherwise.
+    /// Waits until a series has a value; panics with its last value otherwise.
     pub fn expect_metric(&self, series: &str, expected: f64) {
         let mut value = f64::NAN;
         let held = wait_until(|| {
@@ -210,7 +211,7 @@ impl<'a> Sixfold<'a> {
         assert!(held, "{series} is {value}, not {expected}; log:\n{}", self.log());
     }
 
-    /// What `sixfold ctl` prints.
+    /// Output of `sixfold ctl`.
     pub fn control(&self, command: &str) -> String {
         let socket = self.lab.scratch.path().join("control.sock");
         let ran = run(&[binary(), "ctl", "--socket", &socket.to_string_lossy(), command]);

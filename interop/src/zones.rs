@@ -1,10 +1,10 @@
-//! What the world's name servers serve.
+//! Zones of the name servers in the namespace `world`.
 
 use crate::process::run;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Host names `h0.lab.test` and so on, each with an address of its own.
+/// Number of host names `h0.lab.test` and so on, each with its own address.
 pub const HOSTS: u32 = 400;
 
 /// A records of `many.lab.test`: 16 octets each, more than a UDP answer of 1,232 octets holds.
@@ -16,7 +16,7 @@ pub const SOME: u32 = 30;
 /// Strings of 200 octets in `large.lab.test`.
 pub const STRINGS: u32 = 15;
 
-/// The start of every zone: an SOA with a negative TTL of 60 s, and its name server.
+/// Start of every zone: an SOA with a negative TTL of 60 s, and its name server.
 const APEX: &str =
     "$TTL 300\n@ SOA ns.lab.test. hostmaster.lab.test. 1 3600 600 604800 60\n@ NS ns.lab.test.\n";
 
@@ -45,28 +45,28 @@ dual    AAAA  2001:db8:f::81
 alias   CNAME v4only
 ";
 
-/// The address of `hN.lab.test`.
+/// Address of `hN.lab.test`.
 pub fn host_address(number: u32) -> String {
     format!("198.18.{}.{}", number / 250, number % 250 + 1)
 }
 
-/// The addresses of `many.lab.test` and `some.lab.test`.
+/// Addresses of `many.lab.test` and `some.lab.test`.
 pub fn addresses(count: u32) -> impl Iterator<Item = String> {
     (1..=count).map(|number| format!("198.51.100.{number}"))
 }
 
-/// A zone in a file.
+/// Zone in a file.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// Its name, without a dot at the end.
+    /// Name of the zone, without a dot at the end.
     pub name: &'static str,
-    /// Its file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// DS record of its key, when it is signed.
+    /// DS record of its key, if it is signed.
     pub anchor: Option<String>,
 }
 
-/// The zones without signatures: `lab.test` with names of all sorts, and `other.test`, where an alias leads.
+/// Zones without signatures: `lab.test` with names of all kinds, and `other.test`, the target of a CNAME.
 pub fn plain(directory: &Path) -> Vec<Zone> {
     let mut lab = format!("$ORIGIN lab.test.\n{APEX}{LAB}");
     // Writing to a string does not fail.
@@ -102,7 +102,7 @@ pub fn signed(directory: &Path, name: &'static str) -> Zone {
     };
     must(&["dnssec-keygen", "-q", "-K", &place, "-a", "ECDSAP256SHA256", "-f", "KSK", name]);
     let files = [plain.file.to_string_lossy(), signed.to_string_lossy()];
-    // -S finds the key, -z has the one key sign everything, -d says where the DS record goes.
+    // -S finds the key, -z lets the one key sign everything, -d sets the directory of the DS record.
     must(&[
         "dnssec-signzone",
         "-q",

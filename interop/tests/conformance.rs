@@ -1,22 +1,22 @@
-//! The conformance cases against the servers that Debian has: that `sixfold-bench conform` starts them, that its table adds
-//! up, and that the differences between them are found where they are known to be. Each test plays a dozen cases of which
-//! every outcome is known from the server's documentation or source; no root is needed.
+//! Conformance cases against the servers that Debian has. The tests check that `sixfold-bench conform` starts them,
+//! that its table adds up, and that it finds the known differences between them. Each test plays a dozen cases; the
+//! server's documentation or source gives every outcome. No root is needed.
 
 use serde_json::Value;
-use sixfold_interop::{Scratch, bench, lacking_program, leave_out};
+use sixfold_interop::{Scratch, bench, missing_program, report_skip};
 use std::collections::BTreeMap;
 
-/// Cases whose outcome differs between servers, and some that hold for all or apply to none but Sixfold.
+/// Cases whose outcome differs between servers, and some that pass everywhere or apply to Sixfold only.
 const CASES: [&str; 14] = [
-    // All do this.
+    // All servers do this.
     "type-mx",
     "real-aaaa",
     "cname-1",
-    // An NXDOMAIN is not followed by a question for A (RFC 6147 section 5.1.2).
+    // NXDOMAIN is final: no query for A follows (RFC 6147 section 5.1.2).
     "nxdomain",
-    // Any other error is (the same section).
+    // A query for A follows any other error (RFC 6147 section 5.1.2).
     "aaaa-servfail",
-    // The negative TTL bounds that of a synthesized record (section 5.1.7).
+    // The negative TTL limits that of a synthesized record (section 5.1.7).
     "ttl-soa-lower",
     // CD and DO together: no synthesis (section 5.5).
     "sec-cd1-do1",
@@ -30,15 +30,15 @@ const CASES: [&str; 14] = [
     "multi-prefix",
     // Some of the AAAA records count as absent (RFC 6147 section 5.1.4).
     "excl-partial-good-a",
-    // Keys of ours.
+    // Keys that only Sixfold has.
     "zone-exclude",
     "on-failure-servfail-pass",
 ];
 
-/// Plays [`CASES`] to a server; the outcomes by case, or nothing if the server is not here.
+/// Plays [`CASES`] against a server; returns the outcomes by case, or `None` if the machine does not have the server.
 fn play(device: &str, program: &str) -> Option<BTreeMap<String, String>> {
-    if let Some(why) = lacking_program(program) {
-        leave_out(&why);
+    if let Some(why) = missing_program(program) {
+        report_skip(&why);
         return None;
     }
     let scratch = Scratch::new();
@@ -56,7 +56,7 @@ fn play(device: &str, program: &str) -> Option<BTreeMap<String, String>> {
     Some(cases.iter().map(|case| (text(&case["id"]), text(&case["outcome"]))).collect())
 }
 
-/// The sections, the levels and the cases give the same sums.
+/// Sums of the sections, of the levels and of the cases must be equal.
 fn adds_up(results: &Value) {
     for outcome in ["passed", "failed", "not_applicable"] {
         let sum = |levels: &Value| -> u64 {
@@ -72,7 +72,8 @@ fn adds_up(results: &Value) {
     assert_eq!(results["cases"].as_array().unwrap().len(), CASES.len());
 }
 
-/// What every server does: the ordinary, and the addresses that the well-known prefix must not stand for.
+/// Outcomes that all servers share: the ordinary ones, and the addresses that the well-known prefix must not
+/// represent.
 fn check(outcomes: &BTreeMap<String, String>, passed: &[&str], failed: &[&str], not_applicable: &[&str]) {
     let wanted = [
         ("passed", [&["type-mx", "real-aaaa", "cname-1"], passed].concat()),

@@ -1,64 +1,70 @@
-//! What is wrong with list and citations: everything at once, each with what to do.
+//! Faults of the list and of the citations. All faults are reported at once, each with the remedy.
 
 use crate::list::{List, Requirement};
 use crate::tree::Place;
-use conform::{Case, Later};
+use conform::{Case, KnownFailures};
 use std::collections::BTreeSet;
 
-/// The names of the conformance cases that are held to.
+/// Names of the conformance cases.
 #[derive(Debug, Default)]
 pub struct Cases {
-    /// Those that there are.
-    pub known: BTreeSet<String>,
-    /// Those that our server does not hold yet: they show nothing.
-    pub later: BTreeSet<String>,
+    /// All cases.
+    pub all: BTreeSet<String>,
+    /// Known failures: such a case shows nothing.
+    pub known_failures: BTreeSet<String>,
 }
 
-/// The cases of this repository.
+/// Reads the cases of this repository.
 pub fn cases() -> Result<Cases, Vec<String>> {
-    let known = conform::suite::built_in().map_err(|error| vec![error])?;
-    let mut later = BTreeSet::new();
-    for text in
-        [include_str!("../../conformance/later.txt"), include_str!("../../crates/conform/cases/later.txt")]
-    {
-        let list = Later::read(text).map_err(|error| vec![error])?;
-        later.extend(list.ids().map(str::to_owned));
+    let all = conform::suite::built_in().map_err(|error| vec![error])?;
+    let mut known_failures = BTreeSet::new();
+    for text in [
+        include_str!("../../conformance/shared/known-failures.txt"),
+        include_str!("../../conformance/own/known-failures.txt"),
+    ] {
+        let list = KnownFailures::read(text).map_err(|error| vec![error])?;
+        known_failures.extend(list.ids().map(str::to_owned));
     }
-    Ok(Cases { known: known.into_iter().map(|case: Case| case.id).collect(), later })
+    Ok(Cases { all: all.into_iter().map(|case: Case| case.id).collect(), known_failures })
 }
 
-/// Everything that is wrong.
+/// Finds all faults.
 pub fn faults(list: &List, places: &[Place], cases: &Cases) -> Vec<String> {
     let mut faults = Vec::new();
     for place in places {
         let at = format!("{}: requirement {}", place.file, place.number);
         let in_tests = !place.file.contains("/src/") && !place.file.starts_with("scenarios/");
         match list.find(&place.number) {
-            None => faults.push(format!("{at} is in no list; add it to requirements/requirements.toml")),
+            None => faults.push(format!("{at} is not in the list; add it to requirements/requirements.toml")),
             Some(requirement) if !place.rfc.is_empty() && place.rfc != requirement.rfc => {
                 faults.push(format!("{at} is cited as {}; it is {}", place.rfc, requirement.rfc));
             }
             Some(_) if in_tests && !place.is_test => {
-                faults.push(format!("{at} is cited at `{}`, which is no test; cite it at one", place.item));
+                faults.push(format!(
+                    "{at} is cited at `{}`, which is not a test; cite it at a test",
+                    place.item
+                ));
             }
             Some(_) => {}
         }
     }
     for requirement in &list.requirements {
-        about(requirement, places, cases, &mut faults);
+        requirement_faults(requirement, places, cases, &mut faults);
     }
     faults
 }
 
-/// What is wrong with one requirement.
-fn about(requirement: &Requirement, places: &[Place], cases: &Cases, faults: &mut Vec<String>) {
+/// Finds the faults of one requirement.
+fn requirement_faults(requirement: &Requirement, places: &[Place], cases: &Cases, faults: &mut Vec<String>) {
     let number = &requirement.number;
     for case in &requirement.cases {
-        if !cases.known.contains(case) {
-            faults.push(format!("requirement {number}: there is no case `{case}`; name one that there is"));
+        if !cases.all.contains(case) {
+            faults.push(format!("requirement {number}: there is no case `{case}`; name an existing one"));
         }
-        if cases.later.contains(case) {
-            faults.push(format!("requirement {number}: case `{case}` does not pass yet; name one that does"));
+        if cases.known_failures.contains(case) {
+            faults.push(format!(
+                "requirement {number}: case `{case}` is a known failure; name a case that passes"
+            ));
         }
     }
     let mut its = places.iter().filter(|place| place.number == *number);
@@ -70,11 +76,11 @@ fn about(requirement: &Requirement, places: &[Place], cases: &Cases, faults: &mu
     if !is_done {
         faults.push(format!(
             "requirement {number}: no code cites it; write `//= {}: requirement {number}` above the line that \
-             does it, or give the reason as `deviation` or `elsewhere` in requirements.toml",
+             meets it, or give the reason as `deviation` or `elsewhere` in requirements.toml",
             requirement.rfc
         ));
     }
-    // A case is played by a test, but says nothing of the part that does it: it comes on top.
+    // A case is played by a test, but does not say which part of the server acts: it is only additional evidence.
     if !is_shown {
         faults.push(format!(
             "requirement {number}: no test cites it; write `# requirement {number}` into the scenario, or \
@@ -100,8 +106,8 @@ mod tests {
 
     fn cases() -> Cases {
         let set = |id: &str| BTreeSet::from([id.to_owned()]);
-        let known = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
-        Cases { known, later: set("two") }
+        let all = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
+        Cases { all, known_failures: set("two") }
     }
 
     #[test]
@@ -116,7 +122,7 @@ mod tests {
         assert_eq!(of(&list(""), &[]).len(), 2);
         assert_eq!(of(&list("deviation = \"because\"\n"), &[]), [""; 0]);
         assert_eq!(of(&list("elsewhere = \"others\"\n"), &[]), [""; 0]);
-        // A case alone does not say which part of the server is meant to do it.
+        // A case alone does not say which part of the server should act.
         assert_eq!(of(&list("cases = [\"one\"]\n"), &[code]).len(), 1);
     }
 
@@ -125,18 +131,18 @@ mod tests {
         let rfc = "RFC 6147 section 5.1.2";
         let good = [place("crates/a/src/b.rs", rfc, "4", false), place("crates/a/src/b.rs", rfc, "4", true)];
         for (bad, told) in [
-            (place("crates/a/src/b.rs", rfc, "5", false), "in no list"),
+            (place("crates/a/src/b.rs", rfc, "5", false), "not in the list"),
             (
                 place("crates/a/src/b.rs", "RFC 6147 section 5.1.3", "4", false),
                 "it is RFC 6147 section 5.1.2",
             ),
-            (place("crates/a/tests/b.rs", rfc, "4", false), "no test"),
+            (place("crates/a/tests/b.rs", rfc, "4", false), "not a test"),
         ] {
             let places = [good.as_slice(), &[bad]].concat();
             let found = faults(&list(""), &places, &cases());
             assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
         }
-        for (named, told) in [("three", "no case"), ("two", "does not pass yet")] {
+        for (named, told) in [("three", "no case"), ("two", "is a known failure")] {
             let found = faults(&list(&format!("cases = [\"{named}\"]\n")), &good, &cases());
             assert!(found.len() == 1 && found[0].contains(told), "{found:?}");
         }

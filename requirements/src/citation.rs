@@ -1,20 +1,20 @@
-//! One line that cites requirements: `//= RFC 6147 section 5.1.4: requirements 7, 8` in Rust, with `; why` behind it if there
-//! is more to say, and `# requirements 7, 8` in a scenario, where the section would only repeat what the list says.
+//! Citation of requirements in one line: `//= RFC 6147 section 5.1.4: requirements 7, 8` in Rust, optionally with
+//! `; why` at the end, and `# requirements 7, 8` in a scenario, where the section would only repeat the list.
 
-/// Begins a citation in Rust.
+/// Start of a citation in Rust.
 const MARK: &str = "//=";
 
-/// What a line cites.
+/// Citation of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Citation {
     /// `RFC 6147 section 5.1.4`; empty in a scenario.
     pub rfc: String,
-    /// The numbers of the requirements.
+    /// Numbers of the requirements.
     pub numbers: Vec<String>,
 }
 
 impl Citation {
-    /// Reads a line of Rust. None: it is no citation. An error: it begins like one.
+    /// Reads a line of Rust. `None`: it is no citation. An error: it begins like a citation but is malformed.
     pub fn in_rust(line: &str) -> Option<Result<Citation, String>> {
         let rest = line.trim().strip_prefix(MARK)?;
         let read = rest.trim().split_once(": ").and_then(|(rfc, rest)| {
@@ -23,18 +23,21 @@ impl Citation {
             rfc.starts_with("RFC ").then(|| Citation { rfc: rfc.to_owned(), numbers })
         });
         Some(read.ok_or_else(|| {
-            format!("`{}` is no citation; write `{MARK} RFC 6147 section 5.1.2: requirement 4`", line.trim())
+            format!(
+                "`{}` is not a citation; write `{MARK} RFC 6147 section 5.1.2: requirement 4`",
+                line.trim()
+            )
         }))
     }
 
-    /// Reads a line of a scenario. A comment that goes on in words is none.
+    /// Reads a line of a scenario. A comment with more words is no citation.
     pub fn in_scenario(line: &str) -> Option<Citation> {
         let numbers = numbers_of(line.strip_prefix("# ")?)?;
         Some(Citation { rfc: String::new(), numbers })
     }
 }
 
-/// The numbers behind `requirement` or `requirements`.
+/// Reads the numbers after `requirement` or `requirements`.
 fn numbers_of(text: &str) -> Option<Vec<String>> {
     let (word, rest) = text.trim().split_once(' ')?;
     let numbers: Vec<String> = rest.split(',').map(|number| number.trim().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The list of requirements: `requirements.toml`.
+//! List of requirements: `requirements.toml`.
 
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -8,63 +8,63 @@ use std::fmt;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// One table each.
+    /// One table for each.
     #[serde(rename = "requirement")]
     pub requirements: Vec<Requirement>,
 }
 
-/// What an RFC asks.
+/// Requirement of an RFC.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// What citations call it: a number, perhaps with a letter.
+    /// Number in citations, perhaps with a letter.
     pub number: String,
-    /// `RFC 6147 section 5.1.2`; without section, the whole.
+    /// `RFC 6147 section 5.1.2`; without a section, the whole RFC.
     pub rfc: String,
-    /// How strongly it is said.
+    /// Requirement level.
     pub level: Level,
-    /// What is asked, in our words.
+    /// Requirement in our words.
     pub text: String,
     /// Conformance cases that show it.
     #[serde(default)]
     pub cases: Vec<String>,
-    /// How the text is read where it can be read in several ways, or where another one pulls elsewhere.
+    /// Interpretation, if the text can be read in several ways or contradicts another one.
     pub reading: Option<String>,
-    /// What is not done, and why.
+    /// Part that Sixfold does not do, and the reason.
     pub deviation: Option<String>,
-    /// It binds those who run networks, or other software: why no code of ours can do it.
+    /// Reason why no code here can do it: it binds operators or other software.
     pub elsewhere: Option<String>,
 }
 
-/// How strongly something is said (RFC 2119), as the RFC has it.
+/// Requirement level (RFC 2119), as the RFC has it.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub enum Level {
-    /// Without exception.
+    /// Absolute requirement.
     #[serde(rename = "MUST")]
     Must,
-    /// Never.
+    /// Absolute prohibition.
     #[serde(rename = "MUST NOT")]
     MustNot,
-    /// Unless there is a good reason.
+    /// Requirement unless there is a good reason.
     #[serde(rename = "SHOULD")]
     Should,
-    /// Only if there is a good reason.
+    /// Prohibition unless there is a good reason.
     #[serde(rename = "SHOULD NOT")]
     ShouldNot,
-    /// Allowed.
+    /// Option.
     #[serde(rename = "MAY")]
     May,
-    /// Said in plain words, as what is done.
+    /// Description without a requirement word.
     #[serde(rename = "stated")]
     Stated,
 }
 
-/// Why the list cannot be used.
+/// Reason why the list cannot be used.
 #[derive(Debug)]
 pub enum Error {
-    /// It is no TOML, or has other keys than those above: the file says what there may be.
+    /// It is not TOML, or has an unknown key; the error names the known ones.
     Toml(toml::de::Error),
-    /// Two requirements have one number: give the later one another.
+    /// Two requirements have one number: the later one needs another.
     Twice(String),
     /// The citation of a requirement does not look like `RFC 6147 section 5.1.2`.
     Rfc(String),
@@ -75,10 +75,13 @@ impl fmt::Display for Error {
         match self {
             Error::Toml(error) => write!(f, "requirements.toml: {error}"),
             Error::Twice(number) => {
-                write!(f, "requirements.toml: requirement {number} is there twice; give one another number")
+                write!(
+                    f,
+                    "requirements.toml: requirement {number} appears twice; give one of them another number"
+                )
             }
             Error::Rfc(text) => {
-                write!(f, "requirements.toml: `{text}` is no citation; write `RFC 6147 section 5.1.2`")
+                write!(f, "requirements.toml: `{text}` is not a citation; write `RFC 6147 section 5.1.2`")
             }
         }
     }
@@ -102,14 +105,14 @@ impl List {
         Ok(list)
     }
 
-    /// The requirement with this number.
+    /// Finds the requirement with this number.
     pub fn find(&self, number: &str) -> Option<&Requirement> {
         self.requirements.iter().find(|requirement| requirement.number == number)
     }
 }
 
 impl Requirement {
-    /// The number of the RFC, and its section if there is one.
+    /// Number of the RFC, and its section if there is one.
     fn parts(&self) -> Option<(u32, Option<&str>)> {
         let rest = self.rfc.strip_prefix("RFC ")?;
         let (number, section) = match rest.split_once(" section ") {
@@ -120,12 +123,12 @@ impl Requirement {
         is_section.then_some((number.parse().ok()?, section))
     }
 
-    /// The number of the RFC.
+    /// Number of the RFC.
     pub fn number_of_rfc(&self) -> Option<u32> {
         self.parts().map(|(number, _)| number)
     }
 
-    /// The section, if one is named.
+    /// Section, if there is one.
     pub fn section(&self) -> Option<&str> {
         self.parts().and_then(|(_, section)| section)
     }

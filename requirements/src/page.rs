@@ -1,6 +1,6 @@
-//! The page: a table for each RFC, then how texts are read, what is not done, and what others have to do.
+//! Page `docs/conformance.md`: a table for each RFC, then interpretations, deviations, and requirements for others.
 //!
-//! Places are named by file and item, not by line, so that the page changes only when one of these does.
+//! Places are named by file and item, not by line, so that the page changes only when one of these changes.
 
 use crate::list::{List, Requirement};
 use crate::tree::Place;
@@ -11,13 +11,13 @@ const HEAD: &str = "\
 
 # Conformance
 
-What the RFCs ask of a DNS64 server, where Sixfold does it, and which tests show it. The requirements are numbered so that
-they can be cited: `//= RFC 6147 section 5.1.2: requirement 4` stands above the line that does what it asks and above the test
-that shows it, `# requirement 4` in a scenario. `cargo run -p sixfold-requirements` writes this page, and refuses to if a
-requirement has no code or no test.
+Requirements of the RFCs for a DNS64 server, the code that meets them, and the tests that show it. Each requirement has a number
+for citations: `//= RFC 6147 section 5.1.2: requirement 4` stands above the line that meets it and above the test that shows
+it, `# requirement 4` in a scenario. `cargo run -p sixfold-requirements` writes this page, and fails if a requirement has no
+code or no test.
 
-Levels are those of the RFC; *stated* is what it describes without such a word. Tests are scenarios (`scenarios/`), functions, and
-conformance cases (`conformance/cases.jsonl`, `crates/conform/cases/own.jsonl`; play one with
+Levels are those of the RFC; *stated* marks a description without such a word. Tests are scenarios (`scenarios/`), functions, and
+conformance cases (`conformance/shared/cases.jsonl`, `conformance/own/cases.jsonl`; play one with
 `CONFORM_ONLY=NAME cargo test -p sixfold-conform`). A dagger (†) leads to the notes below the tables.
 ";
 
@@ -36,7 +36,7 @@ pub fn write(list: &List, places: &[Place]) -> String {
     }
     for number in order {
         page += &format!("\n## RFC {number}\n\n");
-        page += "| | section | level | what is asked | where | shown by |\n| --- | --- | --- | --- | --- | --- |\n";
+        page += "| | section | level | requirement | code | tests |\n| --- | --- | --- | --- | --- | --- |\n";
         for requirement in &by_rfc[&number] {
             page += &row(requirement, places);
         }
@@ -44,16 +44,19 @@ pub fn write(list: &List, places: &[Place]) -> String {
     page += &notes(
         list,
         "How the texts are read",
-        "Where a text can be read in several ways, or two of them pull in different directions.",
+        "Interpretations of texts that can be read in several ways or contradict each other.",
         |requirement| requirement.reading.as_deref(),
     );
-    page += &notes(list, "Deviations", "What is not done as the RFC says, and why.", |requirement| {
-        requirement.deviation.as_deref()
-    });
     page += &notes(
         list,
-        "What others have to do",
-        "Requirements for those who run a network, or for other software.",
+        "Deviations",
+        "Parts that Sixfold does not do as the RFC says, with the reason.",
+        |requirement| requirement.deviation.as_deref(),
+    );
+    page += &notes(
+        list,
+        "Requirements for others",
+        "Requirements for network operators, or for other software.",
         |requirement| requirement.elsewhere.as_deref(),
     );
     page
@@ -65,7 +68,7 @@ fn summary(list: &List) -> String {
     let elsewhere = list.requirements.iter().filter(|requirement| requirement.elsewhere.is_some()).count();
     format!(
         "\nOf {all} requirements {} are met, {deviations} are not or not in full ([why](#deviations)), and \
-         {elsewhere} are for [others](#what-others-have-to-do).\n",
+         {elsewhere} are for [others](#requirements-for-others).\n",
         all - deviations - elsewhere
     )
 }
@@ -91,7 +94,7 @@ fn row(requirement: &Requirement, places: &[Place]) -> String {
     format!("| {number}{dagger} | {section} | {level} | {text} | {code} | {tests} |\n")
 }
 
-/// A place as a link, from the folder of the page on.
+/// Writes a place as a link, relative to the folder of the page.
 fn link(place: &Place) -> String {
     let Place { file, item, .. } = place;
     if item.is_empty() {

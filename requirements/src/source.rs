@@ -1,22 +1,22 @@
-//! A Rust file: its citations, each with the item that it stands in or above, and whether that is a test.
+//! Citations of a Rust file, each with the item below it or around it, and a mark if the item is a test.
 //!
-//! Rust is not parsed. What is used is what `rustfmt` leaves: an item begins its line, and what belongs to it is indented
-//! deeper.
+//! This is no parser of Rust. It uses the layout of `rustfmt`: an item begins its line, and its contents have more
+//! indentation.
 
 use crate::citation::Citation;
 
 /// A citation and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cited {
-    /// What is cited.
+    /// The citation.
     pub citation: Citation,
-    /// The function, constant or type.
+    /// Function, constant or type.
     pub item: String,
-    /// The item is a test.
+    /// True if the item is a test.
     pub is_test: bool,
 }
 
-/// Words that may stand before the one that says what an item is.
+/// Words that may stand before the keyword of an item.
 const BEFORE: [&str; 5] = ["pub", "pub(crate)", "pub(super)", "const", "async"];
 
 /// Reads a file. An error names the line.
@@ -44,13 +44,13 @@ fn is_comment_or_attribute(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("#[")
 }
 
-/// The item that begins right below a citation.
+/// Finds the item that begins right below a citation.
 fn below(lines: &[&str], at: usize) -> Option<(String, usize)> {
     let next = (at + 1..lines.len()).find(|&next| !is_comment_or_attribute(lines[next]))?;
     item(lines[next]).map(|name| (name, next))
 }
 
-/// The innermost item around a line.
+/// Finds the innermost item around a line.
 fn around(lines: &[&str], at: usize) -> Option<(String, usize)> {
     let mut depth = indentation(lines[at]);
     for start in (0..at).rev() {
@@ -61,7 +61,7 @@ fn around(lines: &[&str], at: usize) -> Option<(String, usize)> {
         if let Some(name) = item(line) {
             return Some((name, start));
         }
-        // The end of a list of parameters is as deep as the beginning of its function.
+        // The end of a parameter list has the indentation of its function.
         if !line.trim_start().starts_with(')') {
             depth = indentation(line);
         }
@@ -69,7 +69,7 @@ fn around(lines: &[&str], at: usize) -> Option<(String, usize)> {
     None
 }
 
-/// The name of the item that a line begins.
+/// Name of the item that begins at a line.
 fn item(line: &str) -> Option<String> {
     let mut words = line.split_whitespace().peekable();
     let mut last = "";
@@ -86,7 +86,7 @@ fn item(line: &str) -> Option<String> {
     (end > 0).then(|| name[..end].to_owned())
 }
 
-/// The lines with attributes and comments right above an item.
+/// Lines with attributes and comments right above an item.
 fn attributes<'l>(lines: &'l [&str], start: usize) -> impl Iterator<Item = &'l str> {
     lines[..start].iter().rev().copied().take_while(|line| is_comment_or_attribute(line)).filter(|line| {
         let line = line.trim_start();

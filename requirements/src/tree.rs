@@ -1,4 +1,4 @@
-//! The citations of the whole workspace: Rust below `crates` and `interop`, and the scenarios.
+//! Citations of the whole workspace: Rust below `crates` and `interop`, and the scenarios.
 
 use crate::citation::Citation;
 use crate::source;
@@ -6,30 +6,30 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are deeper than this are not looked into; ours are at most six deep.
+/// Depth limit of folders; ours are at most six deep.
 const DEPTH: usize = 12;
 
 /// A place that cites requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, from the workspace on, with slashes.
+    /// Path of the file from the workspace, with slashes.
     pub file: String,
-    /// The item of a Rust file; empty for a scenario, which shows one thing as a whole.
+    /// Item of a Rust file; empty for a scenario, which shows one thing as a whole.
     pub item: String,
-    /// What the file says of the RFC; empty for a scenario.
+    /// RFC in the citation; empty for a scenario.
     pub rfc: String,
-    /// The number of the requirement.
+    /// Number of the requirement.
     pub number: String,
-    /// Whether it shows that something is done, or does it.
+    /// True for a test, which shows the requirement; false for code that meets it.
     pub is_test: bool,
 }
 
-/// Why the tree cannot be read.
+/// Reason why the tree cannot be read.
 #[derive(Debug)]
 pub enum Error {
     /// A file or folder cannot be read.
     Io(PathBuf, std::io::Error),
-    /// A line is no citation though it begins like one; it says what one looks like.
+    /// A line begins like a citation but is malformed; the text shows the right form.
     Citation(String, String),
 }
 
@@ -123,6 +123,6 @@ mod tests {
             (&code[0].item[..], &code[0].rfc[..], code[0].is_test),
             ("judge", "RFC 6147 section 5.1.1", false)
         );
-        assert_eq!(in_file("crates/conform/cases/later.txt", "# requirement 3\n").unwrap(), []);
+        assert_eq!(in_file("conformance/own/known-failures.txt", "# requirement 3\n").unwrap(), []);
     }
 }

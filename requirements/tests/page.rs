@@ -1,4 +1,4 @@
-//! The page in the repository is the one that the citations give.
+//! The page in the repository must agree with the citations.
 
 #[test]
 fn the_page_is_what_list_and_citations_say() {

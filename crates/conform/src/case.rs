@@ -1,33 +1,31 @@
-//! The file format: one case per line, one JSON object per case (`conformance/README.md`). Everything is checked
-//! and compiled here, so a mistake in a case shows before anything runs; unknown fields are mistakes.
+//! Case format: one JSON object per line, one case per object (`conformance/README.md`). Reading a case checks and
+//! compiles all of it, so a mistake in a case shows before anything runs. An unknown field is a mistake.
 
 use crate::expect::Expect;
+use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
 use crate::script::Rule;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A JSON object.
-pub type Object = Map<String, Value>;
-
-/// How much an expectation weighs.
+/// Weight of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub enum Level {
     /// An RFC or our interface leaves no choice.
     #[serde(rename = "MUST")]
     Must,
-    /// Expected of us, though others may have reasons to differ.
+    /// Sixfold must hold it, though others may have reasons to differ.
     #[serde(rename = "SHOULD")]
     Should,
     /// Welcome.
     #[serde(rename = "MAY")]
     May,
-    /// Another answer is just as good; a failure is information.
+    /// Habit of single implementations. Another answer is as good; a failure is information only.
     #[serde(rename = "local")]
     Local,
 }
@@ -43,65 +41,65 @@ impl fmt::Display for Level {
     }
 }
 
-/// One experiment.
+/// One case: a configuration and an experiment with it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Unique and stable.
+    /// Name of the case: unique and stable.
     pub id: String,
-    /// What it is about.
+    /// Subject of the case: `ttl`, `dnssec`.
     pub category: String,
-    /// How much it weighs.
+    /// Weight of the expectation.
     pub level: Level,
-    /// What the expectation rests on.
+    /// RFC section or rule that the expectation rests on.
     pub rfc: String,
-    /// Where the case comes from.
+    /// Origin of the case.
     pub source: String,
-    /// Why; the trap; who is known to differ.
+    /// Reason for the expectation, the mistake that it guards against, and servers known to differ.
     pub notes: String,
-    /// The configuration, without what a runner adds.
+    /// Configuration of the case, without the keys that the runner adds.
     pub config: Object,
     /// Files beside the configuration: name and text.
     pub files: BTreeMap<String, String>,
-    /// What is done.
+    /// Queries to a server, or a check of the configuration.
     pub plan: Plan,
 }
 
-/// The two kinds of cases.
+/// Kind of a case.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Questions to a server; never empty.
+    /// Queries to a server; never empty.
     Questions(Vec<Step>),
-    /// The configuration file alone.
+    /// `sixfold check` of the configuration file, without a server.
     Check(Check),
 }
 
-/// `kind: "check"`.
+/// Expectation of a case with `kind: "check"`.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The whole file, instead of the configuration.
+    /// Text of the whole file; it replaces the configuration of the case.
     pub raw_config: Option<String>,
-    /// The exit status.
+    /// Expected exit status.
     pub exit: i32,
-    /// Words in the output.
+    /// Texts that the output must contain.
     pub output_has: Vec<String>,
 }
 
-/// One question and its answer.
+/// One query and the expectations for its answer.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Time before it.
+    /// Pause before the step.
     pub wait: Duration,
-    /// The configuration that is loaded before the question.
+    /// Configuration that the server reloads before the query.
     pub reload: Option<Object>,
-    /// New rules of the upstream; without them, those before stay as they are.
+    /// New rules of the upstream. Without them the rules of the step before stay.
     pub upstream: Option<Vec<Rule>>,
-    /// The question.
+    /// The query.
     pub query: Query,
-    /// It is enough that one of these holds; never empty.
+    /// Alternative expectations, of which one must hold; never empty.
     pub expect: Vec<Expect>,
-    /// How long an answer is waited for.
+    /// Longest wait for an answer.
     pub timeout: Duration,
-    /// For how long the question is repeated until the expectation holds.
+    /// Time during which the query is repeated until an expectation holds.
     pub retry: Duration,
 }
 
@@ -127,12 +125,12 @@ impl Case {
         written.compile().map_err(|error| format!("{id}: {error}"))
     }
 
-    /// The client addresses of all questions.
+    /// Client addresses of all queries.
     pub fn clients(&self) -> impl Iterator<Item = IpAddr> {
         self.steps().iter().map(|step| step.query.client)
     }
 
-    /// The steps; none for a check.
+    /// Steps of the case; none for a check.
     pub fn steps(&self) -> &[Step] {
         match &self.plan {
             Plan::Questions(steps) => steps,
@@ -141,7 +139,7 @@ impl Case {
     }
 }
 
-/// A case as it is written.
+/// A case as the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenCase {
@@ -170,7 +168,7 @@ enum Kind {
     Check,
 }
 
-/// What is expected of `sixfold check`.
+/// Expected result of `sixfold check`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenCheck {
@@ -257,7 +255,7 @@ impl WrittenStep {
 }
 
 fn timeout(timeout_ms: Option<u64>, query: &Query) -> Duration {
-    let usual = if query.raw.is_some() { limits::RAW_ANSWER } else { limits::ANSWER };
+    let usual = if query.raw.is_some() { limits::RAW_ANSWER_TIMEOUT } else { limits::ANSWER_TIMEOUT };
     timeout_ms.map_or(usual, Duration::from_millis)
 }
 
@@ -280,11 +278,11 @@ mod tests {
         )
         .unwrap();
         let [first, second, third] = case.steps() else { panic!("three steps") };
-        assert_eq!((first.timeout, second.timeout), (Duration::from_millis(700), limits::ANSWER));
+        assert_eq!((first.timeout, second.timeout), (Duration::from_millis(700), limits::ANSWER_TIMEOUT));
         assert_eq!((&second.query.name, second.wait), (&first.query.name, Duration::from_millis(5)));
         assert!(second.expect[0].rcode.is_some() && third.expect[0].rcode.is_none());
         assert!(first.upstream.is_some() && second.upstream.is_none() && third.upstream.is_some());
-        assert_eq!((third.timeout, third.retry), (limits::RAW_ANSWER, Duration::from_millis(9)));
+        assert_eq!((third.timeout, third.retry), (limits::RAW_ANSWER_TIMEOUT, Duration::from_millis(9)));
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! What an expectation rests on, as a key to sort and count by: the first RFC section that the case cites.
+//! Basis of an expectation, as a key to sort and count by: the first RFC section that the case cites.
 
 use crate::case::Case;
 use std::fmt;
 
-/// What an expectation rests on. The order is that of a table: RFCs by number and section, the rest behind them.
+/// Basis of an expectation. The order is that of a table: RFCs by number and section, then the rest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Citation {
-    /// A section of an RFC; without numbers, the whole.
+    /// Section of an RFC; without section numbers, the whole RFC.
     Rfc {
-        /// The number of the RFC.
+        /// Number of the RFC.
         number: u32,
-        /// The numbers of the section, outermost first.
+        /// Numbers of the section, outermost first.
         section: Vec<u32>,
     },
-    /// Nothing but good sense: a server goes on whatever comes.
+    /// Robustness: no RFC says it, but a server must survive any input.
     None,
-    /// Sixfold's own interface: of no weight for other servers.
+    /// Sixfold's own interface. It has no weight for other servers.
     Interface,
 }
 
 impl Citation {
-    /// Reads the field `rfc` of a case. What begins with `contract` is about a key of our own configuration, even if it
-    /// names an RFC as well.
+    /// Reads the field `rfc` of a case. A text that begins with `contract` is about a configuration key of Sixfold,
+    /// even if it also names an RFC.
     pub fn read(text: &str) -> Citation {
         if text.starts_with("contract") {
             return Citation::Interface;
@@ -35,7 +35,7 @@ impl Citation {
         Citation::Rfc { number, section }
     }
 
-    /// That of a case.
+    /// Basis of a case.
     pub fn of(case: &Case) -> Citation {
         Citation::read(&case.rfc)
     }

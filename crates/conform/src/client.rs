@@ -1,4 +1,4 @@
-//! The client: sends one question from the address that the case names, and takes the first thing that comes back.
+//! Client: sends one query from the address that the case names, and takes the first message that comes back.
 
 use crate::message::{Flag, Transport};
 use crate::query::{Edns, Query};
@@ -11,14 +11,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// A question that has been asked.
+/// A query that was sent, and its result.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The question as it was sent.
+    /// Octets of the query.
     pub sent: Vec<u8>,
-    /// What came back, if something came in time.
+    /// First message that came back; `None` if none came in time.
     pub answer: Option<Vec<u8>>,
-    /// How long that took, or how long it was waited for.
+    /// Time until the answer came, or the length of the wait.
     pub elapsed: Duration,
 }
 
@@ -31,7 +31,7 @@ pub fn ask(port: u16, query: &Query, timeout: Duration) -> io::Result<Exchange> 
     ask_from(query.client, server, query, timeout)
 }
 
-/// Asks a server wherever it is, from the address that routing chooses.
+/// Asks the server at any address. Routing chooses the source address.
 pub fn ask_at(server: SocketAddr, query: &Query, timeout: Duration) -> io::Result<Exchange> {
     let anywhere: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -57,7 +57,7 @@ fn ask_from(client: IpAddr, server: SocketAddr, query: &Query, timeout: Duration
     Ok(Exchange { sent, answer, elapsed: begin.elapsed() })
 }
 
-/// The question as octets.
+/// Builds the query as octets.
 fn question(query: &Query) -> Vec<u8> {
     build(query).expect("a question fits a message")
 }
@@ -65,7 +65,7 @@ fn question(query: &Query) -> Vec<u8> {
 fn build(query: &Query) -> Result<Vec<u8>, PushError> {
     let mut builder = MessageBuilder::new_vec();
     let header = builder.header_mut();
-    // A new hash state is random; the ID only has to be hard to confuse with that of another exchange.
+    // The state of a new hasher is random. The ID only has to be hard to confuse with that of another exchange.
     let [high, low, ..] = RandomState::new().hash_one(query.qdcount).to_be_bytes();
     header.set_id(u16::from_be_bytes([high, low]));
     header.set_opcode(query.opcode);
@@ -149,7 +149,7 @@ fn left(end: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Errors that mean that the server has not answered; others are the runner's own.
+/// True if the error means that the server did not answer. Other errors are the runner's own.
 fn is_no_answer(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, Interrupted, TimedOut, WouldBlock};
     matches!(

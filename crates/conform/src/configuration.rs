@@ -1,34 +1,34 @@
-//! Writes the configuration of a case as TOML.
+//! Configuration file of a case: JSON in the case, TOML for the server.
 
-use crate::case::Object;
+use crate::json::Object;
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What a runner adds to the configuration of a case.
+/// Parameters of one run: the values that the runner adds to the configuration of a case.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
-    /// The case's folder.
+pub struct RunParameters<'a> {
+    /// Folder of the case.
     pub directory: &'a Path,
-    /// The scripted upstream.
+    /// Address of the scripted upstream.
     pub upstream: SocketAddr,
-    /// The port of the server, on both loopback addresses.
+    /// Port of the server, on both loopback addresses.
     pub port: u16,
-    /// The port of the metrics.
+    /// Port of the metrics.
     pub metrics_port: u16,
-    /// The name of whoever runs this.
+    /// Name of the user who runs this program.
     pub user: &'a str,
 }
 
-impl Places<'_> {
+impl RunParameters<'_> {
     /// Replaces `{dir}` and `{upstream}`.
     pub fn fill(&self, text: &str) -> String {
         text.replace("{dir}", &self.directory.to_string_lossy())
             .replace("{upstream}", &self.upstream.to_string())
     }
 
-    /// The keys that every case has; those of the case win over these.
+    /// Keys that every case gets. Keys of the case override these.
     fn base(&self) -> Object {
         let listen = [format!("127.0.0.1:{}", self.port), format!("[::1]:{}", self.port)];
         let base = serde_json::json!({
@@ -42,16 +42,16 @@ impl Places<'_> {
     }
 }
 
-/// The file of a case with this configuration.
-pub fn write(config: &Object, places: &Places) -> Result<String, String> {
-    let mut whole = places.base();
+/// Writes the configuration file of a case.
+pub fn write(config: &Object, parameters: &RunParameters) -> Result<String, String> {
+    let mut whole = parameters.base();
     lay_over(&mut whole, config);
     let mut text = String::new();
-    write_table(&mut text, &mut Vec::new(), &whole, places)?;
+    write_table(&mut text, &mut Vec::new(), &whole, parameters)?;
     Ok(text)
 }
 
-/// Objects are merged, everything else is replaced.
+/// Merges objects; other values of `over` replace those of `base`.
 fn lay_over(base: &mut Object, over: &Object) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
@@ -63,16 +63,16 @@ fn lay_over(base: &mut Object, over: &Object) {
     }
 }
 
-/// Values first, then tables: a value behind a table's header would belong to that table.
+/// Writes values before tables: a value after a table's header would belong to that table.
 fn write_table(
     text: &mut String,
     path: &mut Vec<String>,
     table: &Object,
-    places: &Places,
+    parameters: &RunParameters,
 ) -> Result<(), String> {
     let is_table = |value: &Value| value.is_object() || is_array_of_tables(value);
     for (name, value) in table.iter().filter(|(_, value)| !is_table(value)) {
-        let value = inline(value, places).map_err(|error| format!("{name}: {error}"))?;
+        let value = inline(value, parameters).map_err(|error| format!("{name}: {error}"))?;
         writeln!(text, "{} = {value}", key(name)).expect("a string takes all");
     }
     for (name, value) in table.iter().filter(|(_, value)| is_table(value)) {
@@ -80,12 +80,12 @@ fn write_table(
         match value {
             Value::Object(table) => {
                 writeln!(text, "\n[{}]", path.join(".")).expect("a string takes all");
-                write_table(text, path, table, places)?;
+                write_table(text, path, table, parameters)?;
             }
             Value::Array(tables) => {
                 for table in tables.iter().filter_map(Value::as_object) {
                     writeln!(text, "\n[[{}]]", path.join(".")).expect("a string takes all");
-                    write_table(text, path, table, places)?;
+                    write_table(text, path, table, parameters)?;
                 }
             }
             _ => unreachable!("filtered above"),
@@ -95,19 +95,20 @@ fn write_table(
     Ok(())
 }
 
-/// An empty list is an ordinary value: as an array of tables it could not be written.
+/// True for a non-empty list of objects. An empty list is an ordinary value, because it cannot be written as an array
+/// of tables.
 fn is_array_of_tables(value: &Value) -> bool {
     value.as_array().is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_object))
 }
 
-fn inline(value: &Value, places: &Places) -> Result<String, String> {
+fn inline(value: &Value, parameters: &RunParameters) -> Result<String, String> {
     match value {
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number(number) => Ok(number.to_string()),
-        Value::String(value) => Ok(string(&places.fill(value))),
+        Value::String(value) => Ok(string(&parameters.fill(value))),
         Value::Array(values) => {
             let values: Result<Vec<String>, String> =
-                values.iter().map(|value| inline(value, places)).collect();
+                values.iter().map(|value| inline(value, parameters)).collect();
             Ok(format!("[{}]", values?.join(", ")))
         }
         Value::Null => Err("TOML has no null".to_owned()),
@@ -120,7 +121,7 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { string(name) }
 }
 
-/// A basic string (TOML 1.0, "String").
+/// Writes a basic string (TOML 1.0, "String").
 fn string(value: &str) -> String {
     let mut text = String::from('"');
     for character in value.chars() {
@@ -142,14 +143,14 @@ mod tests {
     use super::*;
 
     fn file(config: &str) -> Result<String, String> {
-        let places = Places {
+        let parameters = RunParameters {
             directory: Path::new("/tmp/a case"),
             upstream: SocketAddr::from(([127, 0, 0, 1], 5301)),
             port: 5302,
             metrics_port: 5303,
             user: "someone",
         };
-        write(&serde_json::from_str(config).unwrap(), &places)
+        write(&serde_json::from_str(config).unwrap(), &parameters)
     }
 
     #[test]
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_toml_cannot_say_is_refused() {
+    fn a_value_that_toml_lacks_is_refused() {
         assert!(file(r#"{"a": {"b": null}}"#).is_err());
         assert!(file(r#"{"a": {"b": [1, {"c": 2}]}}"#).is_err());
     }

@@ -1,11 +1,11 @@
-//! What must come back, and the judgement: a list of differences in words, empty if everything holds.
+//! Expectation for an answer, and its comparison with the answer: a list of differences in words, empty if all holds.
 
-use crate::case::Object;
+use crate::json::Object;
 use crate::message::{Answer, Flag, Transport};
 use crate::query::{Query, Subnet};
 use crate::record::{self, Pattern, Record};
 use crate::rrset::{self, Order};
-use crate::upstream::Seen;
+use crate::upstream::ReceivedQuery;
 use domain::base::iana::{Opcode, OptRcode, Rtype};
 use domain::rdata::ZoneRecordData;
 use serde::{Deserialize, Deserializer};
@@ -14,78 +14,78 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is expected of an answer. An absent field is not looked at. The fields are those of the file format.
+/// Expectation for one answer. An absent field is not compared. The fields are those of the case format.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
-    /// One of these response codes.
+    /// The response code is one of these.
     #[serde(deserialize_with = "rcodes")]
     pub rcode: Option<Vec<OptRcode>>,
     /// Exactly these flags are set.
     pub flags: Option<Vec<Flag>>,
-    /// Flags that are not looked at.
+    /// Flags that are not compared.
     pub flags_free: Vec<Flag>,
-    /// Exactly these records are in the answer section.
+    /// The answer section has exactly these records.
     pub answer: Option<Vec<Pattern>>,
-    /// The order of RRsets in the answer section is free.
+    /// The order of the RRsets in the answer section is free.
     pub any_order: bool,
     /// The order inside an RRset counts too.
     pub ordered: bool,
-    /// At least these records are in the answer section.
+    /// The answer section has at least these records.
     pub answer_has: Vec<Pattern>,
-    /// So many records are in the answer section.
+    /// Number of records in the answer section.
     pub answer_count: Option<usize>,
-    /// No address of the answer section lies in these networks.
+    /// No address in the answer section lies in these networks.
     pub answer_excludes: Vec<Subnet>,
-    /// No record of these types is in any section.
+    /// No section has a record of these types.
     #[serde(deserialize_with = "record::all_parsed")]
     pub no_types: Vec<Rtype>,
-    /// Exactly these records are in the authority section.
+    /// The authority section has exactly these records.
     pub authority: Option<Vec<Pattern>>,
-    /// Exactly these records are in the additional section.
+    /// The additional section has exactly these records.
     pub additional: Option<Vec<Pattern>>,
-    /// Whether DO is set in the OPT record of the answer (RFC 3225 section 3).
+    /// DO bit in the OPT record of the answer (RFC 3225 section 3).
     pub edns_do: Option<bool>,
-    /// All of these extended errors are there.
+    /// The answer has all of these extended errors.
     pub ede: Vec<u16>,
-    /// One of these extended errors is there.
+    /// The answer has one of these extended errors.
     pub ede_any: Vec<u16>,
-    /// The answer came in this time.
+    /// The answer came within this time.
     pub within_ms: Option<u64>,
-    /// The upstream was asked exactly these.
+    /// The upstream received exactly these questions.
     pub upstream_queries: Option<Vec<String>>,
-    /// The upstream was not asked these.
+    /// The upstream received none of these questions.
     pub upstream_never: Vec<String>,
-    /// The upstream was asked these, among others.
+    /// The upstream received these questions, perhaps among others.
     pub upstream_some: Vec<String>,
-    /// How the questions for the name asked travelled.
+    /// Transport of the upstream queries for the name in the client's query.
     pub upstream_transport: Option<Transport>,
-    /// The client subnet of the questions for the name asked; `Some(None)` for none.
+    /// Client subnet of the upstream queries for the name in the client's query; `Some(None)`: they have none.
     #[serde(deserialize_with = "present")]
     pub upstream_ecs: Option<Option<Subnet>>,
-    /// There is no answer.
+    /// No answer comes.
     pub silence: bool,
-    /// There may be no answer.
+    /// An answer may come or not.
     pub silence_ok: bool,
 }
 
-/// What has been seen of a step.
+/// Observed exchange of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The question.
+    /// The query of the step.
     pub query: &'a Query,
-    /// The question as it was sent.
+    /// Octets of the query.
     pub sent: &'a [u8],
-    /// The answer as it came.
+    /// Octets of the answer.
     pub answer: Option<&'a [u8]>,
-    /// The time between the two.
+    /// Time between query and answer.
     pub elapsed: Duration,
-    /// The questions that reached the upstream.
-    pub upstream: &'a [Seen],
+    /// Queries that reached the upstream.
+    pub upstream: &'a [ReceivedQuery],
 }
 
 impl Expect {
-    /// Reads an expectation with its `any_of`: each alternative is laid over the rest.
+    /// Reads an expectation with its `any_of`: each alternative overrides fields of the rest.
     pub fn alternatives(written: &Object) -> Result<Vec<Expect>, String> {
         let read = |object: Object| {
             serde_json::from_value::<Expect>(Value::Object(object))
@@ -102,7 +102,7 @@ impl Expect {
         any_of.into_iter().map(lay).collect()
     }
 
-    /// What differs from this expectation.
+    /// Compares the exchange with this expectation; returns the differences.
     fn differences(&self, observation: &Observation) -> Vec<String> {
         let mut differences = Vec::new();
         match observation.answer {
@@ -112,7 +112,7 @@ impl Expect {
                 differences.push(format!("silence expected, {} octets came", octets.len()))
             }
             Some(octets) if observation.query.raw.is_some() => {
-                // What answers octets that are no question need not be a proper answer, but it has a header.
+                // The answer to octets that are no query need not be well-formed, but it has a header.
                 let rcode = octets.get(3).map(|octet| OptRcode::masked_from_int(u16::from(octet & 15)));
                 self.compare_rcode(rcode, &mut differences);
             }
@@ -213,7 +213,7 @@ impl Expect {
 
     fn compare_upstream(&self, observation: &Observation, differences: &mut Vec<String>) {
         let name = observation.query.name.fmt_with_dot().to_string().to_ascii_lowercase();
-        // `A` is short for that type and the name asked.
+        // `A` is short for the type A and the name of the query.
         let full = |written: &String| match written.split_once(' ') {
             Some((name, rtype)) => format!("{} {rtype}", name.to_ascii_lowercase()),
             None => format!("{name} {written}"),
@@ -263,9 +263,10 @@ impl Expect {
     }
 }
 
-/// What differs from every one of `alternatives`; nothing, if one holds and the answer is a proper one.
+/// Compares an exchange with all alternatives. Returns no differences if one alternative holds and the answer obeys
+/// the protocol; otherwise the differences from every alternative.
 pub fn judge(alternatives: &[Expect], observation: &Observation) -> Vec<String> {
-    let mut differences = improprieties(observation);
+    let mut differences = protocol_errors(observation);
     let each: Vec<Vec<String>> = alternatives.iter().map(|expect| expect.differences(observation)).collect();
     if !each.iter().any(Vec::is_empty) {
         let number = |index: usize| {
@@ -278,8 +279,8 @@ pub fn judge(alternatives: &[Expect], observation: &Observation) -> Vec<String> 
     differences
 }
 
-/// What holds for every answer to a proper question, whatever the case says.
-fn improprieties(observation: &Observation) -> Vec<String> {
+/// Checks the rules that every answer to a proper query must obey, whatever the case says.
+fn protocol_errors(observation: &Observation) -> Vec<String> {
     let Observation { query, sent, answer: Some(octets), .. } = *observation else { return Vec::new() };
     if query.raw.is_some() {
         return Vec::new();
@@ -289,7 +290,7 @@ fn improprieties(observation: &Observation) -> Vec<String> {
     if query.transport == Transport::Udp && octets.len() > client_takes {
         differences.push(format!("{} octets over UDP, the client takes {client_takes}", octets.len()));
     }
-    // That it cannot be read is said with the expectation.
+    // The comparison with the expectation reports that the answer cannot be read.
     let Ok(answer) = Answer::read(octets) else { return differences };
     if sent[..2] != answer.id.to_be_bytes() {
         differences.push("the answer has another ID than the question".to_owned());
@@ -330,7 +331,7 @@ fn subnet(subnet: Option<Subnet>) -> String {
     }
 }
 
-/// One name or a list of names.
+/// Reads one name or a list of names.
 fn rcodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OptRcode>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -343,12 +344,12 @@ fn rcodes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OptRc
         Written::Several(names) => names,
     };
     let read = |name: &String| {
-        name.parse().map_err(|_| serde::de::Error::custom(format!("{name} is no response code")))
+        name.parse().map_err(|_| serde::de::Error::custom(format!("{name} is not a response code")))
     };
     names.iter().map(read).collect::<Result<_, _>>().map(Some)
 }
 
-/// Tells a field that is `null` from one that is absent.
+/// Tells a field that is `null` from an absent one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Subnet>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }

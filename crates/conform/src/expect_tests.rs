@@ -1,17 +1,17 @@
-//! What the judgement finds, and what it lets pass.
+//! Differences that the comparison finds, and answers that it accepts.
 
 use super::*;
-use crate::message::Asked;
+use crate::message::UpstreamQuery;
 use crate::reply;
-use crate::script::Content;
+use crate::script::ReplyContent;
 use domain::base::iana::{Class, Rcode};
 
-/// A step that has gone well: a question for `a. AAAA` and an answer with two addresses.
+/// A successful step: a query for `a. AAAA` and an answer with two addresses.
 struct Played {
     query: Query,
     sent: Vec<u8>,
     answer: Vec<u8>,
-    upstream: Vec<Seen>,
+    upstream: Vec<ReceivedQuery>,
 }
 
 const FIRST: &str = "a. 300 IN AAAA 2001:db8::1";
@@ -19,15 +19,15 @@ const SECOND: &str = "a. 300 IN AAAA 2001:db8::2";
 
 impl Played {
     fn new() -> Played {
-        Played::with(Content::new(Rcode::NOERROR))
+        Played::with(ReplyContent::new(Rcode::NOERROR))
     }
 
-    fn with(content: Content) -> Played {
+    fn with(content: ReplyContent) -> Played {
         let query: Query = serde_json::from_str(r#"{"name": "a.", "type": "AAAA"}"#).unwrap();
         let sent = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x1c\x00\x01".to_vec();
         let answers = [FIRST, SECOND].map(|text| record::record(text).unwrap()).to_vec();
-        let content = Content { answers, ..content };
-        let answer = reply::proper(&Asked::read(&sent).unwrap(), &content, Transport::Udp);
+        let content = ReplyContent { answers, ..content };
+        let answer = reply::proper(&UpstreamQuery::read(&sent).unwrap(), &content, Transport::Udp);
         let upstream = ["AAAA", "A"].map(|rtype| seen("A.", rtype)).to_vec();
         Played { query, sent, answer, upstream }
     }
@@ -50,9 +50,9 @@ impl Played {
     }
 }
 
-fn seen(name: &str, rtype: &str) -> Seen {
+fn seen(name: &str, rtype: &str) -> ReceivedQuery {
     let (name, rtype) = (name.parse().unwrap(), rtype.parse().unwrap());
-    Seen { name, rtype, class: Class::IN, transport: Transport::Udp, subnet: None }
+    ReceivedQuery { name, rtype, class: Class::IN, transport: Transport::Udp, subnet: None }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_answer_section_is_compared_by_records_count_and_addresses() {
 fn authority_and_additional_are_compared_without_order() {
     let [one, two] = ["b. 5 IN NS c.", "c. 5 IN A 192.0.2.1"];
     let authority = [one, two].map(|text| record::record(text).unwrap()).to_vec();
-    let played = Played::with(Content { authority, ..Content::new(Rcode::NOERROR) });
+    let played = Played::with(ReplyContent { authority, ..ReplyContent::new(Rcode::NOERROR) });
     assert!(played.holds(&format!(r#"{{"authority": ["{two}", "{one}"], "additional": []}}"#)));
     assert!(!played.holds(&format!(r#"{{"authority": ["{two}"]}}"#)));
     assert!(!played.holds(&format!(r#"{{"additional": ["{two}"]}}"#)));
@@ -115,7 +115,7 @@ fn one_alternative_is_enough_and_is_laid_over_the_rest() {
 }
 
 #[test]
-fn what_the_upstream_saw_is_a_set_without_regard_to_case_and_repetition() {
+fn the_queries_of_the_upstream_are_a_set_without_regard_to_case_and_repetition() {
     let mut played = Played::new();
     played.upstream.push(seen("a.", "A"));
     assert!(played.holds(r#"{"upstream_queries": ["A", "AAAA"]}"#));
@@ -135,7 +135,7 @@ fn transport_and_client_subnet_are_those_of_every_question_for_the_name() {
     assert!(!played.holds(r#"{"upstream_ecs": "203.0.113.0/24"}"#));
     played.upstream[1].transport = Transport::Tcp;
     assert_eq!(played.judge(r#"{"upstream_transport": "tcp"}"#), ["AAAA was asked over udp, expected tcp"]);
-    let other = Seen { transport: Transport::Tcp, ..seen("other.", "A") };
+    let other = ReceivedQuery { transport: Transport::Tcp, ..seen("other.", "A") };
     let played = Played { upstream: vec![other], ..Played::new() };
     assert!(played.holds(r#"{"upstream_transport": "udp"}"#));
 }
@@ -191,8 +191,8 @@ fn an_answer_larger_than_the_client_takes_is_a_fault_over_udp_only() {
     let mut played = Played::new();
     let more =
         (0..30).map(|number| record::record(&format!("a. 1 IN AAAA 2001:db8::{number}")).unwrap()).collect();
-    let content = Content { answers: more, ..Content::new(Rcode::NOERROR) };
-    played.answer = reply::proper(&Asked::read(&played.sent).unwrap(), &content, Transport::Tcp);
+    let content = ReplyContent { answers: more, ..ReplyContent::new(Rcode::NOERROR) };
+    played.answer = reply::proper(&UpstreamQuery::read(&played.sent).unwrap(), &content, Transport::Tcp);
     assert!(played.judge("{}")[0].ends_with("octets over UDP, the client takes 512"));
     played.query.transport = Transport::Tcp;
     assert!(played.holds("{}"));

@@ -1,50 +1,54 @@
-//! Plays conformance cases against a DNS64 server: black-box experiments with one configuration, a scripted
-//! upstream, some questions and what must come back. `conformance/README.md` describes the cases.
+//! Player of conformance cases against a DNS64 server. A case is a black-box experiment: a configuration, a scripted
+//! upstream, some queries and the expected answers. `conformance/README.md` describes the cases.
 //!
-//! The way of a case, from file to file: [`case`] reads a line, [`configuration`] writes the TOML file,
-//! [`device`] starts the server, [`upstream`] answers it as [`script`] and [`reply`] say, [`client`] asks,
-//! [`expect`] judges, [`play`] puts these together, [`run`] plays many cases at once and [`report`] sums up.
-//! [`differential`] compares servers with each other instead of with expectations.
-//! [`namespace`] gives cases the client addresses that the machine does not have. [`subject`] is what can be tested besides
-//! our own server, for which [`wishes`] says what a case asks of a configuration; [`score`] counts by [`citation`];
-//! [`suite`] has the cases themselves.
+//! The way of a case through the files: [`case`] reads a line, [`configuration`] writes the TOML file,
+//! [`server_process`] starts the server, [`upstream`] answers the server's queries by [`script`] and [`reply`],
+//! [`client`] sends the client's query, [`expect`] compares the answer, [`play`] connects these, [`run`] plays many
+//! cases at once, and [`report`] writes the results. Read [`play`] first.
 //!
-//! Nothing here is shared with the server that is tested: messages are read and written by the `domain` library.
+//! [`target`] is the server under test: ours, another one, or one that runs already. [`config_demands`] translates a
+//! case for other servers, [`score`] counts results by [`citation`], [`known_failures`] lists cases that Sixfold
+//! fails, [`namespace`] provides client addresses that the machine does not have, and [`suite`] has the cases
+//! themselves. [`differential`] compares servers with each other instead of with expectations.
+//!
+//! This crate shares no code with the server under test: the `domain` library reads and writes the messages. It does
+//! not know the configuration of other servers; `bench` does.
 
 #![forbid(unsafe_code)]
 
 pub mod case;
 pub mod citation;
 pub mod client;
+pub mod config_demands;
 pub mod configuration;
-pub mod device;
 pub mod differential;
 pub mod expect;
-pub mod later;
+pub mod json;
+pub mod known_failures;
 pub mod limits;
 pub mod message;
 pub mod namespace;
 pub mod play;
 pub mod query;
 pub mod record;
+pub mod record_tokens;
 pub mod reply;
 pub mod report;
 pub mod rrset;
 pub mod run;
 pub mod score;
 pub mod script;
-pub mod subject;
+pub mod server_process;
 pub mod suite;
+pub mod target;
 pub mod upstream;
-pub mod wishes;
-pub mod words;
 
 pub use case::{Case, Level};
 pub use citation::Citation;
-pub use device::{Launch, Program};
-pub use later::Later;
+pub use config_demands::ConfigDemands;
+pub use known_failures::KnownFailures;
 pub use report::{Outcome, Played, Summary};
 pub use run::Runner;
 pub use score::Score;
-pub use subject::{Foreign, Running, Subject};
-pub use wishes::Wishes;
+pub use server_process::{Launch, Program};
+pub use target::{ForeignServer, RunningServer, Target};

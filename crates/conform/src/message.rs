@@ -1,5 +1,5 @@
-//! Messages as the runner sees them: the server's answer to a client ([`Answer`]), and the server's question to
-//! the upstream ([`Asked`]).
+//! Messages as the runner reads them: the server's answer to a client ([`Answer`]), and the server's query to the
+//! upstream ([`UpstreamQuery`]).
 
 use crate::record::{OwnedName, Record};
 use domain::base::iana::{Class, Opcode, OptRcode, Rtype};
@@ -11,7 +11,7 @@ use domain::base::{Message, ParsedName};
 use domain::rdata::ZoneRecordData;
 use serde::Deserialize;
 
-/// The flags of the header (RFC 1035 section 4.1.1, RFC 4035 section 3).
+/// Flags of the header (RFC 1035 section 4.1.1, RFC 4035 section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
@@ -26,10 +26,10 @@ pub enum Flag {
 }
 
 impl Flag {
-    /// All of them, in the order of the header.
+    /// All flags, in the order of the header.
     pub const ALL: [Flag; 7] = [Flag::Qr, Flag::Aa, Flag::Tc, Flag::Rd, Flag::Ra, Flag::Ad, Flag::Cd];
 
-    /// The flag in the second 16-bit word of the header.
+    /// Bit of the flag in the second 16-bit word of the header.
     pub fn bit(self) -> u16 {
         match self {
             Flag::Qr => 0x8000,
@@ -42,7 +42,7 @@ impl Flag {
         }
     }
 
-    /// As it is written in a case.
+    /// Name of the flag in a case.
     pub fn name(self) -> &'static str {
         match self {
             Flag::Qr => "QR",
@@ -56,11 +56,11 @@ impl Flag {
     }
 }
 
-/// How a message travels.
+/// Transport of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// One message is one datagram.
+    /// One message per datagram.
     #[default]
     Udp,
     /// Messages with their length in front (RFC 1035 section 4.2.2).
@@ -68,7 +68,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As it is written in a case.
+    /// Name of the transport in a case.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Udp => "udp",
@@ -77,33 +77,33 @@ impl Transport {
     }
 }
 
-/// A server's answer, read completely.
+/// Answer of the server, parsed completely.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The ID of the header.
+    /// ID of the header.
     pub id: u16,
-    /// The flags that are set, in the order of the header.
+    /// Flags that are set, in the order of the header.
     pub flags: Vec<Flag>,
-    /// The response code, with the extended bits of an OPT record.
+    /// Response code, with the extended bits of the OPT record.
     pub rcode: OptRcode,
-    /// The question section as it came.
+    /// Octets of the question section.
     pub question: Vec<u8>,
-    /// The answer section.
+    /// Answer section.
     pub answer: Vec<Record>,
-    /// The authority section.
+    /// Authority section.
     pub authority: Vec<Record>,
-    /// The additional section without OPT.
+    /// Additional section without OPT.
     pub additional: Vec<Record>,
-    /// How many OPT records there are; more than one is an error (RFC 6891 section 6.1.1).
+    /// Number of OPT records; more than one is an error (RFC 6891 section 6.1.1).
     pub opt_records: usize,
-    /// Whether DO is set in the OPT record, if there is one.
+    /// DO bit of the OPT record, if there is one.
     pub dnssec_ok: Option<bool>,
-    /// The extended error codes (RFC 8914), in order.
+    /// Extended error codes (RFC 8914), in order.
     pub extended_errors: Vec<u16>,
 }
 
 impl Answer {
-    /// Reads an answer; what is wrong with it, if it is not a message.
+    /// Parses an answer. The error says what is malformed.
     pub fn read(octets: &[u8]) -> Result<Answer, String> {
         let message = Message::from_octets(octets).map_err(|_| format!("{} octets only", octets.len()))?;
         let bad = |part: &'static str| move |error: ParseError| format!("{part}: {error}");
@@ -137,53 +137,53 @@ impl Answer {
     }
 }
 
-/// A question that reached the upstream.
+/// Query that reached the upstream.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    /// The ID of the header.
+pub struct UpstreamQuery {
+    /// ID of the header.
     pub id: u16,
-    /// The operation.
+    /// Opcode.
     pub opcode: Opcode,
-    /// The flags that are set.
+    /// Flags that are set.
     pub flags: Vec<Flag>,
-    /// The name, letter by letter.
+    /// Name, with its letter case.
     pub name: OwnedName,
-    /// The type.
+    /// Type.
     pub rtype: Rtype,
-    /// The class.
+    /// Class.
     pub class: Class,
-    /// The OPT record, if there is one.
-    pub edns: Option<AskedEdns>,
+    /// OPT record, if there is one.
+    pub edns: Option<UpstreamQueryEdns>,
 }
 
-/// What the OPT record of a question says.
+/// Contents of the OPT record of a query.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedEdns {
-    /// The largest UDP message that the asker takes.
+pub struct UpstreamQueryEdns {
+    /// Requestor's UDP payload size.
     pub udp_size: u16,
-    /// DNSSEC OK.
+    /// DO bit.
     pub dnssec_ok: bool,
-    /// The client subnet (RFC 7871).
+    /// Client subnet (RFC 7871).
     pub subnet: Option<ClientSubnet>,
 }
 
-impl Asked {
-    /// Reads a question. Nothing, if it is a response, has not exactly one question or is no message at all: an
-    /// upstream is silent then.
-    pub fn read(octets: &[u8]) -> Option<Asked> {
+impl UpstreamQuery {
+    /// Parses a query. Returns `None` for a response, for a message without exactly one question, and for octets that
+    /// are no message: the upstream does not answer these.
+    pub fn read(octets: &[u8]) -> Option<UpstreamQuery> {
         let message = Message::from_octets(octets).ok()?;
         if message.header().qr() || message.header_counts().qdcount() != 1 {
             return None;
         }
         let question = message.sole_question().ok()?;
         let word = u16::from_be_bytes([octets[2], octets[3]]);
-        let edns = message.opt().map(|opt| AskedEdns {
+        let edns = message.opt().map(|opt| UpstreamQueryEdns {
             udp_size: opt.udp_payload_size(),
             dnssec_ok: opt.dnssec_ok(),
             subnet: opt.opt().client_subnet(),
         });
         let name: ParsedName<&[u8]> = *question.qname();
-        Some(Asked {
+        Some(UpstreamQuery {
             id: message.header().id(),
             opcode: message.header().opcode(),
             flags: Flag::ALL.into_iter().filter(|flag| word & flag.bit() != 0).collect(),
@@ -194,18 +194,18 @@ impl Asked {
         })
     }
 
-    /// Whether a flag is set.
+    /// True if the flag is set.
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)
     }
 
-    /// Whether there is an OPT record with DO set.
+    /// True if there is an OPT record with DO set.
     pub fn dnssec_ok(&self) -> bool {
         self.edns.is_some_and(|edns| edns.dnssec_ok)
     }
 }
 
-/// The records of a section, and how many OPT records stood among them.
+/// Records of a section, and the number of OPT records among them.
 fn records<'a>(section: &mut RecordSection<'a, &'a [u8]>) -> Result<(Vec<Record>, usize), ParseError> {
     let mut records = Vec::new();
     let mut opt_records = 0;
@@ -215,7 +215,7 @@ fn records<'a>(section: &mut RecordSection<'a, &'a [u8]>) -> Result<(Vec<Record>
             opt_records += 1;
             continue;
         }
-        // Types of which nothing is known are taken as octets; only OPT is never the data of a zone.
+        // Record data of unknown types are kept as octets. Only OPT can never be zone data.
         records.extend(record.into_record::<ZoneRecordData<_, _>>()?.map(FlattenInto::flatten_into));
     }
     Ok((records, opt_records))
@@ -234,7 +234,7 @@ fn extended_errors(message: &Message<&[u8]>) -> Vec<u16> {
 mod tests {
     use super::*;
 
-    /// A response with RD, RA and AD, one question (`a. A`), no record but an OPT with EDE 29 and EDE 6.
+    /// A response with RD, RA and AD, one question (`a. A`), and no record but an OPT with EDE 29 and EDE 6.
     const RESPONSE: [u8; 42] = [
         0x12, 0x34, 0x81, 0xa0, 0, 1, 0, 0, 0, 0, 0, 1, // header
         1, b'a', 0, 0, 1, 0, 1, // question
@@ -266,6 +266,6 @@ mod tests {
 
     #[test]
     fn a_response_is_no_question() {
-        assert!(Asked::read(&RESPONSE).is_none());
+        assert!(UpstreamQuery::read(&RESPONSE).is_none());
     }
 }

@@ -1,19 +1,19 @@
-//! Client addresses that the machine does not have. A network namespace of our own has them on its loopback device;
-//! server, upstream and client all run in it.
+//! Client addresses that the machine does not have. A network namespace has them on its loopback device; server,
+//! upstream and client all run in it.
 //!
-//! A process cannot move itself without a system call that Rust calls unsafe, so the program is executed once more
-//! under `unshare`. The namespace lives as long as the processes in it, and with `--kill-child` these end with
-//! `unshare`: nothing is left behind.
+//! A process cannot enter a new namespace without a system call that Rust calls unsafe, so the program is executed
+//! once more under `unshare`. The namespace lives as long as the processes in it, and with `--kill-child` these end
+//! with `unshare`: nothing is left behind.
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Set for the program inside.
+/// Environment variable that is set for the program inside the namespace.
 const INSIDE: &str = "SIXFOLD_CONFORM_NAMESPACE";
 
-/// Brings the loopback device up, adds the addresses, and becomes the program. `nodad`: an address that is still
-/// being looked for elsewhere (RFC 4862 section 5.4) cannot be used yet.
+/// Shell script that brings the loopback device up, adds the addresses, and executes the program. `nodad`: an address
+/// under duplicate address detection (RFC 4862 section 5.4) cannot be used yet.
 const ENTER: &str = r#"
 set -e
 ip link set lo up
@@ -26,19 +26,19 @@ done
 exec "$@"
 "#;
 
-/// Where the program is.
+/// Result of [`enter`].
 #[derive(Debug)]
 pub enum Entry {
-    /// Inside: go on.
+    /// This process is inside the namespace: go on.
     Inside,
-    /// Outside, and the program inside has done its work.
+    /// This process is outside, and the program inside has ended.
     Done(ExitStatus),
-    /// There is no namespace to be had; the reason. Go on without the addresses.
+    /// No namespace can be had; the reason. Go on without the addresses.
     Unavailable(String),
 }
 
-/// Executes this program once more inside a namespace with `addresses`, with `arguments` and additional variables of
-/// the `environment`, if that is possible and not done already.
+/// Executes this program once more inside a namespace with `addresses`, with `arguments` and the additional variables
+/// of `environment`. Does nothing if this process is already inside, or if no namespace can be had.
 pub fn enter(addresses: &[IpAddr], arguments: &[&str], environment: &[(&str, &OsStr)]) -> Entry {
     if std::env::var_os(INSIDE).is_some() {
         return Entry::Inside;
@@ -59,7 +59,7 @@ pub fn enter(addresses: &[IpAddr], arguments: &[&str], environment: &[(&str, &Os
     }
 }
 
-/// Whether an address is there without a namespace.
+/// True if every machine has the address, without a namespace.
 pub fn is_on_every_machine(address: IpAddr) -> bool {
     address.is_loopback()
 }

@@ -1,14 +1,15 @@
-//! Plays one case: a fresh server, a fresh upstream, a folder and ports of its own.
+//! Plays one case with its own server, upstream, folder and ports.
 
-use crate::case::{Case, Check, Object, Plan, Step};
+use crate::case::{Case, Check, Plan, Step};
 use crate::client::{self, Exchange};
-use crate::configuration::{self, Places};
-use crate::device::{Device, Failure, Folder, Program};
+use crate::configuration::{self, RunParameters};
 use crate::expect::{self, Observation};
+use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
 use crate::report::Outcome;
-use crate::subject::{Running, Subject};
+use crate::server_process::{Failure, Program, ServerProcess, TemporaryFolder};
+use crate::target::{RunningServer, Target};
 use crate::upstream::Upstream;
 use std::collections::HashSet;
 use std::io;
@@ -18,52 +19,58 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What all cases share.
+/// State that all cases share.
 #[derive(Debug)]
-pub struct Stage {
-    /// The server that is tested.
-    pub subject: Subject,
-    /// The name of whoever runs this.
+pub struct RunContext {
+    /// The server under test.
+    pub target: Target,
+    /// Name of the user who runs this program.
     pub user: String,
-    /// Ports that a case has been given. None is given twice, so that cases which run side by side do not meet.
+    /// Ports that cases have been given. No port is given twice, so that cases which run at the same time do not
+    /// collide.
     pub ports: Mutex<HashSet<u16>>,
 }
 
-/// Plays `case`.
-pub fn play(case: &Case, stage: &Stage) -> Outcome {
-    let outcome = match (&case.plan, &stage.subject) {
-        (Plan::Check(check), Subject::Program(program)) => play_check(case, check, program, stage),
+/// Plays one case.
+pub fn play(case: &Case, context: &RunContext) -> Outcome {
+    let outcome = match (&case.plan, &context.target) {
+        (Plan::Check(check), Target::Program(program)) => play_check(case, check, program, context),
         (Plan::Check(_), _) => Ok(skipped("it is about Sixfold's configuration file")),
-        (Plan::Questions(steps), Subject::Running(running)) => play_to_running(case, steps, running),
-        (Plan::Questions(steps), _) => play_questions(case, steps, stage),
+        (Plan::Questions(steps), Target::Running(running)) => play_to_running(case, steps, running),
+        (Plan::Questions(steps), _) => play_questions(case, steps, context),
     };
     outcome.unwrap_or_else(|error| Outcome::Failed { differences: vec![error] })
 }
 
-/// Whether the server can be started with nothing but defaults, or answers if it runs already.
-pub fn try_out(stage: &Stage) -> Result<(), String> {
-    if let Subject::Running(running) = &stage.subject {
+/// Checks that the server can be started with defaults only, or that it answers if it runs already.
+pub fn check_target(context: &RunContext) -> Result<(), String> {
+    if let Target::Running(running) = &context.target {
         return running.prepare();
     }
     let line = r#"{"id": "try-out", "category": "", "rfc": "-", "source": "", "level": "MUST", "config": {},
                    "query": {"name": "ready.invalid.", "type": "A"}, "expect": {}}"#;
     let case = Case::read(line).expect("it is a case");
-    match play(&case, stage) {
+    match play(&case, context) {
         Outcome::Passed => Ok(()),
         Outcome::Failed { differences } => Err(differences.join("; ")),
         Outcome::Skipped { reason } => Err(reason),
     }
 }
 
-fn play_check(case: &Case, check: &Check, program: &Program, stage: &Stage) -> Result<Outcome, String> {
+fn play_check(
+    case: &Case,
+    check: &Check,
+    program: &Program,
+    context: &RunContext,
+) -> Result<Outcome, String> {
     // Nothing listens there: only the configuration is read.
     let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, 53));
-    let setting = Setting::prepare(case, stage, upstream)?;
+    let environment = CaseEnvironment::prepare(case, context, upstream)?;
     match &check.raw_config {
-        Some(text) => write(&setting.config, text)?,
-        None => setting.write_config(&case.config)?,
+        Some(text) => write(&environment.config, text)?,
+        None => environment.write_config(&case.config)?,
     }
-    let Some(output) = program.check(&setting.config) else {
+    let Some(output) = program.check(&environment.config) else {
         return Ok(skipped("this server has no command that checks a configuration"));
     };
     let output = output?;
@@ -80,56 +87,56 @@ fn play_check(case: &Case, check: &Check, program: &Program, stage: &Stage) -> R
     Ok(outcome(differences))
 }
 
-fn play_questions(case: &Case, steps: &[Step], stage: &Stage) -> Result<Outcome, String> {
+fn play_questions(case: &Case, steps: &[Step], context: &RunContext) -> Result<Outcome, String> {
     let upstream = Upstream::start().map_err(|error| format!("the runner's upstream: {error}"))?;
-    let (setting, mut device) = match start(case, stage, upstream.address())? {
-        Started::Ready(setting, device) => (setting, device),
-        Started::Inapplicable(reason) => return Ok(Outcome::Skipped { reason }),
+    let (environment, mut server) = match start(case, context, upstream.address())? {
+        Started::Ready(environment, server) => (environment, server),
+        Started::NotApplicable(reason) => return Ok(Outcome::Skipped { reason }),
     };
-    let scene = Scene {
+    let session = Session {
         upstream: &upstream,
-        ask: &|query, timeout| client::ask(setting.port, query, timeout),
+        ask: &|query, timeout| client::ask(environment.port, query, timeout),
         reload: &|config| {
-            setting.write_config(config)?;
-            device.hang_up()
+            environment.write_config(config)?;
+            server.send_sighup()
         },
     };
-    let mut differences = scene.play(steps)?;
-    if let Err(Failure(words)) = device.alive() {
+    let mut differences = session.play(steps)?;
+    if let Err(Failure(words)) = server.check_running() {
         differences.push(words);
     }
     differences.extend(upstream.faults());
     Ok(outcome(differences))
 }
 
-fn play_to_running(case: &Case, steps: &[Step], running: &Running) -> Result<Outcome, String> {
-    if let Some(reason) = running.refusal(case) {
+fn play_to_running(case: &Case, steps: &[Step], running: &RunningServer) -> Result<Outcome, String> {
+    if let Some(reason) = running.not_applicable_reason(case) {
         return Ok(Outcome::Skipped { reason });
     }
     let upstream = running.upstream();
-    // What the case before left would answer the probe and late questions.
+    // Rules of the case before would answer the probe and late queries.
     upstream.set_rules(Vec::new());
     running.prepare()?;
     let faults = upstream.faults().len();
-    let scene = Scene {
+    let session = Session {
         upstream,
         ask: &|query, timeout| client::ask_at(running.server(), query, timeout),
-        reload: &|_| Err("a server that runs already is not told to read its configuration".to_owned()),
+        reload: &|_| Err("a running server cannot be told to reload its configuration".to_owned()),
     };
-    let mut differences = scene.play(steps)?;
+    let mut differences = session.play(steps)?;
     differences.extend(upstream.faults().into_iter().skip(faults));
     Ok(outcome(differences))
 }
 
-/// A server that is ready, and its upstream.
-struct Scene<'a> {
+/// A ready server and its upstream.
+struct Session<'a> {
     upstream: &'a Upstream,
     ask: &'a dyn Fn(&Query, Duration) -> io::Result<Exchange>,
     reload: &'a dyn Fn(&Object) -> Result<(), String>,
 }
 
-impl Scene<'_> {
-    /// Plays the steps up to the first that fails: later ones build on earlier ones.
+impl Session<'_> {
+    /// Plays the steps up to the first that fails: later steps build on earlier ones.
     fn play(&self, steps: &[Step]) -> Result<Vec<String>, String> {
         for (index, step) in steps.iter().enumerate() {
             let differences = self.play_step(step)?;
@@ -149,64 +156,64 @@ impl Scene<'_> {
         }
         if let Some(config) = &step.reload {
             (self.reload)(config)?;
-            thread::sleep(limits::RELOAD);
+            thread::sleep(limits::RELOAD_WAIT);
         }
         let end = Instant::now() + step.retry;
         loop {
-            self.upstream.forget();
+            self.upstream.clear_received();
             let exchange = (self.ask)(&step.query, step.timeout)
                 .map_err(|error| format!("the runner's client: {error}"))?;
-            thread::sleep(limits::AFTERWARDS);
+            thread::sleep(limits::LATE_QUERY_WAIT);
             let observation = Observation {
                 query: &step.query,
                 sent: &exchange.sent,
                 answer: exchange.answer.as_deref(),
                 elapsed: exchange.elapsed,
-                upstream: &self.upstream.seen(),
+                upstream: &self.upstream.received(),
             };
             let differences = expect::judge(&step.expect, &observation);
             if differences.is_empty() || Instant::now() >= end {
                 return Ok(differences);
             }
-            thread::sleep(limits::RETRY);
+            thread::sleep(limits::RETRY_INTERVAL);
         }
     }
 }
 
-/// What came of starting a server.
+/// Result of starting a server.
 enum Started<'a> {
-    /// It runs.
-    Ready(Setting<'a>, Device),
-    /// The case does not apply to it; the reason.
-    Inapplicable(String),
+    /// The server runs.
+    Ready(CaseEnvironment<'a>, ServerProcess),
+    /// The case does not apply to the server; the reason.
+    NotApplicable(String),
 }
 
-/// Starts the server, with other ports when somebody else was faster.
-fn start<'a>(case: &Case, stage: &'a Stage, upstream: SocketAddr) -> Result<Started<'a>, String> {
+/// Starts the server; tries other ports if another process took one of them first.
+fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Result<Started<'a>, String> {
     let mut last = String::new();
-    for _ in 0..limits::STARTS {
-        let setting = Setting::prepare(case, stage, upstream)?;
-        let started = match &stage.subject {
-            Subject::Program(program) => {
-                setting.write_config(&case.config)?;
-                program.start(&setting.config, setting.port)
+    for _ in 0..limits::MAX_STARTS {
+        let environment = CaseEnvironment::prepare(case, context, upstream)?;
+        let started = match &context.target {
+            Target::Program(program) => {
+                environment.write_config(&case.config)?;
+                program.start(&environment.config, environment.port)
             }
-            Subject::Foreign(foreign) => match foreign.launch(case, &setting.places()) {
+            Target::Foreign(foreign) => match foreign.launch(case, &environment.parameters()) {
                 Ok(launch) => {
                     for (name, text) in &launch.files {
-                        write(&setting.folder.path().join(name), text)?;
+                        write(&environment.folder.path().join(name), text)?;
                     }
-                    launch.start(setting.folder.path(), setting.port)
+                    launch.start(environment.folder.path(), environment.port)
                 }
-                Err(reason) => return Ok(Started::Inapplicable(reason)),
+                Err(reason) => return Ok(Started::NotApplicable(reason)),
             },
-            Subject::Running(_) => return Err("it runs already".to_owned()),
+            Target::Running(_) => return Err("it runs already".to_owned()),
         };
         match started {
-            Ok(device) => return Ok(Started::Ready(setting, device)),
+            Ok(server) => return Ok(Started::Ready(environment, server)),
             Err(failure) if failure.is_port_taken() => last = failure.0,
             Err(failure) => match failure.not_applicable() {
-                Some(reason) => return Ok(Started::Inapplicable(reason)),
+                Some(reason) => return Ok(Started::NotApplicable(reason)),
                 None => return Err(failure.0),
             },
         }
@@ -214,9 +221,9 @@ fn start<'a>(case: &Case, stage: &'a Stage, upstream: SocketAddr) -> Result<Star
     Err(last)
 }
 
-/// The folder and the ports of a case.
-struct Setting<'a> {
-    folder: Folder,
+/// Folder and ports of a case.
+struct CaseEnvironment<'a> {
+    folder: TemporaryFolder,
     config: PathBuf,
     upstream: SocketAddr,
     port: u16,
@@ -224,21 +231,26 @@ struct Setting<'a> {
     user: &'a str,
 }
 
-impl<'a> Setting<'a> {
-    fn prepare(case: &Case, stage: &'a Stage, upstream: SocketAddr) -> Result<Setting<'a>, String> {
+impl<'a> CaseEnvironment<'a> {
+    fn prepare(
+        case: &Case,
+        context: &'a RunContext,
+        upstream: SocketAddr,
+    ) -> Result<CaseEnvironment<'a>, String> {
         let io = |error: std::io::Error| format!("the runner's folder: {error}");
-        let folder = Folder::create(&case.id).map_err(io)?;
+        let folder = TemporaryFolder::create(&case.id).map_err(io)?;
         let config = folder.path().join("sixfold.toml");
-        let (port, metrics_port) = (free_port(stage)?, free_port(stage)?);
-        let setting = Setting { folder, config, upstream, port, metrics_port, user: &stage.user };
+        let (port, metrics_port) = (free_port(context)?, free_port(context)?);
+        let environment =
+            CaseEnvironment { folder, config, upstream, port, metrics_port, user: &context.user };
         for (name, text) in &case.files {
-            write(&setting.folder.path().join(name), &setting.places().fill(text))?;
+            write(&environment.folder.path().join(name), &environment.parameters().fill(text))?;
         }
-        Ok(setting)
+        Ok(environment)
     }
 
-    fn places(&self) -> Places<'_> {
-        Places {
+    fn parameters(&self) -> RunParameters<'_> {
+        RunParameters {
             directory: self.folder.path(),
             upstream: self.upstream,
             port: self.port,
@@ -247,20 +259,20 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Replaces the file at once: a server that reads it meanwhile sees the one or the other.
+    /// Replaces the file atomically: a server that reads it at the same time sees the old or the new file.
     fn write_config(&self, config: &Object) -> Result<(), String> {
-        let text = configuration::write(config, &self.places())?;
+        let text = configuration::write(config, &self.parameters())?;
         let new = self.folder.path().join("new.toml");
         write(&new, &text)?;
         std::fs::rename(&new, &self.config).map_err(|error| format!("{}: {error}", self.config.display()))
     }
 }
 
-/// A port that is free for UDP and TCP on both loopback addresses, and has not been given to another case.
-fn free_port(stage: &Stage) -> Result<u16, String> {
-    let mut given = stage.ports.lock().expect("no case panics while it holds the ports");
+/// Finds a port that is free for UDP and TCP on both loopback addresses, and has not been given to another case.
+fn free_port(context: &RunContext) -> Result<u16, String> {
+    let mut given = context.ports.lock().expect("no case panics while it holds the ports");
     for _ in 0..1000 {
-        // The first socket chooses; the others, which must have the same port, are closed with it.
+        // The first socket chooses the port. All sockets of this attempt are closed at its end.
         let first = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let port = first.local_addr().map_err(|error| error.to_string())?.port();
         let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok()

@@ -1,5 +1,4 @@
-//! Questions of a case, and the small things that they and the expectations are written with: octets, networks,
-//! classes, opcodes.
+//! Queries of a case, and the small types that queries and expectations share: octets, networks, classes, opcodes.
 
 use crate::message::{Flag, Transport};
 use crate::record::{self, OwnedName};
@@ -7,62 +6,62 @@ use domain::base::iana::{Class, Opcode, Rtype};
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A question.
+/// Query of a client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// The name, letter by letter.
+    /// Name, with its letter case.
     #[serde(deserialize_with = "record::parsed")]
     pub name: OwnedName,
-    /// The type.
+    /// Type.
     #[serde(rename = "type", deserialize_with = "record::parsed")]
     pub rtype: Rtype,
-    /// The class.
+    /// Class.
     #[serde(default = "class_in", deserialize_with = "class")]
     pub class: Class,
-    /// The header flags that are set.
+    /// Header flags that are set.
     #[serde(default = "recursion_desired")]
     pub flags: Vec<Flag>,
-    /// The OPT record.
+    /// OPT record.
     pub edns: Option<Edns>,
-    /// The source address.
+    /// Source address.
     #[serde(default = "loopback")]
     pub client: IpAddr,
-    /// How it travels.
+    /// Transport.
     #[serde(default)]
     pub transport: Transport,
-    /// The operation.
+    /// Opcode.
     #[serde(default = "opcode_query", deserialize_with = "opcode")]
     pub opcode: Opcode,
-    /// How often the question stands in the message.
+    /// Number of copies of the question in the message.
     #[serde(default = "one")]
     pub qdcount: u16,
-    /// Octets that are sent instead.
+    /// Octets that are sent instead of the query.
     #[serde(default, deserialize_with = "raw")]
     pub raw: Option<Vec<u8>>,
 }
 
 impl Query {
-    /// A question that any server answers with something: it only shows that there is one.
+    /// A query that every server answers with something. It only shows that a server is there.
     pub fn probe() -> Query {
         serde_json::from_str(r#"{"name": "ready.invalid.", "type": "A"}"#).expect("it is a query")
     }
 }
 
-/// The OPT record of a question (RFC 6891).
+/// OPT record of a query (RFC 6891).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edns {
-    /// The largest UDP message that the client takes.
+    /// Requestor's UDP payload size.
     #[serde(default = "udp_size")]
     pub udp: u16,
-    /// DNSSEC OK.
+    /// DO bit.
     #[serde(default, rename = "do")]
     pub dnssec_ok: bool,
-    /// The version.
+    /// EDNS version.
     #[serde(default)]
     pub version: u8,
-    /// A client subnet (RFC 7871).
+    /// Client subnet (RFC 7871).
     pub ecs: Option<Subnet>,
     /// Further options: code and octets.
     #[serde(default)]
@@ -87,20 +86,20 @@ impl TryFrom<String> for Hex {
     }
 }
 
-/// A network: an address and the number of its leading bits that count.
+/// Network: an address and the length of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Subnet {
-    /// The address.
+    /// Address.
     pub address: IpAddr,
-    /// The number of leading bits.
+    /// Length of the prefix, in bits.
     pub length: u8,
 }
 
 impl Subnet {
-    /// Whether `address` lies in the network.
+    /// True if the network contains `address`.
     pub fn contains(&self, address: IpAddr) -> bool {
-        // Differing bits must all lie beyond the length.
+        // All bits that differ must lie behind the prefix.
         let (difference, bits) = match (self.address, address) {
             (IpAddr::V4(ours), IpAddr::V4(theirs)) => (u128::from(ours.to_bits() ^ theirs.to_bits()), 32),
             (IpAddr::V6(ours), IpAddr::V6(theirs)) => (ours.to_bits() ^ theirs.to_bits(), 128),
@@ -114,7 +113,7 @@ impl TryFrom<String> for Subnet {
     type Error = String;
 
     fn try_from(text: String) -> Result<Subnet, String> {
-        let bad = || format!("{text} is no network");
+        let bad = || format!("{text} is not a network");
         let (address, length) = text.split_once('/').ok_or_else(bad)?;
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let length = length.parse().map_err(|_| bad())?;
@@ -149,12 +148,12 @@ fn udp_size() -> u16 {
     1232
 }
 
-/// `ANY` is how a class is written in zone files' company; the registry's mnemonic is `*`.
+/// `ANY` is the name of the class in case files; the registry's mnemonic is `*`.
 pub(crate) fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Class, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
         "ANY" => Ok(Class::ANY),
-        other => other.parse().map_err(|_| serde::de::Error::custom(format!("{text} is no class"))),
+        other => other.parse().map_err(|_| serde::de::Error::custom(format!("{text} is not a class"))),
     }
 }
 
@@ -162,7 +161,7 @@ fn opcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opcode, D::Error
     let text = String::deserialize(deserializer)?;
     Opcode::from_mnemonic(text.as_bytes())
         .or_else(|| text.parse().ok().filter(|number| *number < 16).map(Opcode::from_int))
-        .ok_or_else(|| serde::de::Error::custom(format!("{text} is no opcode")))
+        .ok_or_else(|| serde::de::Error::custom(format!("{text} is not an opcode")))
 }
 
 fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<u8>>, D::Error> {

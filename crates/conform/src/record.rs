@@ -1,7 +1,7 @@
-//! Resource records as text: records of the scripted upstream, and patterns that the records of an answer are
-//! compared with. Comparison is by value (RFC 4343: names without regard to case), never by octets on the wire.
+//! Resource records as text: records of the scripted upstream, and patterns for the records of an answer. Comparison
+//! is by value (RFC 4343: names without regard to case), never by octets on the wire.
 
-use crate::words::{Words, split};
+use crate::record_tokens::{RecordTokens, split};
 use domain::base::iana::{Class, Rtype};
 use domain::base::name::FlattenInto;
 use domain::base::rdata::{ComposeRecordData, ParseRecordData};
@@ -13,11 +13,11 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// A name that owns its octets.
+/// Name that owns its octets.
 pub type OwnedName = Name<Vec<u8>>;
 /// Record data that own their octets.
 pub type Data = ZoneRecordData<Vec<u8>, OwnedName>;
-/// A record that owns its octets.
+/// Record that owns its octets.
 pub type Record = domain::base::Record<OwnedName, Data>;
 
 /// Text that is no record, name or type, with the reason.
@@ -32,8 +32,8 @@ impl fmt::Display for BadText {
 
 impl std::error::Error for BadText {}
 
-/// What a record of an answer must look like: `OWNER TTL CLASS TYPE RDATA`. A TTL `N` stands for N and N-1 (a second
-/// may have passed), `A-B` for a range, `*` for any; a word `*` of the RDATA stands for any word.
+/// Pattern for a record of an answer: `OWNER TTL CLASS TYPE RDATA`. A TTL `N` stands for N and N-1 (a second may have
+/// passed), `A-B` for a range, `*` for any; a token `*` of the RDATA stands for any token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     text: String,
@@ -41,33 +41,33 @@ pub struct Pattern {
     ttl: RangeInclusive<u32>,
     class: Class,
     rtype: Rtype,
-    words: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl Pattern {
-    /// Whether `record` is as described.
+    /// True if `record` matches the pattern.
     pub fn matches(&self, record: &Record) -> bool {
         self.key() == key(record) && self.ttl.contains(&record.ttl().as_secs()) && self.fits(record.data())
     }
 
-    /// Owner, class and type: what an RRset has in common (RFC 2181 section 5).
+    /// Owner, class and type: the key of an RRset (RFC 2181 section 5).
     pub fn key(&self) -> RrsetKey {
         RrsetKey { owner: self.owner.clone(), class: self.class, rtype: self.rtype }
     }
 
-    /// A wildcard word takes the value of the word found in its place; then the two are compared by value.
+    /// Compares record data by value. A wildcard token takes the value of the found token in its place.
     fn fits(&self, found: &Data) -> bool {
-        let mut words = self.words.clone();
-        if words.iter().any(|word| word == "*") {
+        let mut tokens = self.tokens.clone();
+        if tokens.iter().any(|token| token == "*") {
             let Ok(found) = split(&found.to_string()) else { return false };
-            if found.len() != words.len() {
+            if found.len() != tokens.len() {
                 return false;
             }
-            for (word, found) in words.iter_mut().zip(found).filter(|(word, _)| *word == "*") {
-                *word = found;
+            for (token, found) in tokens.iter_mut().zip(found).filter(|(token, _)| *token == "*") {
+                *token = found;
             }
         }
-        data(self.rtype, words).is_ok_and(|expected| expected == *found)
+        data(self.rtype, tokens).is_ok_and(|expected| expected == *found)
     }
 }
 
@@ -75,8 +75,8 @@ impl FromStr for Pattern {
     type Err = BadText;
 
     fn from_str(text: &str) -> Result<Pattern, BadText> {
-        let Line { owner, ttl, class, rtype, words } = Line::from_str(text)?;
-        let bad = || BadText(format!("{text}: {ttl} is no TTL, range or *"));
+        let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
+        let bad = || BadText(format!("{text}: {ttl} is not a TTL, a range or *"));
         let ttl = if ttl == "*" {
             0..=u32::MAX
         } else if let Some((low, high)) = ttl.split_once('-') {
@@ -85,10 +85,10 @@ impl FromStr for Pattern {
             let ttl: u32 = ttl.parse().map_err(|_| bad())?;
             ttl.saturating_sub(1)..=ttl
         };
-        if !words.iter().any(|word| word == "*") {
-            data(rtype, words.clone()).map_err(|error| BadText(format!("{text}: {error}")))?;
+        if !tokens.iter().any(|token| token == "*") {
+            data(rtype, tokens.clone()).map_err(|error| BadText(format!("{text}: {error}")))?;
         }
-        Ok(Pattern { text: text.to_owned(), owner, ttl, class, rtype, words })
+        Ok(Pattern { text: text.to_owned(), owner, ttl, class, rtype, tokens })
     }
 }
 
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// What the records of an RRset have in common.
+/// Key of an RRset: owner, class and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RrsetKey {
     owner: OwnedName,
@@ -119,19 +119,19 @@ pub fn key(record: &Record) -> RrsetKey {
 
 /// Reads `OWNER TTL CLASS TYPE RDATA`.
 pub fn record(text: &str) -> Result<Record, BadText> {
-    let Line { owner, ttl, class, rtype, words } = Line::from_str(text)?;
-    let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is no TTL")))?;
-    let data = data(rtype, words).map_err(|error| BadText(format!("{text}: {error}")))?;
+    let Line { owner, ttl, class, rtype, tokens } = Line::from_str(text)?;
+    let ttl = ttl.parse().map_err(|_| BadText(format!("{text}: {ttl} is not a TTL")))?;
+    let data = data(rtype, tokens).map_err(|error| BadText(format!("{text}: {error}")))?;
     Ok(Record::new(owner, class, Ttl::from_secs(ttl), data))
 }
 
-/// A record as one line, with the TTL in seconds.
+/// Writes a record as one line, with the TTL in seconds.
 pub fn line(record: &Record) -> String {
     let (owner, ttl) = (record.owner().fmt_with_dot(), record.ttl().as_secs());
     format!("{owner} {ttl} {} {} {}", record.class(), record.rtype(), record.data())
 }
 
-/// For fields that are written as text and have a `FromStr`.
+/// Deserializes a field that is written as text and has a `FromStr`.
 pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -139,7 +139,7 @@ pub fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     text.parse().map_err(|error| serde::de::Error::custom(format!("{text}: {error}")))
 }
 
-/// The same for lists.
+/// Deserializes a list of texts that have a `FromStr`.
 pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -149,19 +149,19 @@ pub fn all_parsed<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(
     texts.iter().map(parse).collect()
 }
 
-/// For lists of records.
+/// Deserializes a list of records.
 pub fn records<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Record>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| record(text)).collect::<Result<_, _>>().map_err(serde::de::Error::custom)
 }
 
-/// A line in its parts; what TTL and RDATA may be depends on the use.
+/// Parts of a line. The use decides which TTLs and RDATA are valid.
 struct Line {
     owner: OwnedName,
     ttl: String,
     class: Class,
     rtype: Rtype,
-    words: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl FromStr for Line {
@@ -169,32 +169,32 @@ impl FromStr for Line {
 
     fn from_str(text: &str) -> Result<Line, BadText> {
         let bad = |what: &str| BadText(format!("{text}: {what}"));
-        let mut words = split(text).map_err(&bad)?.into_iter();
-        let mut next = |what: &str| words.next().ok_or_else(|| bad(what));
+        let mut tokens = split(text).map_err(&bad)?.into_iter();
+        let mut next = |what: &str| tokens.next().ok_or_else(|| bad(what));
         Ok(Line {
-            owner: next("no owner")?.parse().map_err(|_| bad("the owner is no name"))?,
+            owner: next("no owner")?.parse().map_err(|_| bad("the owner is not a name"))?,
             ttl: next("no TTL")?,
             class: next("no class")?.parse().map_err(|_| bad("unknown class"))?,
             rtype: next("no type")?.parse().map_err(|_| bad("unknown type"))?,
-            words: words.collect(),
+            tokens: tokens.collect(),
         })
     }
 }
 
-/// The words as record data. They go through the wire form once, so that data written in the general notation
-/// (RFC 3597 section 5) equal those written in the notation of their type.
-fn data(rtype: Rtype, words: Vec<String>) -> Result<Data, String> {
-    let mut scanner = Words::new(words);
+/// Converts tokens to record data. The data go through the wire form once, so that data in the general notation (RFC
+/// 3597 section 5) equal data in the notation of their type.
+fn data(rtype: Rtype, tokens: Vec<String>) -> Result<Data, String> {
+    let mut scanner = RecordTokens::new(tokens);
     let scanned = Data::scan(rtype, &mut scanner).map_err(|error| error.to_string())?;
     if !scanner.is_exhausted() {
-        return Err("words are left over".to_owned());
+        return Err("tokens are left over".to_owned());
     }
     let mut octets = Vec::new();
     scanned.compose_rdata(&mut octets).map_err(|error| error.to_string())?;
     own(rtype, &octets)
 }
 
-/// Reads record data that refer to nothing outside of them.
+/// Parses record data that have no compression pointers.
 fn own(rtype: Rtype, octets: &[u8]) -> Result<Data, String> {
     let mut parser = Parser::from_ref(octets);
     let parsed = ZoneRecordData::<&[u8], ParsedName<&[u8]>>::parse_rdata(rtype, &mut parser);

@@ -1,75 +1,75 @@
-//! Replies of the scripted upstream as octets: proper ones, broken ones and forged ones.
+//! Replies of the scripted upstream as octets: genuine, malformed and forged ones.
 
-use crate::message::{Asked, Flag, Transport};
+use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::OwnedName;
-use crate::script::{Content, Forgery, ForgeryKind, Malformed};
+use crate::script::{Forgery, ForgeryKind, Malformed, ReplyContent};
 use domain::base::iana::{Class, OptRcode, Rcode, Rtype};
 use domain::base::message_builder::{AdditionalBuilder, PushError};
 use domain::base::opt::ExtendedError;
 use domain::base::wire::Composer;
 use domain::base::{MessageBuilder, StaticCompressor};
 
-/// What the upstream itself takes over UDP.
+/// UDP payload size that the upstream advertises.
 const UDP_SIZE: u16 = 1232;
 
-/// The reply with this content. Over UDP a reply that the asker does not take goes out with TC and no records
-/// (RFC 2181 section 9).
-pub fn proper(asked: &Asked, content: &Content, transport: Transport) -> Vec<u8> {
-    let whole = build(asked, content);
-    let limit = asked.edns.map_or(512, |edns| usize::from(edns.udp_size.max(512)));
+/// Builds the reply with this content. A reply over UDP that is larger than the server accepts is sent with TC and no
+/// records (RFC 2181 section 9).
+pub fn proper(query: &UpstreamQuery, content: &ReplyContent, transport: Transport) -> Vec<u8> {
+    let whole = build(query, content);
+    let limit = query.edns.map_or(512, |edns| usize::from(edns.udp_size.max(512)));
     let octets = if transport == Transport::Udp && whole.len() > limit {
         let mut flags = content.flags.clone();
         flags.push(Flag::Tc);
-        build(asked, &Content { flags, ede: content.ede.clone(), ..Content::new(content.rcode) })
+        build(query, &ReplyContent { flags, ede: content.ede.clone(), ..ReplyContent::new(content.rcode) })
     } else {
         whole
     };
     match content.malformed {
-        Some(kind) => broken(asked, kind, octets),
+        Some(kind) => broken(query, kind, octets),
         None => octets,
     }
 }
 
-/// A reply in which one thing is wrong. That it comes from elsewhere is the sender's part.
-pub fn forged(asked: &Asked, forgery: &Forgery) -> Vec<u8> {
-    let mut pretended = asked.clone();
+/// Builds a reply with one wrong property. If the wrong property is the source, the sender takes care of it.
+pub fn forged(query: &UpstreamQuery, forgery: &Forgery) -> Vec<u8> {
+    let mut pretended = query.clone();
     match forgery.kind {
         ForgeryKind::Id => pretended.id ^= 0x5a5a,
-        ForgeryKind::Question => pretended.name = another_name(&asked.name),
+        ForgeryKind::Question => pretended.name = another_name(&query.name),
         ForgeryKind::QuestionType => {
-            pretended.rtype = if asked.rtype == Rtype::A { Rtype::AAAA } else { Rtype::A };
+            pretended.rtype = if query.rtype == Rtype::A { Rtype::AAAA } else { Rtype::A };
         }
         ForgeryKind::NotAResponse | ForgeryKind::SourcePort | ForgeryKind::SourceAddress => {}
     }
     let answers = forgery.answers.clone();
-    let mut octets = build(&pretended, &Content { answers, ..Content::new(Rcode::NOERROR) });
+    let mut octets = build(&pretended, &ReplyContent { answers, ..ReplyContent::new(Rcode::NOERROR) });
     if forgery.kind == ForgeryKind::NotAResponse {
         octets[2] &= 0x7f;
     }
     octets
 }
 
-fn build(asked: &Asked, content: &Content) -> Vec<u8> {
-    try_build(asked, content).expect("a message of 64 KiB has room for the records of a rule")
+fn build(query: &UpstreamQuery, content: &ReplyContent) -> Vec<u8> {
+    try_build(query, content).expect("a message of 64 KiB has room for the records of a rule")
 }
 
-fn try_build(asked: &Asked, content: &Content) -> Result<Vec<u8>, PushError> {
+fn try_build(query: &UpstreamQuery, content: &ReplyContent) -> Result<Vec<u8>, PushError> {
     let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::new())).expect("a vector grows");
     let header = builder.header_mut();
-    header.set_id(asked.id);
-    header.set_opcode(asked.opcode);
+    header.set_id(query.id);
+    header.set_opcode(query.opcode);
     header.set_qr(true);
     header.set_ra(true);
-    header.set_rd(asked.has(Flag::Rd));
-    header.set_cd(asked.has(Flag::Cd));
+    header.set_rd(query.has(Flag::Rd));
+    header.set_cd(query.has(Flag::Cd));
     header.set_aa(content.flags.contains(&Flag::Aa));
     header.set_tc(content.flags.contains(&Flag::Tc));
-    // RFC 6840 section 5.8: AD goes only to those who understand it.
-    let understood = asked.has(Flag::Ad) || asked.dnssec_ok();
+    // RFC 6840 section 5.8: AD is set only for a query that had DO or AD.
+    let understood = query.has(Flag::Ad) || query.dnssec_ok();
     header.set_ad(content.flags.contains(&Flag::Ad) && understood);
     header.set_rcode(content.rcode);
     let mut builder = builder.question();
-    builder.push((&asked.name, asked.rtype, asked.class))?;
+    builder.push((&query.name, query.rtype, query.class))?;
     let mut builder = builder.answer();
     for record in &content.answers {
         builder.push(record)?;
@@ -82,16 +82,16 @@ fn try_build(asked: &Asked, content: &Content) -> Result<Vec<u8>, PushError> {
     for record in &content.additional {
         builder.push(record)?;
     }
-    push_opt(&mut builder, asked, content)?;
+    push_opt(&mut builder, query, content)?;
     Ok(builder.finish().into_target())
 }
 
 fn push_opt<Target: Composer>(
     builder: &mut AdditionalBuilder<Target>,
-    asked: &Asked,
-    content: &Content,
+    query: &UpstreamQuery,
+    content: &ReplyContent,
 ) -> Result<(), PushError> {
-    let Some(edns) = asked.edns else { return Ok(()) };
+    let Some(edns) = query.edns else { return Ok(()) };
     builder.opt(|opt| {
         opt.set_udp_payload_size(UDP_SIZE);
         opt.set_dnssec_ok(edns.dnssec_ok);
@@ -106,10 +106,10 @@ fn push_opt<Target: Composer>(
     })
 }
 
-/// Breaks `octets`, a proper reply.
-fn broken(asked: &Asked, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
-    // Name, type and class lie behind the header.
-    let question_ends = 12 + asked.name.as_slice().len() + 4;
+/// Makes `octets`, a genuine reply, malformed.
+fn broken(query: &UpstreamQuery, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
+    // Name, type and class follow the header.
+    let question_ends = 12 + query.name.as_slice().len() + 4;
     let announce = |answers: u16| {
         let mut start = octets[..question_ends].to_vec();
         start[6..8].copy_from_slice(&answers.to_be_bytes());
@@ -124,7 +124,7 @@ fn broken(asked: &Asked, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
             octets[4..].fill(0);
             octets
         }
-        // 0x80 begins a label of a kind that does not exist (RFC 1035 section 4.1.4).
+        // 0x80 begins a label of a type that does not exist (RFC 1035 section 4.1.4).
         Malformed::Garbage => [announce(2), vec![0x80, 0xfe, 0xfd, 0xfc, 0xfb, 0xfa, 0xf9]].concat(),
         Malformed::Rdlength3 => [announce(1), address_record(QUESTION, 3, &[192, 0, 2])].concat(),
         Malformed::RdlengthOverrun => [announce(1), address_record(QUESTION, 200, &[192, 0, 2, 1])].concat(),
@@ -140,7 +140,7 @@ fn broken(asked: &Asked, kind: Malformed, mut octets: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// A compression pointer to the name of the question.
+/// Compression pointer to the name in the question section.
 const QUESTION: u16 = 0xc00c;
 
 fn address_record(owner: u16, length: u16, data: &[u8]) -> Vec<u8> {
@@ -153,7 +153,7 @@ fn address_record(owner: u16, length: u16, data: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Another name of the same length: another first letter. The root has no other.
+/// Another name of the same length: its first letter differs. For the root there is no such name.
 fn another_name(name: &OwnedName) -> OwnedName {
     let mut octets = name.as_slice().to_vec();
     if octets.len() > 1 {

@@ -1,12 +1,12 @@
-//! What leaves the upstream.
+//! Octets that leave the upstream.
 
 use super::*;
-use crate::message::{Answer, AskedEdns};
+use crate::message::{Answer, UpstreamQueryEdns};
 use crate::record;
 use domain::base::iana::Opcode;
 
-fn asked(edns: Option<AskedEdns>) -> Asked {
-    Asked {
+fn asked(edns: Option<UpstreamQueryEdns>) -> UpstreamQuery {
+    UpstreamQuery {
         id: 0x1234,
         opcode: Opcode::QUERY,
         flags: vec![Flag::Rd, Flag::Cd],
@@ -17,15 +17,15 @@ fn asked(edns: Option<AskedEdns>) -> Asked {
     }
 }
 
-fn edns(dnssec_ok: bool) -> Option<AskedEdns> {
-    Some(AskedEdns { udp_size: 600, dnssec_ok, subnet: None })
+fn edns(dnssec_ok: bool) -> Option<UpstreamQueryEdns> {
+    Some(UpstreamQueryEdns { udp_size: 600, dnssec_ok, subnet: None })
 }
 
 /// `count` addresses of 16 octets each, as the owner is compressed.
-fn content(count: u8) -> Content {
+fn content(count: u8) -> ReplyContent {
     let text = |number| format!("www.example. 300 IN A 192.0.2.{number}");
     let answers = (0..count).map(|number| record::record(&text(number)).unwrap()).collect();
-    Content { answers, ..Content::new(Rcode::NOERROR) }
+    ReplyContent { answers, ..ReplyContent::new(Rcode::NOERROR) }
 }
 
 #[test]
@@ -41,34 +41,35 @@ fn the_question_comes_back_letter_by_letter_with_the_flags_of_a_resolver() {
 fn records_keep_their_order_and_are_not_merged() {
     let texts = ["b. 2 IN A 192.0.2.2", "a. 1 IN A 192.0.2.1", "b. 2 IN A 192.0.2.2"];
     let answers = texts.iter().map(|text| record::record(text).unwrap()).collect();
-    let content = Content { answers, ..Content::new(Rcode::NOERROR) };
+    let content = ReplyContent { answers, ..ReplyContent::new(Rcode::NOERROR) };
     let answer = Answer::read(&proper(&asked(None), &content, Transport::Udp)).unwrap();
     assert_eq!(answer.answer.iter().map(record::line).collect::<Vec<_>>(), texts);
 }
 
 #[test]
 fn ad_goes_only_to_those_who_understand_it() {
-    let content = Content { flags: vec![Flag::Ad], ..content(1) };
-    let has_ad = |asked: &Asked| {
+    let content = ReplyContent { flags: vec![Flag::Ad], ..content(1) };
+    let has_ad = |asked: &UpstreamQuery| {
         Answer::read(&proper(asked, &content, Transport::Udp)).unwrap().flags.contains(&Flag::Ad)
     };
     assert!(!has_ad(&asked(None)));
     assert!(!has_ad(&asked(edns(false))));
     assert!(has_ad(&asked(edns(true))));
-    assert!(has_ad(&Asked { flags: vec![Flag::Ad], ..asked(None) }));
+    assert!(has_ad(&UpstreamQuery { flags: vec![Flag::Ad], ..asked(None) }));
 }
 
 #[test]
 fn extended_errors_need_an_opt_record() {
-    let content = Content { ede: vec![6, 22], ..Content::new(Rcode::SERVFAIL) };
-    let errors =
-        |asked: &Asked| Answer::read(&proper(asked, &content, Transport::Udp)).unwrap().extended_errors;
+    let content = ReplyContent { ede: vec![6, 22], ..ReplyContent::new(Rcode::SERVFAIL) };
+    let errors = |asked: &UpstreamQuery| {
+        Answer::read(&proper(asked, &content, Transport::Udp)).unwrap().extended_errors
+    };
     assert_eq!(errors(&asked(edns(false))), [6, 22]);
     assert_eq!(errors(&asked(None)), [0; 0]);
 }
 
 #[test]
-fn what_the_asker_does_not_take_over_udp_goes_out_with_tc_and_without_records() {
+fn a_reply_over_udp_that_is_too_large_goes_out_with_tc_and_without_records() {
     // 12 + 17 octets, and 16 for each record: 30 of them are 509 octets, 31 are 525, 36 with OPT are 616.
     let reply =
         |edns, count, transport| Answer::read(&proper(&asked(edns), &content(count), transport)).unwrap();
@@ -88,12 +89,12 @@ fn no_broken_reply_can_be_read_as_an_answer() {
     };
     for kind in [Empty, ShortHeader, Garbage, Rdlength3, RdlengthOverrun, CountLies, PointerLoop, Cut] {
         for edns in [None, edns(true)] {
-            let content = Content { malformed: Some(kind), ..content(1) };
+            let content = ReplyContent { malformed: Some(kind), ..content(1) };
             let octets = proper(&asked(edns), &content, Transport::Udp);
             assert!(Answer::read(&octets).is_err(), "{kind:?}");
         }
     }
-    let content = Content { malformed: Some(NoQuestion), ..content(1) };
+    let content = ReplyContent { malformed: Some(NoQuestion), ..content(1) };
     let octets = proper(&asked(None), &content, Transport::Udp);
     assert_eq!(octets, [0x12, 0x34, 0x81, 0x90, 0, 0, 0, 0, 0, 0, 0, 0]);
 }

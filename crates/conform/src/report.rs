@@ -1,46 +1,46 @@
-//! What came of the cases: one result each, and a summary by category and level.
+//! Results: one for each case, and a summary by category and level.
 
 use crate::case::Level;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "outcome")]
 pub enum Outcome {
-    /// Everything held.
+    /// All expectations held.
     Passed,
-    /// Something differed.
+    /// An expectation did not hold.
     Failed {
-        /// What, in words.
+        /// Differences in words.
         differences: Vec<String>,
     },
-    /// It was not played.
+    /// The case was not played.
     Skipped {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
 
-/// A case that has been played.
+/// A case and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Played {
-    /// The case.
+    /// ID of the case.
     pub id: String,
-    /// What it is about.
+    /// Subject of the case.
     pub category: String,
-    /// How much it weighs.
+    /// Weight of the expectation.
     pub level: Level,
-    /// What came of it.
+    /// Result.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// How long it took.
+    /// Duration.
     pub elapsed_ms: u64,
 }
 
 impl Played {
-    /// Whether something differed.
+    /// True if an expectation did not hold.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Failed { .. })
     }
@@ -59,14 +59,14 @@ impl fmt::Display for Played {
     }
 }
 
-/// How many cases passed, failed and were skipped.
+/// Numbers of passed, failed and skipped cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Everything held.
+    /// Passed cases.
     pub passed: usize,
-    /// Something differed.
+    /// Failed cases.
     pub failed: usize,
-    /// Not played.
+    /// Cases that were not played.
     pub skipped: usize,
 }
 
@@ -86,14 +86,14 @@ impl fmt::Display for Count {
     }
 }
 
-/// The results counted.
+/// Counted results.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     /// All cases.
     pub all: Count,
-    /// By what they are about.
+    /// By category.
     pub categories: BTreeMap<String, Count>,
-    /// By their weight.
+    /// By level.
     pub levels: BTreeMap<Level, Count>,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The results and their summary as one JSON object.
+/// Writes the results and their summary as one JSON object.
 pub fn json(results: &[Played]) -> String {
     let object = serde_json::json!({ "summary": Summary::of(results), "cases": results });
     serde_json::to_string_pretty(&object).expect("strings and numbers")

@@ -1,22 +1,21 @@
-//! Compares the records of a section with patterns: which records are missing, which are too many, and whether
-//! RRsets come in the order expected.
+//! Comparison of the records of a section with patterns: missing records, extra records, and the order of RRsets.
 
 use crate::record::{self, Pattern, Record, RrsetKey};
 
-/// How much of the order counts.
+/// Part of the order that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing.
+    /// No part of it.
     Free,
     /// RRsets come in the order of the patterns; inside an RRset the order is free.
     Rrsets,
     /// As [`Order::Rrsets`], and inside an RRset the order counts too.
     Records,
-    /// Inside an RRset the order counts, between RRsets it does not.
+    /// The order counts inside an RRset, not between RRsets.
     InsideRrsets,
 }
 
-/// What differs between `expected` and `found`; nothing, if every expected record is there and no other.
+/// Compares `expected` with `found`. Returns no differences if every expected record is there and no other.
 pub fn exactly(section: &str, expected: &[Pattern], found: &[Record], order: Order) -> Vec<String> {
     let pairs = pair(expected, found);
     let mut differences = missing(section, expected, &pairs);
@@ -31,7 +30,7 @@ pub fn exactly(section: &str, expected: &[Pattern], found: &[Record], order: Ord
     differences
 }
 
-/// Which of `expected` are not among `found`.
+/// Returns the patterns of `expected` without a record in `found`.
 pub fn at_least(section: &str, expected: &[Pattern], found: &[Record]) -> Vec<String> {
     missing(section, expected, &pair(expected, found))
 }
@@ -41,8 +40,8 @@ fn missing(section: &str, expected: &[Pattern], pairs: &[Option<usize>]) -> Vec<
     lacking.map(|(pattern, _)| format!("{section}: missing: {pattern}")).collect()
 }
 
-/// For each pattern a record of its own, for as many patterns as possible (augmenting paths): a pattern with a range
-/// must not take the record that another one needs.
+/// Assigns to each pattern its own record, for as many patterns as possible (augmenting paths): a pattern with a
+/// range must not take the record that another pattern needs.
 fn pair(expected: &[Pattern], found: &[Record]) -> Vec<Option<usize>> {
     let fits: Vec<Vec<usize>> = expected
         .iter()
@@ -74,7 +73,7 @@ fn assign(pattern: usize, fits: &[Vec<usize>], owner: &mut [Option<usize>], trie
     false
 }
 
-/// The sets have been found equal; only the order may still differ.
+/// Compares the order of two equal sets of records.
 fn out_of_order(section: &str, expected: &[Pattern], found: &[Record], order: Order) -> Option<String> {
     let wanted: Vec<RrsetKey> = expected.iter().map(Pattern::key).collect();
     let came: Vec<RrsetKey> = found.iter().map(record::key).collect();

@@ -1,11 +1,11 @@
 //! Plays many cases, several at a time.
 
 use crate::case::Case;
-use crate::device::Program;
 use crate::namespace;
-use crate::play::{self, Stage};
+use crate::play::{self, RunContext};
 use crate::report::{Outcome, Played};
-use crate::subject::Subject;
+use crate::server_process::Program;
+use crate::target::Target;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -18,54 +18,54 @@ use std::time::{Duration, Instant};
 /// Plays cases against one server.
 #[derive(Debug)]
 pub struct Runner {
-    stage: Stage,
+    context: RunContext,
     threads: NonZeroUsize,
-    /// Why clients with addresses that the machine does not have are impossible, if they are.
+    /// Reason why clients cannot have addresses that the machine lacks; `None`: they can.
     no_namespace: Option<String>,
     stop: Arc<AtomicBool>,
 }
 
 impl Runner {
-    /// A runner of `threads` cases at a time. Client addresses outside of the loopback networks are taken to be
-    /// impossible.
+    /// Creates a runner of `threads` cases at a time. Cases with client addresses outside of the loopback networks
+    /// are skipped.
     pub fn new(program: Program, threads: NonZeroUsize) -> Runner {
-        Runner::of(Subject::Program(program), threads)
+        Runner::for_target(Target::Program(program), threads)
     }
 
-    /// As [`new`](Self::new), for anything that can be tested. A server that runs already is asked one case at a time.
-    pub fn of(subject: Subject, threads: NonZeroUsize) -> Runner {
-        let threads = if matches!(subject, Subject::Running(_)) { NonZeroUsize::MIN } else { threads };
-        let stage = Stage { subject, user: user(), ports: Mutex::new(HashSet::new()) };
+    /// As [`new`](Self::new), for any target. A server that runs already gets one case at a time.
+    pub fn for_target(target: Target, threads: NonZeroUsize) -> Runner {
+        let threads = if matches!(target, Target::Running(_)) { NonZeroUsize::MIN } else { threads };
+        let context = RunContext { target, user: user(), ports: Mutex::new(HashSet::new()) };
         let no_namespace = Some("no network namespace".to_owned());
-        Runner { stage, threads, no_namespace, stop: Arc::default() }
+        Runner { context, threads, no_namespace, stop: Arc::default() }
     }
 
-    /// Ends the run early when the flag is raised: cases that have not begun then are not played.
-    pub fn until(mut self, stop: Arc<AtomicBool>) -> Runner {
+    /// Ends the run early when the flag is set: cases that have not begun by then are skipped.
+    pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Runner {
         self.stop = stop;
         self
     }
 
-    /// Whether the server can be started, or answers; why not.
-    pub fn try_out(&self) -> Result<(), String> {
-        play::try_out(&self.stage)
+    /// Checks that the server can be started, or answers if it runs already. The error is the reason.
+    pub fn check_target(&self) -> Result<(), String> {
+        play::check_target(&self.context)
     }
 
-    /// Says that the runner is in a namespace with all client addresses ([`namespace::enter`]).
+    /// Declares that the runner is in a namespace with all client addresses ([`namespace::enter`]).
     pub fn inside_namespace(mut self) -> Runner {
         self.no_namespace = None;
         self
     }
 
-    /// Says why there is no namespace.
+    /// Declares why there is no namespace.
     pub fn without_namespace(mut self, reason: String) -> Runner {
         self.no_namespace = Some(reason);
         self
     }
 
-    /// Plays all of `cases` and hands each result to `each` as it comes. The results have the order of the cases.
+    /// Plays all `cases` and passes each result to `each` as it comes. The results have the order of the cases.
     pub fn run(&self, cases: &[Case], each: impl Fn(&Played) + Sync) -> Vec<Played> {
-        // The long ones first, so that nothing waits for one of them at the end.
+        // Long cases first, so that the end of the run does not wait for one of them.
         let mut order: Vec<usize> = (0..cases.len()).collect();
         order.sort_by_key(|index| std::cmp::Reverse(waits(&cases[*index])));
         let next = AtomicUsize::new(0);
@@ -91,10 +91,10 @@ impl Runner {
         let foreign = case.clients().any(|client| !namespace::is_on_every_machine(client));
         let outcome = match &self.no_namespace {
             _ if self.stop.load(Ordering::Relaxed) => Outcome::Skipped { reason: "interrupted".to_owned() },
-            Some(reason) if foreign && !matches!(self.stage.subject, Subject::Running(_)) => {
+            Some(reason) if foreign && !matches!(self.context.target, Target::Running(_)) => {
                 Outcome::Skipped { reason: reason.clone() }
             }
-            _ => play::play(case, &self.stage),
+            _ => play::play(case, &self.context),
         };
         Played {
             id: case.id.clone(),
@@ -106,7 +106,7 @@ impl Runner {
     }
 }
 
-/// The client addresses of `cases` that need a namespace, each once.
+/// Client addresses of `cases` that need a namespace, each once.
 pub fn foreign_clients(cases: &[Case]) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = cases.iter().flat_map(Case::clients).collect();
     addresses.retain(|address| !namespace::is_on_every_machine(*address));
@@ -115,12 +115,13 @@ pub fn foreign_clients(cases: &[Case]) -> Vec<IpAddr> {
     addresses
 }
 
-/// How long a case takes at least.
+/// Least duration of a case: the sum of its pauses.
 fn waits(case: &Case) -> Duration {
     case.steps().iter().map(|step| step.wait).sum()
 }
 
-/// The name of whoever runs this. A server that is started as root takes another identity unless told not to.
+/// Name of the user who runs this program. A server that is started as root switches to another user unless it is
+/// configured not to.
 fn user() -> String {
     let name = Command::new("id").arg("-un").output().ok().filter(|output| output.status.success());
     let name = name.and_then(|output| String::from_utf8(output.stdout).ok());

@@ -1,4 +1,5 @@
-//! The score: how many cases passed, failed and did not apply, by RFC section and level, and why cases did not apply.
+//! Score: numbers of passed, failed and not applicable cases, by RFC section and level, and the reasons why cases did
+//! not apply.
 
 use crate::case::{Case, Level};
 use crate::citation::Citation;
@@ -6,24 +7,24 @@ use crate::report::{Outcome, Played};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many cases there were of each outcome.
+/// Number of cases with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Everything held.
+    /// Passed cases.
     pub passed: usize,
-    /// Something differed.
+    /// Failed cases.
     pub failed: usize,
-    /// Not played.
+    /// Cases that were not played.
     pub not_applicable: usize,
 }
 
 impl Tally {
-    /// All of them.
+    /// Number of all cases.
     pub fn total(&self) -> usize {
         self.passed + self.failed + self.not_applicable
     }
 
-    /// Those that were played.
+    /// Number of cases that were played.
     pub fn played(&self) -> usize {
         self.passed + self.failed
     }
@@ -37,24 +38,24 @@ impl Tally {
     }
 }
 
-/// The tallies of the levels.
+/// Tally of each level.
 pub type Levels = BTreeMap<Level, Tally>;
 
-/// The score of one server.
+/// Score of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
-    /// By what the cases rest on, in the order of a table.
+    /// By the basis of the cases, in the order of a table.
     pub sections: BTreeMap<Citation, Levels>,
     /// By level.
     pub levels: Levels,
-    /// All.
+    /// All cases.
     pub all: Tally,
-    /// Why cases did not apply, and how many for each reason.
+    /// Reasons why cases did not apply, with the number of cases for each.
     pub reasons: BTreeMap<String, usize>,
 }
 
 impl Score {
-    /// Counts; `results` are those of `cases`, in the same order.
+    /// Counts `results`, the results of `cases` in the same order.
     pub fn of(cases: &[Case], results: &[Played]) -> Score {
         let mut score = Score::default();
         for (case, played) in cases.iter().zip(results) {
@@ -69,12 +70,12 @@ impl Score {
         score
     }
 
-    /// The tally of a level.
+    /// Tally of a level.
     pub fn level(&self, level: Level) -> Tally {
         self.levels.get(&level).copied().unwrap_or_default()
     }
 
-    /// Whether something was played, and no case of level MUST or SHOULD failed.
+    /// True if at least one case was played, and no case of level MUST or SHOULD failed.
     pub fn holds(&self) -> bool {
         self.all.played() > 0 && self.level(Level::Must).failed == 0 && self.level(Level::Should).failed == 0
     }

@@ -1,17 +1,17 @@
-//! What the scripted upstream says: the rules of a case, and for questions that no rule matches, answers derived
-//! from the records of all rules, so that a server which follows CNAMEs by itself finds consistent data.
+//! Script of the upstream: the rules of a case. Queries that no rule matches get replies derived from the records of
+//! all rules, so that a server which follows CNAMEs itself finds consistent data.
 
-use crate::message::{Asked, Flag, Transport};
+use crate::message::{Flag, Transport, UpstreamQuery};
 use crate::record::{self, OwnedName, Record};
 use domain::base::Name;
 use domain::base::iana::{Class, Rcode, Rtype};
 use domain::rdata::ZoneRecordData;
 use serde::{Deserialize, Deserializer};
 
-/// The SOA of negative answers for which no rule has one.
+/// SOA of negative replies for which no rule has one.
 const ROOT_SOA: &str = ". 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 1209600 3600";
 
-/// One rule: a question and its reply.
+/// Rule: conditions on a query, and the reply to it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -26,7 +26,7 @@ pub struct Rule {
     conditions: Conditions,
     times: Option<u64>,
     #[serde(default, deserialize_with = "rcode")]
-    rcode: Said,
+    rcode: RuleResult,
     #[serde(default, deserialize_with = "record::records")]
     answers: Vec<Record>,
     #[serde(default, deserialize_with = "record::records")]
@@ -46,13 +46,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether its reply says that the data were found bogus (RFC 8914 sections 4.7 to 4.13).
+    /// True if an extended error of the reply says that the data were found bogus (RFC 8914 sections 4.7 to 4.13).
     pub fn says_bogus(&self) -> bool {
         self.ede.iter().any(|code| (6..=12).contains(code))
     }
 }
 
-/// What a question must be like.
+/// Conditions on the flags of a query.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Conditions {
@@ -63,56 +63,56 @@ struct Conditions {
     dnssec_ok: Option<bool>,
 }
 
-/// A response code, or nothing at all.
+/// Response code of the reply, or no reply at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum RuleResult {
     Rcode(Rcode),
     Nothing,
 }
 
-impl Default for Said {
-    fn default() -> Said {
-        Said::Rcode(Rcode::NOERROR)
+impl Default for RuleResult {
+    fn default() -> RuleResult {
+        RuleResult::Rcode(Rcode::NOERROR)
     }
 }
 
-/// How a reply is broken.
+/// Kind of a malformed reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Malformed {
-    /// No octet.
+    /// No octets.
     Empty,
     /// Less than a header.
     ShortHeader,
-    /// A header, and all counts zero.
+    /// A header with all counts zero.
     NoQuestion,
-    /// Two answers announced, then octets that are no record.
+    /// ANCOUNT is 2, but the octets that follow are no record.
     Garbage,
-    /// An A record of three octets.
+    /// A record with RDLENGTH 3.
     #[serde(rename = "rdlength-3")]
     Rdlength3,
-    /// Record data that reach beyond the end.
+    /// RDLENGTH reaches beyond the end of the message.
     RdlengthOverrun,
-    /// Forty answers announced, one there.
+    /// ANCOUNT is 40, but one record follows.
     CountLies,
-    /// An owner that points to itself.
+    /// An owner name that is a compression pointer to itself.
     PointerLoop,
     /// The last three octets are missing.
     Cut,
 }
 
-/// A forged reply.
+/// Forged reply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forgery {
-    /// What is wrong with it; everything else is right.
+    /// Property that is wrong; all others are right.
     pub kind: ForgeryKind,
-    /// What it would have believed.
+    /// Answer section of the forged reply.
     #[serde(default, deserialize_with = "record::records")]
     pub answers: Vec<Record>,
 }
 
-/// What is wrong with a forged reply (RFC 5452 section 9.1).
+/// Property by which a forged reply can be recognized (RFC 5452 section 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForgeryKind {
@@ -124,41 +124,41 @@ pub enum ForgeryKind {
     QuestionType,
     /// QR is clear.
     NotAResponse,
-    /// It comes from another port.
+    /// Another source port.
     SourcePort,
-    /// It comes from another address.
+    /// Another source address.
     SourceAddress,
 }
 
-/// What is sent back.
+/// Content of a reply.
 #[derive(Clone, Debug)]
-pub struct Content {
-    /// The response code.
+pub struct ReplyContent {
+    /// Response code.
     pub rcode: Rcode,
     /// Flags besides QR, RA and the copied RD and CD.
     pub flags: Vec<Flag>,
-    /// The answer section.
+    /// Answer section.
     pub answers: Vec<Record>,
-    /// The authority section.
+    /// Authority section.
     pub authority: Vec<Record>,
-    /// The additional section without OPT.
+    /// Additional section without OPT.
     pub additional: Vec<Record>,
     /// Extended errors.
     pub ede: Vec<u16>,
-    /// The scope of an echoed client subnet.
+    /// Scope of an echoed client subnet.
     pub ecs_scope: Option<u8>,
-    /// The reply comes so much later.
+    /// Delay of the reply.
     pub delay_ms: u64,
-    /// The reply is broken.
+    /// Kind of a malformed reply.
     pub malformed: Option<Malformed>,
-    /// Forged replies before it.
+    /// Forged replies that are sent before it.
     pub forgeries: Vec<Forgery>,
 }
 
-impl Content {
+impl ReplyContent {
     /// A reply without records.
-    pub fn new(rcode: Rcode) -> Content {
-        Content {
+    pub fn new(rcode: Rcode) -> ReplyContent {
+        ReplyContent {
             rcode,
             flags: Vec::new(),
             answers: Vec::new(),
@@ -173,7 +173,7 @@ impl Content {
     }
 }
 
-/// The rules of a case, and how often each has been used.
+/// Rules of a case, with the number of uses of each.
 #[derive(Debug, Default)]
 pub struct Script {
     rules: Vec<Rule>,
@@ -186,13 +186,13 @@ impl Script {
         Script { used: vec![0; rules.len()], rules }
     }
 
-    /// The reply to `asked`; none, if there is to be no reply at all.
-    pub fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content> {
-        let Some(index) = self.choose(asked, transport) else { return Some(self.derive(asked)) };
+    /// Finds the reply to `query`; `None` if the script says not to reply.
+    pub fn reply(&mut self, query: &UpstreamQuery, transport: Transport) -> Option<ReplyContent> {
+        let Some(index) = self.choose(query, transport) else { return Some(self.derive(query)) };
         self.used[index] += 1;
         let rule = &self.rules[index];
-        let Said::Rcode(rcode) = rule.rcode else { return None };
-        Some(Content {
+        let RuleResult::Rcode(rcode) = rule.rcode else { return None };
+        Some(ReplyContent {
             rcode,
             flags: rule.flags.clone(),
             answers: rule.answers.clone(),
@@ -206,58 +206,58 @@ impl Script {
         })
     }
 
-    /// The first rule that matches; those for any name come after all that have a name.
-    fn choose(&self, asked: &Asked, transport: Transport) -> Option<usize> {
+    /// Finds the first rule that matches. Rules for any name come after all rules with a name.
+    fn choose(&self, query: &UpstreamQuery, transport: Transport) -> Option<usize> {
         let usable = |index: &usize| {
             let rule = &self.rules[*index];
-            rule.matches(asked, transport) && rule.times.is_none_or(|times| self.used[*index] < times)
+            rule.matches(query, transport) && rule.times.is_none_or(|times| self.used[*index] < times)
         };
         let named = |index: &usize| self.rules[*index].name.is_some();
         let mut all = 0..self.rules.len();
         all.clone().filter(named).find(usable).or_else(|| all.find(|index| !named(index) && usable(index)))
     }
 
-    /// A reply made of the records of all rules.
-    fn derive(&self, asked: &Asked) -> Content {
+    /// Builds a reply from the records of all rules.
+    fn derive(&self, query: &UpstreamQuery) -> ReplyContent {
         let records = || self.rules.iter().flat_map(|rule| rule.answers.iter().chain(&rule.additional));
         let mut owned =
-            records().filter(|record| record.owner() == &asked.name && record.class() == asked.class);
+            records().filter(|record| record.owner() == &query.name && record.class() == query.class);
         let mut answers: Vec<Record> =
-            owned.clone().filter(|record| record.rtype() == asked.rtype).cloned().collect();
+            owned.clone().filter(|record| record.rtype() == query.rtype).cloned().collect();
         if answers.is_empty() {
             answers.extend(owned.find(|record| record.rtype() == Rtype::CNAME).cloned());
         }
         if !answers.is_empty() {
             answers = without_repetitions(answers);
-            return Content { answers, ..Content::new(Rcode::NOERROR) };
+            return ReplyContent { answers, ..ReplyContent::new(Rcode::NOERROR) };
         }
-        let rcode = if self.exists(&asked.name) { Rcode::NOERROR } else { Rcode::NXDOMAIN };
-        Content { authority: vec![self.soa(asked)], ..Content::new(rcode) }
+        let rcode = if self.exists(&query.name) { Rcode::NOERROR } else { Rcode::NXDOMAIN };
+        ReplyContent { authority: vec![self.soa(query)], ..ReplyContent::new(rcode) }
     }
 
-    /// A name exists if it or a name below it is spoken of.
+    /// True if a rule names `name` or a name below it: then the name exists.
     fn exists(&self, name: &OwnedName) -> bool {
         self.rules.iter().any(|rule| {
-            let positive = rule.rcode == Said::Rcode(Rcode::NOERROR);
+            let positive = rule.rcode == RuleResult::Rcode(Rcode::NOERROR);
             let targets = rule.answers.iter().filter_map(|record| match record.data() {
                 ZoneRecordData::Cname(data) if positive => Some(data.cname()),
                 _ => None,
             });
             let owners = rule.answers.iter().chain(&rule.additional).map(Record::owner);
-            let asked = rule.name.iter().filter(|_| positive);
-            asked.chain(owners).chain(targets).any(|known| known.ends_with(name))
+            let named = rule.name.iter().filter(|_| positive);
+            named.chain(owners).chain(targets).any(|known| known.ends_with(name))
         })
     }
 
-    /// A SOA that covers the name, of rules for the same type first.
-    fn soa(&self, asked: &Asked) -> Record {
-        let same_type = |rule: &&Rule| rule.rtype == Some(asked.rtype);
+    /// Finds a SOA that covers the name. Rules for the type of the query come first.
+    fn soa(&self, query: &UpstreamQuery) -> Record {
+        let same_type = |rule: &&Rule| rule.rtype == Some(query.rtype);
         let first = self.rules.iter().filter(same_type);
         let others = self.rules.iter().filter(|rule| !same_type(rule));
         let records = first
             .chain(others)
             .flat_map(|rule| rule.authority.iter().chain(&rule.answers).chain(&rule.additional));
-        let covers = |record: &&Record| record.rtype() == Rtype::SOA && asked.name.ends_with(record.owner());
+        let covers = |record: &&Record| record.rtype() == Rtype::SOA && query.name.ends_with(record.owner());
         records
             .into_iter()
             .find(covers)
@@ -267,23 +267,24 @@ impl Script {
 }
 
 impl Rule {
-    fn matches(&self, asked: &Asked, transport: Transport) -> bool {
+    fn matches(&self, query: &UpstreamQuery, transport: Transport) -> bool {
         let is = |wanted: Option<bool>, found: bool| wanted.is_none_or(|wanted| wanted == found);
         let Conditions { cd, rd, ad, dnssec_ok } = self.conditions;
-        // A rule for any name is for any class, unless it says otherwise.
+        // A rule for any name matches any class, unless it has a class.
         let class = self.class.or_else(|| self.name.is_some().then_some(Class::IN));
-        self.name.as_ref().is_none_or(|name| name == &asked.name)
-            && self.rtype.is_none_or(|rtype| rtype == asked.rtype)
-            && class.is_none_or(|class| class == asked.class)
+        self.name.as_ref().is_none_or(|name| name == &query.name)
+            && self.rtype.is_none_or(|rtype| rtype == query.rtype)
+            && class.is_none_or(|class| class == query.class)
             && self.transport.is_none_or(|wanted| wanted == transport)
-            && is(cd, asked.has(Flag::Cd))
-            && is(rd, asked.has(Flag::Rd))
-            && is(ad, asked.has(Flag::Ad))
-            && is(dnssec_ok, asked.dnssec_ok())
+            && is(cd, query.has(Flag::Cd))
+            && is(rd, query.has(Flag::Rd))
+            && is(ad, query.has(Flag::Ad))
+            && is(dnssec_ok, query.dnssec_ok())
     }
 }
 
-/// The same record may stand in several rules, an A record as answer and as additional record for example.
+/// Drops duplicates: several rules may have the same record, for example an A record as answer and as additional
+/// record.
 fn without_repetitions(records: Vec<Record>) -> Vec<Record> {
     let mut kept: Vec<Record> = Vec::new();
     for record in records {
@@ -301,7 +302,7 @@ fn name_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Owne
     }
     text.parse::<Name<Vec<u8>>>()
         .map(Some)
-        .map_err(|_| serde::de::Error::custom(format!("{text} is no name")))
+        .map_err(|_| serde::de::Error::custom(format!("{text} is not a name")))
 }
 
 fn type_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rtype>, D::Error> {
@@ -309,19 +310,21 @@ fn type_or_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rtyp
     if text == "*" {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| serde::de::Error::custom(format!("{text} is no type")))
+    text.parse().map(Some).map_err(|_| serde::de::Error::custom(format!("{text} is not a type")))
 }
 
 fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Class>, D::Error> {
     crate::query::class(deserializer).map(Some)
 }
 
-fn rcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+fn rcode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleResult, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == "TIMEOUT" {
-        return Ok(Said::Nothing);
+        return Ok(RuleResult::Nothing);
     }
-    text.parse().map(Said::Rcode).map_err(|_| serde::de::Error::custom(format!("{text} is no response code")))
+    text.parse()
+        .map(RuleResult::Rcode)
+        .map_err(|_| serde::de::Error::custom(format!("{text} is not a response code")))
 }
 
 #[cfg(test)]

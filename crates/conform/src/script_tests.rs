@@ -1,11 +1,11 @@
-//! Which rule answers, and what is derived when none does.
+//! Choice of the rule that answers, and replies derived when no rule matches.
 
 use super::*;
-use crate::message::AskedEdns;
+use crate::message::UpstreamQueryEdns;
 use domain::base::iana::Opcode;
 
-fn asked(name: &str, rtype: Rtype) -> Asked {
-    Asked {
+fn asked(name: &str, rtype: Rtype) -> UpstreamQuery {
+    UpstreamQuery {
         id: 1,
         opcode: Opcode::QUERY,
         flags: vec![Flag::Rd],
@@ -20,7 +20,7 @@ fn script(rules: &str) -> Script {
     Script::new(serde_json::from_str(rules).unwrap())
 }
 
-fn answers(script: &mut Script, asked: &Asked) -> Vec<String> {
+fn answers(script: &mut Script, asked: &UpstreamQuery) -> Vec<String> {
     let content = script.reply(asked, Transport::Udp).unwrap();
     content.answers.iter().map(record::line).collect()
 }
@@ -70,10 +70,10 @@ fn transport_class_and_flags_choose_the_rule() {
     let plain = asked("a.", Rtype::A);
     assert_eq!(script.reply(&plain, Transport::Tcp).unwrap().rcode, Rcode::NOTIMP);
     assert_eq!(script.reply(&plain, Transport::Udp).unwrap().rcode, Rcode::FORMERR);
-    let chaos = Asked { class: Class::CH, ..plain.clone() };
+    let chaos = UpstreamQuery { class: Class::CH, ..plain.clone() };
     assert_eq!(script.reply(&chaos, Transport::Udp).unwrap().rcode, Rcode::REFUSED);
-    let edns = Some(AskedEdns { udp_size: 1232, dnssec_ok: true, subnet: None });
-    let secure = Asked { edns, ..plain };
+    let edns = Some(UpstreamQueryEdns { udp_size: 1232, dnssec_ok: true, subnet: None });
+    let secure = UpstreamQuery { edns, ..plain };
     assert_eq!(script.reply(&secure, Transport::Udp).unwrap().rcode, Rcode::SERVFAIL);
 }
 

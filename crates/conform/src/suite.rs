@@ -1,12 +1,14 @@
-//! The cases that are built in, so that a program without this project's files has them.
+//! Built-in cases, so that a program without the files of this project has them.
 
 use crate::case::Case;
 
-/// The cases of `conformance/`, and those found by thinking where servers go wrong.
-const FILES: [&str; 2] =
-    [include_str!("../../../conformance/cases.jsonl"), include_str!("../cases/own.jsonl")];
+/// Case files: `shared` and `own`.
+const FILES: [&str; 2] = [
+    include_str!("../../../conformance/shared/cases.jsonl"),
+    include_str!("../../../conformance/own/cases.jsonl"),
+];
 
-/// All cases that are built in.
+/// All built-in cases.
 pub fn built_in() -> Result<Vec<Case>, String> {
     Case::read_all(&FILES.join("\n"))
 }

@@ -1,14 +1,14 @@
-//! The scripted upstream: UDP and TCP on one port of 127.0.0.1, its script, and what it has been asked.
+//! Scripted upstream: UDP and TCP on one port of 127.0.0.1, its script, and the queries that it received.
 //!
-//! One thread per socket. Replies that are to come later wait in a queue; a thread sleeps in `recv` until the
-//! next of them is due, so a slow reply delays no other.
+//! There is one thread per socket. Delayed replies wait in a queue; a thread sleeps in `recv` until the next of them
+//! is due, so a slow reply delays no other.
 
 use crate::limits;
-use crate::message::{Asked, Transport};
+use crate::message::{Transport, UpstreamQuery};
 use crate::query::Subnet;
 use crate::record::OwnedName;
 use crate::reply;
-use crate::script::{Content, ForgeryKind, Rule, Script};
+use crate::script::{ForgeryKind, ReplyContent, Rule, Script};
 use domain::base::iana::{Class, Rtype};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,44 +18,44 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Where forged replies of the kind `source-address` come from.
-const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
+/// Source address of forged replies of the kind `source-address`.
+const FORGED_SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
-/// A question that reached the upstream.
+/// Query that reached the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The name, letter by letter.
+pub struct ReceivedQuery {
+    /// Name, with its letter case.
     pub name: OwnedName,
-    /// The type.
+    /// Type.
     pub rtype: Rtype,
-    /// The class.
+    /// Class.
     pub class: Class,
-    /// How it came.
+    /// Transport.
     pub transport: Transport,
-    /// The client subnet that it carried.
+    /// Client subnet of the query.
     pub subnet: Option<Subnet>,
 }
 
-impl Seen {
-    /// The name in the form in which names are compared, with its final dot.
+impl ReceivedQuery {
+    /// Name in lower case, with its final dot.
     pub fn lower_case_name(&self) -> String {
         self.name.fmt_with_dot().to_string().to_ascii_lowercase()
     }
 }
 
-/// Where an upstream has its replies from.
-pub trait Source: Send + fmt::Debug {
-    /// The reply to `asked`; none, if there is to be no reply at all.
-    fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content>;
+/// Source of the upstream's replies.
+pub trait ReplySource: Send + fmt::Debug {
+    /// Reply to `query`; `None` for no reply at all.
+    fn reply(&mut self, query: &UpstreamQuery, transport: Transport) -> Option<ReplyContent>;
 }
 
-impl Source for Script {
-    fn reply(&mut self, asked: &Asked, transport: Transport) -> Option<Content> {
-        Script::reply(self, asked, transport)
+impl ReplySource for Script {
+    fn reply(&mut self, query: &UpstreamQuery, transport: Transport) -> Option<ReplyContent> {
+        Script::reply(self, query, transport)
     }
 }
 
-/// An upstream that runs until it is dropped.
+/// Upstream that runs until it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -71,14 +71,14 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    source: Box<dyn Source>,
-    seen: Vec<Seen>,
-    /// What the upstream itself could not do; a case in which this happens says nothing about the server.
+    source: Box<dyn ReplySource>,
+    received: Vec<ReceivedQuery>,
+    /// Errors of the upstream itself; a case with such an error says nothing about the server.
     faults: Vec<String>,
 }
 
 impl Upstream {
-    /// Starts without rules: everything it is asked does not exist.
+    /// Starts without rules: every name is answered with NXDOMAIN.
     pub fn start() -> io::Result<Upstream> {
         Upstream::serving(Ipv4Addr::LOCALHOST, Box::new(Script::default()))
     }
@@ -90,14 +90,18 @@ impl Upstream {
     }
 
     /// Starts at a loopback address, with replies from `source`.
-    pub fn serving(at: Ipv4Addr, source: Box<dyn Source>) -> io::Result<Upstream> {
+    pub fn serving(at: Ipv4Addr, source: Box<dyn ReplySource>) -> io::Result<Upstream> {
         let (datagrams, streams) = sockets(at)?;
         Upstream::with(datagrams, streams, source)
     }
 
-    fn with(datagrams: UdpSocket, streams: TcpListener, source: Box<dyn Source>) -> io::Result<Upstream> {
+    fn with(
+        datagrams: UdpSocket,
+        streams: TcpListener,
+        source: Box<dyn ReplySource>,
+    ) -> io::Result<Upstream> {
         let address = datagrams.local_addr()?;
-        let state = Mutex::new(State { source, seen: Vec::new(), faults: Vec::new() });
+        let state = Mutex::new(State { source, received: Vec::new(), faults: Vec::new() });
         let shared = Arc::new(Shared { state, ended: AtomicBool::new(false) });
         let for_datagrams = Arc::clone(&shared);
         let for_streams = Arc::clone(&shared);
@@ -108,7 +112,7 @@ impl Upstream {
         Ok(Upstream { address, shared, threads })
     }
 
-    /// Where it listens, UDP and TCP.
+    /// Address for UDP and TCP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -118,17 +122,17 @@ impl Upstream {
         self.shared.state().source = Box::new(Script::new(rules));
     }
 
-    /// Forgets what has been asked.
-    pub fn forget(&self) {
-        self.shared.state().seen.clear();
+    /// Clears the list of received queries.
+    pub fn clear_received(&self) {
+        self.shared.state().received.clear();
     }
 
-    /// What has been asked since the start or the last [`forget`](Self::forget).
-    pub fn seen(&self) -> Vec<Seen> {
-        self.shared.state().seen.clone()
+    /// Queries received since the start or the last [`clear_received`](Self::clear_received).
+    pub fn received(&self) -> Vec<ReceivedQuery> {
+        self.shared.state().received.clone()
     }
 
-    /// What the upstream itself could not do.
+    /// Errors of the upstream itself.
     pub fn faults(&self) -> Vec<String> {
         self.shared.state().faults.clone()
     }
@@ -137,7 +141,8 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        // Wakes the thread that waits for connections. One that listens everywhere is reached at home.
+        // Wakes the thread that accepts connections. A socket on the unspecified address is reached by the loopback
+        // address.
         let mut own = self.address;
         if own.ip().is_unspecified() {
             own.set_ip(if own.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
@@ -150,50 +155,50 @@ impl Drop for Upstream {
     }
 }
 
-/// A reply that waits for its time.
+/// Reply that waits for its time.
 #[derive(Debug)]
-struct Waiting {
+struct ScheduledReply {
     due: Instant,
-    from: From,
+    from: SourceSocket,
     octets: Vec<u8>,
 }
 
-/// Which socket a reply leaves by.
+/// Socket that a reply is sent from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum SourceSocket {
     Here,
     AnotherPort,
     AnotherAddress,
 }
 
-/// Replies that wait, each with its destination.
+/// Delayed replies, each with its destination.
 #[derive(Debug)]
-struct Queue<To>(Vec<(Waiting, To)>);
+struct ReplyQueue<To>(Vec<(ScheduledReply, To)>);
 
-impl<To> Queue<To> {
-    /// How long to wait for questions before the next reply is due. Never zero, which would mean for ever.
-    fn patience(&self) -> Duration {
-        let next = self.0.iter().map(|(waiting, _)| waiting.due).min();
-        let until = next.map_or(limits::POLL, |due| due.saturating_duration_since(Instant::now()));
-        until.clamp(Duration::from_millis(1), limits::POLL)
+impl<To> ReplyQueue<To> {
+    /// Time to wait for queries before the next reply is due. Never zero, which would mean without limit.
+    fn time_to_next(&self) -> Duration {
+        let next = self.0.iter().map(|(reply, _)| reply.due).min();
+        let until = next.map_or(limits::POLL_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
+        until.clamp(Duration::from_millis(1), limits::POLL_INTERVAL)
     }
 
-    /// Takes the replies that are due out, in order.
-    fn due(&mut self) -> Vec<(Waiting, To)> {
+    /// Removes the replies that are due, in order.
+    fn due(&mut self) -> Vec<(ScheduledReply, To)> {
         let now = Instant::now();
         let (mut due, later) =
-            std::mem::take(&mut self.0).into_iter().partition(|(waiting, _)| waiting.due <= now);
+            std::mem::take(&mut self.0).into_iter().partition(|(reply, _)| reply.due <= now);
         self.0 = later;
-        let ready: &mut Vec<(Waiting, To)> = &mut due;
-        ready.sort_by_key(|(waiting, _)| waiting.due);
+        let ready: &mut Vec<(ScheduledReply, To)> = &mut due;
+        ready.sort_by_key(|(reply, _)| reply.due);
         due
     }
 }
 
-impl<To: Clone> Queue<To> {
-    fn add(&mut self, replies: Vec<Waiting>, to: &To) {
-        if self.0.len() < limits::WAITING {
-            self.0.extend(replies.into_iter().map(|waiting| (waiting, to.clone())));
+impl<To: Clone> ReplyQueue<To> {
+    fn add(&mut self, replies: Vec<ScheduledReply>, to: &To) {
+        if self.0.len() < limits::MAX_SCHEDULED_REPLIES {
+            self.0.extend(replies.into_iter().map(|reply| (reply, to.clone())));
         }
     }
 }
@@ -207,30 +212,30 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// What `octets` call for: the forged replies and the right one.
-    fn replies(&self, octets: &[u8], transport: Transport) -> Vec<Waiting> {
-        let Some(asked) = Asked::read(octets) else { return Vec::new() };
+    /// Replies to the query in `octets`: the forged replies and the genuine one.
+    fn replies(&self, octets: &[u8], transport: Transport) -> Vec<ScheduledReply> {
+        let Some(query) = UpstreamQuery::read(octets) else { return Vec::new() };
         let content = {
             let mut state = self.state();
-            if state.seen.len() < limits::SEEN {
-                state.seen.push(seen(&asked, transport));
+            if state.received.len() < limits::MAX_RECEIVED_QUERIES {
+                state.received.push(received_query(&query, transport));
             }
-            state.source.reply(&asked, transport)
+            state.source.reply(&query, transport)
         };
-        content.map_or_else(Vec::new, |content| schedule(&asked, &content, transport))
+        content.map_or_else(Vec::new, |content| schedule(&query, &content, transport))
     }
 
     fn serve_datagrams(&self, socket: &UdpSocket) {
-        let mut queue: Queue<SocketAddr> = Queue(Vec::new());
+        let mut queue: ReplyQueue<SocketAddr> = ReplyQueue(Vec::new());
         let mut buffer = vec![0; 65_536];
         while !self.ended() {
-            socket.set_read_timeout(Some(queue.patience())).expect("the time is not zero");
-            // Any error is one of this question: a timeout, or a port that has closed since.
-            if let Ok((length, asker)) = socket.recv_from(&mut buffer) {
-                queue.add(self.replies(&buffer[..length], Transport::Udp), &asker);
+            socket.set_read_timeout(Some(queue.time_to_next())).expect("the time is not zero");
+            // Any error concerns one query: a timeout, or a port that has been closed since.
+            if let Ok((length, server)) = socket.recv_from(&mut buffer) {
+                queue.add(self.replies(&buffer[..length], Transport::Udp), &server);
             }
-            for (waiting, asker) in queue.due() {
-                if let Err(error) = send(socket, &waiting, asker) {
+            for (reply, server) in queue.due() {
+                if let Err(error) = send(socket, &reply, server) {
                     self.state().faults.push(format!("the upstream could not send a reply: {error}"));
                 }
             }
@@ -242,9 +247,9 @@ impl Shared {
         while !self.ended() {
             let Ok((stream, _)) = listener.accept() else { continue };
             threads.retain(|thread| !thread.is_finished());
-            if threads.len() < limits::CONNECTIONS {
+            if threads.len() < limits::MAX_CONNECTIONS {
                 let shared = Arc::clone(&self);
-                // An error ends the connection, as the asker's going away does.
+                // An error ends the connection, as a close by the server does.
                 threads.push(thread::spawn(move || drop(shared.serve_stream(stream))));
             }
         }
@@ -253,14 +258,15 @@ impl Shared {
         }
     }
 
-    /// Answers one connection; questions may be pipelined and replies overtake each other (RFC 7766 section 6.2.1.1).
+    /// Answers one connection. Queries may be pipelined, and replies may overtake each other (RFC 7766 section
+    /// 6.2.1.1).
     fn serve_stream(&self, mut stream: TcpStream) -> io::Result<()> {
-        let mut queue: Queue<()> = Queue(Vec::new());
+        let mut queue: ReplyQueue<()> = ReplyQueue(Vec::new());
         let mut received: Vec<u8> = Vec::new();
         let mut buffer = vec![0; 65_536];
         stream.set_nodelay(true)?;
         while !self.ended() {
-            stream.set_read_timeout(Some(queue.patience()))?;
+            stream.set_read_timeout(Some(queue.time_to_next()))?;
             match stream.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(length) => received.extend(&buffer[..length]),
@@ -270,16 +276,16 @@ impl Shared {
             while let Some(question) = take_framed(&mut received) {
                 queue.add(self.replies(&question, Transport::Tcp), &());
             }
-            for (waiting, ()) in queue.due() {
-                let length = u16::try_from(waiting.octets.len()).expect("a message has at most 65535 octets");
-                stream.write_all(&[&length.to_be_bytes(), waiting.octets.as_slice()].concat())?;
+            for (reply, ()) in queue.due() {
+                let length = u16::try_from(reply.octets.len()).expect("a message has at most 65535 octets");
+                stream.write_all(&[&length.to_be_bytes(), reply.octets.as_slice()].concat())?;
             }
         }
         Ok(())
     }
 }
 
-/// The two sockets, on one port that both could have.
+/// Binds both sockets to one port.
 fn sockets(at: Ipv4Addr) -> io::Result<(UdpSocket, TcpListener)> {
     let mut last = None;
     for _ in 0..100 {
@@ -292,52 +298,58 @@ fn sockets(at: Ipv4Addr) -> io::Result<(UdpSocket, TcpListener)> {
     Err(last.expect("it has failed"))
 }
 
-fn seen(asked: &Asked, transport: Transport) -> Seen {
-    let subnet = asked.edns.and_then(|edns| edns.subnet);
-    Seen {
-        name: asked.name.clone(),
-        rtype: asked.rtype,
-        class: asked.class,
+fn received_query(query: &UpstreamQuery, transport: Transport) -> ReceivedQuery {
+    let subnet = query.edns.and_then(|edns| edns.subnet);
+    ReceivedQuery {
+        name: query.name.clone(),
+        rtype: query.rtype,
+        class: query.class,
         transport,
         subnet: subnet.map(|subnet| Subnet { address: subnet.addr(), length: subnet.source_prefix_len() }),
     }
 }
 
-fn schedule(asked: &Asked, content: &Content, transport: Transport) -> Vec<Waiting> {
+fn schedule(query: &UpstreamQuery, content: &ReplyContent, transport: Transport) -> Vec<ScheduledReply> {
     let now = Instant::now();
     let mut replies = Vec::new();
     let mut free = now;
     for forgery in content.forgeries.iter().filter(|_| transport == Transport::Udp) {
         let from = match forgery.kind {
-            ForgeryKind::SourcePort => From::AnotherPort,
-            ForgeryKind::SourceAddress => From::AnotherAddress,
-            _ => From::Here,
+            ForgeryKind::SourcePort => SourceSocket::AnotherPort,
+            ForgeryKind::SourceAddress => SourceSocket::AnotherAddress,
+            _ => SourceSocket::Here,
         };
-        replies.push(Waiting { due: free, from, octets: reply::forged(asked, forgery) });
-        free += limits::FORGERY;
+        replies.push(ScheduledReply { due: free, from, octets: reply::forged(query, forgery) });
+        free += limits::FORGERY_INTERVAL;
     }
     let due = free.max(now + Duration::from_millis(content.delay_ms));
-    replies.push(Waiting { due, from: From::Here, octets: reply::proper(asked, content, transport) });
+    replies.push(ScheduledReply {
+        due,
+        from: SourceSocket::Here,
+        octets: reply::proper(query, content, transport),
+    });
     replies
 }
 
-fn send(socket: &UdpSocket, waiting: &Waiting, asker: SocketAddr) -> io::Result<()> {
-    let sent = match waiting.from {
-        From::Here => socket.send_to(&waiting.octets, asker),
-        From::AnotherPort => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.send_to(&waiting.octets, asker),
-        From::AnotherAddress => {
+fn send(socket: &UdpSocket, reply: &ScheduledReply, server: SocketAddr) -> io::Result<()> {
+    let sent = match reply.from {
+        SourceSocket::Here => socket.send_to(&reply.octets, server),
+        SourceSocket::AnotherPort => {
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.send_to(&reply.octets, server)
+        }
+        SourceSocket::AnotherAddress => {
             let port = socket.local_addr()?.port();
-            UdpSocket::bind((ELSEWHERE, port))?.send_to(&waiting.octets, asker)
+            UdpSocket::bind((FORGED_SOURCE, port))?.send_to(&reply.octets, server)
         }
     };
     match sent {
-        // An asker that has closed its socket makes a later send fail; that is its right.
+        // A server that has closed its socket makes a later send fail; it is free to do so.
         Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Takes a message with its length in front off the start of `received`, when it is complete.
+/// Removes one length-prefixed message from the start of `received`, if it is complete.
 fn take_framed(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let length = usize::from(u16::from_be_bytes([*received.first()?, *received.get(1)?]));
     if received.len() < 2 + length {

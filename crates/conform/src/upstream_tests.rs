@@ -1,4 +1,4 @@
-//! The upstream over real sockets, asked by the runner's own client.
+//! The upstream over real sockets, queried by the runner's own client.
 
 use super::*;
 use crate::client;
@@ -34,12 +34,12 @@ fn udp_and_tcp_on_one_port_answer_and_remember() {
         let exchange = client::ask(port, &query, PATIENCE).unwrap();
         assert_eq!(addresses(&Answer::read(&exchange.answer.unwrap()).unwrap()), ["192.0.2.1"]);
     }
-    let seen = upstream.seen();
+    let seen = upstream.received();
     assert_eq!(seen.iter().map(|seen| seen.transport).collect::<Vec<_>>(), [Transport::Udp, Transport::Tcp]);
     let subnet = Subnet { address: Ipv4Addr::new(203, 0, 113, 0).into(), length: 24 };
     assert!(seen.iter().all(|seen| seen.lower_case_name() == "a." && seen.subnet == Some(subnet)));
-    upstream.forget();
-    assert!(upstream.seen().is_empty());
+    upstream.clear_received();
+    assert!(upstream.received().is_empty());
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_reply_that_is_delayed_delays_no_other() {
     let port = upstream.address().port();
     let slow =
         thread::spawn(move || client::ask(port, &query(r#"{"name": "slow.", "type": "A"}"#), PATIENCE));
-    while upstream.seen().is_empty() {
+    while upstream.received().is_empty() {
         thread::yield_now();
     }
     let fast = client::ask(port, &query(r#"{"name": "fast.", "type": "A"}"#), PATIENCE).unwrap();
@@ -96,7 +96,7 @@ fn timeout_means_no_reply_over_udp_and_tcp() {
         let exchange = client::ask(upstream.address().port(), &query, Duration::from_millis(200)).unwrap();
         assert_eq!(exchange.answer, None, "{transport}");
     }
-    assert_eq!(upstream.seen().len(), 2);
+    assert_eq!(upstream.received().len(), 2);
 }
 
 #[test]

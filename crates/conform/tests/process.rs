@@ -1,5 +1,5 @@
-//! The runner against a server that is hardly one: this test itself, started once more as a process. It forwards
-//! UDP questions as they are, so that cases without synthesis pass, and others fail in the way foreseen.
+//! The runner against a minimal server: this test itself, started once more as a process. It forwards UDP queries
+//! unchanged, so that cases without synthesis pass and others fail in the expected way.
 
 use sixfold_conform::case::Case;
 use sixfold_conform::{Outcome, Program, Runner};
@@ -7,10 +7,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Set to the configuration file for the process that plays the server.
+/// Environment variable with the configuration file, for the process that plays the server.
 const CONFIG: &str = "SIXFOLD_CONFORM_FORWARDER";
 
-/// A step of its own in every way: a question for an A record, and the answer to it.
+/// A case with one step: a query for an A record, and its answer.
 fn case(extra: &str, expect: &str) -> Case {
     Case::read(&format!(
         r#"{{"id": "forwarded", "category": "message", "rfc": "none", "source": "here", "level": "MUST", "config": {{}},
@@ -25,7 +25,7 @@ fn play(cases: &[Case], mode: &str) -> Vec<Outcome> {
     let this = std::env::current_exe().unwrap();
     let command =
         format!("env {CONFIG}={{config}} MODE={mode} {} --exact server_process --nocapture", this.display());
-    let runner = Runner::new(Program::that_says_ready(&command).unwrap(), NonZeroUsize::new(2).unwrap());
+    let runner = Runner::new(Program::with_ready_line(&command).unwrap(), NonZeroUsize::new(2).unwrap());
     runner.run(cases, |_| {}).into_iter().map(|played| played.outcome).collect()
 }
 
@@ -92,7 +92,7 @@ fn checks_and_foreign_clients_are_skipped_where_they_are_impossible() {
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Skipped { .. })), "{outcomes:?}");
 }
 
-/// Not a test: the process that the others start.
+/// Not a test: the process that the other tests start.
 #[test]
 fn server_process() {
     let Some(file) = std::env::var_os(CONFIG) else { return };

@@ -1,11 +1,16 @@
-//! Plays every case of `conformance/cases.jsonl` against our server; `suite/mod.rs` says how.
+//! Plays every case of `conformance/shared/cases.jsonl` against Sixfold (see `suite/mod.rs`).
 
 mod suite;
 
 use suite::Suite;
 
 #[test]
-fn every_shared_case_holds_or_is_listed_for_later() {
-    let test = "every_shared_case_holds_or_is_listed_for_later";
-    Suite { cases: "conformance/cases.jsonl", later: "conformance/later.txt", test }.play();
+fn every_shared_case_holds_or_is_a_known_failure() {
+    let test = "every_shared_case_holds_or_is_a_known_failure";
+    Suite {
+        cases: "conformance/shared/cases.jsonl",
+        known_failures: "conformance/shared/known-failures.txt",
+        test,
+    }
+    .play();
 }

@@ -1,4 +1,4 @@
-//! Which IPv4 addresses are global in the sense of RFC 6052 section 3.1.
+//! Global IPv4 addresses in the sense of RFC 6052 section 3.1.
 //!
 //! "The Well-Known Prefix MUST NOT be used to represent non-global IPv4 addresses, such as those defined in RFC
 //! 1918 or listed in section 3 of RFC 5735." RFC 5735 was replaced by RFC 6890, whose tables IANA keeps as the
@@ -9,7 +9,7 @@
 //! - 192.0.0.170 and 192.0.0.171 count as global: they are the addresses of ipv4only.arpa, and RFC 7050 has a DNS64
 //!   embed them, under the well-known prefix too, so that clients can find it.
 
-/// Whether the well-known prefix may represent `v4`.
+/// True if the well-known prefix may represent `v4`.
 //= RFC 6052 section 3.1: requirement 36
 #[inline]
 pub const fn is_global(v4: [u8; 4]) -> bool {

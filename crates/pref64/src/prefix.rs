@@ -1,4 +1,4 @@
-//! A Pref64 and the address arithmetic of RFC 6052 sections 2.2 and 2.3.
+//! Pref64 and the address arithmetic of RFC 6052 sections 2.2 and 2.3.
 //!
 //! ```text
 //!     octet   3   4   5   6   7   8   9   10  11  12  13  14  15
@@ -11,25 +11,25 @@
 //! ```
 //! p: prefix (octets 0 to 2 too), v4: IPv4 address, u: the octet that must be zero, s: suffix.
 //!
-//! Up to /64 the IPv4 address is shifted to the end of the prefix in 120 bits, and the octet `u` (bits 64 to 71) is
-//! then pushed in between: everything from bit 64 on moves right by eight. With /96 nothing moves. So both
-//! directions are two shifts whose distances follow from the length, without a branch.
+//! Up to /64 the IPv4 address is shifted to the end of the prefix in 120 bits, and then the octet `u` (bits 64 to 71)
+//! is inserted: everything from bit 64 on moves right by eight. With /96 nothing moves. So both directions are two
+//! shifts, whose distances follow from the length, without a branch.
 
 use core::fmt;
 use core::net::Ipv6Addr;
 use core::str::FromStr;
 
-/// The well-known prefix `64:ff9b::/96` (RFC 6052 section 2.1). It must not carry IPv4 addresses that are not
-/// global: see [`is_global`](crate::is_global).
+/// Well-known prefix `64:ff9b::/96` (RFC 6052 section 2.1). It must not carry IPv4 addresses that are not global: see
+/// [`is_global`](crate::is_global).
 pub const WELL_KNOWN: Pref64 = Pref64 { bits: 0x0064_ff9b << 96, length: 96 };
 
 /// Bits 64 to 71, the octet `u` of RFC 6052 section 2.2.
 const OCTET_U: u128 = 0xff << 56;
 
-/// A prefix for IPv4-embedded IPv6 addresses, with the suffix that addresses made from it end in (zero unless set).
+/// Prefix for IPv4-embedded IPv6 addresses, with the suffix of the addresses made from it (zero by default).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pref64 {
-    /// The prefix in the leading bits, the suffix in the trailing ones, zero between them.
+    /// Prefix in the leading bits, suffix in the trailing ones, zero between them.
     bits: u128,
     /// 32, 40, 48, 56, 64 or 96.
     length: u8,
@@ -38,8 +38,8 @@ pub struct Pref64 {
 impl Pref64 {
     /// A prefix of `length` leading bits of `address`.
     ///
-    /// Refused unless the length is one of the six of RFC 6052 section 2.2, no bit is set beyond it, and bits 64
-    /// to 71 are zero.
+    /// The length must be one of the six of RFC 6052 section 2.2, no bit may be set beyond it, and bits 64 to 71 must
+    /// be zero.
     pub const fn new(address: Ipv6Addr, length: u8) -> Result<Pref64, PrefixError> {
         //= RFC 6052 section 2.2: requirement 33
         if !matches!(length, 32 | 40 | 48 | 56 | 64 | 96) {
@@ -56,8 +56,8 @@ impl Pref64 {
         Ok(Pref64 { bits, length })
     }
 
-    /// The same prefix with another suffix: bits behind the embedded IPv4 address that every address made from it
-    /// carries. RFC 6052 section 2.2 says that they SHOULD be zero; operators who know better may.
+    /// Sets the suffix: bits after the embedded IPv4 address in every address made from this prefix. RFC 6052 section
+    /// 2.2 says that they SHOULD be zero; operators with a reason may set them.
     pub const fn with_suffix(self, suffix: Ipv6Addr) -> Result<Pref64, PrefixError> {
         let suffix = suffix.to_bits();
         if suffix == 0 {
@@ -90,12 +90,12 @@ impl Pref64 {
 
     //= RFC 6147 section 5.2: requirement 16
     //= RFC 6052 section 2.2: requirement 35
-    /// The IPv4 address that `v6` carries, or `None` when `v6` is not under this prefix.
+    /// The IPv4 address that `v6` carries, or `None` if `v6` is not under this prefix.
     ///
-    /// What stands in the suffix and in the octet `u` is not looked at. RFC 6052 section 2.2 binds those who make
-    /// addresses to zeros there; the extraction of section 2.3 removes `u` and takes the 32 bits behind the prefix
-    /// whatever the rest says. A translator that follows it forwards such an address, so its reverse name
-    /// must lead to the same host; and as section 2.2 reserves the suffix for extensions, old readers must not mind it.
+    /// The suffix and the octet `u` are ignored. RFC 6052 section 2.2 requires zeros there from those who make
+    /// addresses; the extraction of section 2.3 removes `u` and takes the 32 bits after the prefix, whatever the rest
+    /// says. A translator that follows it forwards such an address, so its reverse name must lead to the same host.
+    /// Also, section 2.2 reserves the suffix for extensions, so old readers must ignore it.
     #[inline]
     pub const fn extract(&self, v6: [u8; 16]) -> Option<[u8; 4]> {
         if !self.contains(v6) {
@@ -107,34 +107,34 @@ impl Pref64 {
         Some(((joined >> (96 - self.length)) as u32).to_be_bytes())
     }
 
-    /// Whether `v6` is under this prefix.
+    /// True if `v6` is under this prefix.
     #[inline]
     pub const fn contains(&self, v6: [u8; 16]) -> bool {
         (u128::from_be_bytes(v6) ^ self.bits) & mask(self.length) == 0
     }
 
-    /// The prefix's address; bits beyond the length are zero.
+    /// Address of the prefix; bits beyond the length are zero.
     pub const fn address(&self) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.bits & mask(self.length))
     }
 
-    /// The prefix's length in bits.
+    /// Length of the prefix in bits.
     pub const fn length(&self) -> u8 {
         self.length
     }
 
-    /// The suffix, as an address whose other bits are zero.
+    /// Suffix, as an address whose other bits are zero.
     pub const fn suffix(&self) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.bits & !mask(self.length))
     }
 
-    /// Whether this is `64:ff9b::/96`.
+    /// True for `64:ff9b::/96`.
     //= RFC 8215 section 5: requirement 54; its neighbour for local use is another one.
     pub const fn is_well_known(&self) -> bool {
         self.bits == WELL_KNOWN.bits && self.length == WELL_KNOWN.length
     }
 
-    /// How far the octet `u` moves what stands behind bit 64: eight bits, but none with /96.
+    /// Distance by which the octet `u` moves the bits after bit 64: eight bits, or none with /96.
     #[inline]
     const fn gap(&self) -> u32 {
         if self.length == 96 { 0 } else { 8 }
@@ -167,8 +167,8 @@ impl fmt::Debug for Pref64 {
 impl FromStr for Pref64 {
     type Err = PrefixError;
 
-    /// Reads `ADDRESS/LENGTH`. A bare address is refused: others read it as /96, and a forgotten length would go
-    /// unnoticed.
+    /// Reads `ADDRESS/LENGTH`. A bare address is refused: other programs read it as /96, and a forgotten length would
+    /// stay unnoticed.
     fn from_str(text: &str) -> Result<Pref64, PrefixError> {
         let (address, length) = text.split_once('/').ok_or(PrefixError::LengthMissing)?;
         let address = address.parse().map_err(|_| PrefixError::Address)?;
@@ -181,14 +181,14 @@ impl FromStr for Pref64 {
     }
 }
 
-/// Why a prefix or a suffix is refused. The text of each says what to write instead.
+/// Reason why a prefix or a suffix is refused. Each text says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixError {
     /// Not `ADDRESS/LENGTH`: there is no slash.
     LengthMissing,
-    /// What follows the slash is not a decimal number from 0 to 255.
+    /// The part after the slash is not a decimal number from 0 to 255.
     LengthText,
-    /// What precedes the slash is not an IPv6 address.
+    /// The part before the slash is not an IPv6 address.
     Address,
     /// The length is not one of the six of RFC 6052 section 2.2.
     Length(u8),
@@ -214,7 +214,7 @@ impl fmt::Display for PrefixError {
                 write!(f, "the prefix length is missing; append /32, /40, /48, /56, /64 or /96")
             }
             PrefixError::LengthText => {
-                write!(f, "what follows the slash is no length; write /32, /40, /48, /56, /64 or /96")
+                write!(f, "the part after the slash is not a length; write /32, /40, /48, /56, /64 or /96")
             }
             PrefixError::Address => {
                 write!(f, "not an IPv6 address before the slash; write a prefix like 64:ff9b::/96")

@@ -1,16 +1,16 @@
-//! Reverse names in uncompressed wire form: `ip6.arpa` (RFC 3596 section 2.5) and `in-addr.arpa` (RFC 1035
-//! section 3.5), both ways.
+//! Reverse names in uncompressed wire form, in both directions: `ip6.arpa` (RFC 3596 section 2.5) and `in-addr.arpa`
+//! (RFC 1035 section 3.5).
 
 /// Octets of the `ip6.arpa` name of an address: 32 labels of one nibble, `ip6`, `arpa`, the root.
 pub const IP6_NAME: usize = 32 * 2 + IP6_ARPA.len();
 
-/// Octets that the `in-addr.arpa` name of an address takes at most: four labels of three digits and the rest.
+/// Octets of the longest `in-addr.arpa` name of an address: four labels of three digits and the rest.
 pub const IN_ADDR_NAME_MAX: usize = 4 * 4 + IN_ADDR_ARPA.len();
 
 const IP6_ARPA: &[u8; 10] = b"\x03ip6\x04arpa\x00";
 const IN_ADDR_ARPA: &[u8; 14] = b"\x07in-addr\x04arpa\x00";
 
-/// The address that an `ip6.arpa` name stands for; `None` unless the name has exactly 32 nibbles.
+/// Address of an `ip6.arpa` name; `None` unless the name has exactly 32 nibbles.
 pub fn parse_ip6(name: &[u8]) -> Option<[u8; 16]> {
     if name.len() != IP6_NAME {
         return None;
@@ -18,10 +18,10 @@ pub fn parse_ip6(name: &[u8]) -> Option<[u8; 16]> {
     parse_ip6_partial(name).map(|(bits, _)| bits.to_be_bytes())
 }
 
-/// The network that an `ip6.arpa` name of up to 32 nibbles stands for: its address, and its length in bits.
+/// Network of an `ip6.arpa` name with up to 32 nibbles: its address, and its length in bits.
 ///
-/// A name with fewer nibbles than 32 has no PTR of its own, but where addresses exist below it, it is an empty
-/// non-terminal: NOERROR, not NXDOMAIN (RFC 8020).
+/// A name with fewer nibbles than 32 has no PTR record. But if addresses exist below it, it is an empty non-terminal:
+/// NOERROR, not NXDOMAIN (RFC 8020).
 pub fn parse_ip6_partial(name: &[u8]) -> Option<(u128, u8)> {
     let nibbles = strip_zone(name, IP6_ARPA)?;
     if nibbles.len() > 64 || nibbles.len() % 2 != 0 {
@@ -49,8 +49,8 @@ pub fn write_ip6(address: [u8; 16], out: &mut [u8; IP6_NAME]) {
     zone.copy_from_slice(IP6_ARPA);
 }
 
-/// The address that an `in-addr.arpa` name stands for; `None` unless it has exactly four decimal labels, each 0 to
-/// 255 without leading zeros (another spelling is another name in the DNS, and nobody's address).
+/// Address of an `in-addr.arpa` name; `None` unless it has exactly four decimal labels, each 0 to 255 without leading
+/// zeros (another spelling is another name in the DNS, and stands for no address).
 pub fn parse_in_addr(name: &[u8]) -> Option<[u8; 4]> {
     let mut rest = strip_zone(name, IN_ADDR_ARPA)?;
     let mut address = [0; 4];
@@ -63,7 +63,7 @@ pub fn parse_in_addr(name: &[u8]) -> Option<[u8; 4]> {
     rest.is_empty().then_some(address)
 }
 
-/// Writes the `in-addr.arpa` name of an address and returns how many octets it takes.
+/// Writes the `in-addr.arpa` name of an address and returns its length.
 pub fn write_in_addr(address: [u8; 4], out: &mut [u8; IN_ADDR_NAME_MAX]) -> usize {
     let mut at = 0;
     for octet in address.iter().rev() {
@@ -78,7 +78,7 @@ pub fn write_in_addr(address: [u8; 4], out: &mut [u8; IN_ADDR_NAME_MAX]) -> usiz
     at + IN_ADDR_ARPA.len()
 }
 
-/// What precedes `zone` in `name`. Letter case is ignored; length octets are below 64 and have no case.
+/// Labels before `zone` in `name`, ignoring letter case. Length octets are below 64 and have no case.
 fn strip_zone<'a>(name: &'a [u8], zone: &[u8]) -> Option<&'a [u8]> {
     let (rest, end) = name.split_at_checked(name.len().checked_sub(zone.len())?)?;
     end.eq_ignore_ascii_case(zone).then_some(rest)
@@ -99,7 +99,7 @@ fn decimal(label: &[u8]) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// The hexadecimal digit of a value below 16.
+/// Hexadecimal digit of a value below 16.
 fn digit(nibble: u8) -> u8 {
     if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
 }

@@ -1,4 +1,4 @@
-//! Reverse names both ways, and what is none.
+//! Reverse names in both directions, and names that are no reverse names.
 
 use core::net::Ipv6Addr;
 use sixfold_pref64::WELL_KNOWN;
@@ -71,7 +71,7 @@ fn names_that_are_not_exactly_an_ip6_address_are_refused() {
         format!("{nibbles}in-addr.arpa"),
         format!("g.{}ip6.arpa", "0.".repeat(31)),
         format!("00.{}ip6.arpa", "0.".repeat(31)),
-        // As long as a right name, with other label lengths.
+        // As long as a reverse name, with other label lengths.
         format!("000.{}ip6.arpa", "0.".repeat(30)),
         format!("{}000.ip6.arpa", "0.".repeat(30)),
     ] {

@@ -1,4 +1,4 @@
-//! The tables of RFC 6052, round trips over the IPv4 space, and every refusal.
+//! Tables of RFC 6052, round trips over the IPv4 space, and every refusal.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use sixfold_pref64::{Pref64, PrefixError, WELL_KNOWN};
@@ -44,7 +44,7 @@ fn full_prefixes() -> [Pref64; 6] {
     })
 }
 
-/// A generator with a fixed seed (SplitMix64): the same numbers in every run.
+/// Generator with a fixed seed (SplitMix64): it gives the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -187,7 +187,7 @@ fn every_single_bit_is_accepted_in_the_suffix_only_behind_the_ipv4_address() {
                 assert_eq!(with.suffix(), suffix);
                 assert_eq!((with.address(), with.length()), (pref64.address(), pref64.length()));
                 check(&with, [255, 0, 255, 1]);
-                // A second suffix replaces the first, and "::" takes it away.
+                // A second suffix replaces the first, and "::" removes it.
                 assert_eq!(with.with_suffix(Ipv6Addr::UNSPECIFIED), Ok(pref64));
             }
         }

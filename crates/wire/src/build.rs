@@ -1,45 +1,46 @@
-//! Building a message into a caller's buffer, with name compression (RFC 1035 section 4.1.4).
+//! Message builder that writes into a caller's buffer, with name compression (RFC 1035 section 4.1.4).
 //!
-//! Sections are written in order. What does not fit is taken back whole, so that truncation happens between records,
-//! and with [`Builder::mark`] between RRsets (RFC 2181 section 9).
+//! Sections are written in order. A record that does not fit is removed as a whole, so that truncation happens
+//! between records, and with [`Builder::mark`] between RRsets (RFC 2181 section 9).
 //!
-//! Compression tries the cheap cases first: a name equal to the question, then the owner or target written last. All
-//! other names go through a small table of labels and what follows them. A name costs time linear in its octets, whatever
-//! the table holds. Names in RDATA are compressed only in the types of RFC 1035 (RFC 3597 section 4).
+//! Compression tries the cheap cases first: a name equal to the question's, then the owner or target written last.
+//! All other names go through a small table of labels and the suffixes that follow them. A name costs time linear in
+//! its octets, whatever the table holds. Names in RDATA are compressed only in the types of RFC 1035 (RFC 3597
+//! section 4).
 
 use crate::edns::{add_option, write_opt};
 use crate::header::{self, Flags, HEADER};
-use crate::limits::{MAX_MESSAGE, MAX_NAME, REACH};
+use crate::limits::{MAX_MESSAGE, MAX_NAME, POINTER_REACH};
 use crate::message::Section;
 use crate::name::{Name, name_len};
-use crate::rdata::{Shape, shape};
+use crate::rdata::{RdataLayout, layout};
 use crate::record::Record;
-use crate::suffixes::Suffixes;
+use crate::suffixes::SuffixTable;
 use crate::types::{Class, Type};
 
 /// No room is left within the limit; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// A message under construction.
+/// Message under construction.
 pub struct Builder<'b> {
     buf: &'b mut [u8],
-    /// Where the next octet goes.
+    /// Position of the next octet.
     at: usize,
-    /// The octets that the message may take.
+    /// Largest size of the message.
     limit: usize,
     reserved: usize,
     /// Length of the question's name, which begins after the header.
     qname: usize,
     counts: [u16; 3],
-    /// Where the OPT record begins.
+    /// Start of the OPT record.
     opt: Option<usize>,
     owner: Hint,
     target: Hint,
-    suffixes: Suffixes,
+    suffixes: SuffixTable,
 }
 
-/// Where a name stood in its source, and where it stands in the message; `written` is 0 for none. Only a hint: the
+/// Position of a name in its source message and in the new message; `written` is 0 for none. It is only a hint: the
 /// source may have been another message, so the names are compared.
 #[derive(Clone, Copy)]
 struct Hint {
@@ -51,7 +52,7 @@ impl Hint {
     const NONE: Hint = Hint { source: 0, written: 0 };
 }
 
-/// A point to return to with [`Builder::rollback`].
+/// Point to return to with [`Builder::rollback`].
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     at: usize,
@@ -59,9 +60,9 @@ pub struct Mark {
 }
 
 impl<'b> Builder<'b> {
-    /// Begins a message with its header and one question, which is copied: a name in wire form, type and class. The
-    /// message will take no more than `limit` octets of `buf`. None when not even the question fits, or when
-    /// `question` is none.
+    /// Begins a message with its header and a copy of one question: a name in wire form, type and class. The message
+    /// takes at most `limit` octets of `buf`. Returns `None` if the question does not fit, or if `question` is not a
+    /// question.
     #[inline]
     pub fn new(
         buf: &'b mut [u8],
@@ -91,18 +92,18 @@ impl<'b> Builder<'b> {
             opt: None,
             owner: Hint::NONE,
             target: Hint::NONE,
-            suffixes: Suffixes::new(),
+            suffixes: SuffixTable::new(),
         })
     }
 
-    /// Keeps this much room for an OPT record at the end; [`Builder::opt`] uses it.
+    /// Reserves room for an OPT record at the end; [`Builder::opt`] uses it.
     #[inline]
     pub fn reserve(&mut self, octets: usize) {
         self.reserved = octets;
     }
 
-    /// Copies a record of a well-formed message. Names that may be compressed are expanded and compressed anew,
-    /// everything else is copied as it is.
+    /// Copies a record of a well-formed message. Names that may be compressed are expanded and compressed anew;
+    /// everything else is copied unchanged.
     #[inline]
     pub fn copy(&mut self, section: Section, record: &Record<'_>) -> Result<(), Full> {
         self.copy_with(section, record, None)
@@ -126,7 +127,7 @@ impl<'b> Builder<'b> {
         self.record(section, owner, Type::AAAA, Class::IN, ttl, &address)
     }
 
-    /// Writes a record with RDATA as it is: names in it must be uncompressed.
+    /// Writes a record with this RDATA; names in it must be uncompressed.
     #[inline]
     pub fn record(
         &mut self,
@@ -138,7 +139,7 @@ impl<'b> Builder<'b> {
         rdata: &[u8],
     ) -> Result<(), Full> {
         let length = u16::try_from(rdata.len()).map_err(|_| Full)?;
-        self.whole(section, |builder| {
+        self.write_whole(section, |builder| {
             builder.owner(owner)?;
             let [t0, t1] = rtype.0.to_be_bytes();
             let [c0, c1] = class.0.to_be_bytes();
@@ -161,7 +162,7 @@ impl<'b> Builder<'b> {
         ede: Option<u16>,
     ) -> Result<(), Full> {
         self.reserved = 0;
-        self.whole(Section::Additional, |builder| {
+        self.write_whole(Section::Additional, |builder| {
             let room = builder.buf.get_mut(builder.at..builder.limit).ok_or(Full)?;
             let octets = write_opt(room, udp_size, extended_rcode, version, dnssec_ok, ede).ok_or(Full)?;
             builder.opt = Some(builder.at);
@@ -170,7 +171,7 @@ impl<'b> Builder<'b> {
         })
     }
 
-    /// Adds an option to the OPT record, behind which nothing was written. Without one there is no room for it.
+    /// Adds an option to the OPT record, which must be the last record. Fails without an OPT record.
     #[inline]
     pub fn option(&mut self, code: u16, data: &[u8]) -> Result<(), Full> {
         let start = self.opt.ok_or(Full)?;
@@ -180,31 +181,31 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// The octets written so far.
+    /// Octets written so far.
     #[inline]
     #[allow(clippy::len_without_is_empty, reason = "a message with its question is never empty")]
     pub fn len(&self) -> usize {
         self.at
     }
 
-    /// Writes other flags.
+    /// Replaces the flags.
     #[inline]
     pub fn set_flags(&mut self, flags: Flags) {
         header::set_flags(self.buf, flags);
     }
 
-    /// Remembers this point.
+    /// Returns the current point, for [`Builder::rollback`].
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark { at: self.at, counts: self.counts }
     }
 
-    /// Takes back everything written since `mark`, which came from this builder.
+    /// Removes everything written since `mark`, which must come from this builder.
     pub fn rollback(&mut self, mark: Mark) {
         self.at = mark.at;
         self.counts = mark.counts;
         self.opt = self.opt.filter(|&start| start < mark.at);
-        self.suffixes.forget_from(mark.at);
+        self.suffixes.remove_from(mark.at);
         for hint in [&mut self.owner, &mut self.target] {
             if hint.written >= mark.at {
                 *hint = Hint::NONE;
@@ -222,9 +223,9 @@ impl<'b> Builder<'b> {
         self.at
     }
 
-    /// Writes one record by `write`, whole or not at all.
+    /// Writes one record with `write`, completely or not at all.
     #[inline]
-    fn whole(
+    fn write_whole(
         &mut self,
         section: Section,
         write: impl FnOnce(&mut Self) -> Result<(), Full>,
@@ -242,7 +243,7 @@ impl<'b> Builder<'b> {
 
     #[inline]
     fn copy_with(&mut self, section: Section, record: &Record<'_>, ttl: Option<u32>) -> Result<(), Full> {
-        self.whole(section, |builder| {
+        self.write_whole(section, |builder| {
             builder.owner(record.owner)?;
             builder.put(record.type_class_ttl())?;
             if let Some(ttl) = ttl {
@@ -251,25 +252,25 @@ impl<'b> Builder<'b> {
             let length_at = builder.at;
             builder.put(&[0; 2])?;
             let rdata = record.rdata();
-            match shape(record.rtype) {
-                Some(shape) if !rdata.is_empty() => builder.names(record, shape)?,
+            match layout(record.rtype) {
+                Some(layout) if !rdata.is_empty() => builder.names(record, layout)?,
                 _ => builder.put(rdata)?,
             }
-            // Expanding names may take RDATA beyond what its length can say.
+            // Expanded names may make RDATA longer than RDLENGTH can express.
             let length = u16::try_from(builder.at - length_at - 2).map_err(|_| Full)?;
             builder.patch(length_at, &length.to_be_bytes());
             Ok(())
         })
     }
 
-    /// Writes RDATA that holds names.
-    fn names(&mut self, record: &Record<'_>, shape: Shape) -> Result<(), Full> {
+    /// Writes RDATA that contains names.
+    fn names(&mut self, record: &Record<'_>, layout: RdataLayout) -> Result<(), Full> {
         let rdata = record.rdata();
-        let mut at = shape.first_name(rdata).ok_or(Full)?;
+        let mut at = layout.first_name(rdata).ok_or(Full)?;
         self.put(&rdata[..at])?;
-        for _ in 0..shape.names {
+        for _ in 0..layout.names {
             let name = record.name_at(at);
-            if shape.compress {
+            if layout.compress {
                 let written = self.name(name)?;
                 self.target = Hint { source: name.offset(), written };
             } else {
@@ -280,7 +281,7 @@ impl<'b> Builder<'b> {
         self.put(rdata.get(at..).ok_or(Full)?)
     }
 
-    /// Writes an owner.
+    /// Writes an owner name.
     #[inline]
     fn owner(&mut self, name: Name<'_>) -> Result<(), Full> {
         if self.is_question(name) {
@@ -300,14 +301,14 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// Whether a name is the question's. One compared octet tells that most others are not; a name that shares
-    /// labels with others in its source is found by the table.
+    /// True if the name equals the question's in one piece. One compared octet rules out most other names. The table
+    /// finds a name that shares labels with others in its source.
     #[inline]
     fn is_question(&self, name: Name<'_>) -> bool {
         name.stands_as(&self.buf[HEADER..HEADER + self.qname])
     }
 
-    /// Writes a name with compression and returns where it stands; 0 if no pointer can reach that place.
+    /// Writes a name with compression and returns its position; 0 if no pointer can reach it.
     fn name(&mut self, name: Name<'_>) -> Result<usize, Full> {
         if self.is_question(name) {
             self.pointer(HEADER)?;
@@ -319,7 +320,7 @@ impl<'b> Builder<'b> {
             self.put(wire)?;
             return Ok(0);
         }
-        self.suffixes.seed(Name::new(&self.buf[..self.at], HEADER), HEADER);
+        self.suffixes.add_question(Name::new(&self.buf[..self.at], HEADER), HEADER);
         let found = self.suffixes.find(&self.buf[..self.at], &expanded);
         let start = self.at;
         self.put(&wire[..found.distance])?;
@@ -328,9 +329,9 @@ impl<'b> Builder<'b> {
         } else {
             self.pointer(found.at)?;
         }
-        self.suffixes.learn(&expanded, found, start);
+        self.suffixes.add(&expanded, found, start);
         let whole = if found.distance == 0 { found.at } else { start };
-        Ok(if whole < REACH { whole } else { 0 })
+        Ok(if whole < POINTER_REACH { whole } else { 0 })
     }
 
     /// Writes a name without compression.
@@ -360,7 +361,7 @@ impl<'b> Builder<'b> {
         Ok(())
     }
 
-    /// Overwrites octets that were put before.
+    /// Overwrites octets that were written before.
     #[inline]
     fn patch(&mut self, at: usize, octets: &[u8]) {
         self.buf[at..at + octets.len()].copy_from_slice(octets);

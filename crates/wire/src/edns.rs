@@ -1,4 +1,4 @@
-//! EDNS (RFC 6891): the OPT record of a message, and the writing of a new one; extended DNS errors (RFC 8914).
+//! EDNS (RFC 6891): the OPT record of a message, writing a new one, and extended DNS errors (RFC 8914).
 
 use crate::header;
 use crate::types::Type;
@@ -9,30 +9,30 @@ pub const OPT_LEN: usize = 11;
 /// Octets that an extended error without text adds: option code, length, info code.
 pub const EDE_LEN: usize = 6;
 
-/// Octets that an option takes besides its data: code and length.
+/// Octets of an option without its data: code and length.
 pub const OPTION_HEADER: usize = 4;
 
-/// The option code of client subnets (RFC 7871 section 6).
+/// Option code of client subnets (RFC 7871 section 6).
 pub const CLIENT_SUBNET: u16 = 8;
 
-/// The option code of cookies (RFC 7873 section 4).
+/// Option code of cookies (RFC 7873 section 4).
 pub const COOKIE: u16 = 10;
 
-/// The option code of extended DNS errors.
+/// Option code of extended DNS errors.
 const EDE: u16 = 15;
 
-/// The DO bit (RFC 3225) in the flags of an OPT record.
+/// DO bit (RFC 3225) in the flags of an OPT record.
 const DNSSEC_OK: u16 = 0x8000;
 
-/// The OPT record of a well-formed message.
+/// OPT record of a well-formed message.
 #[derive(Clone, Copy, Debug)]
 pub struct Opt<'a> {
-    /// From the root owner to the end of RDATA: at least [`OPT_LEN`] octets.
+    /// Octets from the root owner to the end of RDATA: at least [`OPT_LEN`].
     record: &'a [u8],
 }
 
 impl<'a> Opt<'a> {
-    /// Takes a whole record; the walk has checked owner, lengths and options.
+    /// Takes a complete record; the walk has checked owner, lengths and options.
     #[inline]
     pub(crate) fn new(record: &'a [u8]) -> Option<Opt<'a>> {
         (record.len() >= OPT_LEN).then_some(Opt { record })
@@ -43,38 +43,38 @@ impl<'a> Opt<'a> {
         [self.record[at], self.record[at + 1]]
     }
 
-    /// The UDP payload size as sent; values below 512 mean 512 (RFC 6891 section 6.2.3).
+    /// UDP payload size as sent; values below 512 mean 512 (RFC 6891 section 6.2.3).
     #[inline]
     pub fn udp_size(&self) -> u16 {
         u16::from_be_bytes(self.pair(3))
     }
 
-    /// The upper 8 of the 12 bits of the response code.
+    /// Upper 8 of the 12 bits of the response code.
     #[inline]
     pub fn extended_rcode(&self) -> u8 {
         self.record[5]
     }
 
-    /// The EDNS version.
+    /// EDNS version.
     #[inline]
     pub fn version(&self) -> u8 {
         self.record[6]
     }
 
-    /// Whether the DO bit is set.
+    /// True if the DO bit is set.
     #[inline]
     pub fn dnssec_ok(&self) -> bool {
         u16::from_be_bytes(self.pair(7)) & DNSSEC_OK != 0
     }
 
-    /// The options in order.
+    /// Options in order.
     #[inline]
     pub fn options(&self) -> Options<'a> {
         Options { rest: &self.record[OPT_LEN..] }
     }
 
-    /// The extended errors in order: info code, and text (UTF-8 by intent, any octets in fact). An option too short
-    /// for an info code is left out.
+    /// Extended errors in order: info code, and text (UTF-8 by specification, any octets in practice). An option too
+    /// short for an info code is left out.
     #[inline]
     pub fn ede(&self) -> impl Iterator<Item = (u16, &'a [u8])> + 'a {
         self.options().filter(|(code, _)| *code == EDE).filter_map(|(_, data)| {
@@ -84,21 +84,21 @@ impl<'a> Opt<'a> {
     }
 }
 
-/// The options of an OPT record: code and data.
+/// Options of an OPT record: code and data.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Options<'a> {
-    /// Options of RDATA that nobody has checked: [`Iterator::next`] ends at the first broken one, and
-    /// [`Options::is_empty`] tells whether everything was read.
+    /// Options of unchecked RDATA. [`Iterator::next`] ends at the first malformed option; [`Options::is_empty`] then
+    /// tells if everything was read.
     #[inline]
     pub(crate) fn new(rdata: &'a [u8]) -> Options<'a> {
         Options { rest: rdata }
     }
 
-    /// Whether no octet is left.
+    /// True if no octet is left.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -118,8 +118,8 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// The OPT record of a message that has no question and no other record: what asks for a cookie alone (RFC 7873 section
-/// 5.4). None: the message is another, or malformed.
+/// OPT record of a message without a question and without other records: a query for a cookie alone (RFC 7873 section
+/// 5.4). `None` for any other message, and for a malformed one.
 pub fn sole_opt(message: &[u8]) -> Option<Opt<'_>> {
     let record = message.get(header::HEADER..)?;
     let counts = [header::qdcount(message), header::ancount(message), header::nscount(message)];
@@ -137,7 +137,7 @@ pub fn sole_opt(message: &[u8]) -> Option<Opt<'_>> {
 }
 
 /// Writes an OPT record at the start of `buf`, with an extended error without text if `ede` is given. Returns the
-/// octets written, [`OPT_LEN`] or [`OPT_LEN`] + [`EDE_LEN`]; None when they do not fit.
+/// octets written, [`OPT_LEN`] or [`OPT_LEN`] + [`EDE_LEN`]; `None` if they do not fit.
 #[inline]
 pub fn write_opt(
     buf: &mut [u8],
@@ -165,8 +165,8 @@ pub fn write_opt(
     Some(octets)
 }
 
-/// Adds an option to the OPT record of `octets` octets at the start of `buf`. Returns the octets that the record has
-/// then; None, and nothing is changed, when the option does not fit.
+/// Adds an option to the OPT record of `octets` octets at the start of `buf`. Returns the new length of the record.
+/// Returns `None` and changes nothing if the option does not fit.
 #[inline]
 pub fn add_option(buf: &mut [u8], octets: usize, code: u16, data: &[u8]) -> Option<usize> {
     let end = octets + OPTION_HEADER + data.len();
@@ -181,68 +181,68 @@ pub fn add_option(buf: &mut [u8], octets: usize, code: u16, data: &[u8]) -> Opti
 
 /// Info codes of extended DNS errors (RFC 8914 section 4 and its registry).
 pub mod ede {
-    /// Something else.
+    /// Other error.
     pub const OTHER: u16 = 0;
-    /// No DNSKEY of a supported algorithm.
+    /// Unsupported DNSKEY algorithm.
     pub const UNSUPPORTED_DNSKEY_ALGORITHM: u16 = 1;
-    /// No DS of a supported digest type.
+    /// Unsupported DS digest type.
     pub const UNSUPPORTED_DS_DIGEST: u16 = 2;
-    /// An answer from expired data.
+    /// Stale answer: made from expired data.
     pub const STALE: u16 = 3;
-    /// An answer changed by policy.
+    /// Forged answer: changed by policy.
     pub const FORGED: u16 = 4;
-    /// Validation could not decide.
+    /// DNSSEC indeterminate.
     pub const DNSSEC_INDETERMINATE: u16 = 5;
-    /// Validation failed.
+    /// DNSSEC bogus: validation failed.
     pub const DNSSEC_BOGUS: u16 = 6;
-    /// The signature has expired.
+    /// Signature expired.
     pub const SIGNATURE_EXPIRED: u16 = 7;
-    /// The signature is not valid yet.
+    /// Signature not yet valid.
     pub const SIGNATURE_NOT_YET_VALID: u16 = 8;
-    /// A DNSKEY is missing.
+    /// DNSKEY missing.
     pub const DNSKEY_MISSING: u16 = 9;
-    /// Signatures are missing.
+    /// RRSIGs missing.
     pub const RRSIGS_MISSING: u16 = 10;
-    /// No key has the zone key bit.
+    /// No zone key bit set in any key.
     pub const NO_ZONE_KEY_BIT: u16 = 11;
-    /// The denial of existence is missing.
+    /// NSEC missing: no denial of existence.
     pub const NSEC_MISSING: u16 = 12;
-    /// A failure from the cache.
+    /// Cached error.
     pub const CACHED_ERROR: u16 = 13;
-    /// The server is not ready.
+    /// Not ready.
     pub const NOT_READY: u16 = 14;
     /// Blocked by the operator.
     pub const BLOCKED: u16 = 15;
-    /// Blocked by an outside requirement.
+    /// Censored: blocked by an external requirement.
     pub const CENSORED: u16 = 16;
-    /// Blocked at the client's wish.
+    /// Filtered: blocked at the client's request.
     pub const FILTERED: u16 = 17;
-    /// This client may not ask.
+    /// Prohibited: this client may not query.
     pub const PROHIBITED: u16 = 18;
-    /// A negative answer from expired data.
+    /// Stale NXDOMAIN answer.
     pub const STALE_NXDOMAIN: u16 = 19;
-    /// The server is not authoritative.
+    /// Not authoritative.
     pub const NOT_AUTHORITATIVE: u16 = 20;
-    /// The operation is not supported.
+    /// Not supported.
     pub const NOT_SUPPORTED: u16 = 21;
-    /// No authority could be reached.
+    /// No reachable authority.
     pub const NO_REACHABLE_AUTHORITY: u16 = 22;
-    /// The network failed on the way to an authority.
+    /// Network error on the way to an authority.
     pub const NETWORK_ERROR: u16 = 23;
-    /// The authority does not serve the zone it should.
+    /// Invalid data: the authority does not serve the zone that it should.
     pub const INVALID_DATA: u16 = 24;
-    /// The signature expired before it became valid.
+    /// Signature expired before it became valid.
     pub const SIGNATURE_EXPIRED_BEFORE_VALID: u16 = 25;
-    /// Too much early data.
+    /// Too early: early data are not accepted.
     pub const TOO_EARLY: u16 = 26;
-    /// The iteration count of NSEC3 is not supported.
+    /// Unsupported NSEC3 iteration count.
     pub const UNSUPPORTED_NSEC3_ITERATIONS: u16 = 27;
-    /// The answer does not fit the server's policy.
+    /// Unable to conform to policy.
     pub const UNABLE_TO_CONFORM: u16 = 28;
-    /// The answer was made here: what DNS64 does.
+    /// Synthesized answer, as DNS64 makes it.
     pub const SYNTHESIZED: u16 = 29;
 
-    /// Whether the code says that DNSSEC validation found the data bogus.
+    /// True if the code says that DNSSEC validation found the data bogus.
     #[inline]
     pub const fn is_bogus(code: u16) -> bool {
         code >= DNSSEC_BOGUS && code <= NSEC_MISSING
@@ -256,7 +256,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_record_is_read_back() {
         let mut buf = [0xff; 20];
         assert_eq!(write_opt(&mut buf, 1232, 0x12, 0, true, Some(ede::SYNTHESIZED)), Some(OPT_LEN + EDE_LEN));
         let opt = Opt::new(&buf[..17]).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         for length in 0..good.len() {
             assert!(sole_opt(&good[..length]).is_none(), "{length} octets");
         }
-        // A question, a record, a second one in the additional section; another owner and type; an option cut short.
+        // A question, a record, a second one in the additional section.
         for (at, octet) in [(5, 1), (7, 1), (9, 1), (11, 0), (11, 2), (12, 1), (14, 0x28), (26, 9)] {
             let mut wrong = *good;
             wrong[at] = octet;

@@ -1,14 +1,14 @@
-//! The header (RFC 1035 section 4.1.1, RFC 4035 section 3 for AD and CD), read and patched in place.
+//! Header (RFC 1035 section 4.1.1, RFC 4035 section 3 for AD and CD), read and patched in place.
 //!
-//! All functions take the message as a slice and panic when it is shorter than [`HEADER`]: the caller has checked
-//! that before it looks at anything else.
+//! All functions take the message as a slice and panic if it is shorter than [`HEADER`]: the caller checks that
+//! before it looks at anything else.
 
 use crate::types::{Opcode, Rcode};
 
-/// Octets of the header; the question begins here.
+/// Octets of the header. The question begins at this position.
 pub const HEADER: usize = 12;
 
-/// The second 16 bits of the header.
+/// Second 16-bit word of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Flags(pub u16);
 
@@ -23,7 +23,7 @@ impl Flags {
     pub const RD: Flags = Flags(0x0100);
     /// Recursion is available.
     pub const RA: Flags = Flags(0x0080);
-    /// The data is authentic (RFC 6840 section 5.8 for the question's meaning).
+    /// The data is authentic. In a query, the requestor understands AD (RFC 6840 section 5.8).
     pub const AD: Flags = Flags(0x0020);
     /// Checking is disabled.
     pub const CD: Flags = Flags(0x0010);
@@ -31,46 +31,46 @@ impl Flags {
     const OPCODE: u16 = 0x7800;
     const RCODE: u16 = 0x000f;
 
-    /// The operation.
+    /// Opcode.
     #[inline]
     pub const fn opcode(self) -> Opcode {
         Opcode(((self.0 & Self::OPCODE) >> 11) as u8)
     }
 
-    /// The low 4 bits of the response code. [`crate::Message::rcode`] knows all 12.
+    /// Low 4 bits of the response code. [`crate::Message::rcode`] has all 12.
     #[inline]
     pub const fn rcode(self) -> Rcode {
         Rcode(self.0 & Self::RCODE)
     }
 
-    /// Whether all bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// With the bits of `other` set.
+    /// Sets the bits of `other`.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// With the bits of `other` cleared.
+    /// Clears the bits of `other`.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)
     }
 
-    /// With this operation (its low 4 bits).
+    /// Sets the opcode (low 4 bits).
     #[inline]
     #[must_use]
     pub const fn with_opcode(self, opcode: Opcode) -> Flags {
         Flags(self.0 & !Self::OPCODE | (opcode.0 as u16) << 11 & Self::OPCODE)
     }
 
-    /// With the low 4 bits of this response code; the others belong into the OPT record.
+    /// Sets the low 4 bits of the response code; the other bits belong into the OPT record.
     #[inline]
     #[must_use]
     pub const fn with_rcode(self, rcode: Rcode) -> Flags {
@@ -78,7 +78,7 @@ impl Flags {
     }
 }
 
-/// The message ID.
+/// Reads the message ID.
 #[inline]
 pub fn id(message: &[u8]) -> u16 {
     get(message, 0)
@@ -90,7 +90,7 @@ pub fn set_id(message: &mut [u8], id: u16) {
     set(message, 0, id);
 }
 
-/// The flags.
+/// Reads the flags.
 #[inline]
 pub fn flags(message: &[u8]) -> Flags {
     Flags(get(message, 2))
@@ -102,25 +102,25 @@ pub fn set_flags(message: &mut [u8], flags: Flags) {
     set(message, 2, flags.0);
 }
 
-/// How many questions the header announces.
+/// Reads the number of questions.
 #[inline]
 pub fn qdcount(message: &[u8]) -> u16 {
     get(message, 4)
 }
 
-/// How many answer records the header announces.
+/// Reads the number of answer records.
 #[inline]
 pub fn ancount(message: &[u8]) -> u16 {
     get(message, 6)
 }
 
-/// How many authority records the header announces.
+/// Reads the number of authority records.
 #[inline]
 pub fn nscount(message: &[u8]) -> u16 {
     get(message, 8)
 }
 
-/// How many additional records the header announces.
+/// Reads the number of additional records.
 #[inline]
 pub fn arcount(message: &[u8]) -> u16 {
     get(message, 10)

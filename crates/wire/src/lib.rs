@@ -1,8 +1,9 @@
-//! DNS messages as bytes: walked once ([`Message::parse`]), then read through accessors that cannot fail, patched
-//! in place ([`header`], [`write_opt`]) or built anew with compression ([`Builder`]).
+//! DNS messages as bytes: walked once ([`Message::parse`]), then read through accessors that cannot fail, patched in
+//! place ([`header`], [`write_opt`]), or built anew with compression ([`Builder`]).
 //!
-//! Nothing here allocates, and nothing here interprets: policy, caching and DNS64 live in the engine. Every function
-//! is bounded by the octets it is given; a hostile message costs a few steps per octet, see [`Message::parse_counted`].
+//! Nothing here allocates, and nothing here interprets a message: policy, caching and DNS64 live in the engine. Every
+//! function is bounded by the octets it is given: a hostile message costs a few steps per octet, see
+//! [`Message::parse_counted`]. Read [`message`] first, then [`mod@name`] and [`record`].
 //!
 //! Sources: RFC 1035 section 4, RFC 3597 (which types may be compressed), RFC 6891 (EDNS), RFC 8914 (extended errors).
 #![no_std]

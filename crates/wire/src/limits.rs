@@ -1,4 +1,4 @@
-//! Every bound of the wire format and of the work that a message may cause, with the arithmetic.
+//! Limits of the wire format and of the work that a message may cause, with the arithmetic.
 
 /// Octets of the longest message: its length has 16 bits on every stream transport.
 pub(crate) const MAX_MESSAGE: usize = 65_535;
@@ -12,24 +12,23 @@ pub const MAX_LABEL: u8 = 63;
 /// Labels of the longest name, each of one octet: 127 x 2 octets and the root are 255.
 pub(crate) const MAX_LABELS: usize = 127;
 
-/// Pointers that one name may take. More than 127 of them cannot all be followed by a label of their own.
-pub(crate) const MAX_HOPS: usize = 127;
+/// Pointers that one name may follow. More than 127 of them cannot all be followed by a label of their own.
+pub(crate) const MAX_POINTERS: usize = 127;
 
-/// How far a compression pointer of 14 bits reaches (RFC 1035 section 4.1.4).
-pub(crate) const REACH: usize = 1 << 14;
+/// Positions that a compression pointer of 14 bits can reach (RFC 1035 section 4.1.4).
+pub(crate) const POINTER_REACH: usize = 1 << 14;
 
-/// Steps behind pointers before the walk starts over with a table of what it has learned. Clearing the table costs
-/// about as much.
-pub(crate) const BUDGET: u32 = 1024;
+/// Steps behind pointers before the walk starts over with a table. Clearing the table costs about as much.
+pub(crate) const STEP_BUDGET: u32 = 1024;
 
-/// Bound on the steps of the walk that do not grow with the message: the budget of the first attempt, one last name
-/// in it, and names that begin within the reach of pointers and run beyond it, where nothing is learned:
-/// 1,024 + 510 + 16,256 = 17,790.
-pub(crate) const WALK_CONSTANT: u64 = BUDGET as u64 + 2 * MAX_NAME as u64 + 64 * 2 * 127;
+/// Upper bound of the walk's steps that do not grow with the message: the budget of the first attempt, one last name
+/// in it, and names that begin within the reach of pointers and run beyond it, where the table has no entries: 1,024
+/// + 510 + 16,256 = 17,790.
+pub(crate) const WALK_CONSTANT: u64 = STEP_BUDGET as u64 + 2 * MAX_NAME as u64 + 64 * 2 * 127;
 
-/// Labels that a builder remembers to compress names, a power of two. A referral with 13 servers and their addresses
+/// Labels that a builder keeps for name compression, a power of two. A referral with 13 servers and their addresses
 /// needs about 20. 64 slots of 4 octets: 256 octets.
-pub(crate) const SLOTS: usize = 64;
+pub(crate) const SUFFIX_SLOTS: usize = 64;
 
-/// Slots where a label may stand; when all are taken, its name is compressed less.
-pub(crate) const PROBES: usize = 4;
+/// Slots that may hold a label; if all are taken, its name is compressed less.
+pub(crate) const MAX_PROBES: usize = 4;

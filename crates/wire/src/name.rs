@@ -1,17 +1,17 @@
-//! Domain names (RFC 1035 sections 2.3, 3.1 and 4.1.4): compressed ones inside a message that was found well formed
-//! ([`Name`]), and uncompressed ones as plain octets ("wire names": labels with their lengths, and the root octet).
+//! Domain names (RFC 1035 sections 2.3, 3.1 and 4.1.4): names inside a well-formed message, possibly compressed
+//! ([`Name`]), and uncompressed names as plain octets ("wire names": labels with their lengths, and the root octet).
 //!
-//! Letters are compared without case, as RFC 4343 says: ASCII only. Length octets are below 64 and pointer octets above
-//! 191, so folding whole names octet by octet never changes their shape.
+//! Letters are compared without case as in RFC 4343: ASCII only. Length octets are below 64 and pointer octets above
+//! 191, so folding a whole name octet by octet never changes its structure.
 
 use crate::header::HEADER;
 use crate::limits::MAX_LABELS;
 pub use crate::limits::{MAX_LABEL, MAX_NAME};
 
-/// Both bits set mark a compression pointer of two octets.
+/// Bits that mark a compression pointer of two octets; both are set.
 pub(crate) const POINTER: u8 = 0xc0;
 
-/// A name inside a well-formed message, possibly compressed.
+/// Name inside a well-formed message, possibly compressed.
 #[derive(Clone, Copy)]
 pub struct Name<'a> {
     message: &'a [u8],
@@ -19,43 +19,43 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// A name at `at` in a message whose names were checked.
+    /// The name at `at` in a message whose names were checked.
     #[inline]
     pub(crate) fn new(message: &'a [u8], at: usize) -> Name<'a> {
         Name { message, at }
     }
 
-    /// An uncompressed name of its own, outside any message. None unless all of `wire` is one name.
+    /// An uncompressed name outside any message. `None` unless all of `wire` is one name.
     #[inline]
     pub fn from_wire(wire: &'a [u8]) -> Option<Name<'a>> {
         (name_len(wire)? == wire.len()).then_some(Name { message: wire, at: 0 })
     }
 
-    /// Where the first label or the root octet stands in the message, after pointers in its place. Two names of one
-    /// message with the same offset are the same name.
+    /// Position of the first label or the root octet in the message, after pointers. Two names of one message with
+    /// the same offset are the same name.
     #[inline]
     pub fn offset(&self) -> usize {
         resolve(self.message, self.at)
     }
 
-    /// Whether this is the root.
+    /// True for the root.
     #[inline]
     pub fn is_root(&self) -> bool {
         self.message.get(self.offset()) == Some(&0)
     }
 
-    /// The labels from left to right, without the root.
+    /// Labels from left to right, without the root.
     #[inline]
     pub fn labels(&self) -> Labels<'a> {
         Labels { message: self.message, at: self.at }
     }
 
-    /// Whether both are the same name, whatever the case of their letters.
+    /// True if the names are equal, ignoring letter case.
     pub fn eq_ignore_case(&self, other: &Name<'_>) -> bool {
         let same_message = core::ptr::eq(self.message, other.message);
         let (mut ours, mut theirs) = (self.labels(), other.labels());
         loop {
-            // Once both stand at the same octet, the rest is the same by construction.
+            // From a shared octet on, the names are identical.
             if same_message && ours.offset() == theirs.offset() {
                 return true;
             }
@@ -67,21 +67,21 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether this is the uncompressed name `wire`, whatever the case of their letters.
+    /// True if the name equals the uncompressed name `wire`, ignoring letter case.
     #[inline]
     pub fn eq_wire(&self, wire: &[u8]) -> bool {
         self.stands_as(wire) || self.eq_wire_by_label(wire)
     }
 
-    /// Whether the name stands in one piece as `wire`: equal octets up to a root octet are equal names. False says
-    /// nothing about names that are compressed further on.
+    /// True if the name is stored in one piece and equals `wire`: octets that are equal up to a root octet are equal
+    /// names. For names that are compressed further on, false says nothing.
     #[inline]
     pub fn stands_as(&self, wire: &[u8]) -> bool {
         let at = self.offset();
         self.message.get(at..at + wire.len()).is_some_and(|ours| eq_ignore_case(ours, wire))
     }
 
-    /// How many octets the name takes in its place, up to the root or its first pointer.
+    /// Octets of the name in place, up to the root or its first pointer.
     #[inline]
     pub(crate) fn len_in_place(&self) -> usize {
         after_name(self.message, self.at).map_or(0, |end| end - self.at)
@@ -97,10 +97,10 @@ impl<'a> Name<'a> {
         wire == [0]
     }
 
-    /// Whether this is `ancestor` or a name below it.
+    /// True if this is `ancestor` or a name below it.
     pub fn is_at_or_below(&self, ancestor: &Name<'_>) -> bool {
-        // The owner of a zone's SOA record is nearly always a pointer into the name that was asked.
-        if core::ptr::eq(self.message, ancestor.message) && self.leads_over(ancestor.offset()) {
+        // The owner of a zone's SOA record is nearly always a pointer into the question's name.
+        if core::ptr::eq(self.message, ancestor.message) && self.passes_offset(ancestor.offset()) {
             return true;
         }
         let (depth, theirs) = (self.labels().count(), ancestor.labels().count());
@@ -112,8 +112,8 @@ impl<'a> Name<'a> {
         Name { message: self.message, at: rest.at }.eq_ignore_case(ancestor)
     }
 
-    /// Whether one of the labels, or the root octet, stands at this place of the message.
-    fn leads_over(&self, place: usize) -> bool {
+    /// True if one of the labels, or the root octet, is at this position of the message.
+    fn passes_offset(&self, place: usize) -> bool {
         let mut rest = self.labels();
         loop {
             if rest.offset() == place {
@@ -125,12 +125,12 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Writes the name uncompressed, its case kept, and returns its length with the root octet.
+    /// Writes the name uncompressed, with its letter case, and returns its length with the root octet.
     #[inline]
     pub fn write(&self, wire: &mut [u8; MAX_NAME]) -> usize {
         let mut end = 0;
         for label in self.labels() {
-            // The walk has bounded the name to 255 octets, so this always fits.
+            // The walk has limited the name to 255 octets, so this always fits.
             let Some(room) = wire.get_mut(end..end + 1 + label.len()) else { break };
             room[0] = label.len() as u8;
             room[1..].copy_from_slice(label);
@@ -142,7 +142,7 @@ impl<'a> Name<'a> {
         end + 1
     }
 
-    /// The name uncompressed, with the places of its labels.
+    /// Expands the name and finds the positions of its labels.
     #[inline]
     pub(crate) fn expand(&self) -> Expanded {
         let mut expanded = Expanded { wire: [0; MAX_NAME], starts: [0; MAX_LABELS], labels: 0, length: 1 };
@@ -160,30 +160,30 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A name uncompressed, with the places of its labels.
+/// Uncompressed name, with the positions of its labels.
 pub(crate) struct Expanded {
     wire: [u8; MAX_NAME],
     starts: [u8; MAX_LABELS],
     labels: usize,
-    /// With the root octet.
+    /// Length with the root octet.
     length: usize,
 }
 
 impl Expanded {
-    /// The name in wire form.
+    /// Name in wire form.
     #[inline]
     pub fn wire(&self) -> &[u8] {
         self.wire.get(..self.length).unwrap_or_default()
     }
 
-    /// Where the labels begin, from left to right, without the root.
+    /// Positions of the labels, from left to right, without the root.
     #[inline]
     pub fn starts(&self) -> &[u8] {
         self.starts.get(..self.labels).unwrap_or_default()
     }
 }
 
-/// The labels of a [`Name`], from left to right, without the root.
+/// Labels of a [`Name`], from left to right, without the root.
 #[derive(Clone, Debug)]
 pub struct Labels<'a> {
     message: &'a [u8],
@@ -191,7 +191,7 @@ pub struct Labels<'a> {
 }
 
 impl Labels<'_> {
-    /// Where the next label or the root octet stands in the message.
+    /// Position of the next label or the root octet in the message.
     #[inline]
     pub(crate) fn offset(&self) -> usize {
         resolve(self.message, self.at)
@@ -210,7 +210,7 @@ impl<'a> Iterator for Labels<'a> {
     }
 }
 
-/// Follows pointers until a label or the root. The walk has found each to lead backwards, so this ends.
+/// Follows pointers to a label or the root. The walk has checked that each leads backwards, so this ends.
 #[inline]
 fn resolve(message: &[u8], mut at: usize) -> usize {
     while let Some(POINTER..) = message.get(at)
@@ -221,7 +221,8 @@ fn resolve(message: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the pointer at `at` leads, if one stands there. A target in the header, or not before the pointer, is none.
+/// Target of the pointer at `at`; `None` if there is no pointer, or if its target lies in the header or not before
+/// the pointer.
 #[inline]
 pub(crate) fn pointer(message: &[u8], at: usize) -> Option<usize> {
     let pair = message.get(at..at + 2)?;
@@ -229,7 +230,7 @@ pub(crate) fn pointer(message: &[u8], at: usize) -> Option<usize> {
     (pair[0] & POINTER == POINTER && (HEADER..at).contains(&target)).then_some(target)
 }
 
-/// Where a checked name in its place ends: after the root octet or the first pointer.
+/// End of a checked name in place: after the root octet or the first pointer.
 #[inline]
 pub(crate) fn after_name(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -241,14 +242,14 @@ pub(crate) fn after_name(message: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The first label of an uncompressed name and what follows it; None at the root or at the end of the octets.
+/// First label of an uncompressed name, and the rest; `None` at the root or at the end of the octets.
 #[inline]
 fn split_label(wire: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = wire.split_first()?;
     if length == 0 { None } else { rest.split_at_checked(usize::from(length)) }
 }
 
-/// The length of the uncompressed name at the start of `bytes`, with its root octet; None if there is none.
+/// Length of the uncompressed name at the start of `bytes`, with its root octet; `None` if there is none.
 #[inline]
 pub fn name_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -264,7 +265,7 @@ pub fn name_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Turns ASCII capitals into small letters, in place. Safe for whole wire names: a length octet is no letter.
+/// Converts ASCII letters to lower case, in place. Safe for whole wire names: a length octet is no letter.
 #[inline]
 pub fn fold(bytes: &mut [u8]) {
     let (words, rest) = bytes.as_chunks_mut::<8>();
@@ -274,7 +275,7 @@ pub fn fold(bytes: &mut [u8]) {
     rest.make_ascii_lowercase();
 }
 
-/// Whether both are the same octets but for the case of ASCII letters. For wire names: the same name.
+/// True if both have the same octets, ignoring the case of ASCII letters. Wire names are then the same name.
 #[inline]
 pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
@@ -286,7 +287,7 @@ pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
     if !words.all(|(a, b)| eq_word(u64::from_ne_bytes(*a), u64::from_ne_bytes(*b))) {
         return false;
     }
-    // What is left is covered by the last 8 or 4 octets, which may overlap what was compared.
+    // The remaining octets are covered by the last 8 or 4 octets, which may overlap the compared ones.
     if let (Some(a), Some(b)) = (a.last_chunk(), b.last_chunk()) {
         return eq_word(u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
     }
@@ -308,7 +309,8 @@ fn eq_word(a: u64, b: u64) -> bool {
     a == b || fold_word(a) == fold_word(b)
 }
 
-/// Eight octets at once: bit 7 of each octet tells, by carries that cannot leave the octet, whether it is in `A..=Z`.
+/// Folds eight octets at once: bit 7 of each octet tells, by carries that cannot leave the octet, if it is in
+/// `A..=Z`.
 #[inline]
 fn fold_word(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -319,7 +321,7 @@ fn fold_word(word: u64) -> u64 {
     word | capital >> 2
 }
 
-/// Whether the uncompressed name `name` is `ancestor` or below it, whatever the case of their letters.
+/// True if the uncompressed name `name` is `ancestor` or below it, ignoring letter case.
 #[inline]
 pub fn is_at_or_below(name: &[u8], ancestor: &[u8]) -> bool {
     let mut rest = name;
@@ -379,7 +381,7 @@ mod tests {
             assert!(at(27).is_at_or_below(&ancestor));
         }
         assert!(!at(16).is_at_or_below(&at(27)) && !at(12).is_at_or_below(&at(27)));
-        // The same name at other octets of the message, or in another one, counts as much.
+        // An equal name at another position of the message, or in another message, counts as well.
         let twice = b"\0\0\0\0\0\0\0\0\0\0\0\0\x01a\x01b\0\x01B\0";
         let (longer, other) = (Name::new(twice, 12), Name::new(twice, 17));
         assert!(longer.is_at_or_below(&other) && !other.is_at_or_below(&longer));

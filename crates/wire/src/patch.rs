@@ -1,11 +1,11 @@
-//! Changes of a message in place: what a forwarder or a cache alters without building anew. ID and flags are in
-//! [`header`](crate::header).
+//! Changes of a message in place, for a forwarder or a cache that need not build it anew. [`header`](crate::header)
+//! has ID and flags.
 
 use crate::header::HEADER;
 use crate::name::name_len;
 use crate::types::Type;
 
-/// Changes the type asked for. False, and nothing is changed, when the message holds no readable question.
+/// Changes the type in the question. Returns false and changes nothing if the message has no readable question.
 #[inline]
 pub fn set_qtype(message: &mut [u8], qtype: Type) -> bool {
     let place = message.get(HEADER..).and_then(name_len).map(|length| HEADER + length);
@@ -18,11 +18,11 @@ pub fn set_qtype(message: &mut [u8], qtype: Type) -> bool {
     }
 }
 
-/// Changes a TTL. `at` is what [`Record::ttl_start`](crate::Record::ttl_start) gave for a record of this message.
+/// Changes a TTL. `at` is the result of [`Record::ttl_start`](crate::Record::ttl_start) for a record of this message.
 ///
 /// # Panics
 ///
-/// When the message ends before the TTL does.
+/// If the message ends before the TTL does.
 #[inline]
 pub fn set_ttl(message: &mut [u8], at: usize, ttl: u32) {
     message[at..at + 4].copy_from_slice(&ttl.to_be_bytes());
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::{Message, Section};
 
-    /// `a. AAAA` with two A records for it, the second's owner uncompressed.
+    /// `a. AAAA` with two A records for it; the owner of the second is uncompressed.
     const ANSWER: &[u8] = b"\x12\x34\x81\x80\0\x01\0\x02\0\0\0\0\x01a\0\0\x1c\0\x01\
         \xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc6\x33\x64\x01\
         \x01a\0\0\x01\0\x01\0\0\0\x3d\0\x04\xc6\x33\x64\x02";

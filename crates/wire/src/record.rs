@@ -6,20 +6,20 @@ use crate::types::{Class, Type};
 /// Octets between the owner and RDATA: type, class, TTL, RDLENGTH.
 pub(crate) const FIXED: usize = 10;
 
-/// A record of a well-formed message.
+/// Record of a well-formed message.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Whose record this is.
+    /// Owner name.
     pub owner: Name<'a>,
-    /// The type.
+    /// Type.
     pub rtype: Type,
-    /// The class; in an OPT record the UDP payload size.
+    /// Class; in an OPT record the UDP payload size.
     pub class: Class,
-    /// The time to live in seconds. A value with the highest bit set counts as 0 (RFC 2181 section 8).
+    /// Time to live in seconds. A value with the highest bit set counts as 0 (RFC 2181 section 8).
     pub ttl: u32,
     message: &'a [u8],
     start: usize,
-    /// Where the octets of fixed length begin, after the owner.
+    /// Start of the octets of fixed length, after the owner.
     fixed: usize,
     end: usize,
 }
@@ -31,31 +31,31 @@ impl<'a> Record<'a> {
         self.message.get(self.rdata_start()..self.end).unwrap_or_default()
     }
 
-    /// Where the owner begins in the message.
+    /// Start of the owner in the message.
     #[inline]
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Where the TTL stands in the message, 4 octets.
+    /// Start of the TTL in the message; it has 4 octets.
     #[inline]
     pub fn ttl_start(&self) -> usize {
         self.fixed + 4
     }
 
-    /// Where RDATA begins in the message.
+    /// Start of RDATA in the message.
     #[inline]
     pub fn rdata_start(&self) -> usize {
         self.fixed + FIXED
     }
 
-    /// Where the record ends.
+    /// End of the record in the message.
     #[inline]
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// The name that a CNAME, DNAME, NS or PTR record holds.
+    /// Target name of a CNAME, DNAME, NS or PTR record.
     #[inline]
     pub fn target(&self) -> Option<Name<'a>> {
         match self.rtype {
@@ -67,7 +67,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The address of an A record in class IN.
+    /// Address of an A record in class IN.
     #[inline]
     pub fn address4(&self) -> Option<[u8; 4]> {
         if self.rtype != Type::A || self.class != Class::IN {
@@ -76,7 +76,7 @@ impl<'a> Record<'a> {
         self.rdata().try_into().ok()
     }
 
-    /// The address of an AAAA record in class IN.
+    /// Address of an AAAA record in class IN.
     #[inline]
     pub fn address6(&self) -> Option<[u8; 16]> {
         if self.rtype != Type::AAAA || self.class != Class::IN {
@@ -85,7 +85,7 @@ impl<'a> Record<'a> {
         self.rdata().try_into().ok()
     }
 
-    /// The MINIMUM field of an SOA record: with the record's own TTL, how long absence may be kept (RFC 2308).
+    /// MINIMUM field of an SOA record. Together with the record's own TTL it limits the negative TTL (RFC 2308).
     #[inline]
     pub fn soa_minimum(&self) -> Option<u32> {
         if self.rtype != Type::SOA {
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
         self.rdata().last_chunk::<4>().map(|minimum| u32::from_be_bytes(*minimum))
     }
 
-    /// The type that an RRSIG record signs (RFC 4034 section 3.1.1).
+    /// Type covered by an RRSIG record (RFC 4034 section 3.1.1).
     #[inline]
     pub fn covered(&self) -> Option<Type> {
         if self.rtype != Type::RRSIG {
@@ -103,7 +103,7 @@ impl<'a> Record<'a> {
         self.rdata().first_chunk::<2>().map(|covered| Type(u16::from_be_bytes(*covered)))
     }
 
-    /// A name in RDATA, at this distance from its start. The walk has checked one there.
+    /// Name in RDATA, at this offset from its start. The walk has checked that there is one.
     #[inline]
     pub(crate) fn name_at(&self, distance: usize) -> Name<'a> {
         Name::new(self.message, self.rdata_start() + distance)
@@ -116,7 +116,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The records of one section, in order.
+/// Records of one section, in order.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     message: &'a [u8],

@@ -1,89 +1,90 @@
-//! The memory of a builder's compression: which label was written where, and what follows it.
+//! Table for a builder's name compression: the position of each label that was written, and of the suffix that
+//! follows it.
 //!
-//! A name is looked up from its right end. An entry stands for one label whose rest is another entry (or the root), so
-//! one comparison of one label proves the whole suffix, and a name costs time linear in its octets. The table is small and
-//! never grows: when the few places for a label are taken, that name is compressed less.
+//! A name is looked up from its right end. An entry stands for one label whose rest is another entry (or the root),
+//! so the comparison of one label proves the whole suffix, and a name costs time linear in its octets. The table is
+//! small and never grows: if the few slots for a label are taken, that name is compressed less.
 
-use crate::limits::{PROBES, REACH, SLOTS};
+use crate::limits::{MAX_PROBES, POINTER_REACH, SUFFIX_SLOTS};
 use crate::name::{Expanded, Name, eq_ignore_case};
 
 /// One label in the message.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Where the label stands; 0 for an empty slot.
+    /// Position of the label; 0 for an empty slot.
     at: u16,
-    /// Where the next label to the right stands; 0 for the root.
+    /// Position of the next label to the right; 0 for the root.
     rest: u16,
 }
 
-/// The longest suffix of a name that the message holds already.
+/// Longest suffix of a name that the message already has.
 #[derive(Clone, Copy)]
-pub(crate) struct Found {
-    /// How many octets of the name stand before the suffix.
+pub(crate) struct KnownSuffix {
+    /// Octets of the name before the suffix.
     pub distance: usize,
-    /// How many labels these are.
+    /// Number of labels before the suffix.
     pub labels: usize,
-    /// Where the suffix stands; 0 when only the root was found.
+    /// Position of the suffix; 0 if only the root was found.
     pub at: usize,
 }
 
-/// The labels of a message under construction.
-pub(crate) struct Suffixes {
-    /// Nothing until the question's name is learned: most answers need none.
-    slots: Option<[Slot; SLOTS]>,
+/// Labels of a message under construction.
+pub(crate) struct SuffixTable {
+    /// `None` until the question's name is added: most answers need no table.
+    slots: Option<[Slot; SUFFIX_SLOTS]>,
 }
 
-impl Suffixes {
+impl SuffixTable {
     #[inline]
-    pub fn new() -> Suffixes {
-        Suffixes { slots: None }
+    pub fn new() -> SuffixTable {
+        SuffixTable { slots: None }
     }
 
-    /// Learns the question's name before the first search. Many answers never search.
+    /// Adds the question's name before the first search. Many answers never search.
     #[inline]
-    pub fn seed(&mut self, qname: Name<'_>, at: usize) {
+    pub fn add_question(&mut self, qname: Name<'_>, at: usize) {
         if self.slots.is_none() {
-            self.slots = Some([Slot { at: 0, rest: 0 }; SLOTS]);
+            self.slots = Some([Slot { at: 0, rest: 0 }; SUFFIX_SLOTS]);
             let qname = qname.expand();
-            let whole = Found { distance: qname.wire().len() - 1, labels: qname.starts().len(), at: 0 };
-            self.learn(&qname, whole, at);
+            let whole = KnownSuffix { distance: qname.wire().len() - 1, labels: qname.starts().len(), at: 0 };
+            self.add(&qname, whole, at);
         }
     }
 
     /// Finds the longest known suffix of `name` in `message`.
-    pub fn find(&self, message: &[u8], name: &Expanded) -> Found {
+    pub fn find(&self, message: &[u8], name: &Expanded) -> KnownSuffix {
         let (wire, starts) = (name.wire(), name.starts());
-        let mut found = Found { distance: wire.len() - 1, labels: starts.len(), at: 0 };
+        let mut found = KnownSuffix { distance: wire.len() - 1, labels: starts.len(), at: 0 };
         for (labels, &start) in starts.iter().enumerate().rev() {
             let start = usize::from(start);
             let label = &wire[start..found.distance];
             let Some(at) = self.label(message, label, found.at) else { break };
-            found = Found { distance: start, labels, at };
+            found = KnownSuffix { distance: start, labels, at };
         }
         found
     }
 
-    /// Learns a name that was written at `start`: its labels before the suffix that was `found`.
-    pub fn learn(&mut self, name: &Expanded, found: Found, start: usize) {
+    /// Adds a name that was written at `start`: its labels before the suffix that was `found`.
+    pub fn add(&mut self, name: &Expanded, found: KnownSuffix, start: usize) {
         let Some(slots) = &mut self.slots else { return };
         let (mut end, mut rest) = (found.distance, found.at);
         for &distance in name.starts()[..found.labels].iter().rev() {
             let distance = usize::from(distance);
             let at = start + distance;
-            if at >= REACH {
-                // Labels to the left may be in reach, but what follows them is not.
+            if at >= POINTER_REACH {
+                // Labels to the left may be in reach of a pointer, but the labels that follow them are not.
                 return;
             }
             let label = &name.wire()[distance..end];
-            if let Some(free) = places(label, rest).find(|&place| slots[place].at == 0) {
+            if let Some(free) = slots_of(label, rest).find(|&place| slots[place].at == 0) {
                 slots[free] = Slot { at: at as u16, rest: rest as u16 };
             }
             (end, rest) = (distance, at);
         }
     }
 
-    /// Forgets all labels from `end` on.
-    pub fn forget_from(&mut self, end: usize) {
+    /// Removes all labels from position `end` on.
+    pub fn remove_from(&mut self, end: usize) {
         for slot in self.slots.iter_mut().flatten() {
             if usize::from(slot.at) >= end {
                 slot.at = 0;
@@ -91,10 +92,10 @@ impl Suffixes {
         }
     }
 
-    /// Where a label with its length octet stands before this rest.
+    /// Position of a label, with its length octet, before this rest.
     fn label(&self, message: &[u8], label: &[u8], rest: usize) -> Option<usize> {
         let slots = self.slots.as_ref()?;
-        places(label, rest).map(|place| slots[place]).find_map(|slot| {
+        slots_of(label, rest).map(|place| slots[place]).find_map(|slot| {
             let at = usize::from(slot.at);
             let same = at != 0
                 && usize::from(slot.rest) == rest
@@ -104,9 +105,9 @@ impl Suffixes {
     }
 }
 
-/// The places of a label in the table: by a hash of its octets, capitals folded, and the few places behind.
+/// Slots for a label: its hash, without letter case, and the next few slots.
 #[inline]
-fn places(label: &[u8], rest: usize) -> impl Iterator<Item = usize> + use<> {
+fn slots_of(label: &[u8], rest: usize) -> impl Iterator<Item = usize> + use<> {
     // 2^64 divided by the golden ratio; multiplication carries every octet into the highest bits.
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     const SMALL: u64 = 0x2020_2020_2020_2020;
@@ -116,6 +117,6 @@ fn places(label: &[u8], rest: usize) -> impl Iterator<Item = usize> + use<> {
         hash = (hash ^ (u64::from_le_bytes(*word) | SMALL)).wrapping_mul(SPREAD).rotate_left(29);
     }
     let tail = octets.iter().fold(0, |tail, octet| tail << 8 | u64::from(octet | 0x20));
-    let start = ((hash ^ tail).wrapping_mul(SPREAD) >> (u64::BITS - SLOTS.ilog2())) as usize;
-    (0..PROBES).map(move |step| (start + step) % SLOTS)
+    let start = ((hash ^ tail).wrapping_mul(SPREAD) >> (u64::BITS - SUFFIX_SLOTS.ilog2())) as usize;
+    (0..MAX_PROBES).map(move |step| (start + step) % SUFFIX_SLOTS)
 }

@@ -1,10 +1,10 @@
-//! Names as text, for people: the presentation format of RFC 1035 section 5.1.
+//! Presentation format of names (RFC 1035 section 5.1), for people.
 
 use crate::name::Name;
 use core::fmt::{self, Write};
 
-/// Labels with a dot after each; the root is one dot. Dots and backslashes in labels are escaped, octets that are no
-/// visible ASCII are written as `\DDD`.
+/// Writes labels with a dot after each; the root is one dot. Dots and backslashes in labels are escaped; octets other
+/// than visible ASCII are written as `\DDD`.
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {

@@ -1,10 +1,10 @@
-//! The numbers of the DNS registries that this project meets, as types of their own. A value without a constant here
-//! is as good as any other: nothing matches exhaustively on these. Text forms follow RFC 3597 section 5 (`TYPE123`).
+//! Numbers of the DNS registries that this project meets, each as a type. A value without a constant here is equally
+//! valid: no code matches exhaustively on these types. Text forms follow RFC 3597 section 5 (`TYPE123`).
 
 use core::fmt;
 use core::str::FromStr;
 
-/// A text that names no value of a registry.
+/// Error for a text that names no value of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownMnemonic;
 
@@ -25,7 +25,7 @@ macro_rules! registry {
         impl $name {
             $(#[doc = concat!($doc, " (", stringify!($value), ").")] pub const $constant: $name = $name($value);)*
 
-            /// The name that the registry gives to this value, where this crate knows one.
+            /// Name of the value in the registry, if this crate knows one.
             pub const fn mnemonic(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($constant)),)*
@@ -60,7 +60,7 @@ macro_rules! registry {
 }
 
 registry! {
-    /// A record or query type.
+    /// Record or query type.
     Type(u16), "TYPE" {
         A = 1, "An IPv4 address";
         NS = 2, "A name server";
@@ -118,15 +118,15 @@ registry! {
 }
 
 impl Type {
-    /// Whether this is a type that only questions or the message itself use (RFC 6895 section 3.1: meta and query
-    /// types): OPT, and 128 to 255. No RRset of such a type exists.
+    /// True for types that only questions or the message itself use (RFC 6895 section 3.1: meta and query types):
+    /// OPT, and 128 to 255. No RRset has such a type.
     pub const fn is_meta(self) -> bool {
         self.0 == Type::OPT.0 || (self.0 >= 128 && self.0 <= 255)
     }
 }
 
 registry! {
-    /// A record or query class.
+    /// Record or query class.
     Class(u16), "CLASS" {
         IN = 1, "The Internet";
         CH = 3, "Chaos, used for questions about the server itself";
@@ -137,7 +137,7 @@ registry! {
 }
 
 registry! {
-    /// A response code of 12 bits: the low 4 from the header, the others from the OPT record (RFC 6891 section 6.1.3).
+    /// Response code of 12 bits: the low 4 from the header, the others from the OPT record (RFC 6891 section 6.1.3).
     Rcode(u16), "RCODE" {
         NOERROR = 0, "No error";
         FORMERR = 1, "The question could not be understood";
@@ -156,7 +156,7 @@ registry! {
 }
 
 registry! {
-    /// What a message asks for: 4 bits.
+    /// Opcode: 4 bits.
     Opcode(u8), "OPCODE" {
         QUERY = 0, "A standard query";
         IQUERY = 1, "An inverse query, obsolete";

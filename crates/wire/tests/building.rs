@@ -1,4 +1,4 @@
-//! What the builder writes: compression, truncation by whole records and RRsets, and the OPT record at the end.
+//! Output of the builder: compression, truncation by whole records and RRsets, and the OPT record at the end.
 
 use sixfold_wire::{
     Builder, Class, EDE_LEN, Flags, Full, HEADER, Message, Name, OPT_LEN, Rcode, Record, Section, Type, ede,
@@ -6,7 +6,7 @@ use sixfold_wire::{
 
 const QUESTION: &[u8] = b"\x03www\x07example\0\0\x1c\0\x01";
 
-/// A response of an upstream to `WWW.EXAMPLE A`: an alias, two addresses, its signature, an NS record and glue.
+/// A response of an upstream to `WWW.EXAMPLE A`: a CNAME, two addresses, a signature, an NS record and glue.
 fn upstream() -> Vec<u8> {
     let mut bytes = b"\0\x07\x81\x80\0\x01\0\x04\0\x01\0\x01\x03WWW\x07EXAMPLE\0\0\x01\0\x01".to_vec();
     bytes.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x07\x04edge\xc0\x10");
@@ -30,7 +30,7 @@ fn records<'a>(message: &Message<'a>, section: Section) -> Vec<Record<'a>> {
     message.records(section).collect()
 }
 
-/// Builds with `write` into 512 octets and returns what came out.
+/// Builds with `write` into 512 octets and returns the message.
 fn built(write: impl FnOnce(&mut Builder<'_>)) -> Vec<u8> {
     let mut buf = [0xaa; 512];
     let mut builder = builder(&mut buf, 512);
@@ -58,7 +58,8 @@ fn a_chain_is_copied_and_its_addresses_replaced() {
             builder.aaaa(Section::Answer, record.owner, 42, [0x64; 16]).unwrap();
         }
     });
-    // The question's letters win over those of the source, every owner is a pointer, and so is the end of the alias.
+    // The letter case of the question wins over that of the source. Every owner is a pointer, and so is the end of
+    // the CNAME's target.
     let mut expected = [b"\xbe\xef\x81\x80\0\x01\0\x03\0\0\0\0", QUESTION].concat();
     expected.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x07\x04edge\xc0\x10");
     for _ in 0..2 {
@@ -167,7 +168,7 @@ fn an_rrset_is_taken_back_with_its_names() {
             builder.copy(Section::Answer, record).unwrap();
         }
         builder.rollback(mark);
-        // Names like those that were taken back must be written again, not pointed at.
+        // Names equal to removed ones must be written again, not pointed at.
         builder.copy(Section::Answer, &answers[1]).unwrap();
         builder.copy(Section::Additional, &glue).unwrap();
     });
@@ -179,13 +180,13 @@ fn an_rrset_is_taken_back_with_its_names() {
 }
 
 #[test]
-fn what_was_taken_back_is_no_suffix_of_later_names() {
+fn a_removed_name_is_no_suffix_of_later_names() {
     let name = |wire: &'static [u8]| Name::from_wire(wire).unwrap();
     let bytes = built(|builder| {
         let mark = builder.mark();
         builder.aaaa(Section::Answer, name(b"\x04edge\x07example\0"), 1, [1; 16]).unwrap();
         builder.rollback(mark);
-        // The same label at the same place, but something else behind it.
+        // An equal label at an equal position, but another suffix behind it.
         builder.aaaa(Section::Answer, name(b"\x04edge\x05other\0"), 1, [1; 16]).unwrap();
         builder.aaaa(Section::Answer, name(b"\x01a\x04edge\x07example\0"), 1, [1; 16]).unwrap();
     });
@@ -246,7 +247,7 @@ fn no_pointer_leads_beyond_its_reach() {
     let mut buf = vec![0; 65_535];
     let mut builder = Builder::new(&mut buf, 65_535, 0, Flags(0x8000), QUESTION).unwrap();
     let mut written = 0;
-    // Owners of one label of their own and one label that all share but the question does not.
+    // Each owner has a label of its own, then one label that all share except the question.
     let owner = |number: u32| format!("\x06{number:06}\x04tail\0").into_bytes();
     while builder
         .record(
@@ -288,7 +289,7 @@ fn names_beyond_the_reach_of_pointers_are_written_in_full() {
 
 #[test]
 fn a_hint_from_another_message_is_not_believed() {
-    // Two messages of the same shape, other names at the same places.
+    // Two messages of equal layout with different names at equal positions.
     let one = upstream();
     let mut other = one.clone();
     other[41..46].copy_from_slice(b"\x04core");

@@ -1,11 +1,11 @@
-//! The walk's work is linear: at most [`PER_OCTET`] steps per octet and [`Message::WALK_CONSTANT`] on top, for the worst
-//! inputs that we know how to make and for what a search finds around them. A step is a label, a pointer, a record, an
-//! option or an octet of the question name.
+//! The walk's work is linear: at most [`PER_OCTET`] steps per octet plus [`Message::WALK_CONSTANT`], for the worst
+//! inputs that we know how to make and for those that a search finds around them. A step is a label, a pointer, a
+//! record, an option or an octet of the question's name.
 //!
-//! Why 4 suffices. A record takes 11 octets or more and one step; in place a label or a pointer takes 2 octets or more
-//! and at most 2 steps (its own and the look at what is known behind it); the positions behind pointers are visited twice
-//! each, once to judge and once to learn, and a position is an octet. The attempt without a table adds the labels in
-//! place again.
+//! The reason why 4 suffices: a record takes 11 octets or more and one step; a label or a pointer in place takes 2
+//! octets or more and at most 2 steps (its own and the look-up of the name behind it); the positions behind pointers
+//! are visited twice each, once to measure and once to store, and a position is an octet. The attempt without a table
+//! adds the labels in place again.
 
 use sixfold_wire::{Malformed, Message, Type};
 
@@ -14,7 +14,7 @@ const PER_OCTET: u64 = 4;
 /// Octets of the largest message.
 const MAX_MESSAGE: usize = 65_535;
 
-/// A message under construction, all records in the answer section.
+/// Message under construction, with all records in the answer section.
 struct Draft {
     bytes: Vec<u8>,
     records: u16,
@@ -28,7 +28,7 @@ impl Draft {
         Draft { bytes, records: 0 }
     }
 
-    /// Adds a record and returns where its RDATA begins.
+    /// Adds a record and returns the start of its RDATA.
     fn record(&mut self, owner: &[u8], rtype: Type, rdata: &[u8]) -> usize {
         self.records += 1;
         self.bytes.extend(owner);
@@ -62,7 +62,7 @@ fn pointer(target: usize) -> [u8; 2] {
     (0xc000 | target as u16).to_be_bytes()
 }
 
-/// Holds the bound for one message, and for what is left of it after every kind of cut.
+/// Checks the limit for one message, and for its rest after every kind of cut.
 fn hold(bytes: &[u8]) -> (Result<(), Malformed>, u64) {
     let (result, steps) = Message::parse_counted(bytes);
     let bound = PER_OCTET * bytes.len() as u64 + Message::WALK_CONSTANT;
@@ -71,7 +71,7 @@ fn hold(bytes: &[u8]) -> (Result<(), Malformed>, u64) {
     (result.map(|_| ()), steps)
 }
 
-/// What names are made of that records point at: a NULL record's octets, and the targets in it, relative.
+/// Octets of a NULL record that names of other records point at, and the targets in it, relative to its start.
 fn fabrics() -> Vec<(&'static str, Vec<u8>, Vec<usize>)> {
     let letters = [[1, b'a']; 127].concat();
     let longest = [&letters[..], &[0]].concat();
@@ -100,7 +100,7 @@ fn fabrics() -> Vec<(&'static str, Vec<u8>, Vec<usize>)> {
     }
     let steps = (0..32).flat_map(|flight| (0..126).map(move |step| flight * 505 + 1 + 4 * step)).collect();
 
-    // Every octet but the last is both a length and a letter, so that every position begins a name.
+    // Every octet but the last is both a length and a letter, so that a name begins at every position.
     let mut ones: Vec<u8> = Vec::new();
     for _ in 0..62 {
         ones.extend([1; 253]);
@@ -115,11 +115,11 @@ fn fabrics() -> Vec<(&'static str, Vec<u8>, Vec<usize>)> {
     ]
 }
 
-/// A message that holds a fabric and is filled with records of this shape that point into it.
+/// A message with these octets, filled with records of this layout that point into them.
 fn woven(fabric: &[u8], targets: &[usize], rtype: Type, shape: (usize, usize, usize)) -> Vec<u8> {
     let mut draft = Draft::new(b"\0");
     let start = draft.bytes.len() + 11;
-    // Pointers inside the fabric are relative to its start.
+    // Pointers inside these octets are relative to their start.
     let mut fabric = fabric.to_vec();
     let mut at = 0;
     while at + 1 < fabric.len() {
@@ -153,7 +153,7 @@ fn names_behind_pointers_are_walked_once_however_often_they_are_pointed_at() {
                 let bytes = woven(&fabric, &targets, rtype, shape);
                 let (result, steps) = hold(&bytes);
                 assert_eq!(result, Ok(()), "{name} {rtype} {order}");
-                // The work is real: a walk without a table would be far beyond the bound, ours is below.
+                // The work is real: a walk without a table would take far more than the limit; ours takes less.
                 assert!(steps > bytes.len() as u64 / 12, "{name} {rtype} {order}");
             }
         }
@@ -185,7 +185,7 @@ fn options_cost_what_they_weigh() {
     assert_eq!(hold(&bytes).0, Ok(()));
 }
 
-/// Changes random octets of the worst messages and goes on from what costs most per octet.
+/// Changes random octets of the worst messages and continues with those that cost most per octet.
 #[test]
 fn a_search_for_expensive_messages_finds_none_beyond_the_bound() {
     let mut random = 0x5eed_u64;

@@ -1,12 +1,11 @@
-//! What is a message, and what is read from it: every rule of the walk with one message that keeps and one that
-//! breaks it.
+//! Parsing of messages: for every rule of the walk, one message that keeps it and one that breaks it.
 
 use sixfold_wire::{Class, Flags, Malformed, Message, Opcode, Rcode, Record, Section, Type};
 
 const ANSWER: usize = 0;
 const ADDITIONAL: usize = 2;
 
-/// A response to `www.example AAAA IN`, with records of these sections as octets.
+/// A response to `www.example AAAA IN`, with the records of these sections as octets.
 fn message(records: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0\x03www\x07example\0\0\x1c\0\x01".to_vec();
     for (section, record) in records {
@@ -184,7 +183,7 @@ fn pointers_lead_backwards_and_not_into_the_header() {
             "{target}"
         );
     }
-    // Behind a label the pointer still may not lead to that label.
+    // After a label, too, the pointer must not lead to that label.
     assert_eq!(judge_answer(Type::CNAME, b"\x01a\xc0\x29"), Err(Malformed::Name));
     // A pointer to a pointer to a name is a name.
     assert_eq!(judge_answer(Type::CNAME, b"\xc0\x1d"), Ok(()));
@@ -199,7 +198,7 @@ fn label_types_other_than_length_and_pointer_are_refused() {
 
 #[test]
 fn an_expanded_name_has_at_most_255_octets() {
-    // The question's name has 13 octets: 242 octets of labels before it are the most.
+    // The question's name has 13 octets, so at most 242 octets of labels can precede it.
     let labels = |last: usize| {
         let mut name = [[63; 64]; 3].concat();
         name.extend(std::iter::once(last as u8).chain(vec![b'x'; last]));
@@ -269,7 +268,7 @@ fn rdata_with_names_is_filled_exactly() {
         assert_eq!(judge_answer(rtype, &rdata), Ok(()), "{rtype}");
         let longer = [&rdata[..], &[0][..]].concat();
         assert_eq!(judge_answer(rtype, &longer), Err(Malformed::Rdata), "{rtype}");
-        // Without its last octet the last name is cut by the end of the message, or by what follows.
+        // Without its last octet, the end of the message or the following octets cut the last name.
         assert!(judge_answer(rtype, &rdata[..rdata.len() - 1]).is_err(), "{rtype}");
         assert!(judge_answer(rtype, &[]).is_err(), "{rtype}");
     }
@@ -280,7 +279,7 @@ fn rdata_with_names_is_filled_exactly() {
 
 #[test]
 fn a_name_may_not_run_out_of_its_rdata() {
-    // RDATA of one octet; the name would go on in the next record.
+    // RDATA of one octet; the name would continue in the next record.
     let cut = record(Type::CNAME, b"\x03");
     let next = record(Type::A, &[0; 4]);
     assert!(judge(&[(ANSWER, &cut), (ANSWER, &next)]).is_err());

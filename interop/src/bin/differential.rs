@@ -1,26 +1,26 @@
-//! The differential run: the same names through Sixfold, Unbound, BIND, PowerDNS Recursor and Knot Resolver, as far as
-//! this machine has them. Prints a table; exit status 1 if an answer differs from Sixfold's and no numbered disagreement
-//! (docs/disagreements.md) explains it.
+//! Differential run: the same names through Sixfold, Unbound, BIND, PowerDNS Recursor and Knot Resolver, as far as
+//! this machine has them. Prints a table. The exit status is 1 if an answer differs from Sixfold's and no numbered
+//! disagreement (docs/disagreements.md) explains it.
 
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use conform::differential::habit::Server;
-use sixfold_interop::differential::{compare, lacking, version};
+use conform::differential::quirk::Server;
+use sixfold_interop::differential::{compare, missing, version};
 use std::process::ExitCode;
 
-/// Asks Sixfold and other DNS64 servers the same names and explains every difference.
+/// Queries Sixfold and other DNS64 servers for the same names and explains every difference.
 ///
 /// Example: cargo run -p sixfold-interop --bin differential -- --names 10000 --seed 7
 #[derive(Parser)]
 struct Options {
-    /// How many names.
+    /// Number of names.
     #[arg(long, default_value_t = 10_000)]
     names: usize,
-    /// The seed that they are drawn with: the same seed draws the same names.
+    /// Seed for drawing the names: the same seed draws the same names.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// No upstream is silent: saves the seconds that servers wait.
+    /// Let no upstream be silent: saves the seconds that servers wait.
     #[arg(long)]
     no_silence: bool,
 }
@@ -28,7 +28,7 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if lacking(server).is_none() {
+        if missing(server).is_none() {
             println!("{}: {}", server.name(), version(server));
         }
     }

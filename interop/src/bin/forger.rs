@@ -1,30 +1,30 @@
-//! A forger against Sixfold, over real sockets in network namespaces: prints a table. Exit status 1 if a forged reply was
-//! believed.
+//! Forger against Sixfold, over real sockets in network namespaces. Prints a table. The exit status is 1 if a forged
+//! reply was accepted.
 
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand, ValueEnum};
 use sixfold_interop::Lab;
-use sixfold_interop::forgery::{Cookies, Knowledge, act, attack, heading, prepare, serve};
+use sixfold_interop::forgery::{Cookies, Knowledge, attack, heading, prepare, run_attack, serve};
 use std::net::SocketAddrV4;
 use std::process::ExitCode;
 
-/// Floods a running Sixfold with forged replies of its upstream and counts what is believed.
+/// Floods a running Sixfold with forged replies of its upstream and counts those that are accepted.
 ///
 /// Example: cargo run --release -p sixfold-interop --bin forger -- --replies 10000000
 #[derive(Parser)]
 struct Options {
-    /// Forged replies of each kind of forger.
+    /// Number of forged replies for each kind of forger.
     #[arg(long, default_value_t = 10_000_000)]
     replies: u64,
-    /// What the forger knows; all of them, one after the other, if it is not said.
+    /// Knowledge of the forger. Default: all kinds, one after the other.
     #[arg(long, value_parser = knowledge)]
     knowledge: Vec<Knowledge>,
     #[command(subcommand)]
     part: Option<Part>,
 }
 
-/// Parts that this program starts in a namespace.
+/// Processes that this program starts in a namespace.
 #[derive(Subcommand)]
 enum Part {
     /// Upstream, forger and client.
@@ -45,7 +45,7 @@ enum Part {
     },
 }
 
-/// What the upstream does about cookies.
+/// Behaviour of the upstream with cookies.
 #[derive(Clone, Copy, ValueEnum)]
 enum Conduct {
     None,
@@ -61,7 +61,9 @@ fn knowledge(name: &str) -> Result<Knowledge, String> {
 fn main() -> ExitCode {
     let options = Options::parse();
     let result = match options.part {
-        Some(Part::Act { knowledge, replies }) => act(knowledge, replies).map_err(|error| error.to_string()),
+        Some(Part::Act { knowledge, replies }) => {
+            run_attack(knowledge, replies).map_err(|error| error.to_string())
+        }
         Some(Part::Serve { at, cookies }) => {
             let cookies = match cookies {
                 Conduct::None => Cookies::None,
@@ -94,7 +96,7 @@ fn table(wanted: &[Knowledge], replies: u64) -> Result<(), String> {
     }
     println!();
     for row in &rows {
-        println!("suspects by reason, {}: {:?}", row.knowledge.told(), row.suspects);
+        println!("suspects by reason, {}: {:?}", row.knowledge.description(), row.suspects);
     }
     match rows.iter().map(|row| row.accepted).sum::<u64>() {
         0 => Ok(()),

@@ -1,5 +1,5 @@
-//! The differential run with real servers: the upstreams and the servers are started, every question is asked of every
-//! server, and what comes back goes to `conform::differential`.
+//! Differential run with real servers: starts the upstreams and the servers, sends every question to every server,
+//! and passes the answers to `conform::differential`.
 
 mod ask;
 mod run;
@@ -7,35 +7,37 @@ mod servers;
 
 pub use ask::ask_all;
 pub use run::{Outcome, Unexplained, compare};
-pub use servers::{Running, lacking, start, version};
+pub use servers::{RunningServer, missing, start, version};
 
-use conform::differential::case::Province;
-use conform::differential::world::{Shared, World};
+use conform::differential::case::UpstreamKind;
+use conform::differential::zone_data::{SharedZoneData, ZoneData};
 use conform::upstream::Upstream;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The upstreams of a run, one for each province, on loopback addresses.
-pub struct Upstreams(Vec<(Province, Upstream)>);
+/// Upstreams of a run, one of each kind, on loopback addresses.
+pub struct Upstreams(Vec<(UpstreamKind, Upstream)>);
 
 impl Upstreams {
-    /// Starts them all; all know the whole world.
-    pub fn start(world: &Arc<World>) -> Result<Upstreams, String> {
-        let start = |(province, last)| {
-            // Each has an address of its own: Knot Resolver remembers by address, not by port, who did not answer.
+    /// Starts all upstreams. Each has all zone data.
+    pub fn start(zone_data: &Arc<ZoneData>) -> Result<Upstreams, String> {
+        let start = |(upstream_kind, last)| {
+            // Each has its own address: Knot Resolver remembers servers that do not answer by address, not by port.
             let at = Ipv4Addr::new(127, 0, 1, last);
-            let upstream = Upstream::serving(at, Box::new(Shared(Arc::clone(world))));
-            upstream.map(|upstream| (province, upstream)).map_err(|error| format!("an upstream: {error}"))
+            let upstream = Upstream::serving(at, Box::new(SharedZoneData(Arc::clone(zone_data))));
+            upstream
+                .map(|upstream| (upstream_kind, upstream))
+                .map_err(|error| format!("an upstream: {error}"))
         };
-        Province::ALL.into_iter().zip(1..).map(start).collect::<Result<_, _>>().map(Upstreams)
+        UpstreamKind::ALL.into_iter().zip(1..).map(start).collect::<Result<_, _>>().map(Upstreams)
     }
 
-    /// The zones and where questions for names in them go.
+    /// Zones, and the upstream address for each.
     pub fn zones(&self) -> Vec<(&'static str, SocketAddr)> {
-        self.0.iter().map(|(province, upstream)| (province.zone(), upstream.address())).collect()
+        self.0.iter().map(|(upstream_kind, upstream)| (upstream_kind.zone(), upstream.address())).collect()
     }
 
-    /// What the upstreams themselves could not do; a run in which this happens says nothing.
+    /// Errors of the upstreams themselves; a run with such an error shows nothing.
     pub fn faults(&self) -> Vec<String> {
         self.0.iter().flat_map(|(_, upstream)| upstream.faults()).collect()
     }

@@ -1,78 +1,78 @@
-//! A run: every server is started, asked everything, and judged.
+//! Run: starts every server, sends all questions to it, and judges its answers.
 
-use super::{Upstreams, ask_all, lacking, start};
+use super::{Upstreams, ask_all, missing, start};
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
-use conform::differential::habit::Server;
-use conform::differential::reading::Reading;
-use conform::differential::table::{Answered, Counts, Verdict, judge};
+use conform::differential::normalized_answer::NormalizedAnswer;
+use conform::differential::quirk::Server;
+use conform::differential::verdict::{Counts, ReceivedAnswer, Verdict, judge};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer is waited for when some upstreams are silent: longer than a server tries (BIND, PowerDNS: 10 s);
-/// Unbound goes on for minutes.
-const LONG_PATIENCE: Duration = Duration::from_secs(20);
+/// Time to wait for an answer if some upstreams are silent: longer than a server tries (BIND, PowerDNS: 10 s).
+/// Unbound tries for minutes.
+const TIMEOUT_WITH_SILENCE: Duration = Duration::from_secs(20);
 
-/// The same when all upstreams answer: only what is never answered takes so long.
-const SHORT_PATIENCE: Duration = Duration::from_secs(8);
+/// Time to wait for an answer if all upstreams answer: only a question that is never answered takes so long.
+const TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Unexplained answers of a server that are kept to be shown.
-const SHOWN: usize = 20;
+/// Unexplained answers of one server that are kept for display.
+const MAX_SHOWN: usize = 20;
 
-/// What a run has shown.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The servers and their counts.
+    /// Servers and their counts.
     pub counts: Vec<(Server, Counts)>,
-    /// Servers that this machine does not have, and why.
+    /// Servers that this machine does not have, with the reason.
     pub left_out: Vec<(Server, String)>,
-    /// Some of the answers that nothing explains.
+    /// Some of the unexplained answers.
     pub unexplained: Vec<Unexplained>,
-    /// What the run itself could not do.
+    /// Errors of the run itself.
     pub faults: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether everything is explained, and Sixfold answers as the model says.
+    /// True if every difference is explained, and Sixfold answers as predicted.
     pub fn is_explained(&self) -> bool {
         self.faults.is_empty() && self.counts.iter().all(|(_, counts)| counts.unexplained == 0)
     }
 }
 
-/// An answer that nothing explains.
+/// Answer without an explanation.
 #[derive(Debug)]
 pub struct Unexplained {
     server: Server,
     case: Case,
-    expected: Option<Reading>,
-    answered: Answered,
+    expected: Option<NormalizedAnswer>,
+    answered: ReceivedAnswer,
 }
 
-/// Asks all servers the same names. `silence`: some upstreams do not answer, which takes a minute or two.
+/// Sends the same questions to all servers. `silence`: some upstreams do not answer, which takes a minute or two.
 pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String> {
-    let Plan { cases, world } = Plan::draw(names, seed, silence);
-    let world = Arc::new(world);
-    let upstreams = Upstreams::start(&world)?;
-    let patience = if silence { LONG_PATIENCE } else { SHORT_PATIENCE };
+    let Plan { cases, zone_data } = Plan::draw(names, seed, silence);
+    let zone_data = Arc::new(zone_data);
+    let upstreams = Upstreams::start(&zone_data)?;
+    let timeout = if silence { TIMEOUT_WITH_SILENCE } else { TIMEOUT };
     let mut outcome = Outcome::default();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if let Some(why) = lacking(server) {
+        if let Some(why) = missing(server) {
             outcome.left_out.push((server, why));
             continue;
         }
         let mut running = start(server, &upstreams.zones());
-        let answers = ask_all(running.port, &cases, patience);
+        let answers = ask_all(running.port, &cases, timeout);
         if !running.is_alive() {
             outcome.faults.push(format!("{} ended, log:\n{}", server.name(), running.log()));
         }
         let mut counts = Counts::default();
         let mut shown = 0;
         for (case, answered) in cases.iter().zip(answers) {
-            let verdict = judge(server, case, &world, &answered);
+            let verdict = judge(server, case, &zone_data, &answered);
             counts.add(&verdict);
             if let Verdict::Unexplained(expected) = verdict
-                && shown < SHOWN
+                && shown < MAX_SHOWN
             {
                 shown += 1;
                 outcome.unexplained.push(Unexplained { server, case: case.clone(), expected, answered });
@@ -129,15 +129,22 @@ impl fmt::Display for Unexplained {
         let Unexplained { server, case, expected, answered } = self;
         let query = &case.query;
         let (name, rtype, dnssec_ok) = (query.name.fmt_with_dot(), query.rtype, case.dnssec_ok());
-        writeln!(formatter, "{}: name {} ({}, {:?})", server.name(), case.number, case.asks, case.province)?;
+        writeln!(
+            formatter,
+            "{}: name {} ({}, {:?})",
+            server.name(),
+            case.number,
+            case.kind,
+            case.upstream_kind
+        )?;
         writeln!(formatter, "   asked: {name} {rtype}, flags {:?}, DO {dnssec_ok}", query.flags)?;
         match expected {
-            Some(reading) => writeln!(formatter, "   expected: {reading}")?,
+            Some(answer) => writeln!(formatter, "   expected: {answer}")?,
             None => writeln!(formatter, "   expected: no answer")?,
         }
         let how = if answered.was_cut { ", over TCP after a cut answer" } else { "" };
-        match &answered.reading {
-            Ok(Some(reading)) => write!(formatter, "   came ({} octets{how}): {reading}", answered.octets),
+        match &answered.answer {
+            Ok(Some(answer)) => write!(formatter, "   came ({} octets{how}): {answer}", answered.octets),
             Ok(None) => write!(formatter, "   came: no answer"),
             Err(why) => write!(formatter, "   came: {why}"),
         }

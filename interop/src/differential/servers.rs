@@ -1,19 +1,19 @@
-//! The servers that are compared, each with DNS64 on, one prefix, no validation, and the zones of the provinces
-//! forwarded: everything else as it comes.
+//! Compared servers, each with DNS64, one prefix, no validation, and a forwarder for the zone of each kind of
+//! upstream. Everything else is the default.
 
 use crate::process::{Process, run};
-use crate::requirement::lacking_program;
+use crate::requirement::missing_program;
 use crate::scratch::Scratch;
 use crate::sixfold::binary;
 use conform::client;
-use conform::differential::habit::Server;
+use conform::differential::quirk::Server;
 use conform::query::Query;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-/// The prefix of all servers.
+/// Prefix of all servers.
 const PREFIX: &str = "64:ff9b::/96";
 
 fn program(server: Server) -> &'static str {
@@ -26,12 +26,12 @@ fn program(server: Server) -> &'static str {
     }
 }
 
-/// Why it cannot be started here; none if it can.
-pub fn lacking(server: Server) -> Option<String> {
-    if server == Server::Sixfold { None } else { lacking_program(program(server)) }
+/// Reason why the server cannot be started here; `None` if it can.
+pub fn missing(server: Server) -> Option<String> {
+    if server == Server::Sixfold { None } else { missing_program(program(server)) }
 }
 
-/// The line in which it says its version.
+/// Line of its output with the version.
 pub fn version(server: Server) -> String {
     let flag = match server {
         Server::Unbound => "-V",
@@ -44,131 +44,150 @@ pub fn version(server: Server) -> String {
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// The name of its configuration file, what is in it, and the command that starts it.
+/// Name of the server's configuration file, its text, and the command that starts the server.
 fn plan(
     server: Server,
-    place: &Path,
+    folder: &Path,
     port: u16,
     zones: &[(&str, SocketAddr)],
 ) -> (&'static str, String, Vec<String>) {
-    let folder = place.display();
+    let folder = folder.display().to_string();
     let mut text = String::new();
-    let (file, command): (&str, Vec<String>) = match server {
-        Server::Sixfold => {
-            let _ = write!(
-                text,
-                "[server]\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\n[upstream]\nforwarders = [\"{}\"]\n",
-                zones[0].1
-            );
-            for (zone, upstream) in &zones[1..] {
-                let _ = write!(text, "[[upstream.zone]]\nzone = \"{zone}\"\nforwarders = [\"{upstream}\"]\n");
-            }
-            let _ = write!(
-                text,
-                "[dns64]\nprefixes = [\"{PREFIX}\"]\n[metrics]\nlisten = \"\"\n[control]\n\
-                 socket = \"{folder}/control.sock\"\n[log]\nlevel = \"error\"\n"
-            );
-            ("sixfold.toml", vec!["serve".into(), "--config".into(), format!("{folder}/sixfold.toml")])
-        }
-        Server::Unbound => {
-            let _ = write!(
-                text,
-                "server:\n interface: 127.0.0.1@{port}\n access-control: 127.0.0.0/8 allow\n do-daemonize: no\n \
-                 username: \"\"\n chroot: \"\"\n directory: \"{folder}\"\n pidfile: \"\"\n use-syslog: no\n \
-                 logfile: \"\"\n verbosity: 1\n num-threads: 1\n module-config: \"dns64 iterator\"\n \
-                 dns64-prefix: {PREFIX}\n do-not-query-localhost: no\n\
-                 remote-control:\n control-enable: no\n"
-            );
-            for (zone, upstream) in zones {
-                let (ip, port) = (upstream.ip(), upstream.port());
-                let _ = write!(text, "forward-zone:\n name: \"{zone}\"\n forward-addr: {ip}@{port}\n");
-            }
-            ("unbound.conf", vec!["-d".into(), "-c".into(), format!("{folder}/unbound.conf")])
-        }
-        Server::Bind => {
-            let forwarders = |upstream: &SocketAddr| {
-                format!("forward only; forwarders {{ {} port {}; }};", upstream.ip(), upstream.port())
-            };
-            let _ = write!(
-                text,
-                "options {{ directory \"{folder}\"; pid-file none; session-keyfile none;\n\
-                 listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
-                 recursion yes; allow-query {{ any; }}; allow-recursion {{ any; }}; dnssec-validation no;\n\
-                 empty-zones-enable no; {}\ndns64 {PREFIX} {{ clients {{ any; }}; }}; }};\ncontrols {{ }};\n\
-                 logging {{ channel errors {{ stderr; severity warning; }}; category default {{ errors; }};\n\
-                 category lame-servers {{ null; }}; }};\n",
-                forwarders(&zones[0].1)
-            );
-            for (zone, upstream) in &zones[1..] {
-                let _ = writeln!(text, "zone \"{zone}\" {{ type forward; {} }};", forwarders(upstream));
-            }
-            let words = ["-f", "-L", "/dev/stderr", "-n", "1", "-c"].map(str::to_owned);
-            ("named.conf", words.into_iter().chain([format!("{folder}/named.conf")]).collect())
-        }
-        Server::PowerDns => {
-            let others: Vec<String> =
-                zones[1..].iter().map(|(zone, upstream)| format!("{zone}={upstream}")).collect();
-            let _ = write!(
-                text,
-                "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
-                 local-address=127.0.0.1\nlocal-port={port}\nallow-from=127.0.0.0/8\n\
-                 forward-zones-recurse={},.={}\ndont-query=\ndns64-prefix={PREFIX}\ndnssec=process-no-validate\nthreads=1\n\
-                 pdns-distributes-queries=no\nserve-rfc1918=no\nexport-etc-hosts=no\nwebserver=no\n\
-                 security-poll-suffix=\nquiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n",
-                others.join(","),
-                zones[0].1
-            );
-            ("recursor.conf", vec![format!("--config-dir={folder}")])
-        }
-        Server::KnotResolver => {
-            let prefix = PREFIX.trim_end_matches("/96");
-            let _ = write!(
-                text,
-                "net.listen('127.0.0.1', {port}, {{ kind = 'dns' }})\nmodules = {{ 'policy', 'dns64' }}\n\
-                 modules.unload('priming')\nmodules.unload('detect_time_skew')\ntrust_anchors.remove('.')\n\
-                 dns64.config('{prefix}')\nlog_level('warning')\n"
-            );
-            for (zone, upstream) in &zones[1..] {
-                let target = format!("'{}@{}'", upstream.ip(), upstream.port());
-                let _ = writeln!(
-                    text,
-                    "policy.add(policy.suffix(policy.FORWARD({{{target}}}), policy.todnames({{'{zone}'}})))"
-                );
-            }
-            let target = format!("'{}@{}'", zones[0].1.ip(), zones[0].1.port());
-            let _ = writeln!(text, "policy.add(policy.all(policy.FORWARD({{{target}}})))");
-            let words = ["-n", "-c"].map(str::to_owned);
-            let words = words.into_iter().chain([format!("{folder}/kresd.conf"), folder.to_string()]);
-            ("kresd.conf", words.collect())
-        }
+    let configure = match server {
+        Server::Sixfold => sixfold,
+        Server::Unbound => unbound,
+        Server::Bind => bind,
+        Server::PowerDns => powerdns,
+        Server::KnotResolver => knot_resolver,
     };
-    (file, text, [vec![program(server).to_owned()], command].concat())
+    let (file, arguments) = configure(&mut text, &folder, port, zones);
+    (file, text, [vec![program(server).to_owned()], arguments].concat())
 }
 
-/// A running server.
-pub struct Running {
-    /// Which one.
+/// Name of a configuration file, and the arguments of the server's command.
+type FileAndArguments = (&'static str, Vec<String>);
+
+fn sixfold(text: &mut String, folder: &str, port: u16, zones: &[(&str, SocketAddr)]) -> FileAndArguments {
+    let _ = write!(
+        text,
+        "[server]\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\n[upstream]\nforwarders = [\"{}\"]\n",
+        zones[0].1
+    );
+    for (zone, upstream) in &zones[1..] {
+        let _ = write!(text, "[[upstream.zone]]\nzone = \"{zone}\"\nforwarders = [\"{upstream}\"]\n");
+    }
+    let _ = write!(
+        text,
+        "[dns64]\nprefixes = [\"{PREFIX}\"]\n[metrics]\nlisten = \"\"\n[control]\n\
+         socket = \"{folder}/control.sock\"\n[log]\nlevel = \"error\"\n"
+    );
+    ("sixfold.toml", vec!["serve".into(), "--config".into(), format!("{folder}/sixfold.toml")])
+}
+
+fn unbound(text: &mut String, folder: &str, port: u16, zones: &[(&str, SocketAddr)]) -> FileAndArguments {
+    let _ = write!(
+        text,
+        "server:\n interface: 127.0.0.1@{port}\n access-control: 127.0.0.0/8 allow\n do-daemonize: no\n \
+         username: \"\"\n chroot: \"\"\n directory: \"{folder}\"\n pidfile: \"\"\n use-syslog: no\n \
+         logfile: \"\"\n verbosity: 1\n num-threads: 1\n module-config: \"dns64 iterator\"\n \
+         dns64-prefix: {PREFIX}\n do-not-query-localhost: no\n\
+         remote-control:\n control-enable: no\n"
+    );
+    for (zone, upstream) in zones {
+        let (ip, port) = (upstream.ip(), upstream.port());
+        let _ = write!(text, "forward-zone:\n name: \"{zone}\"\n forward-addr: {ip}@{port}\n");
+    }
+    ("unbound.conf", vec!["-d".into(), "-c".into(), format!("{folder}/unbound.conf")])
+}
+
+fn bind(text: &mut String, folder: &str, port: u16, zones: &[(&str, SocketAddr)]) -> FileAndArguments {
+    let forwarders = |upstream: &SocketAddr| {
+        format!("forward only; forwarders {{ {} port {}; }};", upstream.ip(), upstream.port())
+    };
+    let _ = write!(
+        text,
+        "options {{ directory \"{folder}\"; pid-file none; session-keyfile none;\n\
+         listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
+         recursion yes; allow-query {{ any; }}; allow-recursion {{ any; }}; dnssec-validation no;\n\
+         empty-zones-enable no; {}\ndns64 {PREFIX} {{ clients {{ any; }}; }}; }};\ncontrols {{ }};\n\
+         logging {{ channel errors {{ stderr; severity warning; }}; category default {{ errors; }};\n\
+         category lame-servers {{ null; }}; }};\n",
+        forwarders(&zones[0].1)
+    );
+    for (zone, upstream) in &zones[1..] {
+        let _ = writeln!(text, "zone \"{zone}\" {{ type forward; {} }};", forwarders(upstream));
+    }
+    let words = ["-f", "-L", "/dev/stderr", "-n", "1", "-c"].map(str::to_owned);
+    ("named.conf", words.into_iter().chain([format!("{folder}/named.conf")]).collect())
+}
+
+fn powerdns(text: &mut String, folder: &str, port: u16, zones: &[(&str, SocketAddr)]) -> FileAndArguments {
+    let others: Vec<String> =
+        zones[1..].iter().map(|(zone, upstream)| format!("{zone}={upstream}")).collect();
+    let _ = write!(
+        text,
+        "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
+         local-address=127.0.0.1\nlocal-port={port}\nallow-from=127.0.0.0/8\n\
+         forward-zones-recurse={},.={}\ndont-query=\ndns64-prefix={PREFIX}\ndnssec=process-no-validate\nthreads=1\n\
+         pdns-distributes-queries=no\nserve-rfc1918=no\nexport-etc-hosts=no\nwebserver=no\n\
+         security-poll-suffix=\nquiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n",
+        others.join(","),
+        zones[0].1
+    );
+    ("recursor.conf", vec![format!("--config-dir={folder}")])
+}
+
+fn knot_resolver(
+    text: &mut String,
+    folder: &str,
+    port: u16,
+    zones: &[(&str, SocketAddr)],
+) -> FileAndArguments {
+    let prefix = PREFIX.trim_end_matches("/96");
+    let _ = write!(
+        text,
+        "net.listen('127.0.0.1', {port}, {{ kind = 'dns' }})\nmodules = {{ 'policy', 'dns64' }}\n\
+         modules.unload('priming')\nmodules.unload('detect_time_skew')\ntrust_anchors.remove('.')\n\
+         dns64.config('{prefix}')\nlog_level('warning')\n"
+    );
+    for (zone, upstream) in &zones[1..] {
+        let target = format!("'{}@{}'", upstream.ip(), upstream.port());
+        let _ = writeln!(
+            text,
+            "policy.add(policy.suffix(policy.FORWARD({{{target}}}), policy.todnames({{'{zone}'}})))"
+        );
+    }
+    let target = format!("'{}@{}'", zones[0].1.ip(), zones[0].1.port());
+    let _ = writeln!(text, "policy.add(policy.all(policy.FORWARD({{{target}}})))");
+    let words = ["-n", "-c"].map(str::to_owned);
+    let words = words.into_iter().chain([format!("{folder}/kresd.conf"), folder.to_string()]);
+    ("kresd.conf", words.collect())
+}
+
+/// Running server.
+pub struct RunningServer {
+    /// Server software.
     pub server: Server,
-    /// Its port on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
     process: Process,
     _place: Scratch,
 }
 
-impl Running {
-    /// Whether it still runs.
+impl RunningServer {
+    /// True if the process still runs.
     pub fn is_alive(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// What it has said.
+    /// Log so far.
     pub fn log(&self) -> String {
         self.process.log()
     }
 }
 
 /// Starts a server and waits until it answers.
-pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> Running {
+pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> RunningServer {
     let place = Scratch::new();
     let port = free_port();
     let (file, text, command) = plan(server, place.path(), port, zones);
@@ -182,10 +201,10 @@ pub fn start(server: Server, zones: &[(&str, SocketAddr)]) -> Running {
         let exchange = client::ask(port, &query, Duration::from_millis(300));
         exchange.is_ok_and(|exchange| exchange.answer.is_some())
     });
-    Running { server, port, process, _place: place }
+    RunningServer { server, port, process, _place: place }
 }
 
-/// A port that is free for UDP and TCP.
+/// Finds a port that is free for UDP and TCP.
 fn free_port() -> u16 {
     for _ in 0..1000 {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");

@@ -1,16 +1,16 @@
-//! DNS messages as far as the upstream, the forger and the client of this test need them. They are read by code of its own:
-//! whoever judges a server must not share its mistakes.
+//! DNS messages as far as upstream, forger and client of this test need them. The code is independent of Sixfold's: a
+//! program that judges a server must not share its mistakes.
 
 use std::net::Ipv6Addr;
 
 /// Octets of a header.
 pub(super) const HEADER: usize = 12;
 
-/// Code of the option with a cookie (RFC 7873 section 4), and octets of a client cookie.
+/// Option code of a cookie (RFC 7873 section 4), and octets of a client cookie.
 const COOKIE: [u8; 2] = [0, 10];
 pub(super) const CLIENT_COOKIE: usize = 8;
 
-/// The octets of a message's first question, with its type and class; none if there is no whole one.
+/// Octets of the first question of a message, with type and class; `None` if it is not complete.
 pub(super) fn question(message: &[u8]) -> Option<&[u8]> {
     let mut end = HEADER;
     loop {
@@ -22,7 +22,7 @@ pub(super) fn question(message: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The cookie of a query whose only other record is OPT, and whether it has that record.
+/// Cookie of a query whose only record is OPT, and true if it has that record.
 pub(super) fn cookie(query: &[u8]) -> (bool, Option<&[u8]>) {
     let Some(record) = question(query).and_then(|question| query.get(HEADER + question.len()..)) else {
         return (false, None);
@@ -42,7 +42,7 @@ pub(super) fn cookie(query: &[u8]) -> (bool, Option<&[u8]>) {
     (true, None)
 }
 
-/// A question for AAAA records without EDNS.
+/// AAAA query without EDNS.
 pub(super) fn ask(id: u16, name: &str) -> Vec<u8> {
     let mut message = vec![0; HEADER];
     message[..2].copy_from_slice(&id.to_be_bytes());
@@ -55,7 +55,7 @@ pub(super) fn ask(id: u16, name: &str) -> Vec<u8> {
     message
 }
 
-/// The reply to a question: one AAAA record if that is what it asks for, and these options.
+/// Reply to a question: one AAAA record if the question is for AAAA, and these options.
 pub(super) fn reply(id: u16, question: &[u8], address: Ipv6Addr, options: Option<&[u8]>) -> Vec<u8> {
     let is_aaaa = question.ends_with(&[0, 28, 0, 1]);
     let mut message = vec![0; HEADER];
@@ -75,12 +75,12 @@ pub(super) fn reply(id: u16, question: &[u8], address: Ipv6Addr, options: Option
     message
 }
 
-/// The option with this cookie.
+/// Option with this cookie.
 pub(super) fn cookie_option(data: &[u8]) -> Vec<u8> {
     [&COOKIE[..], &(data.len() as u16).to_be_bytes(), data].concat()
 }
 
-/// The addresses in an answer to [`ask`]: records that point at the question's name.
+/// Addresses in an answer to [`ask`]: records that point at the question's name.
 pub(super) fn addresses(answer: &[u8]) -> Vec<Ipv6Addr> {
     let Some(question) = question(answer) else { return vec![] };
     let mut rest = answer.get(HEADER + question.len()..).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The honest upstream: AAAA records of one address over UDP and TCP, after a delay; with cookies, without, or with wrong ones. It
-//! shows every question that it is asked over UDP to whoever wants to see it.
+//! Honest upstream: AAAA records of one address over UDP and TCP, after a delay; with cookies, without, or with wrong
+//! ones. It passes every query over UDP to a channel.
 
 use super::message::{self, CLIENT_COOKIE, HEADER, cookie_option};
 use std::collections::VecDeque;
@@ -11,39 +11,39 @@ use std::sync::mpsc::Sender;
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-/// The address that it answers with.
-pub(super) const GOOD: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x80);
+/// Address in the honest replies.
+pub(super) const HONEST_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0x80);
 
-/// Between two looks at what is due.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Time between two checks for due replies.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// What it does about cookies (RFC 7873).
+/// Behaviour with cookies (RFC 7873).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cookies {
-    /// It has never heard of them.
+    /// Ignores cookies.
     None,
-    /// It returns the client's, with one of its own.
+    /// Returns the client cookie with a server cookie.
     Returned,
-    /// It returns another one than the client's over UDP.
+    /// Returns another client cookie over UDP.
     Wrong,
 }
 
-/// A question that Sixfold has asked.
+/// Query that Sixfold sent.
 #[derive(Clone, Debug)]
-pub(super) struct Sighting {
-    /// Sixfold's port.
+pub(super) struct ObservedQuery {
+    /// Source port.
     pub(super) port: u16,
-    /// The ID.
+    /// ID.
     pub(super) id: u16,
-    /// The question, in the letter case that was sent.
+    /// Question, in the letter case of the query.
     pub(super) question: Vec<u8>,
-    /// Whether there was a cookie.
+    /// True if the query had a cookie.
     pub(super) has_cookie: bool,
-    /// When it came.
+    /// Time of arrival.
     pub(super) seen: Instant,
 }
 
-/// A running upstream; it ends when it is dropped.
+/// Running upstream; it ends when it is dropped.
 pub(super) struct Upstream {
     stop: Arc<AtomicBool>,
     replied: Arc<AtomicU64>,
@@ -55,11 +55,11 @@ impl Upstream {
         at: SocketAddrV4,
         delay: Duration,
         cookies: Cookies,
-        seen: Sender<Sighting>,
+        seen: Sender<ObservedQuery>,
     ) -> io::Result<Upstream> {
         let udp = UdpSocket::bind(at)?;
         let tcp = TcpListener::bind(at)?;
-        udp.set_read_timeout(Some(PAUSE))?;
+        udp.set_read_timeout(Some(POLL_INTERVAL))?;
         tcp.set_nonblocking(true)?;
         let (stop, replied) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (for_udp, for_tcp, count) = (Arc::clone(&stop), Arc::clone(&stop), Arc::clone(&replied));
@@ -70,12 +70,12 @@ impl Upstream {
         Ok(Upstream { stop, replied, threads })
     }
 
-    /// Replies over UDP so far.
+    /// Number of replies over UDP so far.
     pub(super) fn replied(&self) -> u64 {
         self.replied.load(Ordering::Relaxed)
     }
 
-    /// Waits for its end, which only comes when somebody kills the process.
+    /// Waits for its end, which comes only when the process is killed.
     pub(super) fn join(mut self) {
         for thread in self.threads.drain(..) {
             let _ = thread.join(); // A thread that panicked has said so.
@@ -92,7 +92,7 @@ impl Drop for Upstream {
     }
 }
 
-/// The honest reply to a query; none to what is no question.
+/// Honest reply to a query; `None` if the octets are no query.
 fn honest(query: &[u8], cookies: Cookies) -> Option<Vec<u8>> {
     let question = message::question(query)?;
     let id = u16::from_be_bytes([query[0], query[1]]);
@@ -106,14 +106,14 @@ fn honest(query: &[u8], cookies: Cookies) -> Option<Vec<u8>> {
         }
         _ => vec![],
     };
-    Some(message::reply(id, question, GOOD, edns.then_some(&options)))
+    Some(message::reply(id, question, HONEST_ADDRESS, edns.then_some(&options)))
 }
 
 fn over_udp(
     socket: &UdpSocket,
     delay: Duration,
     cookies: Cookies,
-    seen: &Sender<Sighting>,
+    seen: &Sender<ObservedQuery>,
     replied: &AtomicU64,
     stop: &AtomicBool,
 ) {
@@ -127,42 +127,42 @@ fn over_udp(
             let question = message::question(&reply).unwrap_or_default().to_vec();
             let has_cookie = message::cookie(&buffer[..octets]).1.is_some();
             let id = u16::from_be_bytes([buffer[0], buffer[1]]);
-            // Nobody may want to see it.
-            let _ = seen.send(Sighting { port: from.port(), id, question, has_cookie, seen: now });
+            // The channel may have no receiver.
+            let _ = seen.send(ObservedQuery { port: from.port(), id, question, has_cookie, seen: now });
             due.push_back((now + delay, from, reply));
         }
         while let Some((_, to, reply)) = due.pop_front_if(|(when, ..)| *when <= Instant::now()) {
-            // Sixfold may have closed that port by now.
+            // Sixfold may have closed that port since.
             let _ = socket.send_to(&reply, to);
             replied.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// A connection, what has come of its next question, and what is due.
-struct Conversation {
+/// Connection, the octets received of its next query, and its delayed replies.
+struct Connection {
     stream: TcpStream,
     arrived: Vec<u8>,
     due: VecDeque<(Instant, Vec<u8>)>,
 }
 
 fn over_tcp(listener: &TcpListener, delay: Duration, cookies: Cookies, stop: &AtomicBool) {
-    // Over TCP nobody sees the difference between who is wrong on purpose and who is not.
+    // Over TCP a wrong cookie would show nothing more.
     let cookies = if cookies == Cookies::Wrong { Cookies::None } else { cookies };
-    let mut conversations: Vec<Conversation> = vec![];
+    let mut connections: Vec<Connection> = vec![];
     while !stop.load(Ordering::Relaxed) {
         while let Ok((stream, _)) = listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
-                conversations.push(Conversation { stream, arrived: vec![], due: VecDeque::new() });
+                connections.push(Connection { stream, arrived: vec![], due: VecDeque::new() });
             }
         }
-        conversations.retain_mut(|conversation| conversation.turn(delay, cookies));
-        std::thread::sleep(PAUSE);
+        connections.retain_mut(|connection| connection.turn(delay, cookies));
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-impl Conversation {
-    /// Reads and writes what there is. False: it is over.
+impl Connection {
+    /// Reads and writes as much as possible. Returns false at the end of the connection.
     fn turn(&mut self, delay: Duration, cookies: Cookies) -> bool {
         let mut buffer = [0; 16_384];
         match self.stream.read(&mut buffer) {

@@ -1,13 +1,13 @@
-//! What an attacker who cannot see Sixfold's questions has to guess (RFC 5452), as seen on the wire.
+//! Values that an off-path attacker has to guess (RFC 5452), as seen on the wire.
 
 use crate::stream::ask_hosts;
 use sixfold_interop::{Authority, Capture, Configuration, Finished, Lab, Program, Sixfold, address, zones};
 use std::collections::BTreeSet;
 
-/// Questions of the client; half of them make two to the upstream.
+/// Queries of the client; half of them cause two to the upstream.
 const QUESTIONS: u32 = zones::HOSTS;
 
-/// Distance of two ports that were drawn from the whole range: five of them lie closer together once in a million.
+/// Distance of two ports drawn from the whole range: five of them lie closer together once in a million runs.
 const APART: u16 = 1000;
 
 #[test]
@@ -26,7 +26,7 @@ fn source_ports_message_ids_and_letter_case_towards_the_upstream_are_random() {
     let packets = capture.packets();
     let asked: Vec<_> =
         packets.iter().filter(|packet| !packet.response && packet.to == address::FIRST).collect();
-    // Three rounds, and the A leg of every AAAA question: 400 x 3 x 1.5.
+    // Three rounds, and the A leg of every AAAA query: 400 x 3 x 1.5.
     assert!(asked.len() >= 3 * QUESTIONS as usize * 3 / 2, "{}", asked.len());
 
     let ports: BTreeSet<u16> = Finished::source_ports(&packets, address::FIRST);
@@ -39,12 +39,12 @@ fn source_ports_message_ids_and_letter_case_towards_the_upstream_are_random() {
     let ids: BTreeSet<&str> = asked.iter().map(|packet| packet.id.as_str()).collect();
     assert!(ids.len() > asked.len() * 9 / 10, "{} of {}", ids.len(), asked.len());
 
-    // Each of these names has some letters, and every letter is large as often as not: of more than 14,000.
+    // Each of these names has some letters, more than 14,000 in all. A letter is a capital as often as not.
     let letters: Vec<char> =
         asked.iter().flat_map(|packet| packet.name.chars()).filter(char::is_ascii_alphabetic).collect();
     let large = letters.iter().filter(|letter| letter.is_ascii_uppercase()).count();
     assert!((letters.len() * 2 / 5..letters.len() * 3 / 5).contains(&large), "{large} of {}", letters.len());
-    // What the client reads is as it asked.
+    // The client gets the letter case of its own query.
     let told = packets.iter().filter(|packet| packet.response && packet.to == address::CLIENT);
     let mut count = 0;
     for packet in told {

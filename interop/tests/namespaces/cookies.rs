@@ -1,24 +1,24 @@
-//! DNS cookies of clients (RFC 7873, RFC 9018) among servers of several makes that share a secret: what one has made the others
-//! know, over both families, while the secret changes, and through a proxy.
+//! DNS cookies of clients (RFC 7873, RFC 9018) among servers of several vendors that share a secret: each accepts the
+//! cookies of the others, over both families, while the secret changes, and through a proxy.
 
 use sixfold_interop::{
-    Configuration, CookieServer, Dug, Kdig, Lab, Make, Sixfold, address, dig, leave_out, spoiled, wait_until,
-    zones,
+    Configuration, CookieServer, CookieSoftware, DigOutput, Kdig, Lab, Sixfold, address, altered_cookie, dig,
+    report_skip, wait_until, zones,
 };
 
-/// Secrets of the fleet, one after the other.
+/// Secrets of the anycast set, one after the other.
 const OLD: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 const NEW: &str = "445536bcd2513298075a5d379663c962";
 
-/// The IPv4 addresses of the gateway and the client.
+/// IPv4 addresses of the gateway and the client.
 const GATEWAY_IPV4: &str = "192.0.2.1";
 const CLIENT_IPV4: &str = "192.0.2.10";
 
-/// Where the other server of the fleet and dnsdist listen, in the gateway: cookies are not of a port.
+/// Ports of the other server and of dnsdist, in the gateway: a cookie does not depend on the port.
 const OTHER_PORT: u16 = 5300;
 const DNSDIST_PORT: u16 = 5301;
 
-/// A name of which Sixfold knows the address by itself, and one that the other server has.
+/// A name that Sixfold answers itself, and one that the other server has.
 const OURS: [&str; 2] = ["nas.home", "A"];
 const THEIRS: [&str; 2] = ["v4only.lab.test", "A"];
 
@@ -40,13 +40,13 @@ fn quoted(secret: &str) -> String {
     format!("\"{secret}\"")
 }
 
-/// Asks Sixfold with a cookie.
-fn ours(lab: &Lab, server: &str, cookie: &str) -> Dug {
+/// Queries Sixfold with a cookie.
+fn ours(lab: &Lab, server: &str, cookie: &str) -> DigOutput {
     dig(&lab.client, server, 53, &[&[cookie], &OURS[..]].concat())
 }
 
-/// Asks the other server with a cookie, and not again when it does not like that.
-fn theirs(lab: &Lab, server: &str, cookie: &str) -> Dug {
+/// Queries the other server with a cookie, and does not try again after BADCOOKIE.
+fn theirs(lab: &Lab, server: &str, cookie: &str) -> DigOutput {
     dig(&lab.client, server, OTHER_PORT, &[&[cookie, "+nobadcookie"], &THEIRS[..]].concat())
 }
 
@@ -58,8 +58,8 @@ fn words(cookie: &str) -> String {
     format!("+cookie={cookie}")
 }
 
-/// The cookies of a server of this make are good at Sixfold and the other way round, for clients of both families.
-fn share_a_secret(make: Make) {
+/// The cookies of this server software are valid at Sixfold and the other way round, for clients of both families.
+fn share_a_secret(make: CookieSoftware) {
     let Some(lab) = with_ipv4(&[make.file()]) else { return };
     let place = lab.scratch.directory("server");
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
@@ -68,7 +68,7 @@ fn share_a_secret(make: Make) {
     let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
     let mut learned = Vec::new();
     for at in addresses {
-        // Theirs at ours: it is known, and as it is new, it comes back as it is.
+        // A cookie of the other server at Sixfold: it is valid, and as it is new, it comes back unchanged.
         let told = theirs(&lab, at, "+cookie");
         assert_eq!(told.status(), "BADCOOKIE", "{}", told.text);
         let cookie = told.learned().to_owned();
@@ -78,19 +78,19 @@ fn share_a_secret(make: Make) {
         assert_eq!((counted(&sixfold, "valid"), counted(&sixfold, "invalid")), (valid + 1, 0));
         assert_eq!(theirs(&lab, at, &words(&cookie)).status(), "NOERROR");
 
-        // Ours at theirs.
+        // A cookie of Sixfold at the other server.
         let cookie = ours(&lab, at, "+cookie").learned().to_owned();
         let told = theirs(&lab, at, &words(&cookie));
         assert_eq!(told.statuses, ["NOERROR"], "{}", told.text);
-        let told = theirs(&lab, at, &words(&spoiled(&cookie)));
+        let told = theirs(&lab, at, &words(&altered_cookie(&cookie)));
         assert_eq!(told.statuses, ["BADCOOKIE"], "{}", told.text);
         learned.push(cookie);
     }
-    // A cookie is of one address.
+    // A cookie is valid for one address.
     learned.reverse();
     for (at, cookie) in addresses.iter().zip(&learned) {
         let invalid = counted(&sixfold, "invalid");
-        for wrong in [cookie.clone(), spoiled(cookie)] {
+        for wrong in [cookie.clone(), altered_cookie(cookie)] {
             let told = ours(&lab, at, &words(&wrong));
             assert_eq!(told.status(), "NOERROR", "{}", told.text);
             assert_ne!(told.learned(), wrong);
@@ -104,25 +104,25 @@ fn share_a_secret(make: Make) {
 
 #[test]
 fn bind_and_sixfold_know_one_another_s_cookies() {
-    share_a_secret(Make::Bind);
+    share_a_secret(CookieSoftware::Bind);
 }
 
 #[test]
 fn knot_dns_and_sixfold_know_one_another_s_cookies() {
-    share_a_secret(Make::Knot);
+    share_a_secret(CookieSoftware::Knot);
 }
 
 #[test]
 fn unbound_and_sixfold_know_one_another_s_cookies() {
     let Some(lab) = Lab::new(&["unbound"]) else { return };
-    // "Version 1.17.1" stands on the first line.
+    // "Version 1.17.1" is on the first line.
     let told = lab.client.run(&["unbound", "-V"]).stdout;
     let version = told.split_whitespace().nth(1).unwrap_or_default();
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     if (numbers.next(), numbers.next()) < (Some(1), Some(18)) {
-        leave_out(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
+        report_skip(&format!("Unbound {version} makes no cookies; `answer-cookie` came with 1.18"));
     } else {
-        leave_out(&format!(
+        report_skip(&format!(
             "Unbound {version} has `answer-cookie`: its configuration is not written here yet"
         ));
     }
@@ -135,7 +135,15 @@ fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
     let step = |number: u32, secrets: &[&str]| {
         let place = lab.scratch.directory(&format!("server{number}"));
         let zones = zones::plain(&place);
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, secrets, &zones)
+        CookieServer::start(
+            CookieSoftware::Bind,
+            &lab.gateway,
+            &place,
+            &addresses,
+            OTHER_PORT,
+            secrets,
+            &zones,
+        )
     };
     let mut sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
     let from_ours = |at: &str| ours(&lab, at, "+cookie").learned().to_owned();
@@ -146,7 +154,8 @@ fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
     for (at, cookie) in addresses.iter().zip(&first) {
         assert!(is_theirs(at, cookie));
     }
-    // 1: all know the new one, none uses it. 2: all use it, and know the old one. Whichever server is first.
+    // 1: all servers know the new secret, none uses it. 2: all use it, and know the old one. The order of the servers
+    // does not matter.
     for (number, bind, sixfold_has) in [
         (1, &[OLD][..], [OLD, NEW]),
         (2, &[OLD, NEW], [OLD, NEW]),
@@ -165,7 +174,7 @@ fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
             }
             for cookie in [old, &theirs_made] {
                 let told = ours(&lab, at, &words(cookie));
-                // A cookie of the secret before is renewed with the new one; which the other knows.
+                // A cookie of the old secret is renewed with the new one, which the other server knows.
                 assert!(is_theirs(at, told.learned()), "step {number}: {}", told.text);
                 let is_renewed = cookie == old && number == 4;
                 assert_eq!(
@@ -176,7 +185,7 @@ fn the_secret_of_a_fleet_changes_and_no_cookie_becomes_worthless() {
             assert_eq!((counted(&sixfold, "valid"), counted(&sixfold, "invalid")), (valid + 2, invalid));
         }
     }
-    // The end: the old secret is forgotten, and what was made with it is worth nothing.
+    // The end: the old secret is removed, and its cookies are invalid.
     sixfold.reload(&fleet(&quoted(NEW), ""));
     for (at, old) in addresses.iter().zip(&first) {
         let (valid, invalid) = (counted(&sixfold, "valid"), counted(&sixfold, "invalid"));
@@ -195,8 +204,15 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
     let place = lab.scratch.directory("server");
     let zones = zones::plain(&place);
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
-    let _server =
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let _server = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.gateway,
+        &place,
+        &addresses,
+        OTHER_PORT,
+        &[OLD],
+        &zones,
+    );
     let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), "responses-per-client = 1\n"));
     let slipped = || sixfold.metric("sixfold_slipped_total{reason=\"responses_per_client\"}");
     for at in addresses {
@@ -205,10 +221,10 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
             let kdig = Kdig::new(&lab.client, at).with(&format!("+ignore +cookie={cookie} +timeout={wait}"));
             kdig.ask_all(&[(OURS[0], OURS[1]); 10])
         };
-        // A client that is not known is limited, sooner or later: one answer in a second.
+        // A client without a valid cookie meets the rate limit: one answer in a second.
         let before = slipped();
         assert!(wait_until(|| {
-            let answers = kdig(&spoiled(&cookie), "1");
+            let answers = kdig(&altered_cookie(&cookie), "1");
             answers.iter().any(|answer| answer.has("tc")) && slipped() > before
         }));
         let before = slipped();
@@ -227,15 +243,15 @@ fn a_cookie_that_bind_made_exempts_from_the_limit_of_equal_answers() {
     assert!(sixfold.stop().success());
 }
 
-/// RFC 7873 section 5.4: a message without a question may ask for a cookie alone, and is the one that Sixfold answers with
-/// BADCOOKIE. `dig` then brings the cookie that came with it.
+/// RFC 7873 section 5.4: a message without a question may ask for a cookie alone. Sixfold answers it with BADCOOKIE.
+/// `dig` then sends the cookie of that answer.
 #[test]
 fn dig_and_kdig_bring_back_what_they_have_learned() {
     let Some(lab) = with_ipv4(&[]) else { return };
     let sixfold = Sixfold::start(&lab, &fleet(&quoted(OLD), ""));
     for at in [address::GATEWAY, GATEWAY_IPV4] {
         let cookie = ours(&lab, at, "+cookie").learned().to_owned();
-        let brought = words(&spoiled(&cookie));
+        let brought = words(&altered_cookie(&cookie));
         let told = dig(&lab.client, at, 53, &["+header-only", &brought]);
         assert_eq!(told.statuses, ["BADCOOKIE", "NOERROR"], "{}", told.text);
         assert_eq!(told.learned()[..16], cookie[..16]);
@@ -251,22 +267,29 @@ fn dig_and_kdig_bring_back_what_they_have_learned() {
         }
         assert_eq!(counted(&sixfold, "valid"), valid + 2);
     }
-    // Who brings none is served as ever, and gets none.
+    // A client without a cookie is served as usual, and gets none.
     let told = ours(&lab, GATEWAY_IPV4, "+nocookie");
     assert_eq!((told.status(), told.cookie.as_deref()), ("NOERROR", None));
     assert!(sixfold.stop().success());
 }
 
-/// The address in a cookie is that of the client, whoever carries the question: it is good on the direct way and at the other
-/// server too.
+/// The address in a cookie is the client's, even if a proxy forwards the query: the cookie is valid without the proxy
+/// and at the other server too.
 #[test]
 fn a_cookie_that_came_through_a_proxy_is_the_client_s() {
     let Some(lab) = with_ipv4(&["dnsdist", "named"]) else { return };
     let place = lab.scratch.directory("server");
     let zones = zones::plain(&place);
     let addresses = [address::GATEWAY, GATEWAY_IPV4];
-    let _server =
-        CookieServer::start(Make::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
+    let _server = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.gateway,
+        &place,
+        &addresses,
+        OTHER_PORT,
+        &[OLD],
+        &zones,
+    );
     let configuration = fleet(&quoted(OLD), "").server("proxy-from = [\"::1\"]\n");
     let sixfold = Sixfold::start(&lab, &configuration);
     let file = lab.scratch.write(
@@ -294,7 +317,7 @@ fn a_cookie_that_came_through_a_proxy_is_the_client_s() {
             learned.push((at, cookie));
         }
     }
-    // Another client behind the same proxy does not get by with it.
+    // Another client behind the same proxy cannot use it.
     let invalid = counted(&sixfold, "invalid");
     for (at, cookie) in &learned {
         let other = if *at == address::GATEWAY { GATEWAY_IPV4 } else { address::GATEWAY };

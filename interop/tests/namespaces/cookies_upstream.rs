@@ -1,14 +1,14 @@
-//! Cookies towards upstreams (RFC 7873 section 5.3): servers that demand them, servers that have never heard of them, and
-//! one that returns those of somebody else.
+//! Cookies towards upstreams (RFC 7873 section 5.3): servers that demand them, servers without cookies, and a server
+//! that returns a wrong client cookie.
 
 use crate::stream::ask_hosts;
 use sixfold_interop::{
-    Authority, Configuration, CookieServer, Kdig, Lab, Make, Program, Sixfold, address, zones,
+    Authority, Configuration, CookieServer, CookieSoftware, Kdig, Lab, Program, Sixfold, address, zones,
 };
 
 const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
-/// Questions of one stream, enough for every worker to get some.
+/// Queries of one stream, enough for every worker to get some.
 const STREAM: u32 = 60;
 
 /// Sixfold's workers: each has its own client cookie.
@@ -26,20 +26,20 @@ fn suspects(sixfold: &Sixfold<'_>) -> u64 {
     sixfold.labelled("sixfold_forgery_suspects_total").values().sum()
 }
 
-/// The server says BADCOOKIE until it gets one of its own back, over UDP: the first question of each worker learns that, and
-/// the others bring it at once.
-fn is_given_the_cookie_that_it_demands(make: Make) {
+/// The server answers BADCOOKIE over UDP until it gets a server cookie of its own: the first query of each worker
+/// learns it, and the others send it at once.
+fn is_given_the_cookie_that_it_demands(make: CookieSoftware) {
     let Some(lab) = Lab::new(&[make.file(), "curl"]) else { return };
     for server in [address::FIRST, address::FIRST_IPV6] {
         let place = lab.scratch.directory(if server == address::FIRST { "first" } else { "second" });
         let zones = zones::plain(&place);
         let running = CookieServer::start(make, &lab.world, &place, &[server], 53, &[SECRET], &zones);
-        // A client that speaks of cookies and has none of the server's is turned away: the server means it.
+        // A client with a client cookie only is refused: the server enforces cookies.
         let kdig = Kdig::new(&lab.world, server).with("+cookie +nobadcookie");
         assert_eq!(kdig.ask("v4only.lab.test", "A").status, "BADCOOKIE");
         let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[server]));
         ask_hosts(&lab.kdig(), 0, STREAM, |_| {});
-        // Each worker learns it once, and every question after that brings it.
+        // Each worker learns the cookie once, and sends it with every later query.
         let renewed = cookies(&sixfold, "renewed");
         assert!((1..=WORKERS).contains(&renewed), "{renewed}: {}", sixfold.log());
         ask_hosts(&lab.kdig(), STREAM, STREAM, |_| {});
@@ -53,22 +53,29 @@ fn is_given_the_cookie_that_it_demands(make: Make) {
 
 #[test]
 fn bind_that_requires_cookies_is_given_them() {
-    is_given_the_cookie_that_it_demands(Make::Bind);
+    is_given_the_cookie_that_it_demands(CookieSoftware::Bind);
 }
 
 #[test]
 fn knot_dns_that_requires_cookies_is_given_them() {
-    is_given_the_cookie_that_it_demands(Make::Knot);
+    is_given_the_cookie_that_it_demands(CookieSoftware::Knot);
 }
 
-/// Another secret makes all cookies of the server's worthless, and it says so.
+/// A new secret makes all cookies of the server invalid, and the server answers BADCOOKIE.
 #[test]
 fn a_server_that_forgets_its_cookies_is_given_new_ones() {
     let Some(lab) = Lab::new(&["named", "curl"]) else { return };
     let place = lab.scratch.directory("first");
     let zones = zones::plain(&place);
-    let running =
-        CookieServer::start(Make::Bind, &lab.world, &place, &[address::FIRST], 53, &[SECRET], &zones);
+    let running = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.world,
+        &place,
+        &[address::FIRST],
+        53,
+        &[SECRET],
+        &zones,
+    );
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST]));
     ask_hosts(&lab.kdig(), 0, STREAM, |_| {});
     let renewed = cookies(&sixfold, "renewed");
@@ -76,15 +83,23 @@ fn a_server_that_forgets_its_cookies_is_given_new_ones() {
     let place = lab.scratch.directory("second");
     let zones = zones::plain(&place);
     let other = "445536bcd2513298075a5d379663c962";
-    let _running =
-        CookieServer::start(Make::Bind, &lab.world, &place, &[address::FIRST], 53, &[other], &zones);
+    let _running = CookieServer::start(
+        CookieSoftware::Bind,
+        &lab.world,
+        &place,
+        &[address::FIRST],
+        53,
+        &[other],
+        &zones,
+    );
     ask_hosts(&lab.kdig(), STREAM, STREAM, |_| {});
     assert!(cookies(&sixfold, "renewed") > renewed, "{}", sixfold.log());
     assert_eq!(cookies(&sixfold, "lost"), 0);
     assert!(sixfold.stop().success());
 }
 
-/// NSD, Knot DNS and Unbound as Debian configures them have no cookies: nothing is counted, nothing moves to TCP.
+/// NSD, Knot DNS and Unbound have no cookies in Debian's configuration: nothing is counted, and no query moves to
+/// TCP.
 fn is_used_without_cookies(lab: &Lab) {
     let sixfold = Sixfold::start(lab, &Configuration::forwarding_to(&[address::FIRST]));
     ask_hosts(&lab.kdig(), 0, STREAM, |_| {});
@@ -114,8 +129,8 @@ fn a_resolver_without_cookies_is_used_as_ever() {
     is_used_without_cookies(&lab);
 }
 
-/// RFC 7873 section 5.3: a reply with another client cookie MUST be discarded. It is counted, and the question goes on
-/// over TCP.
+/// RFC 7873 section 5.3: a reply with another client cookie MUST be discarded. It is counted, and the query is
+/// repeated over TCP.
 #[test]
 fn a_reply_with_somebody_else_s_cookie_is_discarded_and_counted() {
     let Some(lab) = Lab::new(&["curl"]) else { return };

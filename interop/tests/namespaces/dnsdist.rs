@@ -1,14 +1,14 @@
-//! Behind dnsdist, which sends PROXY headers: the real client is the one that counts, over UDP and TCP.
+//! Behind dnsdist, which sends PROXY headers: Sixfold treats the real client as the client, over UDP and TCP.
 
 use sixfold_interop::{Configuration, Lab, Sixfold, address, wait_until};
 
-/// Where dnsdist listens, in the gateway.
+/// Address of dnsdist, in the gateway.
 const PORT: u16 = 5300;
 
 #[test]
 fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
     let Some(lab) = Lab::new(&["dnsdist", "curl"]) else { return };
-    // The lab allows the client's network, and not the address that dnsdist asks from.
+    // The lab allows the client's network, and not dnsdist's own address.
     let configuration = Configuration::forwarding_to(&[address::FIRST])
         .server("proxy-from = [\"::1\"]\n")
         .dns64("[local]\nrecords = [\"nas.home. 60 IN A 198.51.100.7\"]\n");
@@ -33,7 +33,7 @@ fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
         assert_eq!(answer.data("AAAA"), [Lab::embedded("198.51.100.7")], "{}", answer.text);
         assert_eq!(answer.transport, ["UDP", "TCP"][round], "{}", answer.text);
     }
-    // What dnsdist asks for itself comes with the command LOCAL, from an address that is not allowed.
+    // Queries of dnsdist itself come with the command LOCAL, from an address that is not allowed.
     let refused = || sixfold.metric("sixfold_refused_total{reason=\"not_allowed\"}");
     assert!(wait_until(|| refused() > 0.0));
     assert!(sixfold.metric("sixfold_queries_total{transport=\"tcp\",family=\"ipv6\"}") >= 1.0);

@@ -1,9 +1,9 @@
-//! Upstreams that die, fall silent and come back, under a steady stream of questions.
+//! Upstreams that die, fall silent and recover, under a steady stream of queries.
 
 use crate::stream::ask_hosts;
 use sixfold_interop::{Authority, Capture, Configuration, Lab, Program, Sixfold, address, wait_until, zones};
 
-/// Questions of one stream; in the middle of it something happens.
+/// Queries of one stream; the event happens in the middle of it.
 const STREAM: u32 = 400;
 
 fn two_servers(lab: &Lab) -> [Authority<'_>; 2] {
@@ -18,7 +18,7 @@ fn up(server: &str) -> String {
     format!("sixfold_upstream_up{{upstream=\"{server}:53\"}}")
 }
 
-/// Asks until Sixfold has noticed that the first server is silent: each worker has to find out by itself.
+/// Sends queries until Sixfold has noticed that the first server is silent: each worker has to notice by itself.
 fn ask_until_noticed(lab: &Lab, sixfold: &Sixfold<'_>) {
     let noticed = wait_until(|| {
         ask_hosts(&lab.kdig(), 0, 40, |_| {});
@@ -28,7 +28,7 @@ fn ask_until_noticed(lab: &Lab, sixfold: &Sixfold<'_>) {
 }
 
 #[test]
-fn nobody_notices_that_an_upstream_was_killed() {
+fn clients_do_not_notice_that_an_upstream_was_killed() {
     let Some(lab) = Lab::new(&["knotd", "curl", "dumpcap", "tshark"]) else { return };
     let [mut first, _second] = two_servers(&lab);
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST, address::SECOND]));
@@ -48,7 +48,7 @@ fn nobody_notices_that_an_upstream_was_killed() {
 }
 
 #[test]
-fn nobody_notices_that_an_upstream_fell_silent() {
+fn clients_do_not_notice_that_an_upstream_fell_silent() {
     let Some(lab) = Lab::new(&["knotd", "curl", "nft"]) else { return };
     let _servers = two_servers(&lab);
     let sixfold = Sixfold::start(&lab, &Configuration::forwarding_to(&[address::FIRST, address::SECOND]));
@@ -75,7 +75,7 @@ fn nobody_notices_that_an_upstream_fell_silent() {
 fn without_any_upstream_answers_are_failures_and_readiness_says_so_until_one_is_back() {
     let Some(lab) = Lab::new(&["knotd", "curl", "dumpcap", "tshark"]) else { return };
     let [mut first, mut second] = two_servers(&lab);
-    // What is kept would answer in the place of the dead.
+    // Cached data would answer in place of the dead upstream.
     let configuration = Configuration::forwarding_to(&[address::FIRST, address::SECOND]).without_cache();
     let sixfold = Sixfold::start(&lab, &configuration);
     let capture = Capture::start(&lab, &lab.gateway);
@@ -99,11 +99,11 @@ fn without_any_upstream_answers_are_failures_and_readiness_says_so_until_one_is_
     });
     assert!(unready, "{}", sixfold.log());
 
-    // One is enough.
+    // One worker is enough.
     second.restart();
     assert!(wait_until(|| sixfold.is_ready()), "{}", sixfold.log());
     sixfold.expect_metric(&up(address::SECOND), 1.0);
-    // The other worker finds out by its own probe.
+    // The other worker learns it from its own probe.
     let names = (0..16).map(|number| format!("h{number}.lab.test")).collect::<Vec<_>>();
     let questions: Vec<_> = names.iter().map(|name| (name.as_str(), "AAAA")).collect();
     let answered = wait_until(|| {

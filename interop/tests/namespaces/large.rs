@@ -4,7 +4,8 @@ use sixfold_interop::{
     Answer, Authority, Capture, Configuration, Kdig, Lab, Program, Sixfold, address, zones,
 };
 
-/// Over UDP it is cut, with TC set and nothing wrong in it; over TCP, which the client takes then, it is whole.
+/// Over UDP the answer is truncated, with TC set and otherwise correct. Over TCP, which the client then uses, it is
+/// complete.
 fn is_whole_over_tcp_only(kdig: &Kdig<'_>, name: &str, kind: &str, expected: &[String]) {
     let cut = kdig.clone().with("+ignore").ask(name, kind);
     assert!(cut.has("tc") && cut.transport == "UDP" && cut.status == "NOERROR", "{}", cut.text);
@@ -39,11 +40,11 @@ fn large_answers_pass(program: Program) {
         is_whole_over_tcp_only(kdig, "many.lab.test", "AAAA", &embedded(&many));
         is_whole_over_tcp_only(kdig, "large.lab.test", "TXT", &strings);
     }
-    // None of these would have been whole had Sixfold not asked its upstream over TCP.
-    // The A records and the strings; the second client is answered out of the cache, and so is the A leg.
+    // None of these answers would have been complete if Sixfold had not asked its upstream over TCP.
+    // The A records and the strings; the second client is answered from the cache, and so is the A leg.
     assert!(sixfold.metric("sixfold_upstream_tcp_total{reason=\"truncation\"}") >= 2.0);
 
-    // Made larger than 512 octets by synthesis: cut for a client without EDNS only.
+    // Synthesis makes it larger than 512 octets: truncated only for a client without EDNS.
     is_whole_over_tcp_only(&plain, "some.lab.test", "AAAA", &embedded(&some));
     let answer = edns.ask("some.lab.test", "AAAA");
     assert_eq!(answer.transport, "UDP", "{}", answer.text);

@@ -1,16 +1,18 @@
-//! A bad line between Sixfold and its upstream.
+//! Packet loss between Sixfold and its upstream.
 
 use crate::stream::ask_hosts;
-use sixfold_interop::{Authority, Capture, Configuration, Lab, Program, Sixfold, address, leave_out, zones};
+use sixfold_interop::{
+    Authority, Capture, Configuration, Lab, Program, Sixfold, address, report_skip, zones,
+};
 
-/// One packet in ten is lost, in each direction, on the world's side: a loss in the gateway's own output would be an error
-/// of its send call.
+/// One packet in ten is lost in each direction, in the namespace `world`: a loss in the gateway's own output would be
+/// an error of its send call.
 const LOSS: &str = "table ip loss {
     chain input { type filter hook input priority 0; numgen random mod 100 < 10 counter drop; }
     chain output { type filter hook output priority 0; oifname wan numgen random mod 100 < 10 counter drop; }
 }";
 
-/// Questions of each of the streams.
+/// Queries of each stream.
 const STREAM: u32 = 160;
 
 #[test]
@@ -21,9 +23,9 @@ fn every_question_is_answered_rightly_over_a_line_that_loses_a_tenth() {
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
     let filter = lab.world.filter(LOSS);
     if !filter.success {
-        return leave_out(&format!("nft cannot lose packets at random: {}", filter.stderr));
+        return report_skip(&format!("nft cannot lose packets at random: {}", filter.stderr));
     }
-    // 19 % of all exchanges fail: eight tries leave one question in 600,000 without an answer.
+    // 19 % of all exchanges fail: eight tries leave one query in 600,000 without an answer.
     let configuration = Configuration::forwarding_to(&[address::FIRST]).upstream("tries = 8\n");
     let sixfold = Sixfold::start(&lab, &configuration);
     let capture = Capture::start(&lab, &lab.gateway);
@@ -33,7 +35,7 @@ fn every_question_is_answered_rightly_over_a_line_that_loses_a_tenth() {
             scope.spawn(move || ask_hosts(&lab.kdig(), first, STREAM, |_| {}));
         }
     });
-    // It was a bad line: of some 480 exchanges, hardly fewer than 50 had to be tried again.
+    // The loss was real: of some 480 exchanges, at least 50 had to be tried again.
     assert!(sixfold.metric("sixfold_upstream_timeouts_total") >= 10.0);
     assert_eq!(capture.finish(&lab).malformed(), "");
 }

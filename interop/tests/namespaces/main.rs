@@ -1,4 +1,5 @@
-//! Sixfold among real servers and clients, in network namespaces. One binary, so that all tests run side by side.
+//! Sixfold among real servers and clients, in network namespaces. It is one binary, so that all tests run in
+//! parallel.
 
 mod capture;
 mod cookies;

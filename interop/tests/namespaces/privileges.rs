@@ -1,4 +1,4 @@
-//! Started as root on port 53, and nobody from then on.
+//! Sixfold starts as root on port 53, and then runs as the user `nobody`.
 
 use sixfold_interop::{Authority, Configuration, Lab, Program, Sixfold, address, wait_until, zones};
 use std::fs::read_to_string;
@@ -10,7 +10,7 @@ fn status(id: u32, field: &str) -> String {
     line.unwrap_or_else(|| panic!("no {field} in {text}")).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The number of a user, and of its group.
+/// ID of a user, and of its group.
 fn identity(name: &str) -> (String, String) {
     let users = read_to_string("/etc/passwd").expect("there are users");
     let user = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|user| user[0] == name);
@@ -29,7 +29,7 @@ fn started_as_root_on_port_53_it_runs_as_nobody_and_answers_and_reloads() {
     let id = sixfold.id();
     assert_eq!(status(id, "Name"), "sixfold");
     let (user, group) = identity("nobody");
-    // Real, effective, saved and of the file system; and in no other group.
+    // Real, effective, saved and file system ID; and no other group.
     assert_eq!(status(id, "Uid"), [user.as_str(); 4].join(" "));
     assert_eq!(status(id, "Gid"), [group.as_str(); 4].join(" "));
     assert!(["", group.as_str()].contains(&status(id, "Groups").as_str()), "{}", status(id, "Groups"));

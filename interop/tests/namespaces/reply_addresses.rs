@@ -1,11 +1,11 @@
-//! A server that listens on all addresses answers from the one that was asked, or clients do not believe it.
+//! A server that listens on all addresses must answer from the address that was asked, or clients discard the answer.
 
 use sixfold_interop::{Authority, Capture, Configuration, Kdig, Lab, Program, Sixfold, address, zones};
 
-/// The gateway's addresses: a second one of each family is not the one that the kernel would take.
+/// Addresses of the gateway: the kernel would not choose the second one of each family by itself.
 const GATEWAY: [&str; 5] = [address::GATEWAY, "2001:db8:c::2", "2001:db8:c::3", "192.0.2.1", "192.0.2.2"];
 
-/// Questions to each.
+/// Queries to each address.
 const EACH: usize = 4;
 
 #[test]

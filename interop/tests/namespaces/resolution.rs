@@ -1,11 +1,11 @@
-//! The same names through Sixfold, whatever stands behind it: NSD, Knot DNS and BIND as authorities, Unbound as a
-//! resolver that validates.
+//! Equal answers through Sixfold with any upstream: NSD, Knot DNS and BIND as authorities, Unbound as a validating
+//! resolver.
 
 use sixfold_interop::{
     Answer, Authority, Capture, Configuration, Kdig, Lab, Program, Sixfold, address, zones,
 };
 
-/// One of these authorities, at this address, is all that Sixfold has.
+/// Runs Sixfold with one of these authorities, at this address, as its only upstream.
 fn resolves_behind(program: Program, server: &str) {
     let Some(lab) = Lab::new(&[program.file(), "dnssec-signzone", "dumpcap", "tshark"]) else { return };
     let place = lab.scratch.directory("server");
@@ -19,7 +19,7 @@ fn resolves_behind(program: Program, server: &str) {
         plain_names_resolve(&kdig);
     }
     signed_names_resolve(&lab.kdig().with("+dnssec"), false);
-    // The same by other ways to the upstream.
+    // The questions again with other transports to the upstream.
     for other in
         [configuration().dns64("lookup = \"parallel\"\n"), configuration().upstream("transport = \"tcp\"\n")]
     {
@@ -55,7 +55,7 @@ fn names_resolve_behind_unbound_whose_validation_is_believed() {
     zones.push(zones::signed(&place, "signed.test"));
     zones.push(zones::signed(&place, "bogus.test"));
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones);
-    // The anchor of another key: nothing in this zone validates.
+    // The trust anchor of another key: no data of this zone validate.
     let wrong = format!("bogus.test. IN DS 12345 13 2 {}", "00".repeat(32));
     zones.last_mut().expect("just added").anchor = Some(wrong);
     let place = lab.scratch.directory("resolver");
@@ -68,7 +68,8 @@ fn names_resolve_behind_unbound_whose_validation_is_believed() {
 }
 
 fn plain_names_resolve(kdig: &Kdig<'_>) {
-    // An address, and one made of it. The TTL is that of the zone's negative answers, the smaller one (RFC 6147 5.1.7).
+    // An address, and an address synthesized from it. The TTL is the zone's negative TTL, the smaller one (RFC 6147
+    // 5.1.7).
     let answer = kdig.ask("v4only.lab.test", "A");
     assert_eq!(
         (answer.data("A"), answer.answer[0].ttl <= 300),
@@ -81,15 +82,15 @@ fn plain_names_resolve(kdig: &Kdig<'_>) {
     assert_eq!(answer.question, "V4only.Lab.TEST. AAAA");
     assert!(answer.answer[0].ttl <= 60 && answer.has("ra"), "{}", answer.text);
 
-    // A real AAAA is left alone, an excluded one is not (RFC 6147 5.1.4).
+    // A real AAAA is passed on, an excluded one is not (RFC 6147 5.1.4).
     assert_eq!(kdig.ask("dual.lab.test", "AAAA").data("AAAA"), ["2001:db8:f::81"]);
     assert_eq!(kdig.ask("mapped.lab.test", "AAAA").data("AAAA"), [Lab::embedded("198.51.100.82")]);
 
-    // Other types pass.
+    // Other types pass unchanged.
     assert_eq!(kdig.ask("mail.lab.test", "MX").data("MX"), ["10 v4only.lab.test.", "20 dual.lab.test."]);
     assert_eq!(kdig.ask("text.lab.test", "TXT").data("TXT"), ["\"no addresses\" \"here\""]);
 
-    // Nothing there: no name, and no data.
+    // Negative answers: no such name, and no data.
     for kind in ["AAAA", "A", "MX"] {
         is_negative(&kdig.ask("missing.lab.test", kind), "NXDOMAIN");
         is_negative(&kdig.ask("text.lab.test", kind), "NOERROR");
@@ -97,7 +98,7 @@ fn plain_names_resolve(kdig: &Kdig<'_>) {
     let answer = kdig.ask("gone.lab.test", "AAAA");
     assert_eq!((answer.status.as_str(), answer.data("CNAME")), ("NXDOMAIN", vec!["missing.lab.test."]));
 
-    // Chains: in the zone, into another zone, and through a DNAME (RFC 6672).
+    // CNAME chains: in the zone, into another zone, and through a DNAME (RFC 6672).
     let answer = kdig.ask("alias.lab.test", "AAAA");
     assert_eq!(answer.data("CNAME"), ["middle.lab.test.", "v4only.lab.test."], "{}", answer.text);
     assert_eq!(answer.data("AAAA"), [Lab::embedded(address::WEB)], "{}", answer.text);
@@ -107,7 +108,7 @@ fn plain_names_resolve(kdig: &Kdig<'_>) {
     assert_eq!(answer.data("AAAA"), [Lab::embedded(address::WEB)], "{}", answer.text);
     let answer = kdig.ask("host.old.lab.test", "AAAA");
     assert_eq!(answer.data("DNAME"), ["new.lab.test."], "{}", answer.text);
-    // Some make this target from the name asked, in the letter case that Sixfold asked it in.
+    // Some servers derive this target from the name in the query, in the letter case of Sixfold's query.
     let target = answer.data("CNAME").concat().to_ascii_lowercase();
     assert_eq!(target, "host.new.lab.test.", "{}", answer.text);
     assert_eq!(answer.data("AAAA"), [Lab::embedded("198.51.100.83")], "{}", answer.text);
@@ -129,7 +130,7 @@ fn signed_names_resolve(kdig: &Kdig<'_>, validated: bool) {
     );
     assert_eq!(answer.has("ad"), validated, "{}", answer.text);
 
-    // Made up: the signature of the A records does not travel with it.
+    // Synthesized: the signature of the A records does not go with it.
     for name in ["v4only.signed.test", "alias.signed.test"] {
         let answer = kdig.ask(name, "AAAA");
         assert_eq!(answer.data("AAAA"), [Lab::embedded(address::WEB)], "{}", answer.text);
@@ -137,7 +138,7 @@ fn signed_names_resolve(kdig: &Kdig<'_>, validated: bool) {
         assert_eq!(answer.has("ad"), validated, "{}", answer.text);
     }
 
-    // A client that checks by itself gets what is in the zone, with the proof (RFC 6147 5.5 (3)).
+    // A validating client gets the zone's data with the proof (RFC 6147 5.5 (3)).
     let checking = kdig.clone().with("+cdflag");
     let answer = checking.ask("v4only.signed.test", "AAAA");
     assert_eq!((answer.status.as_str(), answer.answer.len()), ("NOERROR", 0), "{}", answer.text);
@@ -149,7 +150,7 @@ fn signed_names_resolve(kdig: &Kdig<'_>, validated: bool) {
     assert_eq!(answer.authority_kinds(), ["NSEC", "RRSIG", "SOA"], "{}", answer.text);
 }
 
-/// What does not validate is not papered over with addresses that do not validate either.
+/// Bogus data are not replaced by synthesized addresses that do not validate either.
 fn bogus_names_fail(lab: &Lab) {
     for kdig in [lab.kdig().with("+bufsize=1232"), lab.kdig().with("+dnssec")] {
         for kind in ["AAAA", "A"] {

@@ -1,12 +1,13 @@
-//! Workers share the questions by name (`steer = "name"`), also those of a client with one address and one port.
+//! Distribution of queries over workers by name (`steer = "name"`), including the queries of a client with one
+//! address and one port.
 
 use crate::stream::ask_hosts;
 use sixfold_interop::{Authority, Configuration, Lab, Program, Sixfold, address, wait_until, zones};
 
-/// Questions, asked one at a time.
+/// Queries, sent one at a time.
 const QUESTIONS: u32 = zones::HOSTS;
 
-/// How often each worker has waited for something to do: at least once for every question of its own.
+/// Number of times that each worker has waited for work: at least once for each query of its own.
 fn waits(id: u32) -> Vec<u64> {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).expect("the process runs").flatten();
     let texts = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
@@ -19,7 +20,7 @@ fn waits(id: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Asks many names from one port, and returns how many messages went from one worker to the other.
+/// Sends queries for many names from one port, and returns the number of messages from one worker to the other.
 fn both_workers_work(steer: &str) -> Option<f64> {
     let lab = Lab::new(&["nsd", "curl"])?;
     let place = lab.scratch.directory("nsd");
@@ -45,7 +46,7 @@ fn both_workers_work(steer: &str) -> Option<f64> {
 #[test]
 fn the_kernel_hands_questions_of_one_port_to_the_worker_that_owns_the_name() {
     if let Some(letters) = both_workers_work("name") {
-        // What the metrics themselves ask.
+        // Queries that the metrics themselves cause.
         assert!(letters < f64::from(QUESTIONS) / 10.0, "{letters}");
     }
 }

@@ -1,12 +1,12 @@
-//! A steady stream of questions, and what must come back.
+//! Steady stream of queries with known answers.
 
 use sixfold_interop::{Answer, Kdig, Lab, zones};
 
-/// Questions that one `kdig` asks, one after the other.
+/// Queries of one `kdig`, one after the other.
 const BATCH: u32 = 20;
 
 /// Asks for the AAAA (even numbers) or A (odd numbers) of `count` hosts, one after the other, from host `first` on.
-/// Panics unless every one is answered, rightly. `step` is told how many are, from time to time.
+/// Panics unless each gets the right answer. Reports the number of answers to `step` from time to time.
 pub fn ask_hosts(kdig: &Kdig<'_>, first: u32, count: u32, mut step: impl FnMut(u32)) {
     let mut done = 0;
     while done < count {

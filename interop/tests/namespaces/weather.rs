@@ -1,8 +1,9 @@
-//! All upstreams fall silent, refuse or are killed, and come back: what clients get meanwhile, whatever the machine's speed.
+//! Answers to clients while all upstreams are silent, refuse or are killed, and after they recover, whatever the
+//! machine's speed.
 
 use sixfold_interop::{Answer, Authority, Configuration, Lab, Program, Sixfold, address, wait_until, zones};
 
-/// Names that are asked before the weather turns: `h0` and so on. Others are asked only then.
+/// Names that are asked before the weather turns: `h0` and so on. Other names are asked only after it.
 const KNOWN: u32 = 20;
 
 const BOTH: [&str; 2] = [address::FIRST, address::SECOND];
@@ -21,14 +22,14 @@ fn kind(number: u32) -> &'static str {
     if number.is_multiple_of(2) { "AAAA" } else { "A" }
 }
 
-/// Expired data have a TTL of 30 s (RFC 8767 section 4), when all others have one of a second; and it is said what they are,
-/// or that they are synthesized.
+/// True for stale data: its TTL is 30 s (RFC 8767 section 4), and all other data have one of a second. An extended
+/// error says that the data are stale or synthesized.
 fn is_stale(answer: &Answer) -> bool {
-    let is_told = answer.text.contains("EDE: 3 ") || answer.text.contains("EDE: 29 ");
-    answer.status == "NOERROR" && is_told && answer.answer.iter().all(|record| record.ttl == 30)
+    let has_ede = answer.text.contains("EDE: 3 ") || answer.text.contains("EDE: 29 ");
+    answer.status == "NOERROR" && has_ede && answer.answer.iter().all(|record| record.ttl == 30)
 }
 
-/// The rule file of a packet filter that treats questions to both upstreams in one way.
+/// Rules of a packet filter for the queries to both upstreams.
 fn filter(verdict: &str) -> String {
     let [first, second] = BOTH;
     format!(
@@ -45,7 +46,7 @@ fn all_fail_and_come_back(verdict: &str) {
         let zones = zones::plain(&place);
         Authority::start(Program::Knot, &lab.world, &place, address, &zones)
     });
-    // What is known expires soon.
+    // The cached data expire soon.
     let mut configuration = Configuration::forwarding_to(&BOTH);
     configuration.cache = "max-ttl = \"1s\"\nmax-negative-ttl = \"1s\"\n";
     let sixfold = Sixfold::start(&lab, &configuration);
@@ -55,7 +56,7 @@ fn all_fail_and_come_back(verdict: &str) {
     let ran = lab.world.filter(&filter(verdict));
     assert!(ran.success, "nft: {}", ran.stderr);
 
-    // Names that nobody knows fail, and it is said why; until all workers know that all is dead.
+    // Names that are not cached fail with an extended error, until all workers know that all upstreams are dead.
     let mut next = KNOWN;
     let noticed = wait_until(|| {
         for answer in ask(&lab, next..next + 8) {
@@ -67,7 +68,7 @@ fn all_fail_and_come_back(verdict: &str) {
     });
     assert!(noticed, "{}", sixfold.log());
 
-    // Names that were known are answered with what they were.
+    // Cached names are answered with stale data.
     let stale = wait_until(|| ask(&lab, 0..KNOWN).iter().all(is_stale));
     assert!(stale, "{:#?}", ask(&lab, 0..KNOWN));
     for (number, answer) in ask(&lab, 0..KNOWN).iter().enumerate() {
@@ -84,7 +85,7 @@ fn all_fail_and_come_back(verdict: &str) {
         sixfold.expect_metric(&format!("sixfold_upstream_up{{upstream=\"{server}:53\"}}"), 1.0);
     }
     assert!(wait_until(|| sixfold.is_ready()), "{}", sixfold.log());
-    // Soon everything is answered, and nothing with what has expired.
+    // Soon every query is answered, and none with stale data.
     let fresh = wait_until(|| {
         next += 8;
         let answers = [ask(&lab, 0..KNOWN), ask(&lab, next..next + 8)].concat();

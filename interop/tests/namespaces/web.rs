@@ -1,14 +1,14 @@
-//! What it is all for: a client without IPv4 fetches a page from a server without IPv6, by name.
+//! The purpose of DNS64: a client without IPv4 fetches a page by name from a server without IPv6.
 
 use sixfold_interop::{Authority, Configuration, Lab, Process, Program, Sixfold, address, wait_until, zones};
 use std::path::Path;
 
-/// Addresses that the translator gives to clients in the world.
+/// Addresses that the translator gives to clients in the namespace `world`.
 const POOL: &str = "10.64.0.0/24";
 
 const PAGE: &str = "a page of the IPv4-only world";
 
-/// TAYGA, a stateless translator on a TUN device of the gateway, and the routes that lead to it.
+/// Starts TAYGA, a stateless translator on a TUN device of the gateway, and adds the routes to it.
 fn start_translator(lab: &Lab) -> Process {
     let place = lab.scratch.directory("tayga");
     let configuration =
@@ -21,7 +21,7 @@ fn start_translator(lab: &Lab) -> Process {
         "link set nat64 up\nroute add {POOL} dev nat64\nroute add {} dev nat64",
         address::PREFIX
     ));
-    lab.gateway.must(&[
+    lab.gateway.run_checked(&[
         "sh",
         "-c",
         "echo 1 > /proc/sys/net/ipv4/ip_forward && echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
@@ -52,7 +52,7 @@ fn start_web_server(lab: &Lab, access_log: &Path) -> Process {
 fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl"]) else { return };
     if !Path::new("/dev/net/tun").exists() {
-        return sixfold_interop::leave_out("there is no /dev/net/tun, which TAYGA needs");
+        return sixfold_interop::report_skip("there is no /dev/net/tun, which TAYGA needs");
     }
     let place = lab.scratch.directory("nsd");
     let zones = zones::plain(&place);
@@ -67,7 +67,7 @@ fn an_ipv6_only_client_reaches_an_ipv4_only_web_server_by_name() {
     let a = lab.kdig().ask("v4only.lab.test", "A");
     assert_eq!(a.data("A"), [address::WEB], "{}", a.text);
 
-    // The C library of the client asks Sixfold.
+    // The client's C library queries Sixfold.
     lab.client.show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
     lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
     let url = "http://v4only.lab.test/hello";

@@ -7,7 +7,7 @@ use crate::conformance::{self, Scorecard};
 use crate::{device, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
-use conform::{Case, Level, Played, Program, Runner, Running, Subject, run, suite, wishes};
+use conform::{Case, Level, Played, Program, Runner, RunningServer, Target, config_demands, run, suite};
 use std::io::{self, IsTerminal, Write};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -107,8 +107,8 @@ pub fn conform(arguments: &ConformArguments) -> Result<ExitCode, String> {
         Execution::InNamespace(code) => return Ok(code),
     };
     let stop = signals::stop_flag().map_err(|error| format!("conform: signals: {error}"))?;
-    let runner = runner.until(stop.clone());
-    runner.try_out().map_err(|error| {
+    let runner = runner.stop_when(stop.clone());
+    runner.check_target().map_err(|error| {
         let program = arguments.device.as_ref().map_or("", |_| device.as_str());
         format!("conform: {device} cannot be tested: {error}{}", conformance::confinement_hint(program))
     })?;
@@ -178,7 +178,7 @@ fn list_cases(cases: &[Case]) -> String {
 }
 
 /// The subject of the test, its name, and its version.
-fn select_subject(arguments: &ConformArguments) -> Result<(Subject, String, String), String> {
+fn select_subject(arguments: &ConformArguments) -> Result<(Target, String, String), String> {
     if let Some(name) = &arguments.device {
         let (subject, version) = conformance::find_template(name, arguments.program.as_deref())
             .map_err(|error| format!("conform: {error}, or give its path with --program"))?;
@@ -187,16 +187,16 @@ fn select_subject(arguments: &ConformArguments) -> Result<(Subject, String, Stri
     if let Some(command) = &arguments.start {
         // The kernel kills the server if this process ends in any way.
         let program = Program::from_template(&format!("setpriv --pdeathsig KILL -- {command}"))?;
-        return Ok((Subject::Program(program), command.clone(), String::new()));
+        return Ok((Target::Program(program), command.clone(), String::new()));
     }
     let (Some(server), Some(upstream)) = (arguments.server, arguments.upstream_listen) else {
         return Err("conform: nothing to test; give --device, --start or --server".to_owned());
     };
     let words = arguments.flush.as_deref().unwrap_or_default();
     let flush = words.split_whitespace().map(str::to_owned).collect();
-    let running = Running::new(server, upstream, arguments.prefix, flush)
+    let running = RunningServer::new(server, upstream, arguments.prefix, flush)
         .map_err(|error| format!("conform: {error}"))?;
-    Ok((Subject::Running(Box::new(running)), server.to_string(), String::new()))
+    Ok((Target::Running(Box::new(running)), server.to_string(), String::new()))
 }
 
 /// How the cases are played.
@@ -207,22 +207,23 @@ enum Execution {
     InNamespace(ExitCode),
 }
 
-fn prepare_execution(arguments: &ConformArguments, subject: Subject, cases: &[Case]) -> Execution {
+fn prepare_execution(arguments: &ConformArguments, subject: Target, cases: &[Case]) -> Execution {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let jobs = arguments.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(cores);
     let clients = run::foreign_clients(cases);
-    if clients.is_empty() || matches!(subject, Subject::Running(_)) {
-        return Execution::InProcess(Runner::of(subject, jobs));
+    if clients.is_empty() || matches!(subject, Target::Running(_)) {
+        return Execution::InProcess(Runner::for_target(subject, jobs));
     }
     let own: Vec<String> = std::env::args().skip(1).collect();
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     match namespace::enter(&clients, &own, &[]) {
-        Entry::Inside => Execution::InProcess(Runner::of(subject, jobs).inside_namespace()),
+        Entry::Inside => Execution::InProcess(Runner::for_target(subject, jobs).inside_namespace()),
         Entry::Done(status) => {
             Execution::InNamespace(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
         }
         Entry::Unavailable(reason) => Execution::InProcess(
-            Runner::of(subject, jobs).without_namespace(format!("clients at other addresses: {reason}")),
+            Runner::for_target(subject, jobs)
+                .without_namespace(format!("clients at other addresses: {reason}")),
         ),
     }
 }
@@ -251,7 +252,7 @@ fn parse_start_command(text: &str) -> Result<String, String> {
 }
 
 fn parse_prefix(text: &str) -> Result<(Ipv6Addr, u8), String> {
-    wishes::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
+    config_demands::prefix(text).ok_or_else(|| "write it like 64:ff9b::/96".to_owned())
 }
 
 fn parse_level(text: &str) -> Result<Level, String> {

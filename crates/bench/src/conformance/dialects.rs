@@ -5,7 +5,7 @@
 //! Each server keeps its defaults, except those that would interfere with DNS64 cases: built-in zones for reserved
 //! names, and resource limits made for measurements. All servers listen on both loopback addresses.
 
-use conform::Wishes;
+use conform::ConfigDemands;
 use std::net::Ipv6Addr;
 
 /// A prefix and its length.
@@ -21,7 +21,7 @@ pub(super) struct DialectSettings {
 }
 
 /// Translation for the server of a template; the second argument is the port to listen on.
-pub(super) type Dialect = fn(&Wishes, u16) -> Result<DialectSettings, String>;
+pub(super) type Dialect = fn(&ConfigDemands, u16) -> Result<DialectSettings, String>;
 
 /// Finds the translation for a template. `None` if its server reads the configuration of the cases itself.
 pub(super) fn find(name: &str) -> Option<Dialect> {
@@ -36,7 +36,7 @@ pub(super) fn find(name: &str) -> Option<Dialect> {
     }
 }
 
-fn unbound(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+fn unbound(demands: &ConfigDemands, port: u16) -> Result<DialectSettings, String> {
     let prefix = single_prefix(demands)?;
     refuse_bind_options(demands)?;
     refuse_trust(demands)?;
@@ -58,7 +58,7 @@ fn unbound(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
     Ok(DialectSettings { prefix, options })
 }
 
-fn bind(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+fn bind(demands: &ConfigDemands, port: u16) -> Result<DialectSettings, String> {
     refuse_trust(demands)?;
     let yes_no = |yes: bool| if yes { "yes" } else { "no" };
     let mut common = String::new();
@@ -98,7 +98,7 @@ fn bind(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
     Ok(DialectSettings { prefix: demands.prefixes[0], options })
 }
 
-fn powerdns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+fn powerdns(demands: &ConfigDemands, _port: u16) -> Result<DialectSettings, String> {
     let prefix = single_prefix_of_96(demands)?;
     refuse_bind_options(demands)?;
     refuse_exclusion(demands)?;
@@ -112,7 +112,7 @@ fn powerdns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
     Ok(DialectSettings { prefix, options })
 }
 
-fn knot_resolver(demands: &Wishes, port: u16) -> Result<DialectSettings, String> {
+fn knot_resolver(demands: &ConfigDemands, port: u16) -> Result<DialectSettings, String> {
     let prefix = single_prefix_of_96(demands)?;
     refuse_bind_options(demands)?;
     refuse_trust(demands)?;
@@ -131,7 +131,7 @@ fn knot_resolver(demands: &Wishes, port: u16) -> Result<DialectSettings, String>
     Ok(DialectSettings { prefix, options })
 }
 
-fn coredns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+fn coredns(demands: &ConfigDemands, _port: u16) -> Result<DialectSettings, String> {
     let prefix = single_prefix(demands)?;
     refuse_bind_options(demands)?;
     let mut options = vec!["bind ::1 127.0.0.1".to_owned()];
@@ -147,7 +147,7 @@ fn coredns(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
     Ok(DialectSettings { prefix, options })
 }
 
-fn dnsproxy(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
+fn dnsproxy(demands: &ConfigDemands, _port: u16) -> Result<DialectSettings, String> {
     refuse_bind_options(demands)?;
     refuse_exclusion(demands)?;
     let mut options = vec!["--listen=127.0.0.1".to_owned()];
@@ -159,14 +159,14 @@ fn dnsproxy(demands: &Wishes, _port: u16) -> Result<DialectSettings, String> {
     Ok(DialectSettings { prefix: demands.prefixes[0], options })
 }
 
-fn single_prefix(demands: &Wishes) -> Result<Prefix, String> {
+fn single_prefix(demands: &ConfigDemands) -> Result<Prefix, String> {
     match demands.prefixes.as_slice() {
         [prefix] => Ok(*prefix),
         _ => Err("no option for several prefixes".to_owned()),
     }
 }
 
-fn single_prefix_of_96(demands: &Wishes) -> Result<Prefix, String> {
+fn single_prefix_of_96(demands: &ConfigDemands) -> Result<Prefix, String> {
     let prefix = single_prefix(demands)?;
     if prefix.1 == 96 {
         Ok(prefix)
@@ -176,7 +176,7 @@ fn single_prefix_of_96(demands: &Wishes) -> Result<Prefix, String> {
 }
 
 /// Returns true if all AAAA records count as absent. Returns an error if only some do.
-fn excludes_all_aaaa(demands: &Wishes) -> Result<bool, String> {
+fn excludes_all_aaaa(demands: &ConfigDemands) -> Result<bool, String> {
     match demands.exclude.as_deref() {
         None => Ok(false),
         Some([all]) if all == "::/0" => Ok(true),
@@ -184,12 +184,12 @@ fn excludes_all_aaaa(demands: &Wishes) -> Result<bool, String> {
     }
 }
 
-fn refuse_exclusion(demands: &Wishes) -> Result<(), String> {
+fn refuse_exclusion(demands: &ConfigDemands) -> Result<(), String> {
     refuse(demands.exclude.is_some(), "AAAA records that count as absent")
 }
 
 /// Refuses the options that only BIND has.
-fn refuse_bind_options(demands: &Wishes) -> Result<(), String> {
+fn refuse_bind_options(demands: &ConfigDemands) -> Result<(), String> {
     refuse(!demands.mapped.is_empty(), "prefixes by IPv4 network")?;
     refuse(demands.clients.is_some(), "clients with and without synthesis")?;
     refuse(demands.suffix.is_some(), "a suffix")?;
@@ -198,7 +198,7 @@ fn refuse_bind_options(demands: &Wishes) -> Result<(), String> {
 }
 
 /// Refuses trust in the upstream: the server validates by itself, or nothing is validated.
-fn refuse_trust(demands: &Wishes) -> Result<(), String> {
+fn refuse_trust(demands: &ConfigDemands) -> Result<(), String> {
     refuse(demands.trust, "trust in the upstream's validation")
 }
 
@@ -218,12 +218,12 @@ mod tests {
     use crate::device;
     use conform::Case;
 
-    fn wishes(config: &str) -> Wishes {
+    fn wishes(config: &str) -> ConfigDemands {
         let line = format!(
             r#"{{"id": "w", "category": "c", "rfc": "RFC 6147 5", "source": "", "level": "MUST", "config": {{"dns64": {config}}},
                 "query": {{"name": "a.", "type": "AAAA"}}, "expect": {{}}}}"#
         );
-        Wishes::of(&Case::read(&line).unwrap()).unwrap()
+        ConfigDemands::of(&Case::read(&line).unwrap()).unwrap()
     }
 
     #[test]

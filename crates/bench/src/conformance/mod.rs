@@ -9,8 +9,8 @@ pub use scorecard::Scorecard;
 
 use crate::device::program::is_confined_by_apparmor;
 use crate::device::{DeviceError, InstalledTemplate, Settings};
-use conform::configuration::Places;
-use conform::{Case, Foreign, Launch, Program, Subject, Wishes};
+use conform::configuration::RunParameters;
+use conform::{Case, ConfigDemands, ForeignServer, Launch, Program, Target};
 use dialects::Dialect;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -23,12 +23,12 @@ struct TemplateServer {
 }
 
 /// Finds the server of a template, as the subject of the cases, and the version of its program.
-pub fn find_template(name: &str, program: Option<&str>) -> Result<(Subject, String), DeviceError> {
+pub fn find_template(name: &str, program: Option<&str>) -> Result<(Target, String), DeviceError> {
     let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
     let subject = match dialects::find(known.name()) {
-        Some(dialect) => Subject::Foreign(Box::new(TemplateServer { known, dialect })),
-        None => Subject::Program(Program::sixfold(Path::new(known.program()))),
+        Some(dialect) => Target::Foreign(Box::new(TemplateServer { known, dialect })),
+        None => Target::Program(Program::sixfold(Path::new(known.program()))),
     };
     Ok((subject, version))
 }
@@ -42,9 +42,9 @@ pub fn confinement_hint(program: &str) -> &'static str {
     }
 }
 
-impl Foreign for TemplateServer {
-    fn launch(&self, case: &Case, places: &Places) -> Result<Launch, String> {
-        let demands = Wishes::of(case)?;
+impl ForeignServer for TemplateServer {
+    fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String> {
+        let demands = ConfigDemands::of(case)?;
         let setup = (self.dialect)(&demands, places.port)?;
         let settings = Settings {
             listen: SocketAddr::from((Ipv6Addr::LOCALHOST, places.port)),

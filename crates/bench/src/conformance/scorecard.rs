@@ -17,7 +17,7 @@ const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local
 /// The result of one server.
 #[derive(Clone, Debug)]
 pub struct Scorecard {
-    /// Subject of the test: the name of a template, a command line or an address.
+    /// Target of the test: the name of a template, a command line or an address.
     pub device: String,
     /// Version that it reports; may be empty.
     pub version: String,

@@ -1,82 +1,82 @@
-//! One question of a differential run, and what kind it is of.
+//! Question of a differential run, and its kind.
 
 use crate::message::Flag;
 use crate::query::Query;
 use domain::base::iana::Rcode;
 use std::fmt;
 
-/// The upstreams: the ordinary one, and one for each way to fail. Servers remember what an upstream cannot do, and
-/// would let names pay for it that do not fail.
+/// Upstream that serves a zone: an ordinary one, and one for each way to fail. They are separate because servers
+/// remember the failures of an upstream, and names that do not fail would suffer for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Province {
-    /// Everything is answered.
+pub enum UpstreamKind {
+    /// Answers every query.
     Ordinary,
-    /// Some questions are answered with SERVFAIL.
+    /// Answers some queries with SERVFAIL.
     ServFail,
-    /// Some questions are answered with REFUSED.
+    /// Answers some queries with REFUSED.
     Refused,
-    /// Some questions are answered with NOTIMP.
+    /// Answers some queries with NOTIMP.
     NotImp,
-    /// Some questions are answered with FORMERR.
+    /// Answers some queries with FORMERR.
     FormErr,
-    /// Some questions are not answered.
+    /// Does not answer some queries.
     Silent,
 }
 
-impl Province {
-    /// All of them; the ordinary one is the first.
-    pub const ALL: [Province; 6] = [
-        Province::Ordinary,
-        Province::ServFail,
-        Province::Refused,
-        Province::NotImp,
-        Province::FormErr,
-        Province::Silent,
+impl UpstreamKind {
+    /// All kinds; the ordinary one is the first.
+    pub const ALL: [UpstreamKind; 6] = [
+        UpstreamKind::Ordinary,
+        UpstreamKind::ServFail,
+        UpstreamKind::Refused,
+        UpstreamKind::NotImp,
+        UpstreamKind::FormErr,
+        UpstreamKind::Silent,
     ];
 
-    /// The zone that goes to this upstream.
+    /// Zone whose queries are forwarded to this upstream.
     pub fn zone(self) -> &'static str {
         match self {
-            Province::Ordinary => ".",
-            Province::ServFail => "servfail.example.",
-            Province::Refused => "refused.example.",
-            Province::NotImp => "notimp.example.",
-            Province::FormErr => "formerr.example.",
-            Province::Silent => "silent.example.",
+            UpstreamKind::Ordinary => ".",
+            UpstreamKind::ServFail => "servfail.example.",
+            UpstreamKind::Refused => "refused.example.",
+            UpstreamKind::NotImp => "notimp.example.",
+            UpstreamKind::FormErr => "formerr.example.",
+            UpstreamKind::Silent => "silent.example.",
         }
     }
 
-    /// What is answered instead; none in the ordinary province, and for silence.
+    /// RCODE of the failures; `None` for the ordinary and for the silent upstream.
     pub fn rcode(self) -> Option<Rcode> {
         match self {
-            Province::ServFail => Some(Rcode::SERVFAIL),
-            Province::Refused => Some(Rcode::REFUSED),
-            Province::NotImp => Some(Rcode::NOTIMP),
-            Province::FormErr => Some(Rcode::FORMERR),
-            Province::Ordinary | Province::Silent => None,
+            UpstreamKind::ServFail => Some(Rcode::SERVFAIL),
+            UpstreamKind::Refused => Some(Rcode::REFUSED),
+            UpstreamKind::NotImp => Some(Rcode::NOTIMP),
+            UpstreamKind::FormErr => Some(Rcode::FORMERR),
+            UpstreamKind::Ordinary | UpstreamKind::Silent => None,
         }
     }
 }
 
-/// How the name asked leads to the name that has the addresses.
+/// Way from the name in the question to the name that has the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lead {
-    /// It is that name.
+pub enum Indirection {
+    /// The name itself.
     Itself,
-    /// Aliases, all in one reply.
+    /// CNAME records, all in one reply.
     Aliases,
-    /// Aliases, and the upstream stops at each.
+    /// CNAME records; the upstream stops at each.
     Unfinished,
-    /// A DNAME above it.
+    /// A DNAME above the name.
     Dname,
     /// A wildcard.
     Wildcard,
 }
 
-/// What is at the end.
+/// Data at the final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum End {
+pub enum FinalData {
     /// AAAA records, perhaps A records too.
     Real,
     /// A records only.
@@ -89,17 +89,17 @@ pub enum End {
     Mixed,
     /// An AAAA record under the prefix itself.
     OwnPrefix,
-    /// Neither kind of address.
+    /// Neither AAAA nor A records.
     Nothing,
-    /// No such name.
+    /// NXDOMAIN.
     NxDomain,
-    /// The AAAA question is answered with NXDOMAIN, the A question with addresses.
+    /// NXDOMAIN for AAAA, addresses for A.
     NxDomainForAaaa,
-    /// The AAAA question fails as the province does.
+    /// The AAAA query fails in the way of its [`UpstreamKind`].
     AaaaFails,
-    /// The A question fails as the province does, the AAAA answer is empty.
+    /// The AAAA reply is empty, the A query fails in the way of its [`UpstreamKind`].
     AFails,
-    /// The A question is answered with NXDOMAIN, the AAAA answer is empty.
+    /// The AAAA reply is empty, NXDOMAIN for A.
     NxDomainForA,
     /// A records, none of which may be embedded in the well-known prefix.
     NonGlobal,
@@ -109,27 +109,27 @@ pub enum End {
     Unreachable,
 }
 
-/// What is asked.
+/// Kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Asks {
-    /// The AAAA records of a name.
-    Aaaa(Lead, End),
+pub enum QuestionKind {
+    /// AAAA records of a name.
+    Aaaa(Indirection, FinalData),
     /// Another type of such a name.
-    Other(Lead, End),
-    /// The reverse name of an IPv4 address under the prefix.
-    ReverseInside(Reverse),
+    Other(Indirection, FinalData),
+    /// Reverse name of an IPv4 address under the prefix.
+    ReverseInside(ReverseData),
     /// Another reverse name under `ip6.arpa`.
-    ReverseOutside(Reverse),
-    /// A name that is above the reverse name of an address under the prefix, or below it.
+    ReverseOutside(ReverseData),
+    /// Name above or below the reverse name of an address under the prefix.
     ReverseNear,
-    /// `ipv4only.arpa`, and names below it.
-    Ipv4OnlyArpa(Special),
+    /// `ipv4only.arpa` and names below it.
+    Ipv4OnlyArpa(Ipv4OnlyQuestion),
 }
 
-/// What a reverse name has.
+/// Data at a reverse name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reverse {
+pub enum ReverseData {
     /// A PTR record.
     Pointer,
     /// A CNAME to a PTR record (RFC 2317).
@@ -138,25 +138,25 @@ pub enum Reverse {
     Missing,
 }
 
-/// What is asked of `ipv4only.arpa`.
+/// Question about `ipv4only.arpa`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Special {
+pub enum Ipv4OnlyQuestion {
     A,
     Aaaa,
     OtherType,
     Below,
 }
 
-impl fmt::Display for Asks {
+impl fmt::Display for QuestionKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asks::Aaaa(lead, end) => write!(formatter, "AAAA {lead:?} {end:?}"),
-            Asks::Other(lead, end) => write!(formatter, "other {lead:?} {end:?}"),
-            Asks::ReverseInside(has) => write!(formatter, "PTR inside {has:?}"),
-            Asks::ReverseOutside(has) => write!(formatter, "PTR outside {has:?}"),
-            Asks::ReverseNear => write!(formatter, "PTR near"),
-            Asks::Ipv4OnlyArpa(special) => write!(formatter, "ipv4only.arpa {special:?}"),
+            QuestionKind::Aaaa(indirection, data) => write!(formatter, "AAAA {indirection:?} {data:?}"),
+            QuestionKind::Other(indirection, data) => write!(formatter, "other {indirection:?} {data:?}"),
+            QuestionKind::ReverseInside(has) => write!(formatter, "PTR inside {has:?}"),
+            QuestionKind::ReverseOutside(has) => write!(formatter, "PTR outside {has:?}"),
+            QuestionKind::ReverseNear => write!(formatter, "PTR near"),
+            QuestionKind::Ipv4OnlyArpa(special) => write!(formatter, "ipv4only.arpa {special:?}"),
         }
     }
 }
@@ -164,28 +164,28 @@ impl fmt::Display for Asks {
 /// One question.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its number in the run.
+    /// Number of the question in the run.
     pub number: usize,
-    /// What it is about.
-    pub asks: Asks,
-    /// Which upstream knows its names.
-    pub province: Province,
-    /// The question as it is sent.
+    /// Kind of the question.
+    pub kind: QuestionKind,
+    /// Upstream that has the names.
+    pub upstream_kind: UpstreamKind,
+    /// Query as it is sent.
     pub query: Query,
 }
 
 impl Case {
-    /// The question's DO bit.
+    /// DO bit of the query.
     pub fn dnssec_ok(&self) -> bool {
         self.query.edns.as_ref().is_some_and(|edns| edns.dnssec_ok)
     }
 
-    /// A flag of the question.
+    /// True if the flag of the query is set.
     pub fn has(&self, flag: Flag) -> bool {
         self.query.flags.contains(&flag)
     }
 
-    /// The largest answer that the client takes over UDP.
+    /// Largest answer over UDP that the client accepts.
     pub fn udp_size(&self) -> usize {
         self.query.edns.as_ref().map_or(512, |edns| usize::from(edns.udp.max(512)))
     }

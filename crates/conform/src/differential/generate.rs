@@ -1,9 +1,9 @@
-//! Draws names and what the upstream says about them. Every case has zones of its own, so no server can answer one
-//! from what another has put into its cache.
+//! Generator of random questions and of the zone data that the upstream has for them. Every case has its own zones,
+//! so that no server can answer one case from the cache entries of another.
 
-use super::case::{Asks, Case, End, Lead, Province, Reverse, Special};
-use super::chance::Chance;
-use super::world::{Fault, World, Zone, parsed};
+use super::case::{Case, FinalData, Indirection, Ipv4OnlyQuestion, QuestionKind, ReverseData, UpstreamKind};
+use super::rng::Rng;
+use super::zone_data::{Fault, Zone, ZoneData, parsed};
 use crate::message::{Flag, Transport};
 use crate::query::{Edns, Query};
 use crate::record::{OwnedName, Record};
@@ -11,8 +11,8 @@ use domain::base::iana::{Class, Opcode, Rcode, Rtype};
 use domain::base::{Name, ToName};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// TTLs around the edges that servers and RFCs have: 600 s (RFC 6147 section 5.1.7), an hour, a day and a week (common
-/// bounds of caches), and the largest (RFC 2181 section 8).
+/// TTLs near the limits of servers and RFCs, with their weights: 600 s (RFC 6147 section 5.1.7), an hour, a day and a
+/// week (common limits of caches), and the largest (RFC 2181 section 8).
 const TTLS: [(u32, u32); 13] = [
     (2, 0),
     (3, 1),
@@ -29,44 +29,44 @@ const TTLS: [(u32, u32); 13] = [
     (1, 2_147_483_647),
 ];
 
-/// A run: the cases and the world that they are about.
+/// A run: its cases and the zone data for them.
 #[derive(Debug)]
 pub struct Plan {
-    /// The cases, in the order in which they are asked.
+    /// Cases, in the order in which they are asked.
     pub cases: Vec<Case>,
-    /// What the upstream says.
-    pub world: World,
+    /// Zone data of the upstream.
+    pub zone_data: ZoneData,
 }
 
 impl Plan {
-    /// `names` cases drawn with `seed`. `silence`: some upstreams do not answer, and servers take their time.
+    /// Draws `names` cases with `seed`. `silence`: some upstreams do not answer, which takes time.
     pub fn draw(names: usize, seed: u64, silence: bool) -> Plan {
-        let mut draft = Draft { chance: Chance::new(seed), world: World::default(), silence };
+        let mut draft = Generator { rng: Rng::new(seed), zone_data: ZoneData::default(), silence };
         draft.special_zones();
         let cases = (0..names).map(|number| draft.case(number)).collect();
-        Plan { cases, world: draft.world }
+        Plan { cases, zone_data: draft.zone_data }
     }
 }
 
-struct Draft {
-    chance: Chance,
-    world: World,
+struct Generator {
+    rng: Rng,
+    zone_data: ZoneData,
     silence: bool,
 }
 
-impl Draft {
-    /// `ipv4only.arpa` as the Internet has it (RFC 7050 section 8.2), for servers that ask for it.
+impl Generator {
+    /// Adds `ipv4only.arpa` as the Internet has it (RFC 7050 section 8.2), for servers that look it up.
     fn special_zones(&mut self) {
         let soa =
             parsed("ipv4only.arpa. 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 3600");
-        self.world.add_zone(name("ipv4only.arpa."), Zone { soa: Some(soa), ..Zone::default() });
+        self.zone_data.add_zone(name("ipv4only.arpa."), Zone { soa: Some(soa), ..Zone::default() });
         let addresses = ["192.0.0.170", "192.0.0.171"];
         let records = addresses.map(|address| parsed(&format!("ipv4only.arpa. 3600 IN A {address}")));
-        self.world.add(&name("ipv4only.arpa."), records.to_vec());
+        self.zone_data.add(&name("ipv4only.arpa."), records.to_vec());
     }
 
     fn case(&mut self, number: usize) -> Case {
-        match self.chance.below(1000) {
+        match self.rng.below(1000) {
             0..20 => self.ipv4only(number),
             20..100 => self.reverse(number),
             100..220 => self.forward(number, false),
@@ -75,88 +75,111 @@ impl Draft {
     }
 
     fn ttl(&mut self) -> u32 {
-        self.chance.weighted(&TTLS)
+        self.rng.weighted(&TTLS)
     }
 
-    /// A name about which one is asked for addresses, or for something else.
+    /// Draws a question for AAAA, or for another type, of a name with addresses.
     fn forward(&mut self, number: usize, for_aaaa: bool) -> Case {
-        let lead = self.chance.weighted(&[
-            (48, Lead::Itself),
-            (24, Lead::Aliases),
-            (14, Lead::Unfinished),
-            (8, Lead::Dname),
-            (6, Lead::Wildcard),
+        let indirection = self.rng.weighted(&[
+            (48, Indirection::Itself),
+            (24, Indirection::Aliases),
+            (14, Indirection::Unfinished),
+            (8, Indirection::Dname),
+            (6, Indirection::Wildcard),
         ]);
-        let end = self.chance.weighted(&[
-            (180, End::Real),
-            (350, End::Ipv4Only),
-            (60, End::Excluded),
-            (15, End::ExcludedAlone),
-            (60, End::Mixed),
-            (25, End::OwnPrefix),
-            (60, End::Nothing),
-            (60, End::NxDomain),
-            (25, End::NxDomainForAaaa),
-            (45, End::AaaaFails),
-            (35, End::AFails),
-            (15, End::NxDomainForA),
-            (35, End::NonGlobal),
-            (35, End::PartlyGlobal),
-            (20, End::Unreachable),
+        let final_data = self.rng.weighted(&[
+            (180, FinalData::Real),
+            (350, FinalData::Ipv4Only),
+            (60, FinalData::Excluded),
+            (15, FinalData::ExcludedAlone),
+            (60, FinalData::Mixed),
+            (25, FinalData::OwnPrefix),
+            (60, FinalData::Nothing),
+            (60, FinalData::NxDomain),
+            (25, FinalData::NxDomainForAaaa),
+            (45, FinalData::AaaaFails),
+            (35, FinalData::AFails),
+            (15, FinalData::NxDomainForA),
+            (35, FinalData::NonGlobal),
+            (35, FinalData::PartlyGlobal),
+            (20, FinalData::Unreachable),
         ]);
-        let province = if matches!(end, End::AaaaFails | End::AFails) {
-            let provinces = [Province::ServFail, Province::Refused, Province::NotImp, Province::FormErr];
-            // Silence costs seconds for each name and server.
-            if self.silence && self.chance.percent(4) {
-                Province::Silent
-            } else {
-                self.chance.pick(&provinces)
-            }
+        let upstream_kind = self.upstream_kind(final_data);
+        // A wildcard matches every name, so it cannot give NXDOMAIN.
+        let indirection = if indirection == Indirection::Wildcard && final_data == FinalData::NxDomain {
+            Indirection::Itself
         } else {
-            Province::Ordinary
+            indirection
         };
-        // A wildcard cannot lack the names that it covers.
-        let lead = if lead == Lead::Wildcard && end == End::NxDomain { Lead::Itself } else { lead };
-        let zone = self.zone(&format!("c{number}"), province, lead == Lead::Unfinished);
-        // The far end of a chain may be in another zone, with another SOA. Signed zones lead to signed ones or not.
-        let is_far = lead != Lead::Itself && lead != Lead::Wildcard && self.chance.percent(40);
-        let end_zone = if is_far { self.zone(&format!("d{number}"), province, false) } else { zone.clone() };
-        let (asked, end_name) = self.lead(lead, &zone, &end_zone);
-        let node = if lead == Lead::Wildcard { wildcard_of(&end_name) } else { end_name };
-        self.end(end, province, &node);
+        let zone = self.zone(&format!("c{number}"), upstream_kind, indirection == Indirection::Unfinished);
+        // The final name may be in another zone, with another SOA. Either zone may be signed or not.
+        let is_far = indirection != Indirection::Itself
+            && indirection != Indirection::Wildcard
+            && self.rng.percent(40);
+        let end_zone =
+            if is_far { self.zone(&format!("d{number}"), upstream_kind, false) } else { zone.clone() };
+        let (asked, end_name) = self.indirection(indirection, &zone, &end_zone);
+        let node = if indirection == Indirection::Wildcard { wildcard_of(&end_name) } else { end_name };
+        self.add_final_data(final_data, upstream_kind, &node);
         let rtype = if for_aaaa { Rtype::AAAA } else { self.other_type(&node) };
-        let asks = if for_aaaa { Asks::Aaaa(lead, end) } else { Asks::Other(lead, end) };
+        let kind = if for_aaaa {
+            QuestionKind::Aaaa(indirection, final_data)
+        } else {
+            QuestionKind::Other(indirection, final_data)
+        };
         let query = self.query(asked, rtype);
-        Case { number, asks, province, query }
+        Case { number, kind, upstream_kind, query }
     }
 
-    /// A new zone in a province.
-    fn zone(&mut self, label: &str, province: Province, unfinished: bool) -> OwnedName {
-        let parent = if province == Province::Ordinary { "example." } else { province.zone() };
+    /// Draws the kind of failure, if one query of the name fails.
+    fn upstream_kind(&mut self, final_data: FinalData) -> UpstreamKind {
+        if !matches!(final_data, FinalData::AaaaFails | FinalData::AFails) {
+            return UpstreamKind::Ordinary;
+        }
+        // Silence costs seconds for each name and server.
+        if self.silence && self.rng.percent(4) {
+            return UpstreamKind::Silent;
+        }
+        self.rng.pick(&[
+            UpstreamKind::ServFail,
+            UpstreamKind::Refused,
+            UpstreamKind::NotImp,
+            UpstreamKind::FormErr,
+        ])
+    }
+
+    /// Adds a new zone to an upstream.
+    fn zone(&mut self, label: &str, upstream_kind: UpstreamKind, unfinished: bool) -> OwnedName {
+        let parent = if upstream_kind == UpstreamKind::Ordinary { "example." } else { upstream_kind.zone() };
         let apex = name(&format!("{label}.{parent}"));
-        let soa = (!self.chance.percent(8)).then(|| (self.ttl(), self.ttl()));
-        let signed = self.chance.percent(20);
-        let secure = signed && self.chance.percent(70);
+        let soa = (!self.rng.percent(8)).then(|| (self.ttl(), self.ttl()));
+        let signed = self.rng.percent(20);
+        let secure = signed && self.rng.percent(70);
         let record = soa.map(|(ttl, minimum)| {
             parsed(&format!(
                 "{} {ttl} IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 {minimum}",
                 apex.fmt_with_dot()
             ))
         });
-        self.world.add_zone(apex.clone(), Zone { soa: record, signed, secure, unfinished });
+        self.zone_data.add_zone(apex.clone(), Zone { soa: record, signed, secure, unfinished });
         apex
     }
 
-    /// The name asked, and the name that it leads to.
-    fn lead(&mut self, lead: Lead, zone: &OwnedName, end: &OwnedName) -> (OwnedName, OwnedName) {
-        match lead {
-            Lead::Itself | Lead::Wildcard => {
+    /// Adds the way to the final name; returns the name in the question and the final name.
+    fn indirection(
+        &mut self,
+        indirection: Indirection,
+        zone: &OwnedName,
+        end: &OwnedName,
+    ) -> (OwnedName, OwnedName) {
+        match indirection {
+            Indirection::Itself | Indirection::Wildcard => {
                 let asked = self.name_in(zone);
                 (asked.clone(), asked)
             }
-            Lead::Aliases | Lead::Unfinished => {
+            Indirection::Aliases | Indirection::Unfinished => {
                 let asked = self.name_in(zone);
-                let hops = self.chance.weighted(&[(50, 1), (25, 2), (15, 3), (10, 5)]);
+                let hops = self.rng.weighted(&[(50, 1), (25, 2), (15, 3), (10, 5)]);
                 let mut from = asked.clone();
                 for hop in 1..=hops {
                     let to = below(&format!("hop{hop}"), if hop == hops { end } else { zone });
@@ -165,11 +188,11 @@ impl Draft {
                 }
                 (asked, from)
             }
-            Lead::Dname => {
+            Indirection::Dname => {
                 let (owner, target) = (below("old", zone), below("new", end));
                 let (ttl, into) = (self.ttl(), target.fmt_with_dot());
                 let dname = parsed(&format!("{} {ttl} IN DNAME {into}", owner.fmt_with_dot()));
-                self.world.add(&owner, vec![dname]);
+                self.zone_data.add(&owner, vec![dname]);
                 (below("host", &owner), below("host", &target))
             }
         }
@@ -177,18 +200,18 @@ impl Draft {
 
     fn alias(&mut self, from: &OwnedName, to: &OwnedName) {
         let (owner, ttl, target) = (from.fmt_with_dot(), self.ttl(), to.fmt_with_dot().to_string());
-        // Letter case says nothing (RFC 4343).
-        let target = if self.chance.percent(20) { target.to_ascii_uppercase() } else { target };
-        self.world.add(from, vec![parsed(&format!("{owner} {ttl} IN CNAME {target}"))]);
+        // Letter case does not matter (RFC 4343).
+        let target = if self.rng.percent(20) { target.to_ascii_uppercase() } else { target };
+        self.zone_data.add(from, vec![parsed(&format!("{owner} {ttl} IN CNAME {target}"))]);
     }
 
-    /// A name in a zone: plain mostly, sometimes with odd octets, or as long as a name can be.
+    /// Draws a name in a zone: mostly plain, sometimes with unusual octets or of maximum length.
     fn name_in(&mut self, apex: &OwnedName) -> OwnedName {
         let plain = ["www", "mail", "a", "host-7", "x--y", "_service", "0", "192-0-2-1"];
         let odd = ["a b", "dot\\.dot", "\\000", "\\255\\254", "*x", "\\\"quoted\\\"", "under_score", "\\@"];
-        match self.chance.below(100) {
-            0..80 => below(self.chance.pick(&plain), apex),
-            80..86 => below(&self.chance.pick(&odd).replace(' ', "\\032"), apex),
+        match self.rng.below(100) {
+            0..80 => below(self.rng.pick(&plain), apex),
+            80..86 => below(&self.rng.pick(&odd).replace(' ', "\\032"), apex),
             86..92 => below("deep", &below("below", &below("far", apex))),
             _ => {
                 let mut name = apex.clone();
@@ -203,98 +226,106 @@ impl Draft {
         }
     }
 
-    /// What the end has.
-    fn end(&mut self, end: End, province: Province, node: &OwnedName) {
+    /// Adds the data of the final name.
+    fn add_final_data(&mut self, final_data: FinalData, upstream_kind: UpstreamKind, node: &OwnedName) {
         let (mut aaaa, mut a): (Vec<Ipv6Addr>, Vec<Ipv4Addr>) = (Vec::new(), Vec::new());
-        let fault = province.rcode().map_or(Fault::Silence, Fault::Rcode);
-        match end {
-            End::Real => {
+        let fault = upstream_kind.rcode().map_or(Fault::Silence, Fault::Rcode);
+        match final_data {
+            FinalData::Real => {
                 aaaa = self.real(4);
-                let several = self.chance.below(3);
+                let several = self.rng.below(3);
                 a = self.global(several);
             }
-            End::Ipv4Only => {
-                let several = self.chance.weighted(&[(70, 1), (20, 2), (6, 5), (2, 13), (2, 40)]);
+            FinalData::Ipv4Only => {
+                let several = self.rng.weighted(&[(70, 1), (20, 2), (6, 5), (2, 13), (2, 40)]);
                 a = self.global(several);
             }
-            End::Excluded => {
+            FinalData::Excluded => {
                 aaaa = self.mapped();
                 a = self.global(2);
             }
-            End::ExcludedAlone => aaaa = self.mapped(),
-            End::Mixed => {
+            FinalData::ExcludedAlone => aaaa = self.mapped(),
+            FinalData::Mixed => {
                 aaaa = self.mapped();
                 aaaa.extend(self.real(2));
                 a = self.global(1);
             }
-            End::OwnPrefix => {
+            FinalData::OwnPrefix => {
                 let embedded = self.global(1)[0];
                 aaaa = vec![super::embed(embedded)];
                 a = self.global(1);
             }
-            End::Nothing => self
-                .world
+            FinalData::Nothing => self
+                .zone_data
                 .add(node, vec![parsed(&format!("{} 300 IN HINFO no addresses", node.fmt_with_dot()))]),
-            End::NxDomain => {}
-            End::NxDomainForAaaa | End::AaaaFails => {
-                let fault = if end == End::AaaaFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
-                self.world.fail(node, Rtype::AAAA, fault);
+            FinalData::NxDomain => {}
+            FinalData::NxDomainForAaaa | FinalData::AaaaFails => {
+                let fault =
+                    if final_data == FinalData::AaaaFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
+                self.zone_data.fail(node, Rtype::AAAA, fault);
                 a = self.global(2);
             }
-            End::AFails | End::NxDomainForA => {
-                let fault = if end == End::AFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
-                self.world.fail(node, Rtype::A, fault);
+            FinalData::AFails | FinalData::NxDomainForA => {
+                let fault =
+                    if final_data == FinalData::AFails { fault } else { Fault::Rcode(Rcode::NXDOMAIN) };
+                self.zone_data.fail(node, Rtype::A, fault);
             }
-            End::NonGlobal => a = self.non_global(),
-            End::PartlyGlobal => {
+            FinalData::NonGlobal => a = self.non_global(),
+            FinalData::PartlyGlobal => {
                 a = self.non_global();
                 a.extend(self.global(2));
             }
-            End::Unreachable => {
+            FinalData::Unreachable => {
                 let several =
                     [[127, 0, 0, 1], [0, 0, 0, 0], [169, 254, 7, 7], [224, 0, 0, 251], [255, 255, 255, 255]];
-                a = vec![self.chance.pick(&several).into()];
+                a = vec![self.rng.pick(&several).into()];
             }
         }
+        self.add_addresses(node, &aaaa, &a);
+    }
+
+    /// Adds AAAA and A records to a name.
+    fn add_addresses(&mut self, node: &OwnedName, aaaa: &[Ipv6Addr], a: &[Ipv4Addr]) {
         let (owner, aaaa_ttl, a_ttl) = (node.fmt_with_dot(), self.ttl(), self.ttl());
         let aaaa = aaaa.iter().map(|data| format!("{owner} {aaaa_ttl} IN AAAA {data}"));
         let a = a.iter().map(|data| format!("{owner} {a_ttl} IN A {data}"));
         let records: Vec<Record> = aaaa.chain(a).map(|text| parsed(&text)).collect();
         if !records.is_empty() {
-            self.world.add(node, records);
+            self.zone_data.add(node, records);
         }
     }
 
-    /// Addresses of hosts, all different. 198.18.0.0/15 and the like are avoided by the first octet.
+    /// Draws global addresses, all different. The choice of first octets avoids 198.18.0.0/15 and similar networks.
     fn global(&mut self, several: u32) -> Vec<Ipv4Addr> {
-        let first = self.chance.pick(&[1, 8, 23, 64, 93, 151, 185, 212]);
-        let rest = self.chance.below(1 << 24);
+        let first = self.rng.pick(&[1, 8, 23, 64, 93, 151, 185, 212]);
+        let rest = self.rng.below(1 << 24);
         let address =
             |index: u32| Ipv4Addr::from(first << 24 | (rest.wrapping_add(index * 257)) & 0x00ff_ffff);
         (0..several).map(address).collect()
     }
 
-    /// Addresses that are not global (RFC 6052 section 3.1, RFC 6890), but not [`End::Unreachable`] either.
+    /// Draws addresses that are not global (RFC 6052 section 3.1, RFC 6890), but not [`FinalData::Unreachable`]
+    /// either.
     fn non_global(&mut self) -> Vec<Ipv4Addr> {
         let networks: [[u8; 3]; 6] =
             [[10, 1, 2], [172, 16, 9], [192, 168, 1], [100, 64, 3], [198, 51, 100], [198, 18, 5]];
-        let [a, b, c] = self.chance.pick(&networks);
-        let last = u8::try_from(1 + self.chance.below(200)).expect("below 201");
-        (0..1 + self.chance.below(2)).map(|index| Ipv4Addr::new(a, b, c, last + index as u8)).collect()
+        let [a, b, c] = self.rng.pick(&networks);
+        let last = u8::try_from(1 + self.rng.below(200)).expect("below 201");
+        (0..1 + self.rng.below(2)).map(|index| Ipv4Addr::new(a, b, c, last + index as u8)).collect()
     }
 
     fn real(&mut self, most: u32) -> Vec<Ipv6Addr> {
-        let base = 0x2001_0db8_u128 << 96 | u128::from(self.chance.below(1 << 16)) << 64;
-        (0..1 + self.chance.below(most)).map(|index| Ipv6Addr::from(base + u128::from(index))).collect()
+        let base = 0x2001_0db8_u128 << 96 | u128::from(self.rng.below(1 << 16)) << 64;
+        (0..1 + self.rng.below(most)).map(|index| Ipv6Addr::from(base + u128::from(index))).collect()
     }
 
-    /// IPv4-mapped addresses (RFC 6147 section 5.1.4).
+    /// Draws IPv4-mapped addresses (RFC 6147 section 5.1.4).
     fn mapped(&mut self) -> Vec<Ipv6Addr> {
-        let several = 1 + self.chance.below(2);
+        let several = 1 + self.rng.below(2);
         self.global(several).into_iter().map(|address| address.to_ipv6_mapped()).collect()
     }
 
-    /// Another type than AAAA: of records that are there, or not.
+    /// Draws a type other than AAAA; the name may have records of it or not.
     fn other_type(&mut self, node: &OwnedName) -> Rtype {
         let kinds = [
             ("MX", "10 mail.invalid."),
@@ -305,44 +336,47 @@ impl Draft {
             ("CAA", "0 issue \"ca.invalid\""),
             ("TYPE65280", "\\# 2 abcd"),
         ];
-        if self.chance.percent(45) {
+        if self.rng.percent(45) {
             let types =
                 [Rtype::A, Rtype::A, Rtype::ANY, Rtype::SOA, Rtype::NS, Rtype::MX, Rtype::DS, Rtype::CNAME];
-            return self.chance.pick(&types);
+            return self.rng.pick(&types);
         }
-        let (rtype, data) = self.chance.pick(&kinds);
-        // It may not stand beside an alias; ends are none.
+        let (rtype, data) = self.rng.pick(&kinds);
+        // The record must not stand beside a CNAME; final names have none.
         let record = parsed(&format!("{} {} IN {rtype} {data}", node.fmt_with_dot(), self.ttl()));
         let rtype = record.rtype();
-        self.world.add(node, vec![record]);
+        self.zone_data.add(node, vec![record]);
         rtype
     }
 
-    /// A reverse name.
+    /// Draws a question for a reverse name.
     fn reverse(&mut self, number: usize) -> Case {
-        let has =
-            self.chance.weighted(&[(60, Reverse::Pointer), (15, Reverse::Delegated), (25, Reverse::Missing)]);
+        let has = self.rng.weighted(&[
+            (60, ReverseData::Pointer),
+            (15, ReverseData::Delegated),
+            (25, ReverseData::Missing),
+        ]);
         let number32 = u32::try_from(number).expect("fewer than 16 million cases");
-        // The number makes it unique, the first octet keeps it out of the zones of RFC 6303.
+        // The number makes the address unique; the first octet keeps it out of the zones of RFC 6303.
         let address = Ipv4Addr::from(0x2d00_0000 | number32 & 0x00ff_ffff);
         let [a, b, c, d] = address.octets();
         let in_addr = name(&format!("{d}.{c}.{b}.{a}.in-addr.arpa."));
         let inside = Name::from_octets(reverse_name(super::embed(address))).expect("a reverse name");
-        let (asked, owner, asks) = match self.chance.below(10) {
-            0..6 => (inside, in_addr, Asks::ReverseInside(has)),
+        let (asked, owner, kind) = match self.rng.below(10) {
+            0..6 => (inside, in_addr, QuestionKind::ReverseInside(has)),
             6..9 => {
                 let outside = 0x2610_u128 << 112 | u128::from(number32);
                 let outside = Name::from_octets(reverse_name(outside.into())).expect("a reverse name");
-                (outside.clone(), outside, Asks::ReverseOutside(has))
+                (outside.clone(), outside, QuestionKind::ReverseOutside(has))
             }
             _ => {
-                let near = if self.chance.percent(50) {
+                let near = if self.rng.percent(50) {
                     below("x", &inside)
                 } else {
-                    let labels = 1 + self.chance.below(4) as usize;
+                    let labels = 1 + self.rng.below(4) as usize;
                     inside.iter_suffixes().nth(labels).expect("it has more labels").to_vec()
                 };
-                (near, in_addr, Asks::ReverseNear)
+                (near, in_addr, QuestionKind::ReverseNear)
             }
         };
         let apex = self.zone_at(owner.iter_suffixes().nth(1).expect("it has labels").to_vec());
@@ -351,66 +385,74 @@ impl Draft {
         };
         let ttl = self.ttl();
         match has {
-            Reverse::Missing => {}
-            Reverse::Pointer => self.world.add(&owner, pointer(&owner, ttl)),
-            Reverse::Delegated => {
+            ReverseData::Missing => {}
+            ReverseData::Pointer => self.zone_data.add(&owner, pointer(&owner, ttl)),
+            ReverseData::Delegated => {
                 let target = below(&format!("d{number}"), &below("rev", &apex));
                 self.alias(&owner, &target);
-                self.world.add(&target, pointer(&target, ttl));
+                self.zone_data.add(&target, pointer(&target, ttl));
             }
         }
         let query = self.query(asked, Rtype::PTR);
-        Case { number, asks, province: Province::Ordinary, query }
+        Case { number, kind, upstream_kind: UpstreamKind::Ordinary, query }
     }
 
-    /// The zone of a reverse name, which others may share: plain, so that its order of creation does not matter.
+    /// Adds the zone of a reverse name. Cases may share it, so it has no random part: the order of creation does not
+    /// matter.
     fn zone_at(&mut self, apex: OwnedName) -> OwnedName {
         let text = apex.fmt_with_dot().to_string();
         let record =
             parsed(&format!("{text} 3600 IN SOA ns.invalid. hostmaster.invalid. 1 7200 3600 604800 300"));
-        if !self.world.has_zone(&apex) {
-            self.world.add_zone(apex.clone(), Zone { soa: Some(record), ..Zone::default() });
+        if !self.zone_data.has_zone(&apex) {
+            self.zone_data.add_zone(apex.clone(), Zone { soa: Some(record), ..Zone::default() });
         }
         apex
     }
 
     fn ipv4only(&mut self, number: usize) -> Case {
-        let special = self.chance.weighted(&[
-            (4, Special::Aaaa),
-            (2, Special::A),
-            (2, Special::OtherType),
-            (3, Special::Below),
+        let special = self.rng.weighted(&[
+            (4, Ipv4OnlyQuestion::Aaaa),
+            (2, Ipv4OnlyQuestion::A),
+            (2, Ipv4OnlyQuestion::OtherType),
+            (3, Ipv4OnlyQuestion::Below),
         ]);
         let apex = name("ipv4only.arpa.");
         let (asked, rtype) = match special {
-            Special::A => (apex.clone(), Rtype::A),
-            Special::Aaaa => (apex.clone(), Rtype::AAAA),
-            Special::OtherType => (apex.clone(), self.chance.pick(&[Rtype::MX, Rtype::TXT, Rtype::HTTPS])),
-            Special::Below => {
-                (below(&format!("b{number}"), &apex), self.chance.pick(&[Rtype::AAAA, Rtype::A]))
+            Ipv4OnlyQuestion::A => (apex.clone(), Rtype::A),
+            Ipv4OnlyQuestion::Aaaa => (apex.clone(), Rtype::AAAA),
+            Ipv4OnlyQuestion::OtherType => {
+                (apex.clone(), self.rng.pick(&[Rtype::MX, Rtype::TXT, Rtype::HTTPS]))
+            }
+            Ipv4OnlyQuestion::Below => {
+                (below(&format!("b{number}"), &apex), self.rng.pick(&[Rtype::AAAA, Rtype::A]))
             }
         };
         let query = self.query(asked, rtype);
-        Case { number, asks: Asks::Ipv4OnlyArpa(special), province: Province::Ordinary, query }
+        Case {
+            number,
+            kind: QuestionKind::Ipv4OnlyArpa(special),
+            upstream_kind: UpstreamKind::Ordinary,
+            query,
+        }
     }
 
-    /// The question with the client's wishes.
+    /// Builds the query, with random flags and EDNS.
     fn query(&mut self, asked: OwnedName, rtype: Rtype) -> Query {
         let mut flags = vec![Flag::Rd];
-        if self.chance.percent(12) {
+        if self.rng.percent(12) {
             flags.push(Flag::Cd);
         }
-        if self.chance.percent(20) {
+        if self.rng.percent(20) {
             flags.push(Flag::Ad);
         }
-        let edns = (!self.chance.percent(15)).then(|| Edns {
-            udp: self.chance.pick(&[1232, 1232, 1232, 4096, 512]),
-            dnssec_ok: self.chance.percent(25),
+        let edns = (!self.rng.percent(15)).then(|| Edns {
+            udp: self.rng.pick(&[1232, 1232, 1232, 4096, 512]),
+            dnssec_ok: self.rng.percent(25),
             version: 0,
             ecs: None,
             options: Vec::new(),
         });
-        let name = if self.chance.percent(15) { self.in_odd_case(&asked) } else { asked };
+        let name = if self.rng.percent(15) { self.in_odd_case(&asked) } else { asked };
         Query {
             name,
             rtype,
@@ -426,8 +468,8 @@ impl Draft {
     }
 
     fn in_odd_case(&mut self, name: &OwnedName) -> OwnedName {
-        // Lengths of labels are below 64, so they are no letters.
-        let flip = |octet: &u8| if self.chance.percent(50) { octet.to_ascii_uppercase() } else { *octet };
+        // Lengths of labels are below 64, so they are not letters.
+        let flip = |octet: &u8| if self.rng.percent(50) { octet.to_ascii_uppercase() } else { *octet };
         Name::from_octets(name.as_slice().iter().map(flip).collect()).expect("the same lengths")
     }
 }
@@ -436,18 +478,18 @@ fn name(text: &str) -> OwnedName {
     text.parse().expect("a name")
 }
 
-/// A label in front of a name.
+/// The name `label.parent`.
 fn below(label: &str, parent: &OwnedName) -> OwnedName {
     let parent = parent.fmt_with_dot().to_string();
     name(&if parent == "." { format!("{label}.") } else { format!("{label}.{parent}") })
 }
 
-/// The wildcard beside a name.
+/// The wildcard that covers a name.
 fn wildcard_of(covered: &OwnedName) -> OwnedName {
     below("*", &covered.iter_suffixes().nth(1).expect("it has labels").to_vec())
 }
 
-/// The name under `ip6.arpa` of an address, in wire form.
+/// The name of an address under `ip6.arpa`, in wire form.
 fn reverse_name(address: Ipv6Addr) -> Vec<u8> {
     let mut octets = Vec::new();
     for octet in address.octets().iter().rev() {

@@ -1,25 +1,28 @@
-//! A differential run: the same names through several DNS64 servers with the same upstream, and every difference
-//! between Sixfold and another explained by a numbered disagreement (`docs/disagreements.md`), or a bug.
+//! Differential run: the same questions to several DNS64 servers with the same upstream. A numbered disagreement
+//! (`docs/disagreements.md`) must explain every difference between Sixfold and another server; any other difference
+//! is a bug.
 //!
-//! [`generate`] draws [`case`]s and what the upstream says about them ([`world`]), [`reading`] takes answers apart into
-//! what is compared, [`predict`] says what a server with certain [`habit`]s answers, and [`table`] judges and counts.
-//! Processes and sockets are elsewhere: whoever runs this brings the answers.
+//! [`generate`] draws [`case`]s and the upstream's [`zone_data`], [`normalized_answer`] reduces answers to the
+//! compared parts, [`predict`] computes the answer of a server with certain [`quirk`]s, and [`verdict`] compares and
+//! counts. Read [`predict`] first.
+//!
+//! This module starts no process and opens no socket: its caller (`interop`) brings the answers.
 
 pub mod case;
-pub mod chance;
 pub mod generate;
-pub mod habit;
+pub mod normalized_answer;
 pub mod predict;
-pub mod reading;
-pub mod table;
-pub mod world;
+pub mod quirk;
+pub mod rng;
+pub mod verdict;
+pub mod zone_data;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The well-known prefix (RFC 6052 section 2.1): all servers of a run have it.
+/// Well-known prefix (RFC 6052 section 2.1). All servers of a run use it.
 const PREFIX: u128 = 0x0064_ff9b << 96;
 
-/// The IPv4 address in the prefix.
+/// Embeds an IPv4 address in the prefix.
 pub fn embed(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from(PREFIX | u128::from(address.to_bits()))
 }

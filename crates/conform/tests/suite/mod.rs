@@ -1,14 +1,14 @@
-//! Plays a file of cases against our server, beside the list of those that are for later.
+//! Plays a file of cases against Sixfold, and compares the results with the list of known failures.
 //!
-//! The server is the binary that `SIXFOLD_BIN` names; without it, the one of this workspace, built if need be in the
-//! profile of this test. Cases with client addresses of their own run in a network namespace, which takes root;
-//! without it they are skipped.
+//! The server is the binary that `SIXFOLD_BIN` names; without it, the one of this workspace, built if needed in the
+//! profile of this test. Cases with client addresses that the machine lacks run in a network namespace, which needs
+//! root; without root they are skipped.
 //!
-//! `CONFORM_ONLY=TEXT` plays only the cases whose id contains the text, and prints those that pass too.
-//! `CONFORM_JSON=FILE` writes the results there.
+//! `CONFORM_ONLY=TEXT` plays only the cases whose ID contains the text, and also prints those that pass.
+//! `CONFORM_JSON=FILE` writes the results to a file.
 
 use sixfold_conform::case::Case;
-use sixfold_conform::later::{Later, Standing};
+use sixfold_conform::known_failures::{KnownFailures, ResultStatus};
 use sixfold_conform::namespace::{self, Entry};
 use sixfold_conform::{Program, Runner, Summary, report, run};
 use std::io::Write;
@@ -16,26 +16,30 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names the binary; a relative path is one in the workspace.
+/// Environment variable with the path of the binary; a relative path is relative to the workspace.
 const SERVER: &str = "SIXFOLD_BIN";
 
-/// A suite: where its files are, and which test plays it.
+/// Suite: its files, and the test that plays it.
 pub struct Suite<'a> {
-    /// The cases, from the workspace on.
+    /// File of cases, relative to the workspace.
     pub cases: &'a str,
-    /// Those that are for later.
-    pub later: &'a str,
-    /// The name of the test, which is started once more inside the namespace.
+    /// List of known failures, relative to the workspace.
+    pub known_failures: &'a str,
+    /// Name of the test, which is started once more inside the namespace.
     pub test: &'a str,
 }
 
 impl Suite<'_> {
-    /// Plays every case; a case that fails and is not for later fails the test.
+    /// Plays every case. A case that fails and is no known failure fails the test.
     pub fn play(&self) {
         let cases = Case::read_all(&read(self.cases)).unwrap();
-        let later = Later::read(&read(self.later)).unwrap();
-        for id in later.ids() {
-            assert!(cases.iter().any(|case| case.id == id), "{} names {id}, which is no case", self.later);
+        let known_failures = KnownFailures::read(&read(self.known_failures)).unwrap();
+        for id in known_failures.ids() {
+            assert!(
+                cases.iter().any(|case| case.id == id),
+                "{} names {id}, which is not a case",
+                self.known_failures
+            );
         }
         // Before the namespace, in which cargo would have no network.
         let server = server();
@@ -49,7 +53,7 @@ impl Suite<'_> {
         let runner = Runner::new(Program::sixfold(&server), NonZeroUsize::new(4).unwrap());
         let runner = match entry {
             Entry::Unavailable(reason) => {
-                // Past the test runner, which keeps what passing tests print to itself.
+                // Written past the test runner, which hides the output of passing tests.
                 let _ = writeln!(
                     std::io::stderr(),
                     "\nskipped: cases with clients at foreign addresses: {reason}"
@@ -61,11 +65,13 @@ impl Suite<'_> {
         let only = std::env::var("CONFORM_ONLY").ok();
         let wanted = |case: &Case| only.as_ref().is_none_or(|text| case.id.contains(text));
         let cases: Vec<Case> = cases.into_iter().filter(wanted).collect();
-        let results = runner.run(&cases, |played| match later.standing(played) {
-            Standing::Good if only.is_none() => {}
-            Standing::Good => println!("{played}"),
-            Standing::Known(reason) => println!("known   {} [{}]: {reason}", played.id, played.category),
-            Standing::Bad(reason) => {
+        let results = runner.run(&cases, |played| match known_failures.status(played) {
+            ResultStatus::Good if only.is_none() => {}
+            ResultStatus::Good => println!("{played}"),
+            ResultStatus::Tolerated(reason) => {
+                println!("known   {} [{}]: {reason}", played.id, played.category)
+            }
+            ResultStatus::Fault(reason) => {
                 println!("FAULT   {} [{}, {}]: {reason}", played.id, played.category, played.level)
             }
         });
@@ -73,13 +79,14 @@ impl Suite<'_> {
         if let Some(file) = std::env::var_os("CONFORM_JSON") {
             std::fs::write(file, report::json(&results)).unwrap();
         }
-        let bad = results.iter().filter(|played| matches!(later.standing(played), Standing::Bad(_)));
+        let bad =
+            results.iter().filter(|played| matches!(known_failures.status(played), ResultStatus::Fault(_)));
         let bad: Vec<&str> = bad.map(|played| played.id.as_str()).collect();
         assert!(bad.is_empty(), "{} cases are faults: {}", bad.len(), bad.join(", "));
     }
 }
 
-/// A file of the workspace.
+/// Reads a file of the workspace.
 pub fn read(name: &str) -> String {
     let file = workspace().join(name);
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -90,7 +97,8 @@ fn workspace() -> PathBuf {
     directory.expect("this package lies two folders below the workspace").to_owned()
 }
 
-/// The binary. An old one would be worse than none, so cargo is asked to build it: if it is new, that is no work.
+/// Path of the binary. An outdated one would be worse than none, so cargo builds it; if it is up to date, that is no
+/// work.
 fn server() -> PathBuf {
     if let Some(binary) = std::env::var_os(SERVER) {
         return workspace().join(binary);

@@ -1,7 +1,7 @@
-//! Messages from a seed: well-formed ones of all kinds of records, with and without compression and EDNS, and then
-//! changed by what transmission errors, broken servers and attackers do to them.
+//! Generator of messages from a seed: well-formed messages with all kinds of records, with and without compression
+//! and EDNS, which are then changed as transmission errors, broken servers and attackers change them.
 
-/// A small generator of numbers (xorshift64*): the same seed, the same messages, everywhere.
+/// Small random number generator (xorshift64*): a seed gives the same messages everywhere.
 pub struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`.
+    /// Draws a number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
@@ -52,29 +52,29 @@ const LABELS: [&[u8]; 14] = [
     b"a-label-of-sixty-three-octets-which-is-the-longest-there-can-be",
 ];
 
-/// Types whose RDATA this crate reads, with how often each is tried: mostly what DNS64 meets.
+/// Types whose RDATA this crate reads, with their weights: mostly those that DNS64 meets.
 const READ: [u16; 32] = [
     1, 1, 1, 1, 28, 28, 28, 5, 5, 5, 39, 2, 2, 6, 6, 12, 15, 3, 4, 7, 8, 9, 14, 17, 18, 21, 24, 26, 30, 33,
     35, 36,
 ];
 
-/// Types that it carries as octets.
+/// Types that this crate carries as octets.
 const CARRIED: [u16; 16] = [16, 13, 46, 47, 50, 43, 48, 64, 65, 257, 52, 44, 10, 99, 250, 65280];
 
-/// A message and what was written into it.
+/// Message, and what was written into it.
 struct Draft<'r> {
     random: &'r mut Random,
     bytes: Vec<u8>,
-    /// Names that begin somewhere in the message, labels without the root.
+    /// Start positions of names in the message, and their labels without the root.
     names: Vec<(usize, Vec<&'static [u8]>)>,
 }
 
-/// A message that this crate accepts. Other readers may not: a signature may stand in any section, RDATA that we carry
-/// may be nonsense.
+/// Draws a message that this crate accepts. Other readers may refuse it: a signature may be in any section, and RDATA
+/// that we carry as octets may be nonsense.
 pub fn message(random: &mut Random) -> Vec<u8> {
     let mut draft = Draft { bytes: random.octets(4), random, names: Vec::new() };
     if !draft.random.once_in(8) {
-        // Queries and answers, and not all sixteen operations.
+        // Queries and answers, and not all sixteen opcodes.
         draft.bytes[2] &= 0x87;
     }
     draft.bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
@@ -150,7 +150,7 @@ impl Draft<'_> {
             None => self.bytes.push(0),
         }
         if !labels.is_empty() && self.names.len() < 24 {
-            // A pointer may lead to any of the labels that stand here.
+            // A pointer may lead to any of the labels written here.
             let skip = self.random.below(2).min(labels.len() - 1);
             let skipped = octets(&labels[..skip]);
             if start + skipped < self.bytes.len() - 1 {
@@ -261,25 +261,25 @@ pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
                 bytes.extend(random.octets(more));
             }
             4 => edit_pointer(random, bytes),
-            // A count lies.
+            // A wrong count.
             5 if bytes.len() >= 12 => {
                 let low = 5 + 2 * random.below(4);
                 bytes[low] = bytes[low].wrapping_add(*random.pick(&[1, 2, 254, 255]));
             }
-            // A number of 16 bits is off by little: lengths, most of all.
+            // A number of 16 bits with a small error, most often a length.
             6 if at + 1 < bytes.len() => {
                 let number = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
                 let off = number.wrapping_add(*random.pick(&[1, 2, 0xfffe, 0xffff]));
                 bytes[at..at + 2].copy_from_slice(&off.to_be_bytes());
             }
-            // Some octets are said twice.
+            // Some octets are repeated.
             7 => {
                 let end = (at + random.below(24)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
                 let to = random.below(bytes.len());
                 bytes.splice(to..to, piece);
             }
-            // Some are left out.
+            // Some octets are left out.
             _ => {
                 let end = (at + random.below(8)).min(bytes.len());
                 bytes.drain(at..end);
@@ -288,7 +288,7 @@ pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Sends a pointer elsewhere, or puts one where none was: near, far, into the header, to itself.
+/// Redirects a pointer, or writes one where there was none: near, far, into the header, to itself.
 fn edit_pointer(random: &mut Random, bytes: &mut [u8]) {
     let pointers: Vec<usize> = (12..bytes.len().saturating_sub(1)).filter(|&at| bytes[at] >= 0xc0).collect();
     if bytes.len() < 14 {

@@ -1,10 +1,10 @@
-//! This crate against two others that read DNS messages: NLnet Labs' `domain` and `hickory-proto`. Messages from a
-//! seed, half of them broken, are read by all three; what one accepts and another refuses must follow from the
-//! differences in [`model::Rules`], and what is accepted must say the same. Then [`Builder`] writes each accepted
-//! message anew, and all three read that.
+//! Comparison of this crate with two other libraries that read DNS messages: NLnet Labs' `domain` and
+//! `hickory-proto`. All three read messages from a seed, half of them broken. If one accepts a message and another
+//! refuses it, a difference in [`model::Rules`] must explain it, and all that accept it must read equal contents.
+//! Then [`Builder`] writes each accepted message anew, and all three read the result.
 //!
-//! `SIXFOLD_WIRE_MESSAGES` sets the number of messages (a million by default), `SIXFOLD_WIRE_SEED` where to begin. A failure
-//! names the seed of its message.
+//! `SIXFOLD_WIRE_MESSAGES` sets the number of messages (a million by default), `SIXFOLD_WIRE_SEED` the first seed. A
+//! failure names the seed of its message.
 
 mod generator;
 mod model;
@@ -18,14 +18,14 @@ use std::env;
 use std::thread;
 use view::View;
 
-/// What was seen, so that a run that shows nothing fails.
+/// Counts of the run, so that a run that shows nothing fails.
 #[derive(Default, Debug)]
 struct Tally {
     messages: u64,
     accepted: u64,
     accepted_by_domain: u64,
     accepted_by_hickory: u64,
-    /// Messages with RDATA that hickory judges by rules that the model does not have, and refuses.
+    /// Messages that hickory refuses for their RDATA, by rules that the model does not have.
     beyond_the_model: u64,
     truncated: u64,
 }
@@ -66,7 +66,7 @@ fn all_readers_agree_but_for_the_differences_that_are_written_down() {
     assert!(beyond < messages / 5, "most messages are compared with hickory");
 }
 
-/// Makes the message of a seed and compares what is read from it.
+/// Builds the message of a seed and compares the readers.
 fn compare(seed: u64, tally: &mut Tally) {
     let mut random = Random::new(seed);
     let mut bytes = generator::message(&mut random);
@@ -83,7 +83,7 @@ fn compare(seed: u64, tally: &mut Tally) {
     }
 }
 
-/// Reads a message with everything; returns what it says if this crate accepts it.
+/// Reads a message with all readers; returns its contents if this crate accepts it.
 fn agree(seed: u64, bytes: &[u8], tally: &mut Tally) -> Option<View> {
     let what = || format!("seed {seed}, message {bytes:02x?}");
     let ours = readers::ours(bytes);
@@ -116,20 +116,21 @@ fn agree(seed: u64, bytes: &[u8], tally: &mut Tally) -> Option<View> {
     model
 }
 
-/// Whether hickory may refuse this for what stands in RDATA or an option that others carry as octets.
+/// True if hickory may refuse the message for octets in RDATA or an option that others carry unread.
 fn beyond_the_model(view: &View) -> bool {
     let mut options = view.edns.iter().flat_map(|edns| &edns.options);
     options.any(|(code, _)| *code == CLIENT_SUBNET)
         || view.sections.iter().flatten().any(|item| model::judged_by_hickory(item.rtype))
 }
 
-/// As hickory tells it: UDP sizes below 512 mean 512 (RFC 6891 section 6.2.3).
+/// Contents as hickory reports them: UDP sizes below 512 mean 512 (RFC 6891 section 6.2.3).
 fn raised(mut view: View) -> View {
     view.edns.iter_mut().for_each(|edns| edns.udp_size = edns.udp_size.max(512));
     view
 }
 
-/// Writes what a message says anew, and reads that. Sometimes there is little room: then what was written must still
+/// Writes the contents of a message anew, and reads the result. Sometimes there is little room: the result must still
+/// be a message.
 /// be a message.
 fn rebuild(seed: u64, bytes: &[u8], said: View, random: &mut Random, tally: &mut Tally) {
     let message = Message::parse(bytes).expect("it was accepted before");
@@ -160,7 +161,7 @@ fn rebuild(seed: u64, bytes: &[u8], said: View, random: &mut Random, tally: &mut
         tally.truncated += 1;
         return;
     }
-    // Options are not copied, but for the code of the first extended error.
+    // Options are not copied, except the code of the first extended error.
     let mut said = said;
     if let Some(edns) = &mut said.edns {
         edns.options = ede.iter().map(|code| (15, code.to_be_bytes().to_vec())).collect();

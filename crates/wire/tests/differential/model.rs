@@ -1,63 +1,63 @@
-//! A plain reader of messages, slow and short, with every rule on which readers differ as a field of [`Rules`]. With
-//! [`OURS`] it must agree with this crate, with [`DOMAIN`] and [`HICKORY`] with these libraries: so each difference
-//! between us and them is written down here with its reason, and any other is a failure.
+//! Model of a message reader, slow and short. Every rule on which readers differ is a field of [`Rules`]. With
+//! [`OURS`] the model must agree with this crate, with [`DOMAIN`] and [`HICKORY`] with these libraries: so each
+//! difference between us and them is written here with its reason, and any other difference is a failure.
 
 use crate::view::{Edns, Item, RESERVED, View};
 
-/// What one reader asks of a message.
+/// Rules of one reader.
 pub struct Rules {
     /// Exactly one question, uncompressed as any first name is. We answer questions: a message without one, or with
     /// two, is not an exchange that we take part in (RFC 9619). The libraries also read other messages.
     pub one_question: bool,
-    /// Whether a pointer may lead into the header. RFC 1035 section 4.1.4 speaks of a prior occurrence of the name,
-    /// which the header cannot be; and patching ID and flags in place must not change a name, so we refuse.
+    /// Pointers may lead into the header. RFC 1035 section 4.1.4 speaks of a prior occurrence of the name, which the
+    /// header cannot be; and patching ID and flags in place must not change a name, so we refuse.
     pub header_pointers: bool,
-    /// Whether a pointer must lead before the part of the name that holds it (or only before itself). With the
-    /// stricter rule a name cannot contain itself.
+    /// A pointer must lead before the part of the name that holds it, not only before itself. With this stricter rule
+    /// a name cannot contain itself.
     pub before_part: bool,
-    /// Whether what a pointer leads to may run into the part that pointed there. It is odd, but has an end.
+    /// The target of a pointer may run into the part that pointed there. This is unusual, but ends.
     pub overlap: bool,
-    /// The most pointers in a name. 127 is as many as a name has labels; the bound keeps every later reading short.
+    /// Most pointers in a name. 127 is as many as a name has labels; the limit keeps every later reading short.
     pub hops: usize,
-    /// Whether a name in RDATA, behind pointers too, must end before RDATA does. For names in their place all agree.
+    /// A name in RDATA, behind pointers too, must end before RDATA does. All readers demand this of names in place.
     pub fenced: bool,
-    /// The types whose RDATA is read for names. We read all that RFC 3597 section 4 names, and DNAME and KX.
+    /// Types whose RDATA is read for names. We read all that RFC 3597 section 4 names, and DNAME and KX.
     pub named: fn(u16) -> bool,
-    /// Whether addresses have their length in class IN only. In class CH an A record is something else.
+    /// Addresses have their length in class IN only. In class CH an A record has another format.
     pub addresses_in_class_in: bool,
-    /// How records without RDATA are judged where some is needed.
+    /// Records without RDATA of types that need some.
     pub empty: Empty,
     /// Types that do not exist as records.
     pub refused: &'static [u16],
-    /// Types that stand in the additional section only. Of those OPT concerns us, signatures of messages do not.
+    /// Types that may be in the additional section only. Of those, OPT concerns us; signatures of messages do not.
     pub additional_only: &'static [u16],
-    /// Whether there is at most one OPT record. RFC 6891 section 6.1.1 says so.
+    /// At most one OPT record (RFC 6891 section 6.1.1).
     pub one_opt: bool,
-    /// What the owner of an OPT record must be.
+    /// Permitted owners of an OPT record.
     pub opt_owner: OptOwner,
-    /// Whether the last option may be cut. RFC 6891 section 6.1.2 has whole options only.
+    /// The last option may be truncated. RFC 6891 section 6.1.2 has whole options only.
     pub cut_options: bool,
 }
 
 /// Records without RDATA, which RFC 2136 section 2.4 uses in updates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Empty {
-    /// As in updates: where the class is ANY or NONE.
+    /// As in updates: if the class is ANY or NONE.
     InClassesOfUpdates,
-    /// Any record in an UPDATE message, and none in other messages, whatever the type.
+    /// Any record in an UPDATE message, whatever the type, and no record in other messages.
     InUpdates,
     /// Never.
     No,
 }
 
-/// The owner of an OPT record, which RFC 6891 section 6.1.2 has to be the root.
+/// Permitted owners of an OPT record; RFC 6891 section 6.1.2 demands the root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OptOwner {
-    /// One octet: what may be cut off again has a fixed length.
+    /// One root octet, so that the part that may be cut off again has a fixed length.
     RootOctet,
     /// The root, possibly behind a pointer.
     Root,
-    /// Whatever it is.
+    /// Any owner.
     Any,
 }
 
@@ -79,7 +79,7 @@ pub const OURS: Rules = Rules {
     cut_options: false,
 };
 
-/// NLnet Labs' `domain`, with RDATA read for the types that both of us know and taken as octets for the others.
+/// NLnet Labs' `domain`. It reads the RDATA of the types that both of us know, and takes others as octets.
 pub const DOMAIN: Rules = Rules {
     one_question: false,
     header_pointers: true,
@@ -97,7 +97,7 @@ pub const DOMAIN: Rules = Rules {
     cut_options: false,
 };
 
-/// `hickory-proto`. It also judges the RDATA of types that we carry as octets: see [`judged_by_hickory`].
+/// `hickory-proto`. It also checks the RDATA of types that we carry as octets: see [`judged_by_hickory`].
 pub const HICKORY: Rules = Rules {
     one_question: false,
     header_pointers: true,
@@ -115,18 +115,19 @@ pub const HICKORY: Rules = Rules {
     cut_options: true,
 };
 
-/// Whether hickory looks into RDATA of this type where we do not: into texts, keys, parameters, and NAPTR flags. Then
-/// it may refuse what the model accepts. (0 and 65305 are numbers that it gives a meaning of its own.)
+/// True if hickory reads RDATA of this type and we do not: texts, keys, parameters, and NAPTR flags. Then it may
+/// refuse a message that the model accepts. (0 and 65305 are numbers with a meaning of their own in hickory.)
 pub fn judged_by_hickory(rtype: u16) -> bool {
     matches!(rtype, 0 | 13 | 16 | 35 | 37 | 44 | 52 | 53 | 61 | 62 | 64 | 65 | 250 | 257 | 65305)
 }
 
-/// An EDNS option whose content hickory judges: the client subnet.
+/// EDNS option whose content hickory checks: the client subnet.
 pub const CLIENT_SUBNET: u16 = 8;
 
 const OPT: u16 = 41;
 
-/// Octets before the names in RDATA, how many names, octets after them (None: any number). NAPTR has strings before.
+/// Octets before the names in RDATA, number of names, octets after them (`None`: any number). NAPTR has strings
+/// before them.
 fn shape(rtype: u16) -> Option<(usize, usize, Option<usize>)> {
     match rtype {
         2 | 3 | 4 | 5 | 7 | 8 | 9 | 12 | 39 => Some((0, 1, Some(0))),
@@ -142,7 +143,7 @@ fn shape(rtype: u16) -> Option<(usize, usize, Option<usize>)> {
     }
 }
 
-/// Reads a message by these rules; None if it breaks one.
+/// Reads a message by these rules; `None` if it breaks one.
 pub fn read(bytes: &[u8], rules: &Rules) -> Option<View> {
     let count = |at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
     if bytes.len() < 12 || (rules.one_question && count(4)? != 1) {
@@ -178,7 +179,7 @@ pub fn read(bytes: &[u8], rules: &Rules) -> Option<View> {
 struct Reader<'a> {
     bytes: &'a [u8],
     rules: &'a Rules,
-    /// Whether the message is an UPDATE.
+    /// True if the message is an UPDATE.
     update: bool,
 }
 
@@ -187,7 +188,7 @@ impl Reader<'_> {
         Some(u16::from_be_bytes([*self.bytes.get(at)?, *self.bytes.get(at + 1)?]))
     }
 
-    /// A name expanded, and where it ends in its place. Nothing is read from `fence` on.
+    /// Expanded name, and its end in place. Nothing is read from `fence` on.
     fn name(&self, start: usize, fence: usize) -> Option<(Vec<u8>, usize)> {
         let bytes = self.bytes.get(..fence)?;
         let (mut at, mut part) = (start, start);
@@ -256,7 +257,7 @@ impl Reader<'_> {
         Some((Item { owner, rtype, class, ttl, rdata: Some(rdata) }, end))
     }
 
-    /// Whether an empty RDATA passes without a look at the type; None if it is refused.
+    /// Decides on empty RDATA without a look at the type: true if it passes, `None` if it is refused.
     fn empty_is_judged(&self, rtype: u16, class: u16) -> Option<bool> {
         match self.rules.empty {
             Empty::InClassesOfUpdates => Some(matches!(class, 254 | 255) && (self.rules.named)(rtype)),
@@ -319,7 +320,7 @@ impl Reader<'_> {
             let option = length.and_then(|length| rest.get(4..4 + length));
             match (option, length) {
                 (Some(data), _) => options.push((u16::from_be_bytes([rest[0], rest[1]]), data.to_vec())),
-                // Cut behind the code, or in data no longer than all of RDATA.
+                // Truncated after the code, or in data no longer than all of RDATA.
                 (None, None) if self.rules.cut_options && rest.len() == 2 => break,
                 (None, Some(length)) if self.rules.cut_options && length <= whole => break,
                 _ => return None,
@@ -331,7 +332,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether names stand in RDATA of this type.
+/// True if RDATA of this type has names.
 pub fn has_names(rtype: u16) -> bool {
     shape(rtype).is_some()
 }

@@ -1,4 +1,4 @@
-//! The three readers under comparison, each telling what it saw as a [`View`].
+//! The three compared readers; each reports what it read as a [`View`].
 
 use crate::model::{DOMAIN, HICKORY, Rules, has_names, judged_by_hickory};
 use crate::view::{Edns, Item, RESERVED, View};
@@ -14,7 +14,7 @@ use sixfold_wire::{Malformed, Message, Name, Section, Type};
 /// Sections in order.
 pub const SECTIONS: [Section; 3] = [Section::Answer, Section::Authority, Section::Additional];
 
-/// What this crate sees. Names in RDATA are told for the types that have a target.
+/// Contents as this crate reads them. For the types with a target, names in RDATA are included.
 pub fn ours(bytes: &[u8]) -> Result<View, Malformed> {
     let message = Message::parse(bytes)?;
     let sections = SECTIONS.map(|section| {
@@ -61,8 +61,8 @@ fn expanded(name: Name<'_>) -> Vec<u8> {
     wire[..length].to_vec()
 }
 
-/// What `domain` sees. It reads lazily, so everything is looked at here; RDATA of types that we do not look into is
-/// taken as octets.
+/// Contents as `domain` reads them. It reads lazily, so everything is read here; RDATA of types that we do not read
+/// is taken as octets.
 pub fn domain(bytes: &[u8]) -> Option<View> {
     let message = DomainMessage::from_slice(bytes).ok()?;
     let mut question = None;
@@ -121,7 +121,7 @@ fn domain_item(record: &ParsedRecord<'_, [u8]>) -> Option<Item> {
     })
 }
 
-/// RDATA, unless a library took it as octets where we expand names.
+/// RDATA, unless a library took it as octets and we expand its names.
 fn comparable(rdata: Vec<u8>, rtype: u16, rules: &Rules) -> Option<Vec<u8>> {
     let taken_as_octets = has_names(rtype) && !(rules.named)(rtype);
     (!taken_as_octets).then_some(rdata)
@@ -137,7 +137,7 @@ fn domain_edns(record: &ParsedRecord<'_, [u8]>, opt: &Opt<&[u8]>) -> Edns {
     Edns { udp_size, extended_rcode, version, dnssec_ok: flags & 0x80 != 0, options }
 }
 
-/// What `hickory-proto` sees. It raises UDP sizes below 512 to 512.
+/// Contents as `hickory-proto` reads them. It raises UDP sizes below 512 to 512.
 pub fn hickory(bytes: &[u8]) -> Option<View> {
     let message = HickoryMessage::from_vec(bytes).ok()?;
     let head = &message.metadata;
@@ -178,7 +178,8 @@ fn hickory_name(name: &HickoryName) -> Vec<u8> {
 
 fn hickory_item(record: &HickoryRecord) -> Item {
     let rtype = record.record_type().into();
-    // What hickory understands may be written in another way; whether it means the same is not for us to say.
+    // Hickory may write RDATA that it understands in another form; this comparison cannot decide if that means the
+    // same.
     let rdata = if judged_by_hickory(rtype) {
         None
     } else {

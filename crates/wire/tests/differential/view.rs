@@ -1,10 +1,10 @@
-//! What a message says, in one form for all readers: names expanded, everything else as numbers and octets.
+//! Contents of a message in one form for all readers: names expanded, everything else as numbers and octets.
 
-/// A message's content.
+/// Contents of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub id: u16,
-    /// All 16 bits of flags but the reserved one, which one library does not keep.
+    /// All 16 bits of flags except the reserved one, which one library does not keep.
     pub flags: u16,
     pub qname: Vec<u8>,
     pub qtype: u16,
@@ -14,21 +14,21 @@ pub struct View {
     pub edns: Option<Edns>,
 }
 
-/// The bit of the header's flags that means nothing.
+/// Reserved bit of the header's flags.
 pub const RESERVED: u16 = 0x0040;
 
-/// A record.
+/// Record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     pub owner: Vec<u8>,
     pub rtype: u16,
     pub class: u16,
     pub ttl: u32,
-    /// Names in it expanded, if [`crate::model`] knows its shape; None if a reader does not tell.
+    /// RDATA with expanded names, if [`crate::model`] knows its layout; `None` if a reader does not report it.
     pub rdata: Option<Vec<u8>>,
 }
 
-/// What an OPT record says.
+/// Contents of an OPT record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edns {
     pub udp_size: u16,
@@ -39,7 +39,7 @@ pub struct Edns {
 }
 
 impl View {
-    /// Whether two readers saw the same. RDATA that one of them does not tell is not compared.
+    /// True if two readers read equal contents. RDATA that one of them does not report is not compared.
     pub fn agrees(&self, other: &View) -> bool {
         let same_head = (self.id, self.flags, self.qtype, self.qclass)
             == (other.id, other.flags, other.qtype, other.qclass);
@@ -51,7 +51,8 @@ impl View {
             })
     }
 
-    /// With all letters small: for messages that were compressed anew, which may take the case of an equal name.
+    /// Contents with all letters in lower case: for messages that were compressed anew, which may take the case of an
+    /// equal name.
     pub fn folded(mut self, names_in: impl Fn(u16) -> bool) -> View {
         self.qname.make_ascii_lowercase();
         for item in self.sections.iter_mut().flatten() {

@@ -1,5 +1,5 @@
-//! Steady questions over UDP from one socket, and what came back, one line each. It runs as a process of its own, in the
-//! client's namespace.
+//! Load generator: queries at a steady rate over UDP from one socket, and one line for each result. It runs as its
+//! own process, in the client's namespace.
 
 use std::io::{self, BufWriter, Write};
 use std::net::UdpSocket;
@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long an answer is waited for after the last question.
+/// Time to wait for answers after the last query.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One question and its answer.
+/// One query and its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exchange {
-    /// When it was asked, seconds since 1970.
+    /// Time of the query, in seconds since 1970.
     pub at: f64,
-    /// How long the answer took, in milliseconds; none: there was none.
+    /// Response time in milliseconds; `None` without an answer.
     pub took_ms: Option<f64>,
-    /// Its RCODE, and its first extended error.
+    /// RCODE, and the first extended error.
     pub rcode: u16,
     pub extended: Option<u16>,
 }
@@ -30,7 +30,7 @@ impl Exchange {
         format!("{:.6} {took} {} {extended}", self.at, self.rcode)
     }
 
-    /// Reads what [`run`] has printed.
+    /// Reads a line that [`run`] has printed.
     pub fn read(line: &str) -> Option<Exchange> {
         let mut words = line.split(' ');
         let mut word = || words.next();
@@ -48,7 +48,7 @@ pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// The AAAA question for a number's name, with EDNS.
+/// AAAA query with EDNS for the name of a number.
 fn question(id: u16, number: u32) -> Vec<u8> {
     let [_, b, c, d] = number.to_be_bytes();
     let label = format!("010-{b:03}-{c:03}-{d:03}");
@@ -63,7 +63,8 @@ fn question(id: u16, number: u32) -> Vec<u8> {
     octets
 }
 
-/// Asks `rate` questions a second for `seconds`, each for a name of its own from number `first` on, or for `names` in turn.
+/// Sends `rate` queries a second for `seconds`, each for a new name from number `first` on, or for `names` names in
+/// turn.
 pub fn run(server: &str, rate: u32, seconds: f64, first: u32, names: Option<u32>) -> ExitCode {
     match ask(server, rate, seconds, first, names) {
         Ok(()) => ExitCode::SUCCESS,
@@ -90,7 +91,7 @@ fn ask(server: &str, rate: u32, seconds: f64, first: u32, names: Option<u32>) ->
         scope.spawn(|| {
             let mut buffer = [0; 4096];
             while start.elapsed() < end {
-                // An ICMP error, or nothing for a while.
+                // An ICMP error, or no answer for a while.
                 let Ok(length) = socket.recv(&mut buffer) else { continue };
                 let Ok(message) = wire::Message::parse(&buffer[..length]) else { continue };
                 let place = usize::from(message.id());
@@ -114,7 +115,7 @@ fn ask(server: &str, rate: u32, seconds: f64, first: u32, names: Option<u32>) ->
             let number = first + place as u32 % names.unwrap_or(u32::MAX);
             exchanges.lock().unwrap_or_else(|error| panic!("{error}"))[place].at = now();
             sent.lock().unwrap_or_else(|error| panic!("{error}"))[place] = Some(Instant::now());
-            // What cannot be sent has no answer.
+            // A query that cannot be sent has no answer.
             let _ = socket.send(&question(place as u16, number));
         }
     });

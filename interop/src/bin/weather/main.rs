@@ -1,30 +1,32 @@
-//! What clients notice of bad weather between a DNS64 server and its upstreams, over real sockets: one of two upstreams
-//! silent or refusing, all silent or killed and back again, loss, delay. Prints tables for docs/benchmarks.md.
+//! Effects of bad weather between a DNS64 server and its upstreams on clients, over real sockets: one of two
+//! upstreams silent or refusing, all silent or killed and back again, loss, delay. Prints tables for
+//! docs/benchmarks.md.
 //!
-//! Every server gets the same questions and the same weather; each experiment starts it anew. Needs root, `nft`, `kdig`.
+//! Every server gets the same queries and the same weather; each experiment starts the server anew. Needs root, `nft`
+//! and `kdig`.
 
 #![forbid(unsafe_code)]
 
 mod load;
+mod network;
 mod server;
-mod sky;
 
 use clap::{Parser, Subcommand};
 use load::Exchange;
-use sky::{BOTH, Scene, finish, hole, loss, refusal};
+use network::{BOTH, WeatherLab, drop_rule, finish, loss_rule, reject_rule};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Questions a second.
+/// Queries a second.
 const RATE: u32 = 500;
 
-/// Names that are asked again and again.
-const KNOWN: u32 = 200;
+/// Number of names that are asked again and again.
+const REPEATED_NAMES: u32 = 200;
 
-/// Where names begin that are asked once.
-const FRESH: u32 = 1 << 20;
+/// Number of the first name that is asked only once.
+const FIRST_NEW_NAME: u32 = 1 << 20;
 
-/// Puts DNS64 servers into bad weather and tells what their clients notice.
+/// Puts DNS64 servers into bad weather and measures the effects on their clients.
 ///
 /// Example: cargo run --release -p sixfold-interop --bin weather -- --devices sixfold,unbound
 #[derive(Parser)]
@@ -42,7 +44,7 @@ struct Options {
 #[derive(Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Part {
-    /// A load, as a process of its own.
+    /// A load, as its own process.
     #[command(hide = true)]
     Load { server: String, rate: u32, seconds: f64, first: u32, names: Option<u32> },
 }
@@ -60,8 +62,8 @@ fn main() -> ExitCode {
     println!("{RATE} questions/s; load of the machine {}\n", load.split(' ').next().unwrap_or_default());
     for experiment in &options.only {
         match experiment.as_str() {
-            "silent" => one_of_two("one of two falls silent", &options.devices, hole),
-            "refused" => one_of_two("one of two refuses (ICMP)", &options.devices, refusal),
+            "silent" => one_of_two("one of two falls silent", &options.devices, drop_rule),
+            "refused" => one_of_two("one of two refuses (ICMP)", &options.devices, reject_rule),
             "dead" => all_dead("both fall silent for 8 s", &options.devices, false),
             "killed" => all_dead("both are killed for 8 s", &options.devices, true),
             "loss" => lossy(&options.devices),
@@ -75,10 +77,14 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A scene for each device that can be had here.
-fn scenes<'d>(devices: &'d [String], ttl_secs: u32, delay: &str) -> impl Iterator<Item = (&'d str, Scene)> {
-    devices.iter().filter_map(move |device| match Scene::new(device, ttl_secs, delay) {
-        Ok(scene) => Some((device.as_str(), scene)),
+/// Starts a lab for each device that this machine has.
+fn weather_labs<'d>(
+    devices: &'d [String],
+    ttl_secs: u32,
+    delay: &str,
+) -> impl Iterator<Item = (&'d str, WeatherLab)> {
+    devices.iter().filter_map(move |device| match WeatherLab::new(device, ttl_secs, delay) {
+        Ok(lab) => Some((device.as_str(), lab)),
         Err(why) => {
             println!("Left out: {device}: {why}\n");
             None
@@ -90,12 +96,12 @@ fn wait(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
 }
 
-/// Those that were asked in a time, from the first one's second on.
+/// Exchanges with a query in this period.
 fn between(all: &[Exchange], from: f64, to: f64) -> Vec<Exchange> {
     all.iter().filter(|exchange| exchange.at >= from && exchange.at < to).copied().collect()
 }
 
-/// A percentile of how long answers took, in milliseconds; what was never answered took for ever.
+/// Percentile of the response times, in milliseconds; a query without an answer counts as infinite.
 fn percentile(exchanges: &[Exchange], percent: f64) -> f64 {
     let mut took: Vec<f64> = exchanges.iter().map(|one| one.took_ms.unwrap_or(f64::INFINITY)).collect();
     took.sort_by(f64::total_cmp);
@@ -117,19 +123,19 @@ fn one_of_two(title: &str, devices: &[String], rule: fn(&str) -> String) {
         "| server | failed or lost | p99 before, ms | added, first second: p50, p99 | added after it: p99, most | back: upstream questions, first second / before |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
-    for (device, scene) in scenes(devices, 60, "0ms") {
-        let load = scene.load(RATE, 16.0, FRESH, None);
+    for (device, lab) in weather_labs(devices, 60, "0ms") {
+        let load = lab.load(RATE, 16.0, FIRST_NEW_NAME, None);
         wait(2.0);
-        let asked = scene.asked();
+        let asked = lab.upstream_queries();
         wait(2.0);
-        let steady = (scene.asked() - asked) / 2.0;
+        let steady = (lab.upstream_queries() - asked) / 2.0;
         let at = load::now();
-        scene.weather(&[rule(BOTH[0])]);
+        lab.set_weather(&[rule(BOTH[0])]);
         wait(8.0);
-        scene.weather(&[]);
-        let asked = scene.asked();
+        lab.set_weather(&[]);
+        let asked = lab.upstream_queries();
         wait(1.0);
-        let back = scene.asked() - asked;
+        let back = lab.upstream_queries() - asked;
         let all = finish(load);
         let before = between(&all, at - 3.0, at);
         let (first, later) = (between(&all, at, at + 1.0), between(&all, at + 1.0, at + 8.0));
@@ -155,28 +161,28 @@ fn all_dead(title: &str, devices: &[String], is_killed: bool) {
         "| server | expired data: given, p50 and p99 in the first 2 s, then p50, p99, ms | unknown names: SERVFAIL with an extended error, slowest, ms | unanswered in 5 s | return noticed after, s | upstream questions, first second / before |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
-    for (device, mut scene) in scenes(devices, 2, "0ms") {
-        let known = scene.load(RATE / 2, 20.0, 0, Some(KNOWN));
-        let fresh = scene.load(RATE / 2, 20.0, FRESH, None);
+    for (device, mut lab) in weather_labs(devices, 2, "0ms") {
+        let known = lab.load(RATE / 2, 20.0, 0, Some(REPEATED_NAMES));
+        let fresh = lab.load(RATE / 2, 20.0, FIRST_NEW_NAME, None);
         wait(4.0);
-        let asked = scene.asked();
+        let asked = lab.upstream_queries();
         wait(2.0);
-        let steady = (scene.asked() - asked) / 2.0;
+        let steady = (lab.upstream_queries() - asked) / 2.0;
         let at = load::now();
         match is_killed {
-            true => scene.kill(),
-            false => scene.weather(&BOTH.map(hole)),
+            true => lab.kill(),
+            false => lab.set_weather(&BOTH.map(drop_rule)),
         }
         wait(8.0);
         match is_killed {
-            true => scene.restart(),
-            false => scene.weather(&[]),
+            true => lab.restart(),
+            false => lab.set_weather(&[]),
         }
-        let (back, asked) = (load::now(), scene.asked());
+        let (back, asked) = (load::now(), lab.upstream_queries());
         wait(1.0);
-        let storm = scene.asked() - asked;
+        let storm = lab.upstream_queries() - asked;
         let (known, fresh) = (finish(known), finish(fresh));
-        // What was fresh at the beginning has expired after two seconds.
+        // Data that was fresh at the beginning has expired after two seconds.
         let (early, late) = (between(&known, at + 2.0, at + 4.0), between(&known, at + 4.0, back));
         let dead = [early.clone(), late.clone()].concat();
         let stale = count(&dead, is_good);
@@ -207,10 +213,10 @@ fn lossy(devices: &[String]) {
     println!("### Loss of questions to upstreams\n");
     println!("| server | lost | answered in 2 s | failed | p50, ms | p99, ms | upstream questions for one |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for (device, scene) in scenes(devices, 60, "0ms") {
+    for (device, lab) in weather_labs(devices, 60, "0ms") {
         for (place, percent) in [0, 10, 30, 50].into_iter().enumerate() {
-            scene.weather(&[loss(percent)]);
-            row(&scene, device, &format!("{percent} %"), place as u32, 10.0);
+            lab.set_weather(&[loss_rule(percent)]);
+            row(&lab, device, &format!("{percent} %"), place as u32, 10.0);
         }
     }
     println!();
@@ -222,17 +228,17 @@ fn delayed(devices: &[String]) {
         "| server | delay | answered in 2 s | failed | p50, ms | p99, ms | upstream questions for one |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for (device, scene) in scenes(devices, 60, "500ms") {
-        row(&scene, device, "500 ms", 0, 10.0);
+    for (device, lab) in weather_labs(devices, 60, "500ms") {
+        row(&lab, device, "500 ms", 0, 10.0);
     }
     println!();
 }
 
-/// A load of so many seconds in the weather as it is, and its line.
-fn row(scene: &Scene, device: &str, weather: &str, place: u32, seconds: f64) {
-    let asked = scene.asked();
-    let all = finish(scene.load(RATE, seconds, FRESH + place * 100_000, None));
-    let factor = (scene.asked() - asked) / all.len() as f64;
+/// Runs a load of this length in the current weather, and prints its line.
+fn row(lab: &WeatherLab, device: &str, weather: &str, place: u32, seconds: f64) {
+    let asked = lab.upstream_queries();
+    let all = finish(lab.load(RATE, seconds, FIRST_NEW_NAME + place * 100_000, None));
+    let factor = (lab.upstream_queries() - asked) / all.len() as f64;
     let in_time = count(&all, |one| is_good(one) && one.took_ms.is_some_and(|took| took <= 2_000.0));
     println!(
         "| {device} | {weather} | {:.2} % | {} | {:.1} | {:.1} | {factor:.2} |",

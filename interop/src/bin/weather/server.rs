@@ -1,9 +1,9 @@
-//! The servers that are put into the weather, each told the same: one worker, DNS64, two upstreams, no validation, expired
-//! data when upstreams fail where it has a word for that. Everything else is as it is by itself.
+//! Servers of the experiments, all with equal configurations: one worker, DNS64, two upstreams, no validation, and
+//! expired data when upstreams fail, if the server has an option for it. Everything else is the default.
 
-use sixfold_interop::{Lab, Process, address, lacking_program, program};
+use sixfold_interop::{Lab, Process, address, missing_program, program};
 
-/// The names of all.
+/// Names of all servers.
 pub const ALL: [&str; 4] = ["sixfold", "unbound", "powerdns", "bind"];
 
 /// Name of the configuration file, its text, and the command.
@@ -59,7 +59,7 @@ fn setup(device: &str, folder: &str, upstreams: [&str; 2]) -> (&'static str, Str
     }
 }
 
-/// Starts a server in the gateway and waits until it answers. The error says why it cannot be.
+/// Starts a server in the gateway and waits until it answers. The error is the reason why it cannot run.
 pub fn start(device: &str, lab: &Lab, upstreams: [&str; 2]) -> Result<Process, String> {
     let installed = match device {
         "powerdns" => "pdns_recursor",
@@ -67,7 +67,7 @@ pub fn start(device: &str, lab: &Lab, upstreams: [&str; 2]) -> Result<Process, S
         other => other,
     };
     if device != "sixfold"
-        && let Some(why) = lacking_program(installed)
+        && let Some(why) = missing_program(installed)
     {
         return Err(why);
     }

@@ -1,23 +1,23 @@
-//! The account of an attack: what the forger says, what the kernel says, what Sixfold says, as one row of a table.
+//! Report of an attack: the counts of the forger, of the kernel and of Sixfold as one row of a table.
 
 use super::Knowledge;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What the kernel has counted of UDP in the namespace of a process.
+/// UDP counters of the kernel in the namespace of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kernel {
-    /// Read from sockets.
+pub(super) struct UdpCounters {
+    /// Datagrams read from sockets.
     read: u64,
-    /// To ports that nobody had.
+    /// Datagrams to closed ports.
     no_port: u64,
-    /// To sockets whose queue was full.
+    /// Datagrams to sockets with a full queue.
     overflow: u64,
 }
 
-impl Kernel {
-    pub(super) fn of(process: u32) -> Result<Kernel, String> {
+impl UdpCounters {
+    pub(super) fn of(process: u32) -> Result<UdpCounters, String> {
         let file = format!("/proc/{process}/net/snmp");
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
         let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
@@ -27,11 +27,15 @@ impl Kernel {
         let counts: BTreeMap<_, u64> =
             names.split(' ').zip(values.split(' ').filter_map(|value| value.parse().ok())).collect();
         let count = |name: &str| counts.get(name).copied().unwrap_or(0);
-        Ok(Kernel { read: count("InDatagrams"), no_port: count("NoPorts"), overflow: count("RcvbufErrors") })
+        Ok(UdpCounters {
+            read: count("InDatagrams"),
+            no_port: count("NoPorts"),
+            overflow: count("RcvbufErrors"),
+        })
     }
 
-    pub(super) fn since(self, before: &Kernel) -> Kernel {
-        Kernel {
+    pub(super) fn since(self, before: &UdpCounters) -> UdpCounters {
+        UdpCounters {
             read: self.read - before.read,
             no_port: self.no_port - before.no_port,
             overflow: self.overflow - before.overflow,
@@ -42,34 +46,34 @@ impl Kernel {
 /// One attack.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What the forger knew.
+    /// Knowledge of the forger.
     pub knowledge: Knowledge,
-    /// Forged replies that left.
+    /// Forged replies that were sent.
     pub sent: u64,
-    /// Of these, those that Sixfold read from its sockets, by the kernel's count; too few by the honest replies that came too
-    /// late to be read.
+    /// Of these, the replies that Sixfold read from its sockets, by the kernel's count. The count is too low by the
+    /// honest replies that came too late to be read.
     pub arrived: u64,
-    /// Those to ports that nobody had, and honest replies to ports that Sixfold had given up meanwhile.
+    /// Forged replies to closed ports, and honest replies to ports that Sixfold has closed since.
     pub no_port: u64,
-    /// Those to a socket whose queue was full.
+    /// Forged replies to a socket with a full queue.
     pub overflow: u64,
-    /// `sixfold_forgery_suspects_total`, by reason. An honest reply that nobody waits for any more is one too.
+    /// `sixfold_forgery_suspects_total`, by reason. An honest reply that came too late counts too.
     pub suspects: BTreeMap<String, u64>,
-    /// Questions that were attacked.
+    /// Attacked queries.
     pub attacked: u64,
-    /// Of these, those for which all tries were sent before the honest reply was due.
+    /// Of these, the queries for which all tries were sent before the honest reply was due.
     pub in_time: u64,
-    /// Forged answers that the client got, at once or out of the cache.
+    /// Forged answers that the client received, directly or from the cache.
     pub accepted: u64,
-    /// Honest questions.
+    /// Honest queries of the client.
     pub asked: u64,
-    /// Of these, the ones with the honest answer.
+    /// Of these, the queries with the honest answer.
     pub answered: u64,
-    /// Of these, the ones that were asked more than once.
+    /// Of these, the queries that were sent more than once.
     pub after_repetition: u64,
-    /// Names whose answers were asked for once more at the end.
+    /// Names that were asked for again at the end.
     pub recalled: u64,
-    /// How long the forger sent.
+    /// Duration of the forger's attack.
     pub seconds: f64,
 }
 
@@ -77,7 +81,7 @@ impl Row {
     pub(super) fn new(
         knowledge: Knowledge,
         told: &str,
-        kernel: Kernel,
+        kernel: UdpCounters,
         suspects: BTreeMap<String, u64>,
     ) -> Result<Row, String> {
         let told: Value = serde_json::from_str(told.trim()).map_err(|error| format!("{error}: {told}"))?;
@@ -85,7 +89,7 @@ impl Row {
         Ok(Row {
             knowledge,
             sent: count("sent")?,
-            // What else Sixfold has read: the client's questions and the upstream's honest replies.
+            // Other datagrams that Sixfold has read: the client's queries and the upstream's honest replies.
             arrived: kernel.read.saturating_sub(count("datagrams")? + count("replied")?),
             no_port: kernel.no_port,
             overflow: kernel.overflow,
@@ -101,13 +105,13 @@ impl Row {
         })
     }
 
-    /// All suspects together.
+    /// Sum of all suspects.
     pub fn suspected(&self) -> u64 {
         self.suspects.values().sum()
     }
 }
 
-/// The heading of the table, as Markdown.
+/// Heading of the table, in Markdown.
 pub fn heading() -> &'static str {
     "| the forger knows | sent | read by Sixfold | no such port | queue full | suspects | questions attacked (in time) | \
      accepted | honest questions | answered rightly | kept, asked again | s |\n\
@@ -123,7 +127,7 @@ impl fmt::Display for Row {
         write!(
             f,
             "| {} | {} | {} | {} | {} | {} | {} ({}) | {} | {} | {answered} | {} | {:.0} |",
-            self.knowledge.told(),
+            self.knowledge.description(),
             self.sent,
             self.arrived,
             self.no_port,

@@ -1,8 +1,9 @@
-//! The process in the namespace `world`: upstream, forger and client side by side, and what they counted as one line of JSON.
+//! Process in the namespace `world`: upstream, forger and client side by side. It prints its counts as one line of
+//! JSON.
 
-use super::raw::{self, Done};
+use super::forger::{self, ForgerCounts};
 use super::upstream::{Cookies, Upstream};
-use super::{DELAY, Knowledge, UPSTREAM, asker};
+use super::{DELAY, Knowledge, UPSTREAM, client};
 use serde_json::json;
 use std::io;
 use std::net::SocketAddrV4;
@@ -11,8 +12,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Attacks with so many forged replies, and prints what was seen.
-pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
+/// Attacks with this number of forged replies, and prints the counts.
+pub fn run_attack(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let cookies = match knowledge {
         Knowledge::AllButCookie => Cookies::Returned,
         _ => Cookies::None,
@@ -22,16 +23,16 @@ pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
     let (done, took, told) = thread::scope(|scope| {
-        let client = scope.spawn(|| asker::ask(&stop));
-        // The first questions are answered in peace: that is how Sixfold learns that an upstream has cookies.
+        let client = scope.spawn(|| client::ask(&stop));
+        // The first queries are answered without an attack: Sixfold learns from them that an upstream has cookies.
         thread::sleep(4 * DELAY);
-        let done = raw::forge(knowledge, replies, DELAY, &seen);
+        let done = forger::forge(knowledge, replies, DELAY, &seen);
         let took = begun.elapsed();
         stop.store(true, Ordering::Relaxed);
         let told = client.join().unwrap_or_else(|_| Err(io::Error::other("the client has failed")));
         (done, took, told)
     });
-    let (Done { sent, questions, in_time }, told) = (done?, told?);
+    let (ForgerCounts { sent, questions, in_time }, told) = (done?, told?);
     let told = json!({
         "sent": sent,
         "questions": questions,
@@ -51,7 +52,7 @@ pub fn act(knowledge: Knowledge, replies: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Serves as the upstream alone, for as long as nobody kills it. Says `ready`.
+/// Runs the upstream alone, until the process is killed. Prints `ready`.
 pub fn serve(at: SocketAddrV4, cookies: Cookies) -> io::Result<()> {
     let (sender, _unseen) = mpsc::channel();
     let upstream = Upstream::start(at, Duration::ZERO, cookies, sender)?;

@@ -1,23 +1,26 @@
-//! What a case asks of a server's configuration, in words that other servers have too: prefixes, exclusions, mapped IPv4
-//! networks. Keys that only Sixfold has, at another value than their default, make a case not applicable to others, with
-//! the key as the reason; so does an expectation that rests on Sixfold's interface alone.
+//! Demands of a case on a server's configuration, in terms that other servers have too: prefixes, excluded AAAA
+//! networks, mapped IPv4 networks.
 //!
-//! How long a try takes (`[upstream] timeout`, `tries`) is not asked of others: it bounds the time of a case, not the
-//! answer.
+//! A case does not apply to other servers if it sets a key that only Sixfold has to another value than its default;
+//! the key is the reason. Nor does it apply if its expectation rests on Sixfold's interface alone.
+//!
+//! Timeout and number of tries (`[upstream] timeout`, `tries`) are not demanded of others: they bound the time of a
+//! case and do not change the answer.
 
-use crate::case::{Case, Object, Plan};
+use crate::case::{Case, Plan};
 use crate::citation::Citation;
+use crate::json::Object;
 use crate::message::Flag;
 use crate::script::Rule;
 use serde_json::Value;
 use std::net::Ipv6Addr;
 
-/// The prefix of a server that is told none (RFC 6147 section 5.2).
+/// Well-known prefix: the prefix of a server without a configured one (RFC 6147 section 5.2).
 pub const WELL_KNOWN: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Keys of Sixfold that others have no word for, each with the value, as JSON, that changes nothing. For `non-global` and
-/// `never-embed` that is the value under which every address is embedded, as others do; an absent key leaves the case to
-/// its expectation.
+/// Keys that only Sixfold has, each with the JSON value that changes nothing. For `non-global` and `never-embed` it
+/// is the value under which every address is embedded, as other servers do; if the key is absent, the expectation of
+/// the case decides.
 const UNTRANSLATED: [(&str, &str); 24] = [
     ("dns64.non-global", r#""embed""#),
     ("dns64.never-embed", r#"[]"#),
@@ -45,46 +48,46 @@ const UNTRANSLATED: [(&str, &str); 24] = [
     ("edns.udp-size", r#"1232"#),
 ];
 
-/// Keys that change how long something takes or what happens in the background, not what the first answer is.
+/// Keys that change the duration of a lookup or the work in the background, but not the first answer.
 const IGNORED: [&str; 4] = ["upstream.timeout", "upstream.tries", "cache.prefetch", "server.workers"];
 
-/// What a case asks of a configuration.
+/// Demands of a case on a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wishes {
-    /// The prefixes with their lengths, in order; never empty.
+pub struct ConfigDemands {
+    /// Prefixes with their lengths, in order; never empty.
     pub prefixes: Vec<(Ipv6Addr, u8)>,
-    /// Networks whose AAAA records count as absent; nothing: the server's default.
+    /// Networks whose AAAA records count as absent. `None`: the default of the server.
     pub exclude: Option<Vec<String>>,
-    /// IPv4 networks with prefixes of their own, or with none; the first that matches decides.
-    pub mapped: Vec<Mapped>,
-    /// Clients that are served with synthesis; nothing: all.
+    /// IPv4 networks with their own prefixes, or with none; the first match decides.
+    pub mapped: Vec<Ipv4Mapping>,
+    /// Clients that get synthesis. `None`: all.
     pub clients: Option<Vec<String>>,
-    /// What stands behind the address in a synthesized one.
+    /// Suffix of a synthesized address, behind the IPv4 address.
     pub suffix: Option<Ipv6Addr>,
     /// No synthesis for queries without RD.
     pub recursive_only: bool,
     /// Synthesis even with DO and CD.
     pub break_dnssec: bool,
-    /// Expired records may answer (RFC 8767).
+    /// Expired records may be served (RFC 8767).
     pub stale: bool,
-    /// `ipv4only.arpa` is answered without the upstream.
+    /// The server answers `ipv4only.arpa` itself, without the upstream.
     pub ipv4only: bool,
-    /// The AD bit of the upstream is believed, and the case shows it.
+    /// The server must trust the AD bit of the upstream, and the case shows it.
     pub trust: bool,
 }
 
-/// IPv4 networks and what they are mapped to.
+/// IPv4 networks and the prefixes that they are mapped to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// The networks.
+pub struct Ipv4Mapping {
+    /// IPv4 networks.
     pub ipv4: Vec<String>,
-    /// The prefixes; none: such addresses are left out.
+    /// Prefixes; none: addresses of these networks are left out.
     pub prefixes: Vec<(Ipv6Addr, u8)>,
 }
 
-impl Wishes {
-    /// Reads a case; the reason, if it cannot be played to any server but Sixfold.
-    pub fn of(case: &Case) -> Result<Wishes, String> {
+impl ConfigDemands {
+    /// Reads the demands of a case. The error is the reason why the case applies to Sixfold only.
+    pub fn of(case: &Case) -> Result<ConfigDemands, String> {
         if matches!(case.plan, Plan::Check(_)) {
             return Err("it is about Sixfold's configuration file".to_owned());
         }
@@ -94,20 +97,21 @@ impl Wishes {
         if case.steps().iter().any(|step| step.reload.is_some()) {
             return Err("it reloads Sixfold's configuration".to_owned());
         }
-        let mut wishes = Wishes::read(&case.config)?;
-        wishes.trust &= shows_trust(case);
-        Ok(wishes)
+        let mut demands = ConfigDemands::read(&case.config)?;
+        demands.trust &= shows_trust(case);
+        Ok(demands)
     }
 
-    /// Whether a server needs nothing but these prefixes.
-    pub fn are_plain(&self) -> bool {
-        let Wishes { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } = self;
+    /// True if the case demands only prefixes.
+    pub fn need_only_prefixes(&self) -> bool {
+        let ConfigDemands { exclude, mapped, clients, suffix, recursive_only, break_dnssec, stale, .. } =
+            self;
         let nothing = exclude.is_none() && mapped.is_empty() && clients.is_none() && suffix.is_none();
         nothing && !recursive_only && !break_dnssec && !stale && !self.trust && self.ipv4only
     }
 
-    fn read(config: &Object) -> Result<Wishes, String> {
-        let mut wishes = Wishes {
+    fn read(config: &Object) -> Result<ConfigDemands, String> {
+        let mut demands = ConfigDemands {
             prefixes: vec![WELL_KNOWN],
             exclude: None,
             mapped: Vec::new(),
@@ -122,9 +126,9 @@ impl Wishes {
         let mut keys = Vec::new();
         flatten("", config, &mut keys);
         for (key, value) in keys {
-            wishes.take(&key, value)?;
+            demands.take(&key, value)?;
         }
-        Ok(wishes)
+        Ok(demands)
     }
 
     fn take(&mut self, key: &str, value: &Value) -> Result<(), String> {
@@ -170,8 +174,8 @@ impl Wishes {
     }
 }
 
-/// Whether the case can tell whether the AD bit of the upstream is believed: AD is expected, or an extended error says
-/// that the upstream found the data bogus.
+/// True if the case can show that a server trusts the AD bit of the upstream: the case expects AD, or an extended
+/// error of the upstream says that the data are bogus.
 fn shows_trust(case: &Case) -> bool {
     let mut steps = case.steps().iter();
     steps.any(|step| {
@@ -183,7 +187,7 @@ fn shows_trust(case: &Case) -> bool {
     })
 }
 
-/// The keys of a nested object with dots between the names of tables. A list of tables is a value.
+/// Collects the keys of a nested object, with dots between the names of tables. A list of tables is one value.
 fn flatten<'a>(path: &str, table: &'a Object, keys: &mut Vec<(String, &'a Value)>) {
     for (name, value) in table {
         let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -212,13 +216,13 @@ pub fn prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
     Some((address.parse().ok()?, length.parse().ok().filter(|length| *length <= 128)?))
 }
 
-/// A rule that goes by the IPv4 address alone.
-fn mapped(rule: &Value) -> Option<Mapped> {
+/// Reads a rule that selects by IPv4 address only.
+fn mapped(rule: &Value) -> Option<Ipv4Mapping> {
     let rule = rule.as_object()?;
     if rule.keys().any(|key| key != "ipv4" && key != "prefixes") {
         return None;
     }
-    Some(Mapped { ipv4: texts(rule.get("ipv4")?)?, prefixes: prefixes(rule.get("prefixes")?)? })
+    Some(Ipv4Mapping { ipv4: texts(rule.get("ipv4")?)?, prefixes: prefixes(rule.get("prefixes")?)? })
 }
 
 #[cfg(test)]
@@ -233,34 +237,44 @@ mod tests {
         .unwrap()
     }
 
-    fn wishes(config: &str) -> Result<Wishes, String> {
-        Wishes::of(&case(config, "RFC 6147 5"))
+    fn demands(config: &str) -> Result<ConfigDemands, String> {
+        ConfigDemands::of(&case(config, "RFC 6147 5"))
     }
 
     #[test]
     fn without_a_word_it_is_the_well_known_prefix() {
-        let plain = wishes("{}").unwrap();
+        let plain = demands("{}").unwrap();
         assert_eq!(plain.prefixes, [WELL_KNOWN]);
-        assert!(plain.are_plain());
+        assert!(plain.need_only_prefixes());
     }
 
     #[test]
-    fn what_others_have_words_for_is_translated() {
+    fn keys_that_other_servers_have_too_are_translated() {
         let config = r#"{"dns64": {"prefixes": ["2001:db8::/32"], "exclude-aaaa": ["::/0"], "suffix": "::7",
             "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}, "upstream": {"timeout": "300ms", "tries": 1}}"#;
-        let wishes = wishes(config).unwrap();
-        assert_eq!(wishes.prefixes, [("2001:db8::".parse().unwrap(), 32)]);
-        assert_eq!(wishes.exclude, Some(vec!["::/0".to_owned()]));
-        assert_eq!(wishes.mapped, [Mapped { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]);
-        assert!(!wishes.are_plain());
+        let demands = demands(config).unwrap();
+        assert_eq!(demands.prefixes, [("2001:db8::".parse().unwrap(), 32)]);
+        assert_eq!(demands.exclude, Some(vec!["::/0".to_owned()]));
+        assert_eq!(
+            demands.mapped,
+            [Ipv4Mapping { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]
+        );
+        assert!(!demands.need_only_prefixes());
     }
 
     #[test]
     fn a_key_of_ours_alone_is_the_reason_unless_it_has_the_value_of_everybody() {
-        assert_eq!(wishes(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(), "no option for dns64.lookup");
-        assert!(wishes(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#).unwrap().are_plain());
-        assert_eq!(wishes(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
-        assert!(wishes(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
+        assert_eq!(
+            demands(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(),
+            "no option for dns64.lookup"
+        );
+        assert!(
+            demands(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#)
+                .unwrap()
+                .need_only_prefixes()
+        );
+        assert_eq!(demands(r#"{"dns64": {"new-key": 1}}"#).unwrap_err(), "no option for dns64.new-key");
+        assert!(demands(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
     }
 
     #[test]
@@ -271,8 +285,8 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_on_our_interface_is_not_for_others() {
-        let error = Wishes::of(&case("{}", "contract dns64 clients")).unwrap_err();
+    fn a_case_about_our_interface_does_not_apply_to_others() {
+        let error = ConfigDemands::of(&case("{}", "contract dns64 clients")).unwrap_err();
         assert!(error.contains("interface"), "{error}");
     }
 
@@ -285,7 +299,7 @@ mod tests {
                     "upstream": [{{"name": "a.", "type": "AAAA", "ede": {ede}}}], "expect": {{"flags": {flags}}}}}"#
             )
         };
-        let trust = |flags, ede| Wishes::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
+        let trust = |flags, ede| ConfigDemands::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
         assert!(trust(r#"["QR", "AD"]"#, "[]"));
         assert!(trust(r#"["QR"]"#, "[6]"));
         assert!(!trust(r#"["QR"]"#, "[22]"));

@@ -1,55 +1,56 @@
-//! The words of a record's text (RFC 1035 section 5.1), and a scanner of them for the `domain` library.
+//! Tokens of a record's text (RFC 1035 section 5.1), and a scanner of tokens for the `domain` library.
 
 use domain::base::scan::{ConvertSymbols, EntrySymbol, IterScanner, Scanner, StrError, Symbol};
 use domain::base::{CharStr, Name};
 use domain::dep::octseq::str::Str;
 
-/// Words are separated by spaces; a quoted string is part of one word and loses its quotes. Escapes stay: they are
-/// for the reader of the word.
+/// Splits a text into tokens. Spaces separate tokens; a quoted string is part of one token and loses its quotes.
+/// Escapes stay: the reader of the token resolves them.
 pub fn split(text: &str) -> Result<Vec<String>, &'static str> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
+    let mut tokens = Vec::new();
+    let mut token: Option<String> = None;
     let mut quoted = false;
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         match character {
             '"' => {
                 quoted = !quoted;
-                word.get_or_insert_default();
+                token.get_or_insert_default();
             }
             '\\' => {
-                let word = word.get_or_insert_default();
-                word.push('\\');
-                word.extend(characters.next());
+                let token = token.get_or_insert_default();
+                token.push('\\');
+                token.extend(characters.next());
             }
-            ' ' | '\t' if !quoted => words.extend(word.take()),
-            other => word.get_or_insert_default().push(other),
+            ' ' | '\t' if !quoted => tokens.extend(token.take()),
+            other => token.get_or_insert_default().push(other),
         }
     }
     if quoted {
         return Err("a quote is not closed");
     }
-    words.extend(word);
-    Ok(words)
+    tokens.extend(token);
+    Ok(tokens)
 }
 
-/// Record data as words. The library's own scanner of words does it all but for two things: it does not read service
-/// parameters (RFC 9460 section 2.1), and does not step over the mark of the general notation (RFC 3597 section 5).
-pub struct Words(IterScanner<std::vec::IntoIter<String>, Vec<u8>>);
+/// Scanner of record data in tokens. The library's own scanner of tokens lacks two things: it does not read service
+/// parameters (RFC 9460 section 2.1), and it does not step over the mark of the general notation (RFC 3597 section
+/// 5).
+pub struct RecordTokens(IterScanner<std::vec::IntoIter<String>, Vec<u8>>);
 
-impl Words {
-    /// A scanner of `words`, as [`split`] returns them.
-    pub fn new(words: Vec<String>) -> Words {
-        Words(IterScanner::new(words))
+impl RecordTokens {
+    /// A scanner of `tokens`, as [`split`] returns them.
+    pub fn new(tokens: Vec<String>) -> RecordTokens {
+        RecordTokens(IterScanner::new(tokens))
     }
 
-    /// Whether all words have been read.
+    /// True if all tokens have been read.
     pub fn is_exhausted(&mut self) -> bool {
         self.0.is_exhausted()
     }
 }
 
-impl Scanner for Words {
+impl Scanner for RecordTokens {
     type Octets = Vec<u8>;
     type OctetsBuilder = Vec<u8>;
     type Name = Name<Vec<u8>>;

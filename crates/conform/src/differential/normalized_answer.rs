@@ -1,6 +1,6 @@
-//! An answer as far as it is compared: response code, the flags AD and TC, the RRsets of the answer section in order,
-//! and whose SOA is in the authority section. Left out is what may differ without meaning anything: the order of the
-//! records of an RRset, letter case (RFC 4343), a second of a TTL, what an OPT record says.
+//! Parts of an answer that are compared: response code, the flags AD and TC, the RRsets of the answer section in
+//! order, and the owner of the SOA in the authority section. Differences without meaning are left out: the order of
+//! records in an RRset, letter case (RFC 4343), a second of a TTL, the contents of the OPT record.
 
 use crate::message::{Answer, Flag};
 use crate::record::{OwnedName, Record};
@@ -10,37 +10,37 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What is compared of an answer, or what it is expected to be.
+/// Compared parts of an answer, received or expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// The response code.
+pub struct NormalizedAnswer {
+    /// Response code.
     pub rcode: OptRcode,
     /// AD is set.
     pub ad: bool,
     /// TC is set.
     pub tc: bool,
-    /// The RRsets of the answer section, in order.
+    /// RRsets of the answer section, in order.
     pub sets: Vec<Rrset>,
-    /// The owner of the SOA in the authority section.
+    /// Owner of the SOA in the authority section.
     pub soa: Option<OwnedName>,
-    /// How much of the order is expected.
+    /// Part of the order that an expected answer fixes.
     pub order: Order,
 }
 
-/// What of the order of RRsets counts.
+/// Part of the order of RRsets that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// All.
+    /// The whole order.
     #[default]
     All,
-    /// That of aliases and of what they lead to; signatures and DNAMEs stand anywhere.
+    /// The order of CNAMEs and of the RRsets that they lead to. Signatures and DNAMEs may stand anywhere.
     Chain,
-    /// Nothing: after a question for ANY.
+    /// No part: the answer to a question for ANY.
     Nothing,
 }
 
 impl Order {
-    /// Those of the RRsets whose order counts.
+    /// Keys of the RRsets whose order counts.
     fn of(self, sets: &[Rrset]) -> Vec<(&OwnedName, Rtype, Option<Rtype>)> {
         let counts = |set: &&Rrset| match self {
             Order::All => true,
@@ -51,26 +51,26 @@ impl Order {
     }
 }
 
-/// An RRset; the signatures over one count as one.
+/// RRset; the signatures over one RRset count as one RRset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rrset {
-    /// Whose it is.
+    /// Owner.
     pub owner: OwnedName,
-    /// The type.
+    /// Type.
     pub rtype: Rtype,
-    /// The type that signatures are over.
+    /// Type that the signatures cover.
     pub covered: Option<Rtype>,
-    /// The records, in small letters.
+    /// Record data, in lower case.
     pub data: BTreeSet<String>,
-    /// The smallest and the largest TTL.
+    /// Smallest and largest TTL.
     pub ttl: RangeInclusive<u32>,
 }
 
-impl Reading {
-    /// Takes an answer apart.
-    pub fn of(answer: &Answer) -> Reading {
+impl NormalizedAnswer {
+    /// Takes the compared parts from an answer.
+    pub fn of(answer: &Answer) -> NormalizedAnswer {
         let soa = answer.authority.iter().find(|record| record.rtype() == Rtype::SOA);
-        Reading {
+        NormalizedAnswer {
             rcode: answer.rcode,
             ad: answer.flags.contains(&Flag::Ad),
             tc: answer.flags.contains(&Flag::Tc),
@@ -80,13 +80,13 @@ impl Reading {
         }
     }
 
-    /// An answer with nothing in it.
-    pub fn empty(rcode: OptRcode) -> Reading {
-        Reading { rcode, ad: false, tc: false, sets: Vec::new(), soa: None, order: Order::All }
+    /// An answer without records.
+    pub fn empty(rcode: OptRcode) -> NormalizedAnswer {
+        NormalizedAnswer { rcode, ad: false, tc: false, sets: Vec::new(), soa: None, order: Order::All }
     }
 
-    /// Whether `found` is what is expected here, when so many seconds may have passed.
-    pub fn admits(&self, found: &Reading, seconds: u32) -> bool {
+    /// True if `found` agrees with this expectation, when up to `seconds` may have passed.
+    pub fn admits(&self, found: &NormalizedAnswer, seconds: u32) -> bool {
         self.rcode == found.rcode
             && (self.ad, self.tc) == (found.ad, found.tc)
             && self.soa == found.soa
@@ -97,7 +97,7 @@ impl Reading {
 }
 
 impl Rrset {
-    /// Whether both are of the same owner and type.
+    /// True if the RRset has this owner and type.
     pub fn is_of(&self, owner: &OwnedName, rtype: Rtype) -> bool {
         (&self.owner, self.rtype) == (owner, rtype)
     }
@@ -111,7 +111,7 @@ impl Rrset {
     }
 }
 
-/// The RRsets of records, each where its first record stands.
+/// Groups records into RRsets, in the order of their first records.
 pub fn sets(records: &[Record]) -> Vec<Rrset> {
     let mut sets: Vec<Rrset> = Vec::new();
     for record in records {
@@ -138,7 +138,7 @@ pub fn sets(records: &[Record]) -> Vec<Rrset> {
     sets
 }
 
-impl fmt::Display for Reading {
+impl fmt::Display for NormalizedAnswer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.rcode)?;
         for (is_set, flag) in [(self.ad, " AD"), (self.tc, " TC")] {

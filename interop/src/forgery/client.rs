@@ -1,9 +1,9 @@
-//! The client: questions for names that nobody has asked for before, a few at a time, for as long as the forger sends; each
-//! must be answered with the honest address. At the end what the cache has kept of them is asked for.
+//! Client: queries for new names, a few at a time, while the forger sends; each must be answered with the honest
+//! address. At the end it asks for the names again, to see the answers in the cache.
 
+use super::forger::FORGED_ADDRESS;
 use super::message::{self, HEADER};
-use super::raw::EVIL;
-use super::upstream::GOOD;
+use super::upstream::HONEST_ADDRESS;
 use super::{CLIENT, SERVER};
 use std::collections::HashMap;
 use std::io;
@@ -11,108 +11,109 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Questions that wait at a time; and how many at first, until so many are answered: a server that does not know yet that its
-/// upstream is slow may take it for dead when all are asked at once. Each of two workers has to learn it: of 16 names one of
-/// them has none once in 32,768 times.
+/// Most pending queries, and most of them until 16 are answered: a server that does not know yet that its upstream is
+/// slow may take it for dead if all queries come at once. Each of two workers has to learn it: with 16 names, one of
+/// them gets none once in 32,768 runs.
 const AT_A_TIME: usize = 128;
 const AT_FIRST: usize = 2;
 const LEARNED_FROM: usize = 16;
 
-/// Whoever has no answer after so long asks again; so often at most.
+/// Time until a query is sent again, and the most tries.
 const WAIT: Duration = Duration::from_secs(5);
 const TRIES: u8 = 8;
 
-/// The name of a question: 21 letters, which a forger who does not know their case gets right once in two million times.
+/// Name of a query: 21 letters. A forger who does not know their case guesses it once in two million tries.
 fn name(number: u32) -> String {
     format!("n{number}.somebody.wants.forged.test")
 }
 
-/// What became of the questions.
+/// Counts of the queries.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientCounts {
     pub(super) asked: u64,
-    /// With the honest address.
+    /// Queries with the honest address.
     pub(super) answered: u64,
-    /// Of these, after having asked again.
+    /// Of these, queries that were sent more than once.
     pub(super) after_repetition: u64,
-    /// With the forger's.
+    /// Queries with the forged address.
     pub(super) forged: u64,
-    /// With another RCODE or something else.
+    /// Queries with another RCODE or other data.
     pub(super) other: u64,
-    /// Names that were asked for once more at the end, and those of them that had the forger's address.
+    /// Names that were asked for again at the end, and those of them with the forged address.
     pub(super) recalled: u64,
     pub(super) recalled_forged: u64,
-    /// Datagrams that it sent.
+    /// Datagrams that were sent.
     pub(super) datagrams: u64,
 }
 
-/// A question that waits.
-struct Waiting {
+/// Query without an answer yet.
+struct PendingQuestion {
     number: u32,
     sent: Instant,
     tries: u8,
 }
 
-/// Asks until `stop`, then looks at what was kept.
-pub(super) fn ask(stop: &AtomicBool) -> io::Result<Told> {
+/// Sends queries until `stop`, then checks the cache.
+pub(super) fn ask(stop: &AtomicBool) -> io::Result<ClientCounts> {
     let socket = UdpSocket::bind((CLIENT, 0))?;
     socket.connect(SERVER)?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
-    let mut told = Told::default();
+    let mut told = ClientCounts::default();
     let mut next = 0;
     let stopped = || stop.load(Ordering::Relaxed);
-    let mut settled = rounds(&socket, &mut told, || {
+    let mut outcomes = rounds(&socket, &mut told, || {
         next += 1;
         (!stopped()).then_some(next - 1)
     })?;
     told.asked = u64::from(next - 1);
-    for &address in &settled {
+    for &address in &outcomes {
         match address {
-            Some(Got::Good { repeated }) => {
+            Some(AnswerKind::Good { repeated }) => {
                 told.answered += 1;
                 told.after_repetition += u64::from(repeated);
             }
-            Some(Got::Evil) => told.forged += 1,
-            Some(Got::Other) => told.other += 1,
+            Some(AnswerKind::Evil) => told.forged += 1,
+            Some(AnswerKind::Other) => told.other += 1,
             None => {}
         }
     }
-    // Every name, or every so manieth.
+    // Every name, or every nth one.
     let step = (told.asked / 10_000 + 1) as u32;
     let mut again = (0..told.asked as u32).step_by(step as usize);
-    settled = rounds(&socket, &mut told, || again.next())?;
-    told.recalled = settled.iter().flatten().count() as u64;
-    told.recalled_forged = settled.iter().filter(|got| matches!(got, Some(Got::Evil))).count() as u64;
+    outcomes = rounds(&socket, &mut told, || again.next())?;
+    told.recalled = outcomes.iter().flatten().count() as u64;
+    told.recalled_forged = outcomes.iter().filter(|got| matches!(got, Some(AnswerKind::Evil))).count() as u64;
     Ok(told)
 }
 
-/// What a question got.
+/// Kind of the answer to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Got {
+enum AnswerKind {
     Good { repeated: bool },
     Evil,
     Other,
 }
 
-/// Asks what `next` says, until it says nothing and all have an answer or no hope for one. One entry for each.
+/// Sends the queries of `next` until it ends and each has an answer or no try left. The result has one entry for each
+/// query.
 fn rounds(
     socket: &UdpSocket,
-    told: &mut Told,
+    told: &mut ClientCounts,
     mut next: impl FnMut() -> Option<u32>,
-) -> io::Result<Vec<Option<Got>>> {
-    let mut waiting: HashMap<u16, Waiting> = HashMap::new();
-    let mut settled = vec![];
+) -> io::Result<Vec<Option<AnswerKind>>> {
+    let mut waiting: HashMap<u16, PendingQuestion> = HashMap::new();
+    let mut outcomes = vec![];
     let (mut id, mut is_over) = (0u16, false);
     let mut buffer = [0; 1_500];
     while !is_over || !waiting.is_empty() {
-        let most = if settled.len() < LEARNED_FROM { AT_FIRST } else { AT_A_TIME };
+        let most = if outcomes.len() < LEARNED_FROM { AT_FIRST } else { AT_A_TIME };
         while !is_over && waiting.len() < most {
             match next() {
                 Some(number) => {
                     id = id.wrapping_add(1);
                     socket.send(&message::ask(id, &name(number)))?;
                     told.datagrams += 1;
-                    waiting.insert(id, Waiting { number, sent: Instant::now(), tries: 1 });
+                    waiting.insert(id, PendingQuestion { number, sent: Instant::now(), tries: 1 });
                 }
                 None => is_over = true,
             }
@@ -122,15 +123,15 @@ fn rounds(
         {
             let answer = &buffer[..octets];
             let id = u16::from_be_bytes([answer[0], answer[1]]);
-            // An answer to a question that was asked twice may come twice.
+            // A query that was sent twice may be answered twice.
             if let Some(question) = waiting.get(&id)
                 && message::question(answer) == message::question(&message::ask(id, &name(question.number)))
             {
                 let repeated = question.tries > 1;
-                settled.push(Some(match &message::addresses(answer)[..] {
-                    [GOOD] => Got::Good { repeated },
-                    addresses if addresses.contains(&EVIL) => Got::Evil,
-                    _ => Got::Other,
+                outcomes.push(Some(match &message::addresses(answer)[..] {
+                    [HONEST_ADDRESS] => AnswerKind::Good { repeated },
+                    addresses if addresses.contains(&FORGED_ADDRESS) => AnswerKind::Evil,
+                    _ => AnswerKind::Other,
                 }));
                 waiting.remove(&id);
             }
@@ -150,8 +151,8 @@ fn rounds(
         }
         for id in hopeless {
             waiting.remove(&id);
-            settled.push(None);
+            outcomes.push(None);
         }
     }
-    Ok(settled)
+    Ok(outcomes)
 }

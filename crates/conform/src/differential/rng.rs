@@ -1,16 +1,16 @@
-//! A seeded source of choices: the same seed makes the same names on every machine.
+//! Seeded random number generator: the same seed draws the same names on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to draw test names with.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
-    /// A source with this seed.
-    pub fn new(seed: u64) -> Chance {
-        Chance(seed)
+impl Rng {
+    /// A generator with this seed.
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
     }
 
-    /// The next 64 bits.
+    /// Draws 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -19,22 +19,22 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not zero. The bias is below 2^-32 for the small numbers drawn here.
+    /// Draws a number below `end`, which is not zero. The bias is below 2^-32 for the small numbers drawn here.
     pub fn below(&mut self, end: u32) -> u32 {
         (((self.bits() >> 32) * u64::from(end)) >> 32) as u32
     }
 
-    /// True in `percent` of a hundred cases.
+    /// True with a probability of `percent` percent.
     pub fn percent(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several, each as likely as the others.
+    /// Draws one of several items with equal probabilities.
     pub fn pick<T: Copy>(&mut self, several: &[T]) -> T {
         several[self.below(u32::try_from(several.len()).expect("a short list")) as usize]
     }
 
-    /// One of several, each as likely as its weight says.
+    /// Draws one of several items with probabilities in proportion to their weights.
     pub fn weighted<T: Copy>(&mut self, several: &[(u32, T)]) -> T {
         let mut left = self.below(several.iter().map(|(weight, _)| weight).sum());
         for &(weight, item) in several {
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same() {
         let drawn = |seed| {
-            let mut chance = Chance::new(seed);
-            (0..9).map(|_| chance.below(1000)).collect::<Vec<_>>()
+            let mut rng = Rng::new(seed);
+            (0..9).map(|_| rng.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn weights_count() {
-        let mut chance = Chance::new(1);
-        let heavy = (0..10_000).filter(|_| chance.weighted(&[(9, true), (1, false)])).count();
+        let mut rng = Rng::new(1);
+        let heavy = (0..10_000).filter(|_| rng.weighted(&[(9, true), (1, false)])).count();
         assert!((8_800..9_200).contains(&heavy), "{heavy}");
-        assert!(!(0..1000).any(|_| chance.weighted(&[(0, true), (1, false)])));
+        assert!(!(0..1000).any(|_| rng.weighted(&[(0, true), (1, false)])));
     }
 }

@@ -1,43 +1,43 @@
-//! A DNS64 server between a client and two upstreams in network namespaces, and the weather between it and them: what the
-//! packet filter of the world's namespace drops, refuses and counts.
+//! Network of the experiments: a DNS64 server between a client and two upstreams in network namespaces. The weather
+//! between server and upstreams is a packet filter in the namespace `world`, which drops, refuses and counts.
 
 use crate::load::Exchange;
 use crate::server;
 use sixfold_interop::{Kdig, Lab, Process, address, program, wait_until};
 use std::process::{Child, Command, Stdio};
 
-/// Upstream addresses.
+/// Addresses of the upstreams.
 pub const BOTH: [&str; 2] = [address::FIRST, address::SECOND];
 
-/// The packet filter of the world counts questions; the weather goes into `input`.
+/// Packet filter of the namespace `world`. It counts queries; the rules of the weather go into `input`.
 const FILTER: &str = "table ip weather {
     counter asked { }
     chain count { type filter hook prerouting priority -300; udp dport 53 counter name asked; }
     chain input { type filter hook input priority 0; }
 }";
 
-/// A place for everything, and what runs in it. What was started last ends first.
-pub struct Scene {
+/// Network and the processes in it. Fields are dropped in this order: the server first, the network last.
+pub struct WeatherLab {
     server: Option<Process>,
     upstreams: [Option<Process>; 2],
     lab: Lab,
     options: [String; 2],
 }
 
-impl Scene {
-    /// Starts upstreams whose data have this TTL in seconds and whose replies have this delay, and the server. The error says
-    /// why not.
-    pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<Scene, String> {
+impl WeatherLab {
+    /// Starts the server, and upstreams with this TTL in seconds and this delay of replies. The error is the reason
+    /// why they cannot be started.
+    pub fn new(device: &str, ttl_secs: u32, delay: &str) -> Result<WeatherLab, String> {
         let lab = Lab::new(&["nft"]).ok_or("network namespaces cannot be had here")?;
         let ran = lab.world.filter(FILTER);
         if !ran.success {
             return Err(format!("nft: {}", ran.stderr));
         }
         let options = [format!("--ttl={ttl_secs}"), format!("--delay={delay}")];
-        let mut scene = Scene { server: None, upstreams: [None, None], lab, options };
-        scene.restart();
-        scene.server = Some(server::start(device, &scene.lab, BOTH)?);
-        Ok(scene)
+        let mut lab = WeatherLab { server: None, upstreams: [None, None], lab, options };
+        lab.restart();
+        lab.server = Some(server::start(device, &lab.lab, BOTH)?);
+        Ok(lab)
     }
 
     /// Starts the upstreams that do not run.
@@ -59,21 +59,21 @@ impl Scene {
         }
     }
 
-    /// Kills the upstreams: their ports are closed then.
+    /// Kills the upstreams, which closes their ports.
     pub fn kill(&mut self) {
         self.upstreams.iter_mut().filter_map(Option::take).for_each(|mut process| process.kill());
     }
 
-    /// Changes the weather: these rules for what comes in take the place of all that were.
-    pub fn weather(&self, rules: &[String]) {
+    /// Changes the weather: these rules for incoming packets replace all rules before.
+    pub fn set_weather(&self, rules: &[String]) {
         let rules: String = rules.iter().map(|rule| format!("add rule ip weather input {rule}\n")).collect();
         let ran = self.lab.world.filter(&format!("flush chain ip weather input\n{rules}"));
         assert!(ran.success, "nft: {rules}: {}", ran.stderr);
     }
 
-    /// Questions to the upstreams so far.
-    pub fn asked(&self) -> f64 {
-        let text = self.lab.world.must(&["nft", "list", "counter", "ip", "weather", "asked"]);
+    /// Number of queries to the upstreams so far.
+    pub fn upstream_queries(&self) -> f64 {
+        let text = self.lab.world.run_checked(&["nft", "list", "counter", "ip", "weather", "asked"]);
         let mut words = text.split_whitespace().skip_while(|word| *word != "packets").skip(1);
         words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no counter in {text}"))
     }
@@ -90,24 +90,24 @@ impl Scene {
     }
 }
 
-/// What came of a load.
+/// Waits for the end of a load and returns its exchanges.
 pub fn finish(load: Child) -> Vec<Exchange> {
     let output = load.wait_with_output().expect("our own child");
     assert!(output.status.success(), "the load has failed");
     String::from_utf8_lossy(&output.stdout).lines().filter_map(Exchange::read).collect()
 }
 
-/// Drops what goes to an upstream.
-pub fn hole(address: &str) -> String {
+/// Rule that drops queries to an upstream.
+pub fn drop_rule(address: &str) -> String {
     format!("ip daddr {address} udp dport 53 drop")
 }
 
-/// Refuses it: ICMP port unreachable.
-pub fn refusal(address: &str) -> String {
+/// Rule that refuses queries to an upstream with ICMP port unreachable.
+pub fn reject_rule(address: &str) -> String {
     format!("ip daddr {address} udp dport 53 reject with icmp type port-unreachable")
 }
 
-/// Loses so many of a hundred questions.
-pub fn loss(percent: u32) -> String {
+/// Rule that loses this percentage of queries.
+pub fn loss_rule(percent: u32) -> String {
     format!("udp dport 53 numgen random mod 100 < {percent} drop")
 }

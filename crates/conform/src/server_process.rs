@@ -1,5 +1,5 @@
-//! The server that is tested, as a process: started by a command, ready when it says so or when it answers, and gone
-//! when the [`Device`] is dropped.
+//! Process of the server under test: started by a command, ready when it prints so or when it answers, and killed
+//! when the [`ServerProcess`] is dropped.
 
 use crate::client;
 use crate::limits;
@@ -15,23 +15,23 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How a server is started.
+/// Command line of a server that reads a Sixfold configuration.
 #[derive(Clone, Debug)]
 pub struct Program {
     serve: Vec<String>,
     check: Option<Vec<String>>,
     ready: Ready,
-    /// The command may start processes of its own, which have to end with it. Our own binary does not; it stays in
-    /// the group of the runner, so that an interrupt from the terminal reaches both.
-    grouped: bool,
+    /// The command may start processes of its own, which have to end with it. Sixfold does not; it stays in the
+    /// process group of the runner, so that an interrupt from the terminal reaches both.
+    own_process_group: bool,
 }
 
-/// How a server shows that it can answer.
+/// Sign that a server is ready.
 #[derive(Clone, Copy, Debug)]
 enum Ready {
-    /// A line of its output that begins so.
+    /// A line of its output that begins with this text.
     Line(&'static str),
-    /// It answers.
+    /// An answer to a query.
     Answer,
 }
 
@@ -46,31 +46,31 @@ impl Program {
             serve: command("serve"),
             check: Some(command("check")),
             ready: Ready::Line("sixfold: ready"),
-            grouped: false,
+            own_process_group: false,
         }
     }
 
-    /// Any server, by a command in words separated by spaces, in which `{config}` stands for the file. It is ready
-    /// when it answers. Cases about `sixfold check` are skipped.
+    /// Any server, by a command with arguments separated by spaces, in which `{config}` stands for the file. It is
+    /// ready when it answers. Cases about `sixfold check` are skipped.
     pub fn from_template(template: &str) -> Result<Program, String> {
         if !template.contains("{config}") {
             return Err(format!("{template}: {{config}} is missing, the place of the configuration file"));
         }
         let serve = template.split_whitespace().map(str::to_owned).collect();
-        Ok(Program { serve, check: None, ready: Ready::Answer, grouped: true })
+        Ok(Program { serve, check: None, ready: Ready::Answer, own_process_group: true })
     }
 
-    /// As [`from_template`](Self::from_template), for a server that prints a line which begins `sixfold: ready`.
-    pub fn that_says_ready(template: &str) -> Result<Program, String> {
+    /// As [`from_template`](Self::from_template), for a server that prints a line which begins with `sixfold: ready`.
+    pub fn with_ready_line(template: &str) -> Result<Program, String> {
         Ok(Program { ready: Ready::Line("sixfold: ready"), ..Program::from_template(template)? })
     }
 
-    /// Starts the server and waits until it is ready; its last words if it is not.
-    pub fn start(&self, config: &Path, port: u16) -> Result<Device, Failure> {
-        start(command(&self.serve, config), self.ready, self.grouped, port)
+    /// Starts the server and waits until it is ready. The error has the end of its output.
+    pub fn start(&self, config: &Path, port: u16) -> Result<ServerProcess, Failure> {
+        start(command(&self.serve, config), self.ready, self.own_process_group, port)
     }
 
-    /// Checks a configuration file; nothing, if this server has no such command.
+    /// Checks a configuration file; `None` if this server has no such command.
     pub fn check(&self, config: &Path) -> Option<Result<Output, String>> {
         let words = self.check.as_ref()?;
         let mut command = command(words, config);
@@ -79,24 +79,24 @@ impl Program {
             Ok(child) => child,
             Err(error) => return Some(Err(format!("{}: {error}", words[0]))),
         };
-        Some(finish(child))
+        Some(wait_for_exit(child))
     }
 }
 
-/// A server with a configuration of its own, made for one case: what is started, with which files around it.
+/// Command line of a server with its own configuration format, made for one case, and the files that it needs.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
-    /// The command line; never empty.
+    /// Command line; never empty.
     pub command: Vec<String>,
-    /// Files for the case's folder: name and text.
+    /// Files for the folder of the case: name and text.
     pub files: BTreeMap<String, String>,
-    /// Environment variables beside our own.
+    /// Environment variables, in addition to those of this process.
     pub environment: BTreeMap<String, String>,
 }
 
 impl Launch {
-    /// Starts the server in `folder`, where the files already are, and waits until it answers at `port`.
-    pub fn start(&self, folder: &Path, port: u16) -> Result<Device, Failure> {
+    /// Starts the server in `folder`, which already has the files, and waits until it answers at `port`.
+    pub fn start(&self, folder: &Path, port: u16) -> Result<ServerProcess, Failure> {
         let (program, arguments) =
             self.command.split_first().ok_or_else(|| Failure("the command line is empty".to_owned()))?;
         let mut command = Command::new(program);
@@ -105,18 +105,23 @@ impl Launch {
     }
 }
 
-/// Starts a server and waits until it is ready; its last words if it is not.
-fn start(mut command: Command, ready: Ready, grouped: bool, port: u16) -> Result<Device, Failure> {
-    if grouped {
+/// Starts a server and waits until it is ready. The error has the end of its output.
+fn start(
+    mut command: Command,
+    ready: Ready,
+    own_process_group: bool,
+    port: u16,
+) -> Result<ServerProcess, Failure> {
+    if own_process_group {
         command.process_group(0);
     }
-    // Its last words may be on either output.
+    // Error messages may be on either output.
     let pipe = io::pipe().and_then(|(reader, writer)| Ok((reader, writer.try_clone()?, writer)));
     let (output, stdout, stderr) = pipe.map_err(|error| Failure(format!("a pipe: {error}")))?;
     let spawned = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
     let program = || command.get_program().to_string_lossy().into_owned();
     let child = spawned.map_err(|error| Failure(format!("{}: {error}", program())))?;
-    // It holds our ends of the pipe, which would keep it open.
+    // The command holds copies of the writing ends, which would keep the pipe open.
     drop(command);
     let words = Arc::new(Mutex::new(VecDeque::new()));
     let kept = Arc::clone(&words);
@@ -124,29 +129,29 @@ fn start(mut command: Command, ready: Ready, grouped: bool, port: u16) -> Result
     let reader = thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        // A line is cut where nobody would read on, so that a server without line ends is bounded too.
+        // Long lines are cut, so that a server without line ends needs bounded memory too.
         while matches!(output.by_ref().take(4096).read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line).into_owned();
-            remember(&mut kept.lock().expect("no reader panics"), &text);
-            // Nobody listens any more once the server is ready.
+            keep_last_lines(&mut kept.lock().expect("no reader panics"), &text);
+            // The receiver is gone once the server is ready.
             drop(sender.send(text));
             line.clear();
         }
     });
-    let mut device = Device { child, grouped, reader: Some(reader), words };
+    let mut server = ServerProcess { child, own_process_group, reader: Some(reader), words };
     match ready {
-        Ready::Line(beginning) => device.wait_for_line(beginning, &lines)?,
-        Ready::Answer => device.wait_for_answer(port)?,
+        Ready::Line(beginning) => server.wait_for_line(beginning, &lines)?,
+        Ready::Answer => server.wait_for_answer(port)?,
     }
-    Ok(device)
+    Ok(server)
 }
 
-/// A server did not become ready.
+/// Failure of a server to become ready, or its end.
 #[derive(Clone, Debug)]
 pub struct Failure(pub String);
 
 impl Failure {
-    /// Whether somebody else had the port: then another one may do.
+    /// True if another process had the port: then another port may do.
     pub fn is_port_taken(&self) -> bool {
         let words = self.0.to_ascii_lowercase();
         words.contains("address already in use")
@@ -155,8 +160,8 @@ impl Failure {
             || words.contains("os error 98")
     }
 
-    /// The reason, if the program said that a case is not for it: a line of its output that begins
-    /// `not-applicable: `, before it ended.
+    /// Reason in a line of its output that begins with `not-applicable: `, printed before it ended: the program says
+    /// that the case does not apply to it.
     pub fn not_applicable(&self) -> Option<String> {
         let (before, reason) = self.0.split_once("not-applicable: ")?;
         let begins_a_line = before.ends_with("): ") || before.ends_with(" / ");
@@ -166,25 +171,25 @@ impl Failure {
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
-pub struct Device {
+pub struct ServerProcess {
     child: Child,
-    grouped: bool,
+    own_process_group: bool,
     reader: Option<JoinHandle<()>>,
     words: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl Device {
-    /// Whether the process still runs; how it ended and its last words, if not.
-    pub fn alive(&mut self) -> Result<(), Failure> {
+impl ServerProcess {
+    /// Checks that the process still runs. The error has its exit status and the end of its output.
+    pub fn check_running(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Failure(format!("the server ended ({status}){}", self.last_words()))),
+            Ok(Some(status)) => Err(Failure(format!("the server ended ({status}){}", self.last_output()))),
             Err(error) => Err(Failure(format!("the server's state: {error}"))),
         }
     }
 
     /// Sends SIGHUP.
-    pub fn hang_up(&self) -> Result<(), String> {
+    pub fn send_sighup(&self) -> Result<(), String> {
         let status = Command::new("kill").arg("-HUP").arg(self.child.id().to_string()).status();
         match status {
             Ok(status) if status.success() => Ok(()),
@@ -194,26 +199,26 @@ impl Device {
     }
 
     fn wait_for_line(&mut self, beginning: &str, lines: &Receiver<String>) -> Result<(), Failure> {
-        let end = Instant::now() + limits::START;
+        let end = Instant::now() + limits::START_TIMEOUT;
         loop {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line.starts_with(beginning) => return Ok(()),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => return Err(self.not_ready()),
-                // Its output is closed, so the process is ending.
+                // The output is closed, so the process is ending.
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().map_err(|error| Failure(error.to_string()))?;
-                    return Err(Failure(format!("the server ended ({status}){}", self.last_words())));
+                    return Err(Failure(format!("the server ended ({status}){}", self.last_output())));
                 }
             }
         }
     }
 
     fn wait_for_answer(&mut self, port: u16) -> Result<(), Failure> {
-        let end = Instant::now() + limits::START;
+        let end = Instant::now() + limits::START_TIMEOUT;
         let query = Query::probe();
         while Instant::now() < end {
-            self.alive()?;
+            self.check_running()?;
             let pause = Duration::from_millis(100);
             match client::ask(port, &query, pause) {
                 Ok(exchange) if exchange.answer.is_some() => return Ok(()),
@@ -225,21 +230,25 @@ impl Device {
     }
 
     fn not_ready(&self) -> Failure {
-        Failure(format!("the server is not ready after {} s{}", limits::START.as_secs(), self.last_words()))
+        Failure(format!(
+            "the server is not ready after {} s{}",
+            limits::START_TIMEOUT.as_secs(),
+            self.last_output()
+        ))
     }
 
-    fn last_words(&self) -> String {
+    fn last_output(&self) -> String {
         let words = self.words.lock().expect("no reader panics");
         let text: String = words.iter().map(String::as_str).collect();
         if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim().replace('\n', " / ")) }
     }
 }
 
-impl Drop for Device {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Errors mean that it has ended already. The group has the number of its first process, which cannot be
-        // given to another before the wait below.
-        if self.grouped {
+        // Errors mean that the process has already ended. The process group has the ID of its first process, which
+        // the system cannot reuse before the wait below.
+        if self.own_process_group {
             let group = format!("-{}", self.child.id());
             drop(Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status());
         }
@@ -251,35 +260,35 @@ impl Drop for Device {
     }
 }
 
-/// A folder of its own that is removed when it is dropped.
+/// Temporary folder that is removed when it is dropped.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct TemporaryFolder(PathBuf);
 
-impl Folder {
-    /// A new, empty folder among the temporary files.
-    pub fn create(name: &str) -> std::io::Result<Folder> {
+impl TemporaryFolder {
+    /// Creates a new, empty folder in the system's temporary folder.
+    pub fn create(name: &str) -> std::io::Result<TemporaryFolder> {
         loop {
-            // A process number is not enough: in a namespace every runner may be the first process.
+            // The process ID is not unique: in a namespace every runner may be process 1.
             let number = RandomState::new().hash_one(name);
-            // Servers put sockets there, whose paths are short (unix(7): 108 octets).
+            // Servers put sockets there, and paths of sockets are short (unix(7): 108 octets).
             let name: String = name.chars().take(24).collect();
             let path = std::env::temp_dir().join(format!("sixfold-conform-{number:016x}-{name}"));
             match std::fs::create_dir(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                other => return other.map(|()| Folder(path)),
+                other => return other.map(|()| TemporaryFolder(path)),
             }
         }
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's own clearing of temporary files.
+        // The system clears temporary files that cannot be removed here.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }
@@ -291,17 +300,17 @@ fn command(words: &[String], config: &Path) -> Command {
     command
 }
 
-/// Keeps the last lines that together are short enough.
-fn remember(words: &mut VecDeque<String>, line: &str) {
+/// Adds a line and drops the oldest ones beyond [`limits::MAX_OUTPUT_OCTETS`].
+fn keep_last_lines(words: &mut VecDeque<String>, line: &str) {
     words.push_back(line.to_owned());
-    while words.iter().map(String::len).sum::<usize>() > limits::OUTPUT {
+    while words.iter().map(String::len).sum::<usize>() > limits::MAX_OUTPUT_OCTETS {
         words.pop_front();
     }
 }
 
-/// Waits for the end of a process that writes little, and ends it when it takes too long.
-fn finish(mut child: Child) -> Result<Output, String> {
-    let end = Instant::now() + limits::CHECK;
+/// Waits for the end of a process that writes little, and kills it when it takes too long.
+fn wait_for_exit(mut child: Child) -> Result<Output, String> {
+    let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(_)) => return child.wait_with_output().map_err(|error| error.to_string()),
@@ -309,7 +318,10 @@ fn finish(mut child: Child) -> Result<Output, String> {
             outcome => {
                 drop(child.kill());
                 drop(child.wait());
-                return Err(format!("it has not ended after {} s ({outcome:?})", limits::CHECK.as_secs()));
+                return Err(format!(
+                    "it has not ended after {} s ({outcome:?})",
+                    limits::CHECK_TIMEOUT.as_secs()
+                ));
             }
         }
     }
