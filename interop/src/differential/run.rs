@@ -112,15 +112,15 @@ impl fmt::Display for Outcome {
         let names: Vec<&str> = others.iter().map(|(server, _)| server.name()).collect();
         writeln!(formatter, "| | {} |\n| --- |{}", names.join(" | "), " ---: |".repeat(names.len()))?;
         row(formatter, "names", &|counts| counts.names)?;
-        row(formatter, "as Sixfold", &|counts| counts.equal)?;
-        row(formatter, "otherwise, explained", &|counts| counts.explained)?;
+        row(formatter, "same as Sixfold", &|counts| counts.equal)?;
+        row(formatter, "different, explained", &|counts| counts.explained)?;
         let numbers: std::collections::BTreeSet<u8> =
             others.iter().flat_map(|(_, counts)| counts.by_number.keys().copied()).collect();
         for number in numbers {
             let cell = |counts: &Counts| counts.by_number.get(&number).copied().unwrap_or(0);
             row(formatter, &format!("by {number}"), &cell)?;
         }
-        row(formatter, "otherwise, unexplained", &|counts| counts.unexplained)
+        row(formatter, "different, unexplained", &|counts| counts.unexplained)
     }
 }
 
