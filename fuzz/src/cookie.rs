@@ -1,7 +1,7 @@
 //! Cookies of clients: only a cookie of this server, for this address, of the last hour, is valid.
 
 use crate::input::InputReader;
-use engine::cookie::{CLIENT, Cookie, DATA, Secret};
+use engine::message::cookie::{CLIENT, Cookie, DATA, Secret};
 use std::net::Ipv6Addr;
 use wire::{Message, Opt};
 

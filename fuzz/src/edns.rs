@@ -56,9 +56,9 @@ fn compare(opt: &Opt<'_>, fixed: &[u8], expected: &[(u16, &[u8])]) {
     let errors = expected.iter().filter(|(code, data)| *code == 15 && data.len() >= 2);
     assert!(opt.ede().eq(errors.map(|(_, data)| (u16::from_be_bytes([data[0], data[1]]), &data[2..]))));
     let cookie = expected.iter().find(|(code, _)| *code == wire::COOKIE).map(|(_, data)| *data);
-    assert_eq!(engine::cookie::first(opt), cookie);
+    assert_eq!(engine::message::cookie::first(opt), cookie);
     if let Some(data) = cookie {
-        let split = engine::cookie::split(data);
+        let split = engine::message::cookie::split(data);
         // RFC 7873 section 4: 8 octets, or 16 to 40.
         assert_eq!(split.is_some(), matches!(data.len(), 8 | 16..=40), "{data:02x?}");
     }

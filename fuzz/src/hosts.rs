@@ -22,5 +22,5 @@ pub fn run(input: &[u8]) {
         assert!(is_right && record.is_sound(), "{record:?}");
     }
     assert!(warnings.iter().all(|warning| warning.starts_with("hosts:") && !warning.contains('\n')));
-    engine::own::Own::new(records, Vec::new());
+    engine::local::LocalData::new(records, Vec::new());
 }

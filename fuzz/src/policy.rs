@@ -1,6 +1,6 @@
 //! Response policy zones, from text to tables. An accepted zone can be built. A rejected one has faults with their lines.
 
-use engine::policy::Policy;
+use engine::rpz::ResponsePolicy;
 use sixfold::config::{limits, policy_zone};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub fn run(input: &[u8]) {
         Ok(zone) => {
             // No entry is shorter than a letter, a blank and its data. One entry may stand for an address and a name.
             assert!(zone.entries.len() <= input.len());
-            let policy = Policy::build(vec![zone.clone(), zone]).expect("two small zones");
+            let policy = ResponsePolicy::build(vec![zone.clone(), zone]).expect("two small zones");
             drop(policy);
         }
         Err(faults) => {

@@ -11,8 +11,8 @@ use crate::names::{self, QUERY};
 use crate::process::{self, Folder};
 use crate::report::{Bound, Goal, Section, Table, cell};
 use crate::statistics::Summary;
-use engine::rules::{Rule, Rules};
-use engine::settings::{Arpa, Dns64, FailurePolicy, Network, Networks, Upstream};
+use engine::dns64::rules::{Rule, Rules};
+use engine::settings::{Arpa, Dns64, FailurePolicy, Network, Networks, UpstreamConfig};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use pref64::Pref64;
 use serde_json::json;
@@ -187,7 +187,7 @@ fn settings(workload: Workload) -> Settings {
     let prefix = Pref64::new(names::PREFIX, 96).expect("the prefix is a constant of 96 bits");
     Settings {
         allow: Networks(vec![Network::new(Ipv6Addr::LOCALHOST, 128)]),
-        upstream: Upstream {
+        upstream: UpstreamConfig {
             forwarders: vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 53))],
             zones: Vec::new(),
             select: Default::default(),
@@ -195,8 +195,8 @@ fn settings(workload: Workload) -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
-        own: Default::default(),
-        policy: Default::default(),
+        local_data: Default::default(),
+        rpz: Default::default(),
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],

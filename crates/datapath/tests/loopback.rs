@@ -1,6 +1,6 @@
 //! Workers with real sockets, on loopback only.
 
-use engine::{Carrier, Client, Instant, Link, Machine, Outbox, Transport};
+use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport};
 use sixfold_datapath::{
     Counter, NoStreams, Options, Reflector, ReflectorOptions, Shared, Steer, StreamSink, build,
 };
@@ -433,7 +433,7 @@ fn messages_from_streams_are_answered_through_the_sink() {
     let sink = RecordingSink::default();
     let running = start_with(&[], 2, Steer::Name, Probe::default, sink.clone());
     let mut from = Client::udp("192.0.2.1:999".parse().unwrap());
-    from.carrier = Carrier::Tcp;
+    from.transport = ClientTransport::Tcp;
     for stream in 0..20 {
         from.stream = stream;
         let mut message = question(stream as usize);

@@ -13,7 +13,7 @@ const FLUSHED_BUCKETS: usize = 256;
 
 /// One thing that the cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct CachedEntry {
     /// Type of the question.
     pub qtype: Type,
     /// Synthesized, and kept for all clients that no rule is about.
@@ -22,8 +22,8 @@ pub struct Kept {
     pub is_negative: bool,
     /// Asking failed; the message, if there is one, says how.
     pub is_failure: bool,
-    /// Bits of the question: RD and, each only if it was set, CD, AD, DO.
-    pub bits: Bits,
+    /// QuestionBits of the question: RD and, each only if it was set, CD, AD, DO.
+    pub bits: QuestionBits,
     /// Number of the group of upstreams that was asked.
     pub group: u32,
     /// Seconds until it expires; negative when that is past.
@@ -34,9 +34,9 @@ pub struct Kept {
     pub message: Option<Vec<u8>>,
 }
 
-/// Bits of a question.
+/// QuestionBits of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bits {
+pub struct QuestionBits {
     /// Checking disabled.
     pub cd: bool,
     /// The asker understands AD.
@@ -48,14 +48,14 @@ pub struct Bits {
 impl Engine {
     /// What the cache holds of a name (wire form), of one type or of all; not what was synthesized under other settings, which
     /// nobody gets any more.
-    pub fn kept(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<Kept> {
+    pub fn cached_entries(&self, name: &[u8], qtype: Option<Type>, now: Instant) -> Vec<CachedEntry> {
         let is_meant = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
                 && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
         };
         let bucket = self.cache.entries.bucket_of(self.key.hash(name));
-        self.cache.entries.entries(bucket).filter(is_meant).map(|entry| kept(&entry, now)).collect()
+        self.cache.entries.entries(bucket).filter(is_meant).map(|entry| cached_entry(&entry, now)).collect()
     }
 
     /// Forgets all that the cache holds. Returns how many entries that were.
@@ -97,19 +97,23 @@ impl Engine {
     }
 }
 
-fn kept(entry: &Entry<'_>, now: Instant) -> Kept {
+fn cached_entry(entry: &Entry<'_>, now: Instant) -> CachedEntry {
     let has = |wish| entry.query_flags() & QueryFlags::default().with(wish, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
     let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
     let length = materialize(entry, &mut frame, age, entry.ede());
     frame.truncate(length);
     let left = entry.expires().0 as i64 - now.0 as i64;
-    Kept {
+    CachedEntry {
         qtype: entry.qtype(),
         is_synthesized: entry.kind() == EntryKind::Synthesis,
         is_negative: entry.is(NEGATIVE),
         is_failure: entry.is(FAILURE),
-        bits: Bits { cd: has(QueryFlags::CD), ad: has(QueryFlags::AD), dnssec_ok: has(QueryFlags::DO) },
+        bits: QuestionBits {
+            cd: has(QueryFlags::CD),
+            ad: has(QueryFlags::AD),
+            dnssec_ok: has(QueryFlags::DO),
+        },
         group: entry.group(),
         expires_secs: left.div_euclid(1_000_000_000),
         octets: entry.length(),

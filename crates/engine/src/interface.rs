@@ -9,7 +9,7 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// How a client's question arrived, and so how its answer leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub enum Carrier {
+pub enum ClientTransport {
     /// A UDP datagram: the answer is bounded by the client's EDNS size.
     #[default]
     Udp,
@@ -19,7 +19,7 @@ pub enum Carrier {
 
 /// A proxy that brought a question and takes the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
+pub struct Proxy {
     /// Its address; IPv4 as IPv4-mapped IPv6.
     pub address: Ipv6Addr,
     /// Its port.
@@ -27,7 +27,7 @@ pub struct Hop {
 }
 
 /// Who asked, and how the answer finds the way back. Plain data of fixed size, kept while a question waits.
-/// The engine looks at `address` and `carrier`; the other fields belong to the datapath.
+/// The engine looks at `address` and `transport`; the other fields belong to the datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
     /// The client's address; IPv4 as IPv4-mapped IPv6. Behind a proxy, the one that the proxy tells: it is what counts in
@@ -45,9 +45,9 @@ pub struct Client {
     /// For streams: a token that names the connection, unique while the process lives.
     pub stream: u64,
     /// How the question came.
-    pub carrier: Carrier,
+    pub transport: ClientTransport,
     /// The proxy that asks for the client, if there is one.
-    pub hop: Option<Hop>,
+    pub proxy: Option<Proxy>,
 }
 
 impl Client {
@@ -63,15 +63,15 @@ impl Client {
             listener: 0,
             scope: 0,
             stream: 0,
-            carrier: Carrier::Udp,
-            hop: None,
+            transport: ClientTransport::Udp,
+            proxy: None,
         }
     }
 
     /// Address and port that the answer goes to.
     #[inline]
     pub fn answer_to(&self) -> (Ipv6Addr, u16) {
-        self.hop.map_or((self.address, self.port), |hop| (hop.address, hop.port))
+        self.proxy.map_or((self.address, self.port), |proxy| (proxy.address, proxy.port))
     }
 
     /// Whether the client came over IPv4.

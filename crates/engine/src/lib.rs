@@ -31,37 +31,5 @@ mod statistics;
 pub use base::time::{Instant, Span};
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use interface::{Carrier, Client, Hop, Link, Machine, Outbox, Transport};
+pub use interface::{Client, ClientTransport, Link, Machine, Outbox, Proxy, Transport};
 pub use settings::{Capacity, Settings};
-
-// Former names, for other crates.
-#[allow(missing_docs)]
-pub mod former {
-    pub mod breaker {
-        pub use crate::upstream::circuit_breaker::BreakerState as State;
-    }
-    pub mod servers {
-        pub use crate::upstream::server::{QueryKind as Kind, Server};
-    }
-    pub mod own {
-        pub use crate::local::{local_data::LocalData as Own, record::LocalRecord as Record};
-    }
-    pub mod policy {
-        pub use crate::rpz::table::{
-            self, Action, NETWORKS, PolicyRule as Entry, TRIGGERS, TooMany, Trigger, ZONES,
-        };
-        pub use crate::rpz::table::{PolicyRule as _Entry, PolicyZone as Zone, ResponsePolicy as Policy};
-    }
-    pub mod zone {
-        pub use crate::rpz::zone_record::{RpzRecordError as Unfit, RpzZoneBuilder as Reading};
-    }
-    pub mod rules {
-        pub use crate::dns64::rules::{RulesTooLarge as Entangled, *};
-    }
-}
-pub use base::time;
-pub use cache_control as inventory;
-pub use event as note;
-pub use former::*;
-pub use interface as face;
-pub use message::cookie;

@@ -11,7 +11,7 @@ use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::Engine;
 use crate::event::TraceEvent;
-use crate::interface::{Carrier, Client, Outbox};
+use crate::interface::{Client, ClientTransport, Outbox};
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::client_subnet::Subnet;
 use crate::message::question::{QueryFlags, Question};
@@ -25,11 +25,11 @@ const REPETITIONS_COMPARED: usize = 16;
 
 impl Engine {
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
-        self.counters.count(match (from.carrier, from.is_ipv4()) {
-            (Carrier::Udp, true) => Counter::QueriesUdp4,
-            (Carrier::Udp, false) => Counter::QueriesUdp6,
-            (Carrier::Tcp, true) => Counter::QueriesTcp4,
-            (Carrier::Tcp, false) => Counter::QueriesTcp6,
+        self.counters.count(match (from.transport, from.is_ipv4()) {
+            (ClientTransport::Udp, true) => Counter::QueriesUdp4,
+            (ClientTransport::Udp, false) => Counter::QueriesUdp6,
+            (ClientTransport::Tcp, true) => Counter::QueriesTcp4,
+            (ClientTransport::Tcp, false) => Counter::QueriesTcp6,
         });
         if message.len() < wire::HEADER {
             return self.counters.count(Counter::DroppedRunt);
@@ -39,7 +39,7 @@ impl Engine {
         if flags.contains(Flags::QR) {
             return self.counters.count(Counter::DroppedResponse);
         }
-        let mut proven = from.carrier == Carrier::Tcp;
+        let mut proven = from.transport == ClientTransport::Tcp;
         let mut rate = self.clients.rate_limiter.query(now, from.address, proven);
         // Only an OPT record could have a cookie that counts for the client.
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
@@ -54,7 +54,7 @@ impl Engine {
             subnet: None,
             scope: 0,
             cookie: None,
-            limit: answer_limit(from.carrier, None, self.settings.udp_size),
+            limit: answer_limit(from.transport, None, self.settings.udp_size),
             own_size: self.settings.udp_size,
         };
         let parsed = Message::parse(message);
@@ -62,7 +62,7 @@ impl Engine {
             requestor.question = parsed.question();
             requestor.edns =
                 parsed.opt().map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
-            requestor.limit = answer_limit(from.carrier, requestor.edns, self.settings.udp_size);
+            requestor.limit = answer_limit(from.transport, requestor.edns, self.settings.udp_size);
             if let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0) {
                 if self.settings.client_subnet == ClientSubnet::Forward {
                     subnet = Subnet::of_query(&opt);
@@ -182,7 +182,7 @@ impl Engine {
             SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
             // What the configuration says of a name goes before what it says of a prefix.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
-            _ if self.settings.own.has_records(qname) => {
+            _ if self.settings.local_data.has_records(qname) => {
                 self.begin(now, from, message, None, requestor, out);
             }
             SpecialUse::Here(here) => {
@@ -320,8 +320,8 @@ impl Engine {
                 && waiter.client.port == from.port
                 && waiter.client.address == from.address
                 && waiter.client.stream == from.stream
-                && waiter.client.hop == from.hop
-                && from.carrier == Carrier::Udp
+                && waiter.client.proxy == from.proxy
+                && from.transport == ClientTransport::Udp
             {
                 return true;
             }

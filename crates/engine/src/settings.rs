@@ -5,7 +5,7 @@ pub use crate::base::network::{Network, Networks};
 pub use crate::cache::ttl::Caching;
 pub use crate::dns64::config::{Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, OnFailure, Reverse};
 pub use crate::interface::Transport;
-pub use crate::upstream::config::{ForwardZone as Zone, ForwardZone, Select, UpstreamConfig as Upstream};
+pub use crate::upstream::config::{ForwardZone, Select, UpstreamConfig};
 
 use crate::local::local_data::LocalData;
 use crate::message::cookie::Cookies;
@@ -29,11 +29,11 @@ pub struct Settings {
     /// Who may ask at all; IPv4 as IPv4-mapped. Others are refused.
     pub allow: Networks,
     /// Where questions go.
-    pub upstream: Upstream,
+    pub upstream: UpstreamConfig,
     /// What we know ourselves.
-    pub own: Arc<LocalData>,
+    pub local_data: Arc<LocalData>,
     /// Response policy zones.
-    pub policy: Arc<ResponsePolicy>,
+    pub rpz: Arc<ResponsePolicy>,
     /// How addresses are made.
     pub dns64: Dns64,
     /// How long answers are kept.
@@ -55,7 +55,7 @@ pub struct Settings {
 impl Settings {
     /// The values that the upstream side needs for every query.
     pub(crate) fn upstream_parameters(&self) -> Parameters {
-        let Upstream { tries, timeout, transport, select, .. } = self.upstream;
+        let UpstreamConfig { tries, timeout, transport, select, .. } = self.upstream;
         let sends_cookies = self.cookies.enabled;
         Parameters { tries, timeout, transport, select, sends_cookies, udp_size: self.udp_size }
     }

@@ -4,10 +4,10 @@
 // As the other crates call it.
 extern crate sixfold_engine as engine;
 
-use engine::own::Record;
-use engine::policy::{self, Action, Entry, Policy, Trigger};
+use engine::local::LocalRecord;
+use engine::rpz::{self, Action, PolicyRule, ResponsePolicy, Trigger};
 use engine::settings::{
-    Arpa, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream,
+    Arpa, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig,
 };
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -119,7 +119,7 @@ fn settings(lookup: Lookup) -> Settings {
     let anyone = || Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)]);
     Settings {
         allow: anyone(),
-        upstream: Upstream {
+        upstream: UpstreamConfig {
             forwarders: vec!["192.0.2.53:53".parse().expect("an address")],
             zones: vec![],
             select: Select::Ordered,
@@ -127,8 +127,8 @@ fn settings(lookup: Lookup) -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
-        own: Default::default(),
-        policy: Default::default(),
+        local_data: Default::default(),
+        rpz: Default::default(),
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().expect("a prefix")],
@@ -315,30 +315,30 @@ fn chains_of_aliases_allocate_nothing() {
 
 #[test]
 fn names_and_addresses_that_are_watched_allocate_nothing() {
-    let record = |owner: &[u8], rtype, rdata: &[u8]| Record {
+    let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
         rtype,
         ttl: 60,
         rdata: rdata.into(),
     };
     let zone = |watched: &[u8], action| {
-        let entry = |trigger, action| Entry { trigger, action, ttl: 60 };
+        let entry = |trigger, action| PolicyRule { trigger, action, ttl: 60 };
         let elsewhere = Network::new("2001:db8:bad::".parse().expect("an address"), 48);
         let entries = vec![
             entry(Trigger::Below(watched.into()), action),
             entry(Trigger::Address(elsewhere), Action::NoData),
             entry(Trigger::Address(Network::v4([203, 0, 113, 0].into(), 24)), Action::NoData),
         ];
-        Policy::build(vec![policy::Zone { soa: record(b"\0", Type::SOA, &[0; 22]), entries }])
+        ResponsePolicy::build(vec![rpz::PolicyZone { soa: record(b"\0", Type::SOA, &[0; 22]), entries }])
             .expect("three rules")
             .into()
     };
     let sequential = || settings(Lookup::Sequential);
     let unharmed = zone(b"\x03bad\x04test\0", Action::NxDomain);
-    assert_eq!(allocations_with(Settings { policy: unharmed, ..sequential() }, Zone::Ipv4Only), 0);
+    assert_eq!(allocations_with(Settings { rpz: unharmed, ..sequential() }, Zone::Ipv4Only), 0);
     let data = Action::Data([record(b"\0", Type::A, &[198, 51, 100, 7])].into());
     let replaced = zone(b"\x07example\x04test\0", data);
-    assert_eq!(allocations_with(Settings { policy: replaced, ..sequential() }, Zone::Ipv6), 0);
+    assert_eq!(allocations_with(Settings { rpz: replaced, ..sequential() }, Zone::Ipv6), 0);
 }
 
 #[test]

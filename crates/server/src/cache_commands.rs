@@ -7,7 +7,7 @@ use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};
 use domain::rdata::AllRecordData;
-use engine::inventory::Kept;
+use engine::cache_control::CachedEntry;
 use std::fmt::Write;
 use std::str::FromStr;
 
@@ -41,11 +41,11 @@ pub async fn flush(server: &ServerHandle, name: Option<&str>, below: bool) -> Re
 pub async fn lookup(server: &ServerHandle, name: &str, qtype: Option<&str>) -> Result<String, String> {
     let wire = wire_name(name)?;
     let wanted = qtype.map(record_type).transpose()?;
-    let found = server.ask_all(move |engine, now| engine.kept(&wire, wanted, now)).await;
+    let found = server.ask_all(move |engine, now| engine.cached_entries(&wire, wanted, now)).await;
     if let Some(stuck) = found.iter().position(Option::is_none) {
         return Err(format!("worker {stuck} does not respond; try again\n"));
     }
-    let mut entries: Vec<Kept> = found.into_iter().flatten().flatten().collect();
+    let mut entries: Vec<CachedEntry> = found.into_iter().flatten().flatten().collect();
     if entries.is_empty() {
         let of_type = qtype.map(|qtype| format!(" {qtype}")).unwrap_or_default();
         return Err(format!("the cache has no entry for {name}{of_type}\n"));
@@ -71,7 +71,7 @@ fn record_type(text: &str) -> Result<wire::Type, String> {
     Ok(wire::Type(known.to_int()))
 }
 
-fn write_entry(entry: &Kept, name: &str, text: &mut String) {
+fn write_entry(entry: &CachedEntry, name: &str, text: &mut String) {
     let mut words = vec![match (entry.is_synthesized, entry.is_failure, entry.is_negative) {
         (true, ..) => "synthesized",
         (_, true, _) => "failure",

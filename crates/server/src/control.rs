@@ -5,7 +5,7 @@ use crate::cache_commands;
 use crate::handle::{ServerHandle, WorkerStatus};
 use crate::metrics::Metrics;
 use crate::version;
-use engine::breaker::State;
+use engine::upstream::BreakerState;
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -156,9 +156,9 @@ async fn status(server: &ServerHandle) -> String {
         for upstream in &first.servers {
             let state = |status: &&Arc<WorkerStatus>| {
                 let found = status.servers.iter().find(|other| other.address == upstream.address);
-                found.map(engine::servers::Server::state)
+                found.map(engine::upstream::Server::state)
             };
-            let states: Vec<State> = responding.iter().filter_map(state).collect();
+            let states: Vec<BreakerState> = responding.iter().filter_map(state).collect();
             let round_trip = upstream.round_trip.map_or("not measured".into(), |span| {
                 format!("round trip {:.1} ms", span.as_secs_f64() * 1e3)
             });
@@ -169,14 +169,14 @@ async fn status(server: &ServerHandle) -> String {
 }
 
 /// State of an upstream: up or down, and the states of the workers' circuit breakers where one is not closed.
-fn upstream_state(states: &[State]) -> String {
-    let up = states.iter().any(|state| matches!(state, State::Closed | State::HalfOpen));
+fn upstream_state(states: &[BreakerState]) -> String {
+    let up = states.iter().any(|state| matches!(state, BreakerState::Closed | BreakerState::HalfOpen));
     let mut text = if up { "up" } else { "down" }.to_owned();
     let mut separator = " (";
-    for state in [State::Closed, State::HalfOpen, State::Open, State::Failing] {
+    for state in [BreakerState::Closed, BreakerState::HalfOpen, BreakerState::Open, BreakerState::Failing] {
         let workers = states.iter().filter(|&&other| other == state).count();
         // The normal case, in which all breakers are closed, needs no details.
-        if workers > 0 && (state != State::Closed || workers < states.len()) {
+        if workers > 0 && (state != BreakerState::Closed || workers < states.len()) {
             let _ = write!(text, "{separator}{} for {workers}", state.word());
             separator = ", ";
         }

@@ -8,9 +8,9 @@
 use crate::config::{Config, Overrides, load};
 use crate::file_limit::FileLimit;
 use datapath::{MailboxFull, Shared};
-use engine::cookie::Secret;
 use engine::limits::HOPS;
-use engine::servers::Server;
+use engine::message::cookie::Secret;
+use engine::upstream::Server;
 use engine::{Counters, Engine, Settings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

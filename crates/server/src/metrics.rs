@@ -4,9 +4,9 @@
 use crate::handle::{ServerHandle, WorkerStatus};
 use crate::version;
 use engine::Counter;
-use engine::breaker::State;
 use engine::counters::DURATION_BOUNDS_US;
-use engine::servers::{Kind, Server};
+use engine::upstream::BreakerState;
+use engine::upstream::{QueryKind, Server};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Metrics {
             servers.entry(server.address.to_string()).or_default().push(server);
         }
         for (address, of_workers) in &servers {
-            for (kind, label) in Kind::LABELS.iter().enumerate() {
+            for (kind, label) in QueryKind::LABELS.iter().enumerate() {
                 let asked: u64 = of_workers.iter().map(|server| server.asked[kind]).sum();
                 self.counter(
                     "upstream_queries_total",
@@ -89,7 +89,9 @@ impl Metrics {
             let sum_ns = of_workers.iter().map(|server| server.duration_sum_ns).sum();
             self.histogram("upstream_duration_seconds", &[("upstream", address)], &durations, sum_ns);
             // Up if one worker gets replies from it: the other workers may not have asked it.
-            let up = of_workers.iter().any(|server| !matches!(server.state(), State::Open | State::Failing));
+            let up = of_workers
+                .iter()
+                .any(|server| !matches!(server.state(), BreakerState::Open | BreakerState::Failing));
             self.gauge("upstream_up", &[("upstream", address)], f64::from(u8::from(up)));
         }
     }

@@ -10,7 +10,7 @@ use crate::config::{Config, Format, Level, Loaded, load};
 use crate::handle::{ServerHandle, engine_settings};
 use crate::{control, http};
 use datapath::{Shared, Worker, privileges};
-use engine::cookie::Secret;
+use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
 use std::net::SocketAddr;

@@ -3,8 +3,8 @@
 use crate::message::{self, COOKIE_OPTION, QUESTION_OFFSET};
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, Bits, NameId, PTR, TXT, Truth};
-use engine::face::Carrier;
-use engine::{Client, Hop};
+use engine::ClientTransport;
+use engine::{Client, Proxy};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The addresses of the clients. The last IPv6 address is outside the networks that a closed server allows.
@@ -120,10 +120,10 @@ impl Clients {
         let mut from = Client::udp(SocketAddr::new(self.addresses[client as usize], port));
         from.stream = token;
         if self.proxied && client % 3 == 1 {
-            from.hop = Some(Hop { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
+            from.proxy = Some(Proxy { address: Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1), port });
         }
         if tcp {
-            from.carrier = Carrier::Tcp;
+            from.transport = ClientTransport::Tcp;
         }
         from
     }

@@ -6,11 +6,11 @@ use crate::policy::Rules as PolicyRules;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
 use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
-use engine::cookie::{Cookies, Secret as EngineSecret};
-use engine::rules::{Rule, Rules};
+use engine::dns64::rules::{Rule, Rules};
+use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
-    Arpa, Caching, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, OnFailure, Reverse, Select,
-    Upstream, Zone,
+    Arpa, Caching, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks, OnFailure, Reverse,
+    Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -242,8 +242,8 @@ impl Config {
                 networks(&EVERYWHERE)
             }),
             upstream: self.upstream(),
-            own: Arc::new(self.own.to_engine(truth)),
-            policy: Arc::new(self.policy.to_engine(truth)),
+            local_data: Arc::new(self.own.to_engine(truth)),
+            rpz: Arc::new(self.policy.to_engine(truth)),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,
@@ -264,10 +264,10 @@ impl Config {
         }
     }
 
-    fn upstream(&self) -> Upstream {
-        Upstream {
+    fn upstream(&self) -> UpstreamConfig {
+        UpstreamConfig {
             forwarders: self.servers[0].clone(),
-            zones: vec![Zone { name: Box::from(ZONES[3]), forwarders: self.servers[1].clone() }],
+            zones: vec![ForwardZone { name: Box::from(ZONES[3]), forwarders: self.servers[1].clone() }],
             select: self.select,
             timeout: Span(self.timeout),
             tries: self.tries,

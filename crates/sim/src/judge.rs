@@ -418,7 +418,7 @@ fn may_be_dropped(world: &World, pending: &Pending) -> bool {
 /// I7: no forged data are cached. Of a world with many names the first 300 are looked at.
 fn check_cache(world: &mut World) {
     for name in 0..world.truth.names.len() {
-        let kept = world.engine.kept(&world.truth.names[name].wire, None, instant(world.now));
+        let kept = world.engine.cached_entries(&world.truth.names[name].wire, None, instant(world.now));
         for message in kept.iter().filter_map(|kept| kept.message.as_ref()) {
             let has = |mark: &[u8]| message.windows(mark.len()).any(|part| part == mark);
             if has(&[0, 4, MARK4[0], MARK4[1], MARK4[2]]) || has(&MARK6) {

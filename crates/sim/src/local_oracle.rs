@@ -6,7 +6,7 @@ use crate::prefix::Prefix;
 use crate::reverse_name::in_addr;
 use crate::rng::{Rng, mix};
 use crate::truth::{A, AAAA, CNAME, Kind, NameId, PTR, Said, TXT, Truth};
-use engine::own::{Own, Record};
+use engine::local::{LocalData, LocalRecord};
 use engine::settings::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -124,12 +124,17 @@ impl Owned {
     }
 
     /// The local data as the engine's type.
-    pub fn to_engine(&self, truth: &Truth) -> Own {
+    pub fn to_engine(&self, truth: &Truth) -> LocalData {
         let (mut records, mut blocked) = (vec![], vec![]);
         for name in 0..truth.names.len() as NameId {
             let mut add = |rtype: u16, rdata: &[u8]| {
                 let owner = truth.name(name).wire.clone().into();
-                records.push(Record { owner, rtype: wire::Type(rtype), ttl: LOCAL_TTL, rdata: rdata.into() });
+                records.push(LocalRecord {
+                    owner,
+                    rtype: wire::Type(rtype),
+                    ttl: LOCAL_TTL,
+                    rdata: rdata.into(),
+                });
             };
             match self.kind_of(name, truth.names.len() as u64) {
                 Some(LocalKind::V4) => add(A, &Owned::v4(name)),
@@ -143,7 +148,7 @@ impl Owned {
                 None => {}
             }
         }
-        Own::new(records, blocked)
+        LocalData::new(records, blocked)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
-use engine::own::Record;
-use engine::policy::{Action as EngineAction, Entry, Policy, Trigger as EngineTrigger, Zone};
+use engine::local::LocalRecord;
+use engine::rpz::{Action as EngineAction, PolicyRule, PolicyZone, ResponsePolicy, Trigger as EngineTrigger};
 use engine::settings::Network;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -197,20 +197,20 @@ impl Rules {
     }
 
     /// The rules as the engine's type.
-    pub fn to_engine(&self, truth: &Truth) -> Policy {
+    pub fn to_engine(&self, truth: &Truth) -> ResponsePolicy {
         let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
         let soa = |zone: usize| {
             let mut rdata = b"\x02ns\x00\x04host\x00".to_vec();
             rdata.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
             let owner = format!("\x05zone{zone}\0").into_bytes().into();
-            Record { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
+            LocalRecord { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
         };
-        let all = |zone: usize| Zone { soa: soa(zone), entries: self.entries(truth, zone) };
+        let all = |zone: usize| PolicyZone { soa: soa(zone), entries: self.entries(truth, zone) };
         // There are few rules, so the limit of the engine is never reached.
-        Policy::build((0..zones).map(all).collect()).unwrap_or_default()
+        ResponsePolicy::build((0..zones).map(all).collect()).unwrap_or_default()
     }
 
-    fn entries(&self, truth: &Truth, zone: usize) -> Vec<Entry> {
+    fn entries(&self, truth: &Truth, zone: usize) -> Vec<PolicyRule> {
         let entry = |rule: &Rule| {
             let trigger = match rule.trigger {
                 Trigger::Name(name) => EngineTrigger::Name(truth.name(name).wire.clone().into()),
@@ -223,7 +223,7 @@ impl Rules {
             };
             let data = |rtype: wire::Type, rdata: &[u8]| {
                 let owner = Box::from(&b"\x01x\0"[..]);
-                EngineAction::Data([Record { owner, rtype, ttl: TTL, rdata: rdata.into() }].into())
+                EngineAction::Data([LocalRecord { owner, rtype, ttl: TTL, rdata: rdata.into() }].into())
             };
             let action = match rule.action {
                 Action::NxDomain => EngineAction::NxDomain,
@@ -234,7 +234,7 @@ impl Rules {
                 Action::V4 => data(wire::Type::A, &V4),
                 Action::V6 => data(wire::Type::AAAA, &V6),
             };
-            Entry { trigger, action, ttl: TTL }
+            PolicyRule { trigger, action, ttl: TTL }
         };
         self.rules.iter().filter(|rule| rule.zone == zone).map(entry).collect()
     }

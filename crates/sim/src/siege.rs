@@ -12,7 +12,7 @@ use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
 use crate::rng::Rng;
 use crate::truth::{A, AAAA, MILLI, NS, SECOND, SOA};
 use engine::settings::{Caching, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks};
-use engine::settings::{Select, Upstream};
+use engine::settings::{Select, UpstreamConfig};
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -344,7 +344,7 @@ impl Siege {
     /// Counts the names with marked data in the cache.
     fn check_cache(&mut self, names: &[Vec<u8>]) {
         for name in names {
-            let kept = self.engine.kept(name, None, instant(self.now));
+            let kept = self.engine.cached_entries(name, None, instant(self.now));
             let is_won = kept.iter().filter_map(|kept| kept.message.as_ref()).any(|bytes| is_marked(bytes));
             self.score.accepted += u64::from(is_won);
         }
@@ -423,7 +423,7 @@ fn settings() -> Settings {
         Networks(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)]);
     Settings {
         allow: everywhere.clone(),
-        upstream: Upstream {
+        upstream: UpstreamConfig {
             forwarders: vec![server_address(0)],
             zones: vec![],
             select: Select::Ordered,
@@ -431,8 +431,8 @@ fn settings() -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
-        own: Arc::default(),
-        policy: Arc::default(),
+        local_data: Arc::default(),
+        rpz: Arc::default(),
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],

@@ -9,7 +9,7 @@ use crate::counters::Counter;
 use crate::limits;
 use crate::shared::{AnswerQueue, Shared};
 use crate::thread_context::ThreadContext;
-use engine::{Carrier, Client};
+use engine::{Client, ClientTransport};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -101,8 +101,8 @@ impl<Q: QuerySink> StreamThread<Q> {
             listener,
             scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
             stream: token,
-            carrier: Carrier::Tcp,
-            hop: None,
+            transport: ClientTransport::Tcp,
+            proxy: None,
         };
         let admission = &self.context.shared.admission;
         let proxied = self.context.shared.proxies.includes(&client);

@@ -7,7 +7,7 @@ use super::settings::settings;
 use crate::input::InputReader;
 use crate::model::{self, OURS};
 use crate::view::{Item, View};
-use engine::{Capacity, Carrier, Client, Counter, Engine, Instant, Link, Machine, Span, Transport};
+use engine::{Capacity, Client, ClientTransport, Counter, Engine, Instant, Link, Machine, Span, Transport};
 use std::sync::LazyLock;
 
 /// Sizes of the caches, octets.
@@ -102,7 +102,7 @@ impl World {
     pub fn send_query(&mut self, mut client: Client, mut bytes: Vec<u8>) {
         let number = self.queries.len() as u16 + 1;
         client.port = number;
-        client.stream = if client.carrier == Carrier::Tcp { u64::from(number) } else { 0 };
+        client.stream = if client.transport == ClientTransport::Tcp { u64::from(number) } else { 0 };
         if let Some(id) = bytes.first_chunk_mut::<2>() {
             *id = number.wrapping_mul(0x9e37).to_be_bytes();
         }
@@ -177,7 +177,7 @@ impl World {
 
     /// The operator looks up a name in the cache.
     pub fn inspect(&self, name: &[u8]) {
-        for kept in self.engine.kept(name, None, self.now) {
+        for kept in self.engine.cached_entries(name, None, self.now) {
             let Some(message) = kept.message else { continue };
             let view = read(&message);
             assert!(view.qname.eq_ignore_ascii_case(name) && view.qtype == kept.qtype.0);
@@ -222,10 +222,12 @@ impl World {
         let octets = 12..12 + question.qname.len() + 4;
         assert_eq!(bytes[octets.clone()], asked[octets], "another question");
         assert_eq!(answer.edns.is_some(), question.edns.is_some(), "OPT: {asked:02x?} {bytes:02x?}");
-        let limit = match (client.carrier, &question.edns) {
-            (Carrier::Tcp, _) => engine::limits::MESSAGE,
-            (Carrier::Udp, None) => 512,
-            (Carrier::Udp, Some(edns)) => usize::from(edns.udp_size.max(512)).min(engine::limits::UDP_SIZE),
+        let limit = match (client.transport, &question.edns) {
+            (ClientTransport::Tcp, _) => engine::limits::MESSAGE,
+            (ClientTransport::Udp, None) => 512,
+            (ClientTransport::Udp, Some(edns)) => {
+                usize::from(edns.udp_size.max(512)).min(engine::limits::UDP_SIZE)
+            }
         };
         assert!(bytes.len() <= limit, "{} octets for a client that takes {limit}", bytes.len());
         // The data of an answer arrived while the query was pending, or were in the cache when it arrived.

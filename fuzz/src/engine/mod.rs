@@ -9,7 +9,7 @@ mod settings;
 
 use crate::input::InputReader;
 use checks::World;
-use engine::{Carrier, Client, Span};
+use engine::{Client, ClientTransport, Span};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Largest number of steps of one input.
@@ -155,7 +155,7 @@ fn client(reader: &mut InputReader<'_>) -> Client {
     };
     let mut client = Client::udp(address);
     if which & 8 != 0 {
-        client.carrier = Carrier::Tcp;
+        client.transport = ClientTransport::Tcp;
     }
     client
 }

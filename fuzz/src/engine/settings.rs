@@ -1,7 +1,7 @@
 //! Configurations for the reloads of an engine. Each uses features that the others leave out.
 
 use engine::Settings;
-use engine::policy::Policy;
+use engine::rpz::ResponsePolicy;
 use sixfold::config::{self, Overrides, policy_zone};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -40,11 +40,11 @@ pub fn settings(number: u8) -> Settings {
     static ALL: LazyLock<Vec<Settings>> = LazyLock::new(|| TEXTS.map(read).into());
     let mut settings = ALL[usize::from(number & 0x7f) % TEXTS.len()].clone();
     if number & 0x80 != 0 {
-        static POLICIES: LazyLock<Arc<Policy>> = LazyLock::new(|| {
+        static POLICIES: LazyLock<Arc<ResponsePolicy>> = LazyLock::new(|| {
             let zone = policy_zone(Path::new("policy"), POLICY.as_bytes()).expect("a good zone");
-            Policy::build(vec![zone]).expect("a small zone").into()
+            ResponsePolicy::build(vec![zone]).expect("a small zone").into()
         });
-        settings.policy = Arc::clone(&POLICIES);
+        settings.rpz = Arc::clone(&POLICIES);
     }
     settings
 }

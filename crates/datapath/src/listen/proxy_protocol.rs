@@ -5,7 +5,7 @@
 
 use crate::limits::PROXY_HEADER;
 use engine::settings::Networks;
-use engine::{Client, Hop};
+use engine::{Client, Proxy};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -125,7 +125,7 @@ impl Header {
             Some((address, port)) => Client {
                 address,
                 port,
-                hop: Some(Hop { address: proxy.address, port: proxy.port }),
+                proxy: Some(Proxy { address: proxy.address, port: proxy.port }),
                 ..*proxy
             },
             None => *proxy,

@@ -2,7 +2,7 @@
 //! was sent to (IP_PKTINFO, IPV6_PKTINFO), the size of the datagrams that a send is cut into (UDP_SEGMENT), or the size
 //! of the datagrams that were received as one (UDP_GRO).
 
-use engine::{Carrier, Client};
+use engine::{Client, ClientTransport};
 use std::mem::{size_of, zeroed};
 use std::net::Ipv6Addr;
 
@@ -65,8 +65,8 @@ impl Sockaddr {
             listener,
             scope,
             stream: 0,
-            carrier: Carrier::Udp,
-            hop: None,
+            transport: ClientTransport::Udp,
+            proxy: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The requestor of a response (RFC 6891 section 6.2): what the response must say, and how long it may be.
 
-use crate::interface::{Carrier, Client};
+use crate::interface::{Client, ClientTransport};
 use crate::limits::MESSAGE;
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
@@ -103,11 +103,11 @@ impl Takes {
 /// Octets that an answer may take: RFC 1035 section 4.2.1 without EDNS, RFC 6891 section 6.2.3 with it (sizes below
 /// 512 are read as 512), and never more than our own bound.
 #[inline]
-pub fn answer_limit(carrier: Carrier, edns: Option<RequestorEdns>, own_size: u16) -> usize {
-    match (carrier, edns) {
-        (Carrier::Tcp, _) => MESSAGE,
-        (Carrier::Udp, None) => 512,
-        (Carrier::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
+pub fn answer_limit(transport: ClientTransport, edns: Option<RequestorEdns>, own_size: u16) -> usize {
+    match (transport, edns) {
+        (ClientTransport::Tcp, _) => MESSAGE,
+        (ClientTransport::Udp, None) => 512,
+        (ClientTransport::Udp, Some(edns)) => usize::from(edns.size.max(512).min(own_size.max(512))),
     }
 }
 
@@ -138,7 +138,7 @@ impl<'a> Requestor<'a> {
     ) -> Rcode {
         self.cookie = Some(cookie);
         self.edns = Some(edns);
-        self.limit = answer_limit(from.carrier, self.edns, own_size);
+        self.limit = answer_limit(from.transport, self.edns, own_size);
         if cookie.is_invalid() { Rcode::BADCOOKIE } else { Rcode::NOERROR }
     }
 }

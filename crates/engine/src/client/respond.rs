@@ -7,7 +7,7 @@ use crate::base::time::Instant;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Carrier, Client, Outbox};
+use crate::interface::{Client, ClientTransport, Outbox};
 use wire::Rcode;
 
 /// What every answer passes on its way out.
@@ -34,7 +34,7 @@ pub(crate) fn send(
         // Over TCP, and with a cookie of ours, the client is where it says that it is: nobody is flooded with what he did not
         // ask for.
         if let Some(rate_limiter) = rate_limiter
-            && client.carrier == Carrier::Udp
+            && client.transport == ClientTransport::Udp
             && !requestor.has_valid_cookie()
         {
             verdict = rate_limiter.response(now, client.address, requestor.question, done.rcode);
@@ -85,7 +85,7 @@ pub(crate) fn respond(
 ) {
     let waiter = &waiters[index];
     // What accumulates does not go off: over TCP a client waits as long as its connection stands.
-    if waiter.client.carrier == Carrier::Udp && sink.now > waiter.useful_until {
+    if waiter.client.transport == ClientTransport::Udp && sink.now > waiter.useful_until {
         return sink.counters.count(Counter::DroppedOverdue);
     }
     let requestor = waiter.requestor(own_size);

@@ -4,7 +4,7 @@ use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::dns64::decision::{Cause, Stage};
-use crate::interface::{Carrier, Client};
+use crate::interface::{Client, ClientTransport};
 use crate::message::client_subnet::Subnet;
 use crate::message::cookie::Cookie;
 use crate::message::question::{QUESTION, QueryFlags, Question};
@@ -64,7 +64,7 @@ pub struct Waiter {
     pub stage: Stage,
     pub cause: Cause,
     /// The rule of a response policy zone that decides.
-    pub policy: u32,
+    pub rpz_rule: u32,
     /// From the AAAA leg: the negative TTL (none: there was no SOA), and whether the answer was secure.
     pub negative_ttl: Option<u32>,
     pub secure: bool,
@@ -93,8 +93,8 @@ impl Default for Waiter {
                 listener: 0,
                 scope: 0,
                 stream: 0,
-                carrier: Carrier::Udp,
-                hop: None,
+                transport: ClientTransport::Udp,
+                proxy: None,
             },
             arrived: Instant(0),
             useful_until: Instant(0),
@@ -115,7 +115,7 @@ impl Default for Waiter {
             cookie: None,
             stage: Stage::Direct,
             cause: Cause::NoData,
-            policy: NO_RULE_YET,
+            rpz_rule: NO_RULE_YET,
             negative_ttl: None,
             secure: false,
             bogus_recheck: false,
@@ -142,7 +142,7 @@ impl Waiter {
         self.a_flight = NONE;
         self.chase = NONE;
         self.cause = Cause::NoData;
-        self.policy = NO_RULE_YET;
+        self.rpz_rule = NO_RULE_YET;
         self.secure = false;
         self.bogus_recheck = false;
         self.cache_hit = CacheHit::Nothing;
@@ -208,7 +208,7 @@ impl Waiter {
             subnet: self.subnet.as_ref(),
             scope: self.scope,
             cookie: self.cookie.as_ref(),
-            limit: answer_limit(self.client.carrier, self.edns, own_size),
+            limit: answer_limit(self.client.transport, self.edns, own_size),
             own_size,
         }
     }

@@ -21,8 +21,6 @@ mod security;
 
 pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
-pub use crate::dns64::embed::Embedding as Fate;
-pub use LocalSource as Own;
 pub use decision::Decision;
 pub use security::Security;
 

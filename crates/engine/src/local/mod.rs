@@ -7,3 +7,6 @@
 pub mod local_data;
 pub mod record;
 pub(crate) mod special_use;
+
+pub use local_data::LocalData;
+pub use record::LocalRecord;

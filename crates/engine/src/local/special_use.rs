@@ -128,7 +128,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
         Place::Address(address)
             if knows_ipv4only
                 && WELL_KNOWN.contains(&address)
-                && !settings.own.has_records(InAddr::new(address).wire()) =>
+                && !settings.local_data.has_records(InAddr::new(address).wire()) =>
         {
             here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }

@@ -100,7 +100,7 @@ impl Engine {
         let state = &self.clients.waiters[waiter];
         let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.as_question() };
         if state.chase == NONE
-            && !self.settings.own.knows(state.name())
+            && !self.settings.local_data.knows(state.name())
             && self.upstream.flights.find(&question).is_none()
             // A flight for nobody: what it brings is kept.
             && self.flight_for(waiter, qtype, now, out).is_some()

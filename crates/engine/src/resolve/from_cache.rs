@@ -48,11 +48,11 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> CacheLookup {
-        let Settings { own, policy, .. } = &self.settings;
+        let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
-            || own.knows(question.name)
+            || local_data.knows(question.name)
             // What a response policy says may depend on who asks, and how.
-            || !policy.is_empty()
+            || !rpz.is_empty()
         {
             return CacheLookup::Unfit;
         }

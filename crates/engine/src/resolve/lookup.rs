@@ -62,22 +62,22 @@ impl Engine {
     /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
     #[inline]
     pub(crate) fn lookup_local(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        !self.settings.own.is_empty() && self.answer_from_local_data(waiter, now, out)
+        !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
             || self.clients.waiters[waiter].chase != NONE && self.answer_aliased(waiter, now, out)
-            || !self.settings.policy.is_empty() && self.apply_rpz_to_question(waiter, now, out)
+            || !self.settings.rpz.is_empty() && self.apply_rpz_to_question(waiter, now, out)
     }
 
     fn answer_from_local_data(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let leg = self.clients.current_question(waiter);
         // Most names are not ours, and need no more than this look.
-        if !leg.is_ours() || self.settings.own.find(leg.name).is_none() {
+        if !leg.is_ours() || self.settings.local_data.find(leg.name).is_none() {
             return false;
         }
         let (mut room, qtype) = ([0; QUESTION], leg.qtype);
         let question = leg.question(&mut room);
         // Lent while it is read; what it leads to may need another one.
         let mut frame = self.frames.take();
-        let reply = self.settings.own.reply(question, &self.settings.dns64.arpa, &mut frame);
+        let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
             self.counters.count(counter);
             out.trace(|| TraceEvent::Own(counter));

@@ -13,7 +13,7 @@ use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::event::TraceEvent;
-use crate::interface::{Carrier, Outbox};
+use crate::interface::{ClientTransport, Outbox};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
@@ -30,12 +30,12 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         let state = &self.clients.waiters[waiter];
-        match state.policy {
+        match state.rpz_rule {
             PASSTHRU => return false,
             NO_RULE_YET => {}
             rule => return self.answer_from(waiter, rule, now, out),
         }
-        let (leg, policy) = (self.clients.current_question(waiter), &self.settings.policy);
+        let (leg, policy) = (self.clients.current_question(waiter), &self.settings.rpz);
         if !leg.is_ours() {
             return false;
         }
@@ -58,8 +58,8 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> bool {
         // What nobody has validated is not what a client will be told.
-        !self.settings.policy.is_empty()
-            && self.clients.waiters[waiter].policy == NO_RULE_YET
+        !self.settings.rpz.is_empty()
+            && self.clients.waiters[waiter].rpz_rule == NO_RULE_YET
             && self.clients.waiters[waiter].stage != Stage::AaaaWithCd
             && self.match_rpz_to_reply(waiter, outcome, now, out)
     }
@@ -76,7 +76,7 @@ impl Engine {
         if !leg.is_ours() {
             return false;
         }
-        let (policy, dns64) = (&self.settings.policy, &self.settings.dns64);
+        let (policy, dns64) = (&self.settings.rpz, &self.settings.dns64);
         let client = (state.chase == NONE).then_some(state.client.address);
         let Outcome::Reply(message, chain) = *outcome else {
             // What was left open is settled: there is no answer that another rule could apply to.
@@ -104,8 +104,8 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let Some((found, _)) = self.settings.policy.rule_of(rule) else { return false };
-        let over_udp = self.clients.waiters[waiter].client.carrier == Carrier::Udp;
+        let Some((found, _)) = self.settings.rpz.rule_of(rule) else { return false };
+        let over_udp = self.clients.waiters[waiter].client.transport == ClientTransport::Udp;
         let (counter, leads_on) = match &found.action {
             Action::NxDomain => (Counter::FilteredNxDomain, false),
             Action::NoData => (Counter::FilteredNoData, false),
@@ -114,7 +114,7 @@ impl Engine {
             Action::Passthru | Action::TcpOnly => {
                 self.counters.count(Counter::FilteredPassthru);
                 out.trace(|| TraceEvent::Own(Counter::FilteredPassthru));
-                self.clients.waiters[waiter].policy = PASSTHRU;
+                self.clients.waiters[waiter].rpz_rule = PASSTHRU;
                 return false;
             }
             Action::Data(_) | Action::Suffix(_) => (Counter::FilteredLocal, true),
@@ -122,7 +122,7 @@ impl Engine {
         self.counters.count(counter);
         out.trace(|| TraceEvent::Own(counter));
         if leads_on {
-            self.clients.waiters[waiter].policy = rule;
+            self.clients.waiters[waiter].rpz_rule = rule;
             // What was asked ahead is not what the zone says.
             let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
             if a_flight != NONE {
@@ -166,7 +166,7 @@ impl Engine {
         let mut frame = self.frames.take();
         let mut room = [0; QUESTION];
         let question = self.clients.current_question(waiter).question(&mut room);
-        let length = self.settings.policy.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
+        let length = self.settings.rpz.denial(rule, question, from, &self.settings.dns64.arpa, &mut frame);
         match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
             Some(message) => {
                 let chain = Chain::follow(&message);
@@ -205,9 +205,9 @@ impl Engine {
 
     /// Answers a leg with the data of a rule. False: there is no such rule any more.
     fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
-        let policy = &self.settings.policy;
+        let policy = &self.settings.rpz;
         let Some((found, _)) = policy.rule_of(rule) else {
-            self.clients.waiters[waiter].policy = PASSTHRU;
+            self.clients.waiters[waiter].rpz_rule = PASSTHRU;
             return false;
         };
         let is_alias = match &found.action {
@@ -219,10 +219,10 @@ impl Engine {
         let mut room = [0; QUESTION];
         let question = leg.question(&mut room);
         let mut frame = self.frames.take();
-        let length = self.settings.policy.data(rule, question, &self.settings.dns64.arpa, &mut frame);
+        let length = self.settings.rpz.data(rule, question, &self.settings.dns64.arpa, &mut frame);
         if is_alias {
             // Its target is what it is: no second rule is looked for.
-            self.clients.waiters[waiter].policy = PASSTHRU;
+            self.clients.waiters[waiter].rpz_rule = PASSTHRU;
         }
         match length {
             Some(length) => self.use_local_reply(waiter, &frame[..length], qtype, now, out),

@@ -68,7 +68,7 @@ impl Engine {
             // Failures are soon over, and rules are not for all clients.
             && matches!(state.cause, Cause::NoData | Cause::Excluded)
             && state.chase == NONE
-            && !self.settings.own.knows(state.name())
+            && !self.settings.local_data.knows(state.name())
             && self.has_no_rule(&state.client, state.name())
     }
 }

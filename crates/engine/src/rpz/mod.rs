@@ -7,3 +7,8 @@
 pub(crate) mod response;
 pub mod table;
 pub mod zone_record;
+
+pub use table::{
+    Action, NETWORKS, PolicyRule, PolicyZone, ResponsePolicy, TRIGGERS, TooMany, Trigger, ZONES,
+};
+pub use zone_record::{RpzRecordError, RpzZoneBuilder};

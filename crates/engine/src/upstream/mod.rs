@@ -24,6 +24,9 @@ pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
 
+pub use circuit_breaker::BreakerState;
+pub use server::{QueryKind, Server};
+
 use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
 use crate::base::slab::Index;

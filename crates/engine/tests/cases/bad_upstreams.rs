@@ -4,7 +4,7 @@
 use crate::world::{
     Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, records, settings,
 };
-use engine::breaker::State;
+use engine::upstream::BreakerState;
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type, ede};
 
@@ -102,7 +102,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
             assert!(is_good(&world, token));
         }
         let states = |world: &World| world.engine.servers().map(|server| server.state()).collect::<Vec<_>>();
-        assert_eq!(states(&world), [State::Failing, State::Closed]);
+        assert_eq!(states(&world), [BreakerState::Failing, BreakerState::Closed]);
         assert!(world.engine.servers().all(|server| !server.is_dead()), "it replies");
         let before = world.asked.len();
         for number in 100..200 {
@@ -115,7 +115,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
         assert!((2..=8).contains(&probes.len()), "{} probes in five seconds", probes.len());
         healed.set(true);
         world.run(Span::from_secs(6));
-        assert_eq!(states(&world), [State::Closed, State::Closed]);
+        assert_eq!(states(&world), [BreakerState::Closed, BreakerState::Closed]);
         question(&mut world, 300, Type::A, Span::from_millis(50));
         assert_eq!(world.asked.last().map(|asked| asked.upstream), Some(first));
     }
@@ -129,7 +129,7 @@ fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
         assert_eq!(times(&world, number, Type::A).0, 3);
     }
-    assert!(world.engine.servers().all(|server| server.state() == State::Closed));
+    assert!(world.engine.servers().all(|server| server.state() == BreakerState::Closed));
 }
 
 #[test]

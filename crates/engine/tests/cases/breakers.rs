@@ -1,7 +1,7 @@
 //! The breaker of each upstream (`breaker.rs`): who is asked while it is open, how it is probed, what recovery looks like.
 
 use crate::world::{Asked, Chance, Reply, Token, World, ask, deliver, forwarders, settings};
-use engine::breaker::State;
+use engine::upstream::BreakerState;
 use engine::{Counter, Instant, Span};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -93,7 +93,7 @@ fn where_all_are_dead_a_question_is_asked_once_and_fails_soon() {
     traffic(&mut world, 500, Span::from_secs(2), u32::MAX, &mut next);
     alive.set(0);
     let first = traffic(&mut world, 500, Span::from_secs(3), u32::MAX, &mut next);
-    assert!(world.engine.servers().all(|server| server.state() == State::Open));
+    assert!(world.engine.servers().all(|server| server.state() == BreakerState::Open));
     let from = world.now;
     let later = traffic(&mut world, 500, Span::from_secs(5), u32::MAX, &mut next);
     let (probes, others) = asked(&world, from, world.now);

@@ -347,9 +347,9 @@ fn what_lies_below_a_name_is_forgotten_step_by_step_and_nothing_else() {
     assert!(steps > 1, "a cache of this size takes more than one step");
     assert_eq!((removed, held(&world)), (300, 100));
     assert_eq!(world.engine.flush_below(&name("."), usize::MAX), (0, None));
-    assert_eq!(world.engine.kept(&name("HOST4.other.test."), Some(Type::A), world.now).len(), 1);
+    assert_eq!(world.engine.cached_entries(&name("HOST4.other.test."), Some(Type::A), world.now).len(), 1);
     assert_eq!(world.engine.flush(&name("Host4.Other.test.")), 1);
     assert_eq!(world.engine.flush(&name("other.test.")), 0, "names below it stay");
-    assert!(world.engine.kept(&name("host4.other.test."), None, world.now).is_empty());
+    assert!(world.engine.cached_entries(&name("host4.other.test."), None, world.now).is_empty());
     assert_eq!((world.engine.flush_all(), held(&world)), (99, 0));
 }

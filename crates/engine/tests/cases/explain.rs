@@ -1,9 +1,11 @@
 //! Explanations: what they say is what happened.
 
 use crate::world::{Ask, Asked, Chance, Reply, Wires, ask, networks, set_prefixes, settings};
-use engine::explain::{Decision, End, Explainer, Explanation, Fate, Own, RealFate, Security, Ttl};
-use engine::own::Record;
-use engine::rules::{Rule, Rules};
+use engine::dns64::rules::{Rule, Rules};
+use engine::explain::{
+    Decision, Embedding, End, Explainer, Explanation, LocalSource, RealFate, Security, Ttl,
+};
+use engine::local::LocalRecord;
 use engine::settings::Lookup;
 use engine::{Counter, Instant, Settings, Span, Transport};
 use std::collections::BTreeSet;
@@ -112,14 +114,14 @@ fn an_explanation_has_both_legs_every_address_and_the_arithmetic_of_the_ttl() {
     };
     let (well_known, own) = ("64:ff9b::/96", "2001:db8:64::/96");
     let expected = [
-        row("8.8.8.8", well_known, Fate::Embedded, Some("64:ff9b::808:808")),
-        row("8.8.8.8", own, Fate::Embedded, Some("2001:db8:64::808:808")),
-        row("10.0.0.1", well_known, Fate::NonGlobal, None),
-        row("10.0.0.1", own, Fate::Embedded, Some("2001:db8:64::a00:1")),
-        row("127.0.0.1", well_known, Fate::NeverEmbed, None),
-        row("127.0.0.1", own, Fate::NeverEmbed, None),
-        row("9.9.9.9", well_known, Fate::BeyondMax, None),
-        row("9.9.9.9", own, Fate::BeyondMax, None),
+        row("8.8.8.8", well_known, Embedding::Embedded, Some("64:ff9b::808:808")),
+        row("8.8.8.8", own, Embedding::Embedded, Some("2001:db8:64::808:808")),
+        row("10.0.0.1", well_known, Embedding::NonGlobal, None),
+        row("10.0.0.1", own, Embedding::Embedded, Some("2001:db8:64::a00:1")),
+        row("127.0.0.1", well_known, Embedding::NeverEmbed, None),
+        row("127.0.0.1", own, Embedding::NeverEmbed, None),
+        row("9.9.9.9", well_known, Embedding::BeyondMax, None),
+        row("9.9.9.9", own, Embedding::BeyondMax, None),
     ];
     assert_eq!(fates, expected);
     assert_eq!(told.ttl, Some(Ttl { a: 200, soa: Some((900, 120)), bound: 120, result: 120 }));
@@ -169,9 +171,9 @@ fn the_rule_that_decides_is_named_and_so_is_the_one_that_ignores_real_addresses(
     let fates: Vec<_> =
         told.addresses.iter().map(|address| (address.rule, address.fate, address.aaaa)).collect();
     let expected = [
-        (Some(1), Fate::NoPrefix, None),
-        (Some(2), Fate::Embedded, Some(v6("2001:db8:65::c633:6401"))),
-        (Some(3), Fate::Embedded, Some(v6("2001:db8:66::cb00:7101"))),
+        (Some(1), Embedding::NoPrefix, None),
+        (Some(2), Embedding::Embedded, Some(v6("2001:db8:65::c633:6401"))),
+        (Some(3), Embedding::Embedded, Some(v6("2001:db8:66::cb00:7101"))),
     ];
     assert_eq!(fates, expected);
 }
@@ -308,7 +310,7 @@ fn an_alias_that_the_upstream_leaves_unfinished_is_followed_leg_by_leg() {
 #[test]
 fn our_own_data_are_legs_that_nobody_is_asked_for() {
     let mut settings = settings();
-    let record = |owner: &[u8], rtype, rdata: &[u8]| Record {
+    let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
         rtype,
         ttl: 60,
@@ -318,11 +320,12 @@ fn our_own_data_are_legs_that_nobody_is_asked_for() {
         record(b"\x03nas\x04home\0", Type::A, &[192, 168, 1, 5]),
         record(b"\x04disk\x04home\0", Type::CNAME, b"\x03nas\x04home\0"),
     ];
-    settings.own = engine::own::Own::new(records, [Box::from(&b"\x03ads\x07example\0"[..])]).into();
+    settings.local_data =
+        engine::local::LocalData::new(records, [Box::from(&b"\x03ads\x07example\0"[..])]).into();
     let nobody = |asked: &Asked| -> Conduct { panic!("{} is asked", asked.name()) };
     let told = explain(settings.clone(), &ask("nas.home", Type::AAAA), nobody);
     assert_eq!(codes(&told), ["dns64", "records", "nodata", "records", "synthesized"]);
-    let records = Some(Own::Counted(Counter::LocalRecords));
+    let records = Some(LocalSource::Counted(Counter::LocalRecords));
     let legs: Vec<_> = told.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
     assert_eq!(legs, [(Type::AAAA, records, 0), (Type::A, records, 0)]);
     assert_eq!(aaaa_of(&told), [v6("2001:db8:64::c0a8:105")]);
@@ -331,7 +334,7 @@ fn our_own_data_are_legs_that_nobody_is_asked_for() {
     assert_eq!(told.legs.len(), 2);
     let told = explain(settings.clone(), &ask("x.ads.example", Type::AAAA), nobody);
     assert_eq!(codes(&told), ["dns64", "block", "nxdomain"]);
-    assert_eq!(told.legs[0].own, Some(Own::Counted(Counter::FilteredBlock)));
+    assert_eq!(told.legs[0].own, Some(LocalSource::Counted(Counter::FilteredBlock)));
     let told = explain(settings.clone(), &ask("ipv4only.arpa", Type::AAAA), nobody);
     assert_eq!(codes(&told), ["ipv4only"]);
     assert_eq!(aaaa_of(&told).len(), 2);

@@ -2,7 +2,7 @@
 //! `museum.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
 
 use crate::world::{Answer, Ask, Asked, Reply, World, ask, deliver, forwarders, name, record, settings};
-use engine::settings::Zone;
+use engine::settings::ForwardZone;
 use engine::{Counter, Settings, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
 
@@ -137,7 +137,7 @@ fn a_dname_answers_no_question_but_the_one_it_came_with() {
 #[test]
 fn what_one_group_of_upstreams_says_of_another_s_names_stays_unheard() {
     let mut settings = settings();
-    let zone = Zone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
+    let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
     settings.upstream.zones.push(zone);
     let mut world = World::with_cache(settings, OCTETS);
     ask_and_reply(&mut world, &ask("www.evil.test.", Type::A), &poisoned("www.evil.test."));

@@ -88,7 +88,7 @@ fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     let shown = |world: &World| {
-        let kept = world.engine.kept(&name("www.example."), None, world.now);
+        let kept = world.engine.cached_entries(&name("www.example."), None, world.now);
         let mut shown: Vec<_> = kept.iter().map(|kept| (kept.qtype, kept.is_synthesized)).collect();
         shown.sort_by_key(|&(qtype, is_synthesized)| (qtype.0, is_synthesized));
         shown
@@ -165,7 +165,7 @@ fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
         world.answer_to(token).addresses()
     };
     let kept = |world: &World| -> Vec<bool> {
-        let kept = world.engine.kept(&name("www.example."), Some(Type::AAAA), world.now);
+        let kept = world.engine.cached_entries(&name("www.example."), Some(Type::AAAA), world.now);
         kept.iter().map(|kept| kept.is_synthesized).collect()
     };
     let synthesized = ["2001:db8:64::c633:6407"];

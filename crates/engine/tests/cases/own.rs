@@ -3,9 +3,9 @@
 
 use super::script::{add_policy, own_record};
 use crate::world::{Chance, Reply, World, ask, client, deliver, name, networks, settings};
-use engine::own::Own;
-use engine::policy::{Policy, Zone};
-use engine::rules::{Rule, Rules};
+use engine::dns64::rules::{Rule, Rules};
+use engine::local::LocalData;
+use engine::rpz::{PolicyZone, ResponsePolicy};
 use engine::settings::{Lookup, Reverse};
 use engine::{Counter, Settings, Span};
 use wire::{Rcode, Type};
@@ -41,13 +41,13 @@ fn odd_settings(chance: &mut Chance) -> Settings {
         }
     }
     let blocked = [name(&format!("n{}.example.", chance.below(NAMES))).into()];
-    settings.own = Own::new(records, blocked).into();
-    settings.policy = Policy::build(odd_zones(chance)).expect("a few rules").into();
+    settings.local_data = LocalData::new(records, blocked).into();
+    settings.rpz = ResponsePolicy::build(odd_zones(chance)).expect("a few rules").into();
     settings
 }
 
 /// Up to three policy zones, for names, addresses and clients.
-fn odd_zones(chance: &mut Chance) -> Vec<Zone> {
+fn odd_zones(chance: &mut Chance) -> Vec<PolicyZone> {
     let mut zones = Vec::new();
     for zone in 0..chance.below(4) {
         for _ in 0..chance.below(12) {

@@ -275,10 +275,10 @@ impl Play {
             .ok_or("an answer to nobody's question")?;
         let message = answer.message();
         let kept = Flags::RD.with(Flags::CD);
-        let limit = match (ask.client.carrier, ask.edns) {
-            (engine::Carrier::Tcp, _) => 65_535,
-            (engine::Carrier::Udp, None) => 512,
-            (engine::Carrier::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
+        let limit = match (ask.client.transport, ask.edns) {
+            (engine::ClientTransport::Tcp, _) => 65_535,
+            (engine::ClientTransport::Udp, None) => 512,
+            (engine::ClientTransport::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
         };
         for (fits, what) in [
             (message.question() == ask.question(), "another question"),

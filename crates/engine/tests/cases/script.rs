@@ -2,11 +2,11 @@
 
 use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings, subnet};
 use domain::base::rdata::ComposeRecordData;
-use engine::own::{self, Own};
-use engine::policy::Policy;
-use engine::rules::{Rule, Rules};
-use engine::settings::{ClientSubnet, Dnssec, Lookup, Networks, OnFailure, Reverse, Select, Zone};
-use engine::zone::Reading;
+use engine::dns64::rules::{Rule, Rules};
+use engine::local::{self, LocalData};
+use engine::rpz::ResponsePolicy;
+use engine::rpz::RpzZoneBuilder;
+use engine::settings::{ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, OnFailure, Reverse, Select};
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
@@ -245,8 +245,8 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
         }
     }
-    made.own = Own::new(records, blocked).into();
-    made.policy = Policy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
+    made.local_data = LocalData::new(records, blocked).into();
+    made.rpz = ResponsePolicy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
         .map_err(|error| error.to_string())?
         .into();
     made.dns64.exclude_aaaa = networks(&exclude);
@@ -281,7 +281,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         "upstream.forwarders" => upstream.forwarders = forwarders(value),
         "upstream.zone" => {
             let (zone, addresses) = value.split_once(' ').ok_or("ZONE ADDRESS...")?;
-            upstream.zones.push(Zone { name: name(zone).into(), forwarders: forwarders(addresses) });
+            upstream.zones.push(ForwardZone { name: name(zone).into(), forwarders: forwarders(addresses) });
         }
         "upstream.select" => {
             upstream.select = match value {
@@ -354,11 +354,11 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
 }
 
 /// A record of our own.
-pub fn own_record(text: &str) -> own::Record {
+pub fn own_record(text: &str) -> local::LocalRecord {
     let record = record(text);
     let mut rdata = Vec::new();
     record.data().compose_rdata(&mut rdata).expect("a vector takes all");
-    own::Record {
+    local::LocalRecord {
         owner: record.owner().as_slice().to_ascii_lowercase().into(),
         rtype: Type(record.rtype().to_int()),
         ttl: record.ttl().as_secs(),
@@ -367,14 +367,14 @@ pub fn own_record(text: &str) -> own::Record {
 }
 
 /// `ZONE OWNER TTL IN TYPE DATA`, the owner without the zone. A zone begins with its first record.
-pub fn add_policy(zones: &mut Vec<(String, Reading)>, text: &str) -> Result<(), String> {
+pub fn add_policy(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> Result<(), String> {
     let (zone, text) = text.split_once(' ').ok_or("ZONE RECORD")?;
     let (owner, text) = text.split_once(' ').ok_or("OWNER TTL IN TYPE DATA")?;
     let place = match zones.iter().position(|(known, _)| known == zone) {
         Some(place) => place,
         None => {
             let soa = own_record(&format!("{zone} 60 IN SOA localhost. root.localhost. 1 3600 600 86400 60"));
-            zones.push((zone.to_owned(), Reading::begin(soa).map_err(|unfit| unfit.to_string())?));
+            zones.push((zone.to_owned(), RpzZoneBuilder::begin(soa).map_err(|unfit| unfit.to_string())?));
             zones.len() - 1
         }
     };

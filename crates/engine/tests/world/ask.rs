@@ -1,7 +1,7 @@
 //! Client questions, written octet by octet so that they may be as odd as a test needs them.
 
 use engine::Client;
-use engine::face::Carrier;
+use engine::ClientTransport;
 use std::net::{Ipv6Addr, SocketAddr};
 use wire::{Class, Flags, Type};
 
@@ -69,7 +69,7 @@ impl Ask {
     }
 
     pub fn tcp(mut self, stream: u64) -> Ask {
-        self.client.carrier = Carrier::Tcp;
+        self.client.transport = ClientTransport::Tcp;
         self.client.stream = stream;
         self
     }

@@ -1,8 +1,8 @@
 //! Settings to start from: the defaults of the configuration file, but for a prefix that may carry the addresses
 //! of examples and an upstream of its own.
 
-use engine::cookie::Cookies;
-use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, Upstream};
+use engine::message::cookie::Cookies;
+use engine::settings::{Arpa, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, UpstreamConfig};
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -48,7 +48,7 @@ pub fn set_prefixes(dns64: &mut Dns64, text: &str) {
 pub fn settings() -> Settings {
     let mut settings = Settings {
         allow: Networks(networks("::/0 0.0.0.0/0")),
-        upstream: Upstream {
+        upstream: UpstreamConfig {
             forwarders: forwarders(UPSTREAM),
             zones: vec![],
             select: Select::Ordered,
@@ -56,8 +56,8 @@ pub fn settings() -> Settings {
             tries: 3,
             transport: Transport::Udp,
         },
-        own: Default::default(),
-        policy: Default::default(),
+        local_data: Default::default(),
+        rpz: Default::default(),
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],

@@ -4,8 +4,8 @@ use super::model::{
     Cache, Config, Dns64, Format, Forwarders, Level, Limits, Local, Log, Rpz, Server, Steer, Upstream,
 };
 use super::{Name, Network};
-use engine::cookie::Cookies;
 use engine::limits::RECORDS;
+use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use super::{Config, Dns64, Network, Rule};
 use datapath::proxy_protocol::TrustedProxies;
-use engine::own::Own;
-use engine::rules::{self, Entangled, Rules};
+use engine::dns64::rules::{self, Rules, RulesTooLarge};
+use engine::local::LocalData;
 use engine::settings::{self, Networks};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
@@ -16,13 +16,13 @@ impl Config {
         let dns64 = &self.dns64;
         Settings {
             allow: Networks(engine_networks(&self.server.allow)),
-            upstream: settings::Upstream {
+            upstream: settings::UpstreamConfig {
                 forwarders: self.upstream.forwarders.addresses.clone(),
                 zones: self
                     .upstream
                     .zones
                     .iter()
-                    .map(|zone| settings::Zone {
+                    .map(|zone| settings::ForwardZone {
                         name: zone.zone.wire().into(),
                         forwarders: zone.forwarders.addresses.clone(),
                     })
@@ -32,8 +32,8 @@ impl Config {
                 tries: self.upstream.tries,
                 transport: self.upstream.transport,
             },
-            own: Arc::new(self.local_data()),
-            policy: Arc::clone(&self.rpz.policy),
+            local_data: Arc::new(self.local_data()),
+            rpz: Arc::clone(&self.rpz.policy),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
                 clients: Networks(engine_networks(&dns64.clients)),
@@ -77,12 +77,12 @@ impl Config {
     }
 
     /// The local data. For a name in both, `records` override the hosts file.
-    fn local_data(&self) -> Own {
+    fn local_data(&self) -> LocalData {
         let records = self.local.records.iter().map(|record| &record.record);
         let owners: HashSet<&[u8]> = records.clone().map(|record| &record.owner[..]).collect();
         let hosts = self.local.hosts.iter().filter(|host| !owners.contains(&host.owner[..]));
         let blocked = self.blocked.iter().map(|name| name.wire().into());
-        Own::new(records.chain(hosts).cloned().collect(), blocked)
+        LocalData::new(records.chain(hosts).cloned().collect(), blocked)
     }
 
     /// Memory that each of `workers` workers reserves at start.
@@ -94,7 +94,7 @@ impl Config {
 
 impl Dns64 {
     /// The rules as the lookup tables of the engine.
-    pub(super) fn built_rules(&self) -> Result<Rules, Entangled> {
+    pub(super) fn built_rules(&self) -> Result<Rules, RulesTooLarge> {
         let rule = |rule: &Rule| rules::Rule {
             clients: engine_networks(&rule.clients),
             names: rule.names.iter().map(|name| name.wire().into()).collect(),

@@ -2,7 +2,7 @@
 
 use super::report::{Fault, Place, Problems, quoted};
 use super::{Name, limits};
-use engine::own::Record;
+use engine::local::LocalRecord;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use wire::Type;
 const HOSTS_TTL_SECS: u32 = 60;
 
 /// Reads a hosts file.
-pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<Record> {
+pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<String>) -> Vec<LocalRecord> {
     match super::regular_file::read(file, limits::FILE_OCTETS) {
         Ok(text) => parse(file, &text, warnings),
         Err(error) => {
@@ -26,7 +26,7 @@ pub fn read(file: &Path, place: &Place, problems: &Problems, warnings: &mut Vec<
 
 /// Parses a hosts file (hosts(5)): an address record for each name, and for each address a PTR record to its first name.
 /// Words that cannot be used are left out, with a warning; `file` stands for the file in warnings.
-pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record> {
+pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<LocalRecord> {
     let (mut records, mut known, mut named) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut left_out = 0;
     let mut skip = |number: usize, word: &str, why: &str| {
@@ -43,7 +43,7 @@ pub fn parse(file: &Path, text: &[u8], warnings: &mut Vec<String>) -> Vec<Record
             continue;
         };
         let mut add = |owner: &[u8], rtype, rdata: &[u8]| {
-            let record = Record { owner: owner.into(), rtype, ttl: HOSTS_TTL_SECS, rdata: rdata.into() };
+            let record = LocalRecord { owner: owner.into(), rtype, ttl: HOSTS_TTL_SECS, rdata: rdata.into() };
             if known.insert((record.owner.clone(), record.rdata.clone())) {
                 records.push(record);
             }

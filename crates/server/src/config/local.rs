@@ -2,11 +2,11 @@
 //! upstream is asked.
 
 use super::fields::path;
-use super::record::{self, LocalRecord};
+use super::record::{self, ConfiguredRecord};
 use super::report::{Fault, Item, Problems, quoted};
 use super::table::Table;
 use super::{Name, limits};
-use engine::own::Record;
+use engine::local::LocalRecord;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wire::Type;
@@ -14,7 +14,7 @@ use wire::Type;
 /// The values of `[local]`, with their places.
 #[derive(Debug, Default)]
 pub struct LocalDraft {
-    pub records: Vec<Item<LocalRecord>>,
+    pub records: Vec<Item<ConfiguredRecord>>,
     pub hosts_file: Option<Item<PathBuf>>,
 }
 
@@ -38,11 +38,11 @@ pub fn filter(mut table: Table<'_>) -> (Vec<Item<Name>>, Vec<Item<PathBuf>>) {
 }
 
 /// Reports records that contradict each other, and names with too many records for an answer.
-pub fn check(records: &[Item<LocalRecord>], problems: &Problems) {
+pub fn check(records: &[Item<ConfiguredRecord>], problems: &Problems) {
     let mut names: BTreeMap<&[u8], (bool, bool, usize)> = BTreeMap::new();
     let mut known = HashSet::new();
     for item in records {
-        let Record { owner, rtype, rdata, .. } = &item.value.record;
+        let LocalRecord { owner, rtype, rdata, .. } = &item.value.record;
         let (aliases, others, octets) = names.entry(owner).or_default();
         *octets += 12 + rdata.len();
         // A record beside a CNAME record, or a CNAME record beside another one.

@@ -47,6 +47,6 @@ pub use model::{
 };
 pub use name::Name;
 pub use overrides::Overrides;
-pub use record::LocalRecord;
+pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};
 pub use rpz::zone as policy_zone;

@@ -1,7 +1,7 @@
 //! The types of the effective configuration. Names and meanings are those of the file; see sixfold.toml(5).
 
-use super::{LocalRecord, Name, Network};
-use engine::cookie::Cookies;
+use super::{ConfiguredRecord, Name, Network};
+use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, Reverse, Select, Transport};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -165,11 +165,11 @@ pub struct Rule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Local {
     /// `records`: local records.
-    pub records: Vec<LocalRecord>,
+    pub records: Vec<ConfiguredRecord>,
     /// The hosts file.
     pub hosts_file: Option<PathBuf>,
     /// Records of the hosts file.
-    pub hosts: Vec<engine::own::Record>,
+    pub hosts: Vec<engine::local::LocalRecord>,
 }
 
 /// `[filter] rpz`: response policy zones.
@@ -178,7 +178,7 @@ pub struct Rpz {
     /// The zone files, in order.
     pub files: Vec<PathBuf>,
     /// The rules of the zones.
-    pub policy: Arc<engine::policy::Policy>,
+    pub policy: Arc<engine::rpz::ResponsePolicy>,
 }
 
 /// `[limits]`.

@@ -8,20 +8,20 @@ use domain::base::rdata::{ComposeRecordData, ParseRecordData};
 use domain::dep::octseq::Parser;
 use domain::rdata::ZoneRecordData;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
-use engine::own::Record;
+use engine::local::LocalRecord;
 use wire::Type;
 
 /// A record with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalRecord {
+pub struct ConfiguredRecord {
     /// The text, as written.
     pub text: String,
     /// The record.
-    pub record: Record,
+    pub record: LocalRecord,
 }
 
 /// Parses a record. Names are absolute; a missing TTL means one hour.
-pub fn parse(text: &str) -> Result<LocalRecord, Fault> {
+pub fn parse(text: &str) -> Result<ConfiguredRecord, Fault> {
     let refuse = |why: &str| {
         let what = format!("{} is not a record: {why}", quoted(text));
         Fault::new(what, "write name, TTL, IN, type and data, like \"nas.home. 60 IN A 192.168.1.5\"")
@@ -51,11 +51,11 @@ pub fn parse(text: &str) -> Result<LocalRecord, Fault> {
     }
     let record = engine_record(&record).map_err(refuse)?;
     // The text stays unchanged: a blank at its end may belong to the data.
-    Ok(LocalRecord { text: text.to_owned(), record })
+    Ok(ConfiguredRecord { text: text.to_owned(), record })
 }
 
 /// Converts a parsed record into one of the engine. The error is the reason why it cannot be in a message.
-pub fn engine_record(record: &ScannedRecord) -> Result<Record, &'static str> {
+pub fn engine_record(record: &ScannedRecord) -> Result<LocalRecord, &'static str> {
     let ttl = record.ttl().as_secs();
     if ttl > i32::MAX as u32 {
         return Err("its TTL is more than 2147483647 (RFC 2181 section 8)");
@@ -63,7 +63,7 @@ pub fn engine_record(record: &ScannedRecord) -> Result<Record, &'static str> {
     let mut rdata = Vec::new();
     record.data().compose_rdata(&mut rdata).map_err(|_| "its data are too long")?;
     let rtype = Type(record.rtype().to_int());
-    let converted = Record { owner: owner(record), rtype, ttl, rdata: rdata.into() };
+    let converted = LocalRecord { owner: owner(record), rtype, ttl, rdata: rdata.into() };
     let is_valid = match record.data() {
         // Data parsed as these types are valid; zones have millions of such records, so a check would cost time.
         ZoneRecordData::Cname(_) | ZoneRecordData::A(_) | ZoneRecordData::Aaaa(_) => true,

@@ -1,5 +1,5 @@
 //! Response policy zones as master files (RFC 1035 section 5, draft-vixie-dnsop-dns-rpz-00): from text to the tables of
-//! the engine. `engine::zone` decides what a record means; this file gives each record its line and column.
+//! the engine. `engine::rpz` decides what a record means; this file gives each record its line and column.
 
 use super::limits;
 use super::record::engine_record;
@@ -7,13 +7,13 @@ use super::report::{Fault, Item, Problems, quoted};
 use super::zone_entries::{Entries, EntryText};
 use domain::base::iana;
 use domain::zonefile::inplace::{Entry, ScannedRecord, Zonefile};
-use engine::own::Record;
-use engine::policy::{Policy, Zone};
-use engine::zone::{Reading, Unfit};
+use engine::local::LocalRecord;
+use engine::rpz::{PolicyZone, ResponsePolicy};
+use engine::rpz::{RpzRecordError, RpzZoneBuilder};
 use std::path::{Path, PathBuf};
 
 /// Reads all zones, in order. An error is reported at the place that names the file.
-pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Policy) {
+pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, ResponsePolicy) {
     let (mut paths, mut zones) = (Vec::new(), Vec::new());
     let mut room = limits::RPZ_OCTETS;
     let last = files.last().map(|item| item.place.clone());
@@ -37,18 +37,18 @@ pub fn read(files: Vec<Item<PathBuf>>, problems: &Problems) -> (Vec<PathBuf>, Po
         }
         paths.push(path);
     }
-    let policy = Policy::build(zones).unwrap_or_else(|error| {
+    let policy = ResponsePolicy::build(zones).unwrap_or_else(|error| {
         if let Some(place) = last {
             problems.add(&place, Fault::new(error.to_string(), "name fewer or smaller zones"));
         }
-        Policy::default()
+        ResponsePolicy::default()
     });
     (paths, policy)
 }
 
 /// Reads one zone. A name without a dot at its end is below the last `$ORIGIN`, or below the root without one: providers
 /// hand out zones without the zone name that each operator chooses. `path` stands for the file in faults.
-pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
+pub fn zone(path: &Path, text: &[u8]) -> Result<PolicyZone, Vec<Fault>> {
     let mut reader = ZoneReader::new(path);
     for entry in Entries::of(text) {
         if reader.read_entry(&entry).is_err() {
@@ -59,7 +59,7 @@ pub fn zone(path: &Path, text: &[u8]) -> Result<Zone, Vec<Fault>> {
         Some(zone) if reader.faults.is_empty() => Ok(zone.finish()),
         Some(_) => Err(reader.faults),
         None => {
-            let (what, help) = Unfit::NoSoa.advice();
+            let (what, help) = RpzRecordError::NoSoa.advice();
             Err(vec![Fault::new(format!("{}:1:1: {what}", path.display()), help)])
         }
     }
@@ -73,7 +73,7 @@ struct ZoneReader<'p> {
     path: &'p Path,
     records: Zonefile,
     /// The zone so far; none before its SOA record.
-    zone: Option<Reading>,
+    zone: Option<RpzZoneBuilder>,
     faults: Vec<Fault>,
 }
 
@@ -136,10 +136,10 @@ impl<'p> ZoneReader<'p> {
     }
 
     /// Adds a record to the zone. The first one must be the SOA record.
-    fn add_record(&mut self, record: Record) -> Result<(), Unfit> {
+    fn add_record(&mut self, record: LocalRecord) -> Result<(), RpzRecordError> {
         match &mut self.zone {
             Some(zone) => zone.add(record),
-            None => Reading::begin(record).map(|begun| self.zone = Some(begun)),
+            None => RpzZoneBuilder::begin(record).map(|begun| self.zone = Some(begun)),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'p> ZoneReader<'p> {
 
 /// Converts a record, and checks its owner: the parser takes an empty label for the end of the name. The error is the
 /// reason why it is not a record.
-fn checked_record(record: &ScannedRecord, text: &[u8]) -> Result<Record, &'static str> {
+fn checked_record(record: &ScannedRecord, text: &[u8]) -> Result<LocalRecord, &'static str> {
     let owner = text.split(|octet| octet.is_ascii_whitespace()).next().unwrap_or_default();
     if owner.windows(2).any(|pair| pair == b"..") {
         return Err("a label is empty");
@@ -183,9 +183,9 @@ fn located(error: &str, line: usize, text: &[u8]) -> String {
 }
 
 /// Column and text of the word that the engine rejects.
-fn offending_word(text: &[u8], unfit: Unfit) -> (usize, String) {
+fn offending_word(text: &[u8], unfit: RpzRecordError) -> (usize, String) {
     match unfit {
-        Unfit::UnknownAction | Unfit::MissingDot => {
+        RpzRecordError::UnknownAction | RpzRecordError::MissingDot => {
             let line = first_line(text);
             with_column(line, words(line).next_back())
         }

@@ -1,13 +1,13 @@
 //! Zones as people and programs write them, and the errors of invalid zones.
 
 use super::*;
-use engine::policy::{Action, Trigger};
+use engine::rpz::{Action, Trigger};
 use engine::settings::Network;
 use std::net::Ipv4Addr;
 
 const SOA: &str = "@ SOA localhost. root.localhost. 1 3600 600 86400 60\n";
 
-fn read(text: &str) -> Result<Zone, Vec<String>> {
+fn read(text: &str) -> Result<PolicyZone, Vec<String>> {
     let shown =
         |faults: Vec<Fault>| faults.iter().map(|fault| format!("{} / {}", fault.what, fault.help)).collect();
     zone(Path::new("p.rpz"), text.as_bytes()).map_err(shown)
@@ -116,6 +116,6 @@ fn a_hundred_thousand_names_and_networks_are_read() {
         let [_, a, b, c] = number.to_be_bytes();
         text += &format!("n{number}.example CNAME .\n32.{c}.{b}.{a}.10.rpz-ip CNAME *.\n");
     }
-    let policy = Policy::build(vec![read(&text).unwrap()]).unwrap();
+    let policy = ResponsePolicy::build(vec![read(&text).unwrap()]).unwrap();
     assert!(!policy.is_empty());
 }

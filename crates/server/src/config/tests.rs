@@ -3,7 +3,7 @@
 
 use super::load::parse;
 use super::*;
-use engine::cookie::Cookies;
+use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, FailurePolicy, Lookup, OnFailure, Reverse};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -337,7 +337,7 @@ fn records_and_blocked_names_are_read_and_shown_again() {
     assert_eq!((records[2].rtype, &records[2].rdata[..]), (Type::CNAME, &b"\x03nas\x04home\x00"[..]));
     assert_eq!(config.blocked[0].wire(), b"\x03ads\x07example\x00");
     assert_eq!(read(&config.to_toml()), config);
-    assert!(config.settings().own.has_records(b"\x03nas\x04home\x00"));
+    assert!(config.settings().local_data.has_records(b"\x03nas\x04home\x00"));
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn response_policy_zones_are_read_in_order_and_shown_again() {
     std::fs::write(&file, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
         .unwrap();
     let config = read(&toml);
-    assert!(!config.settings().policy.is_empty());
+    assert!(!config.settings().rpz.is_empty());
     assert_eq!(read(&config.to_toml()), config);
     std::fs::write(&file, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME rpz-.\n")
         .unwrap();
@@ -472,7 +472,7 @@ fn a_hosts_file_names_addresses_both_ways() {
     assert!(warnings[0].contains(":6: ") && warnings[0].contains("fe80::1%lo0"), "{}", warnings[0]);
     assert!(warnings[1].contains(":7: ") && warnings[1].contains("bad..name"), "{}", warnings[1]);
     // Records of the configuration override the hosts file.
-    let own = &config.settings().own;
+    let own = &config.settings().local_data;
     assert!(own.has_records(b"\x03nas\x00") && own.has_records(b"\x05again\x00"));
     let found = problems("local.hosts-file = \"/nowhere/hosts\"");
     assert!(found.len() == 1 && found[0].contains("/nowhere/hosts"), "{found:#?}");

@@ -109,7 +109,7 @@ pub async fn explain(server: &ServerHandle, rest: &str) -> Result<String, String
     getrandom::fill(&mut seed)
         .map_err(|error| format!("explain: the system has no random numbers: {error}\n"))?;
     let mut client = Client::udp(SocketAddr::new(request.client, 0));
-    client.carrier = engine::face::Carrier::Tcp;
+    client.transport = engine::ClientTransport::Tcp;
     let query = request.query(u16::from_be_bytes([seed[0], seed[1]]));
     let explainer = Explainer::new(settings, client, query, seed);
     let _permit =

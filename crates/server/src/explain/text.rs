@@ -4,7 +4,7 @@ use super::records;
 use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, Explanation, Fate, Leg, Real, RealFate};
+use engine::explain::{Address, Embedding, Explanation, Leg, Real, RealFate};
 use std::fmt::Write as _;
 use wire::Section;
 
@@ -111,10 +111,10 @@ fn write_address(text: &mut String, address: &Address) {
     let under = address.prefix.map(|prefix| format!(" under {prefix}")).unwrap_or_default();
     let _ = match (address.fate, address.aaaa) {
         (_, Some(aaaa)) => write!(text, "{aaaa}{under}"),
-        (Fate::NonGlobal, _) => write!(text, "left out{under}: it is not global"),
-        (Fate::NeverEmbed, _) => write!(text, "left out{under}: it is never embedded"),
-        (Fate::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
-        (Fate::NoPrefix | Fate::Embedded, _) => write!(text, "left out: the rule has no prefixes"),
+        (Embedding::NonGlobal, _) => write!(text, "left out{under}: it is not global"),
+        (Embedding::NeverEmbed, _) => write!(text, "left out{under}: it is never embedded"),
+        (Embedding::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
+        (Embedding::NoPrefix | Embedding::Embedded, _) => write!(text, "left out: the rule has no prefixes"),
     };
     if let Some(rule) = address.rule {
         let _ = write!(text, ", by rule {rule}");

@@ -2,21 +2,21 @@
 
 use crate::config::Config;
 use engine::Counter;
-use engine::explain::{End, Own, Try};
+use engine::explain::{End, LocalSource, Try};
 use engine::settings::Network;
 use std::net::Ipv6Addr;
 
 /// Source of a reply: `upstream`, or the key of the configuration that has the data.
-pub fn source(own: Option<Own>, name: &[u8], config: &Config) -> &'static str {
+pub fn source(own: Option<LocalSource>, name: &[u8], config: &Config) -> &'static str {
     match own {
         None => "upstream",
-        Some(Own::Alias) => "dns64.ptr",
-        Some(Own::Counted(Counter::LocalRecords)) => {
+        Some(LocalSource::Alias) => "dns64.ptr",
+        Some(LocalSource::Counted(Counter::LocalRecords)) => {
             let is_ours = config.local.records.iter().any(|record| record.record.owner[..] == *name);
             if is_ours { "local.records" } else { "local.hosts-file" }
         }
-        Some(Own::Counted(Counter::FilteredBlock)) => "filter.block",
-        Some(Own::Counted(_)) => "filter.rpz",
+        Some(LocalSource::Counted(Counter::FilteredBlock)) => "filter.block",
+        Some(LocalSource::Counted(_)) => "filter.rpz",
     }
 }
 

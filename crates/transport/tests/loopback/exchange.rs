@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use datapath::StreamSink;
-use engine::Carrier;
+use engine::ClientTransport;
 use sixfold_transport::Counter;
 use std::collections::HashSet;
 use std::io::Write;
@@ -182,7 +182,7 @@ fn a_client_is_described_completely() {
             assert_eq!(from.address, mapped.parse::<Ipv6Addr>().unwrap());
             assert_eq!(from.local, from.address);
             assert_eq!(from.port, client.local_addr().unwrap().port());
-            assert_eq!((from.carrier, from.listener, from.scope), (Carrier::Tcp, 0, 0));
+            assert_eq!((from.transport, from.listener, from.scope), (ClientTransport::Tcp, 0, 0));
             assert!(from.stream != 0 && streams.insert(from.stream));
         }
     }
