@@ -1,4 +1,8 @@
-//! Client questions: what is answered at once, what is refused, and what waits for an upstream.
+//! A client's query: check it, answer it at once if that is possible, or admit it and look it up.
+//!
+//! ```text
+//! on_query -> rate limit, cookie -> reject_reason -> classify -> begin -> cache, admit -> look_up_here -> wait_for_upstream
+//! ```
 
 use crate::answer::builder::{empty, referral_to_tcp};
 use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
@@ -13,17 +17,25 @@ use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::{Client, ClientTransport, Outbox};
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
-use crate::message::client_subnet::Subnet;
+use crate::message::client_subnet::{MalformedSubnet, Subnet};
+use crate::message::cookie::{Cookie, MalformedCookie};
 use crate::message::question::{QueryFlags, Question};
 use crate::resolve::from_cache::CacheLookup;
-use crate::settings::ClientSubnet;
+use crate::settings::{ClientSubnet, Settings};
 use wire::header::{self, Flags};
 use wire::{Malformed, Message, Opcode, Rcode, Type, ede};
 
-/// How many of the clients of a flight are compared with a newcomer that may be a repetition.
+/// Waiters of a question in flight that a new query is compared with, to find a repetition.
 const REPETITIONS_COMPARED: usize = 16;
 
+/// The EDNS options of a query that the engine looks at.
+struct QueryOptions {
+    subnet: Result<Option<Subnet>, MalformedSubnet>,
+    cookie: Result<Option<Cookie>, MalformedCookie>,
+}
+
 impl Engine {
+    /// Handles a message of a client.
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.counters.count(match (from.transport, from.is_ipv4()) {
             (ClientTransport::Udp, true) => Counter::QueriesUdp4,
@@ -45,67 +57,94 @@ impl Engine {
         if rate == RateDecision::Beyond && !proven && header::arcount(message) == 0 {
             return self.counters.count(Counter::DroppedQueryRate);
         }
-        let (mut subnet, mut cookie) = (Ok(None), Ok(None));
-        let mut requestor = Requestor {
-            id: header::id(message),
-            flags,
-            question: &[],
-            edns: None,
-            subnet: None,
-            scope: 0,
-            cookie: None,
-            limit: answer_limit(from.transport, None, self.settings.udp_size),
-            own_size: self.settings.udp_size,
-        };
         let parsed = Message::parse(message);
-        if let Ok(parsed) = &parsed {
-            requestor.question = parsed.question();
-            requestor.edns =
-                parsed.opt().map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
-            requestor.limit = answer_limit(from.transport, requestor.edns, self.settings.udp_size);
-            if let Some(opt) = parsed.opt().filter(|opt| opt.version() == 0) {
-                if self.settings.client_subnet == ClientSubnet::Forward {
-                    subnet = Subnet::of_query(&opt);
-                    requestor.subnet = subnet.as_ref().map_or(None, Option::as_ref);
-                }
-                cookie = self.cookie_for(&opt, from, now);
-                requestor.cookie = cookie.as_ref().map_or(None, Option::as_ref);
-            }
-        }
+        let options = self.read_options(parsed.as_ref().ok(), from, now);
+        let mut requestor = self.requestor(message, parsed.as_ref().ok(), &options, from);
         if rate != RateDecision::Within && !proven && requestor.has_valid_cookie() {
-            // RFC 7873 section 5.2.5: what is done against forged sources is not for who is there. The limit is, though.
+            // A valid cookie proves the source address: skip the anti-spoofing measures, but still apply the rate limit (RFC
+            // 7873 section 5.2.5).
             proven = true;
             rate = self.clients.rate_limiter.query(now, from.address, true);
         }
         if rate != RateDecision::Within {
             return self.answer_over_rate(now, from, &requestor, rate, proven, out);
         }
-        // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
-        let malformed = (subnet.is_err() || cookie.is_err()).then_some((Rcode::FORMERR, None));
         let alone = if parsed.is_err() { self.cookie_alone(from, message, now) } else { None };
-        let reject_reason = match &alone {
+        let rejected = match &alone {
             Some((edns, cookie)) => {
                 Some((requestor.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
             }
-            None => self.reject_reason(from, flags, &parsed).or(malformed),
+            None => self.reject_reason(from, flags, &parsed, &options),
         };
-        match reject_reason {
-            Some((rcode, reason)) => {
+        match (rejected, &parsed) {
+            (Some((rcode, reason)), _) => {
                 out.trace(|| TraceEvent::Refused { rcode, reason });
                 send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
                     empty(frame, requestor, rcode, reason)
                 });
             }
-            None => {
-                if let Ok(parsed) = &parsed {
-                    self.classify(now, from, parsed, &requestor, out);
-                }
-            }
+            (None, Ok(parsed)) => self.classify(now, from, parsed, &requestor, out),
+            (None, Err(_)) => {}
         }
     }
 
-    /// A question is beyond the rate of the client's network: who is `proven` to be there is refused; to others every second
-    /// time TCP is offered, as it may be somebody else who asks in their name.
+    /// Reads the client subnet and the cookie of a query.
+    #[inline]
+    fn read_options(&mut self, message: Option<&Message<'_>>, from: &Client, now: Instant) -> QueryOptions {
+        let mut options = QueryOptions { subnet: Ok(None), cookie: Ok(None) };
+        let opt = message.and_then(Message::opt);
+        if let Some(opt) = opt.filter(|opt| opt.version() == 0) {
+            if self.settings.client_subnet == ClientSubnet::Forward {
+                options.subnet = Subnet::of_query(&opt);
+            }
+            let Engine { clients, settings, counters, .. } = self;
+            options.cookie = clients.cookie_for(&opt, from, &settings.cookies, now, counters);
+        }
+        options
+    }
+
+    /// The requestor of a query, as far as it can be read.
+    #[inline]
+    fn requestor<'q>(
+        &self,
+        bytes: &[u8],
+        message: Option<&Message<'q>>,
+        options: &'q QueryOptions,
+        from: &Client,
+    ) -> Requestor<'q> {
+        let own_size = self.settings.udp_size;
+        let opt = message.and_then(Message::opt);
+        let edns = opt.map(|opt| RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() });
+        Requestor {
+            id: header::id(bytes),
+            flags: header::flags(bytes),
+            question: message.map_or(&[], Message::question),
+            edns,
+            subnet: options.subnet.as_ref().map_or(None, Option::as_ref),
+            scope: 0,
+            cookie: options.cookie.as_ref().map_or(None, Option::as_ref),
+            limit: answer_limit(from.transport, edns, own_size),
+            own_size,
+        }
+    }
+
+    /// The cookie that a message without a question asks for, if the client may ask at all.
+    #[cold]
+    fn cookie_alone(
+        &mut self,
+        from: &Client,
+        message: &[u8],
+        now: Instant,
+    ) -> Option<(RequestorEdns, Cookie)> {
+        let Engine { clients, settings, counters, .. } = self;
+        if !settings.allow.contains(from.address) {
+            return None;
+        }
+        clients.cookie_alone(from, message, &settings.cookies, now, counters)
+    }
+
+    /// Answers a query over the rate of the client's network. A client that is `proven` to be at its address is refused; others
+    /// get TC every second time, as the source address may be forged.
     fn answer_over_rate(
         &mut self,
         now: Instant,
@@ -132,12 +171,13 @@ impl Engine {
         }
     }
 
-    /// Why a question is answered at once with an RCODE and nothing else, and the extended error if there is one.
+    /// The RCODE, and perhaps the extended error, with which a query is answered at once; none if it is resolved.
     fn reject_reason(
         &mut self,
         from: &Client,
         flags: Flags,
         parsed: &Result<Message<'_>, Malformed>,
+        options: &QueryOptions,
     ) -> Option<(Rcode, Option<u16>)> {
         if !self.settings.allow.contains(from.address) {
             self.counters.count(Counter::RefusedNotAllowed);
@@ -164,11 +204,13 @@ impl Engine {
             }
             // Types that live in other sections, or are obsolete and never forwarded.
             Type::OPT | Type::TSIG | Type::TKEY | Type::MAILA | Type::MAILB => Some((Rcode::FORMERR, None)),
+            // RFC 7871 section 7.2.1 and RFC 7873 section 5.2.2.
+            _ if options.subnet.is_err() || options.cookie.is_err() => Some((Rcode::FORMERR, None)),
             _ => None,
         }
     }
 
-    /// Answers what is answered here; everything else is taken in.
+    /// Answers a query for a special-use name; any other one begins its resolution.
     fn classify(
         &mut self,
         now: Instant,
@@ -178,9 +220,11 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
-        match special_use::classify(&self.settings, from.address, qname, message.qtype(), message.qclass()) {
+        let Settings { dns64, local_data, .. } = &self.settings;
+        match special_use::classify(dns64, local_data, from.address, qname, message.qtype(), message.qclass())
+        {
             SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
-            // What the configuration says of a name goes before what it says of a prefix.
+            // A record of the configuration takes precedence over the reverse zone of a prefix.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.local_data.has_records(qname) => {
                 self.begin(now, from, message, None, requestor, out);
@@ -208,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Makes room for a question, and sends it on its way: for the name asked, or for what that is an alias of.
+    /// Begins the resolution of a query: for the name asked, or for the name that this is an alias of (`alias`).
     fn begin(
         &mut self,
         now: Instant,
@@ -218,11 +262,8 @@ impl Engine {
         requestor: &Requestor<'_>,
         out: &mut impl Outbox,
     ) {
-        let query_flags = QueryFlags::default()
-            .with(QueryFlags::RD, requestor.flags.contains(Flags::RD))
-            .with(QueryFlags::CD, requestor.flags.contains(Flags::CD))
-            .with(QueryFlags::AD, requestor.flags.contains(Flags::AD))
-            .with(QueryFlags::DO, requestor.edns.is_some_and(|edns| edns.dnssec_ok));
+        let query_flags =
+            QueryFlags::of_query(requestor.flags, requestor.edns.is_some_and(|edns| edns.dnssec_ok));
         let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, query_flags);
         if let Some(reason) = reason {
             self.counters.count(reason);
@@ -238,11 +279,11 @@ impl Engine {
             query_flags,
             subnet: requestor.subnet,
         };
-        let look = match alias {
+        let cached = match alias {
             None => self.answer_query_from_cache(&question, stage, from, requestor, now, out),
             Some(_) => CacheLookup::Unfit,
         };
-        if look == CacheLookup::Answered {
+        if cached == CacheLookup::Answered {
             return;
         }
         let scope = self.upstream.drop_subnet_if_crowded(&mut question, &mut self.counters);
@@ -255,59 +296,53 @@ impl Engine {
                 empty(frame, requestor, Rcode::REFUSED, None)
             });
         };
-        let waiter = &mut self.clients.waiters[index];
-        waiter.id = requestor.id;
-        waiter.flags = requestor.flags;
-        waiter.edns = requestor.edns;
-        waiter.query_flags = query_flags;
-        waiter.subnet = requestor.subnet.copied();
-        waiter.scope = scope;
-        waiter.cookie = requestor.cookie.copied();
-        waiter.stage = stage;
-        waiter.hash = question.hash;
-        waiter.question_len = requestor.question.len() as u16;
-        waiter.question[..requestor.question.len()].copy_from_slice(requestor.question);
+        self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);
         if let Some(alias) = alias {
-            let Some(chain) = self.clients.start_chase(index) else {
+            let Some(chase) = self.clients.start_chase(index) else {
                 return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
             };
-            let chain = &mut self.clients.chases[chain];
-            chain.name.clear();
-            chain.name.extend_from_slice(question.name);
-            chain.replies.push(alias.reply);
+            self.clients.chases[chase].advance(question.name, alias.reply);
         }
-        if self.lookup_local(index, now, out)
-            || look != CacheLookup::Absent && self.answer_from_cache(index, now, out)
-        {
+        if !self.look_up_here(index, cached != CacheLookup::Absent, now, out) {
+            self.wait_for_upstream(index, &question, flight, stage, now, out);
+        }
+    }
+
+    /// Has a new waiter wait for its question: one in flight already, or a new one. For a query with DNS64 the A leg is asked
+    /// with it, or later, as configured.
+    fn wait_for_upstream(
+        &mut self,
+        waiter: Index,
+        question: &Question<'_>,
+        flight: Option<Index>,
+        stage: Stage,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if let Some(flight) = flight {
+            self.counters.count(Counter::Joined);
+            self.attach(flight, waiter);
+            // The stagger of the question that it joined has expired already.
+            if stage == Stage::Aaaa && self.asks_a_at_once(flight) {
+                self.ask_a_early(waiter, now, out);
+            }
             return;
         }
-        match flight {
-            Some(flight) => {
-                self.counters.count(Counter::Joined);
-                self.attach(flight, index);
-                // The stagger of the question that it joined has run out already.
-                if stage == Stage::Aaaa && self.asks_a_at_once(flight) {
-                    self.ask_a_early(index, now, out);
-                }
-            }
-            None => {
-                let Some(flight) = self.upstream.launch(&question, now, &mut self.counters, out) else {
-                    return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
-                };
-                self.attach(flight, index);
-                if stage == Stage::Aaaa {
-                    //= RFC 6147 section 5.1.8: requirements 15, 15b
-                    match self.settings.dns64.lookup {
-                        Lookup::Sequential => {}
-                        Lookup::Parallel => self.ask_a_early(index, now, out),
-                        Lookup::Stagger(span) => self.upstream.set_stagger(flight, now + span),
-                    }
-                }
+        let Some(flight) = self.upstream.launch(question, now, &mut self.counters, out) else {
+            return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+        };
+        self.attach(flight, waiter);
+        if stage == Stage::Aaaa {
+            //= RFC 6147 section 5.1.8: requirements 15, 15b
+            match self.settings.dns64.lookup {
+                Lookup::Sequential => {}
+                Lookup::Parallel => self.ask_a_early(waiter, now, out),
+                Lookup::Stagger(span) => self.upstream.set_stagger(flight, now + span),
             }
         }
     }
 
-    /// Whether a client of the flight is the same that asks now, the same with the same ID: it did not want to wait.
+    /// True if a waiter of the question in flight is the same client with the same message ID: a retransmission over UDP.
     fn is_repeated(&self, flight: Index, from: &Client, requestor: &Requestor<'_>) -> bool {
         let mut index = self.upstream.flights[flight].waiters;
         for _ in 0..REPETITIONS_COMPARED {

@@ -20,6 +20,15 @@ pub(crate) struct CnameChase {
     quota: Index,
 }
 
+impl CnameChase {
+    /// Goes on to another name, to which this reply has led.
+    pub fn advance(&mut self, name: &[u8], reply: Vec<u8>) {
+        self.name.clear();
+        self.name.extend_from_slice(name);
+        self.replies.push(reply);
+    }
+}
+
 /// All such ways.
 pub(crate) struct CnameChases {
     slab: Slab<CnameChase>,

@@ -1,49 +1,53 @@
-//! Server cookies for clients (RFC 7873 section 5.2).
+//! Server cookies for clients (RFC 7873 section 5.2, RFC 9018): what the cookie of a query is worth.
 
 use crate::answer::requestor::RequestorEdns;
 use crate::base::time::Instant;
-use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::client::Clients;
+use crate::counters::{Counter, Counters};
 use crate::interface::Client;
 use crate::message::cookie::{Cookie, Cookies, MalformedCookie, first};
 use wire::{Opcode, Opt, header};
 
-impl Engine {
-    /// The cookie for the answer to a query.
+impl Clients {
+    /// The cookie for the response to a query with this OPT record; none if the query has none, or cookies are off.
     #[inline]
-    pub(crate) fn cookie_for(
-        &mut self,
+    pub fn cookie_for(
+        &self,
         opt: &Opt<'_>,
         from: &Client,
+        config: &Cookies,
         now: Instant,
+        counters: &mut Counters,
     ) -> Result<Option<Cookie>, MalformedCookie> {
-        let Cookies { enabled, secrets } = &self.settings.cookies;
+        let Cookies { enabled, secrets } = config;
         if !enabled || first(opt).is_none() {
             return Ok(None);
         }
-        let cookie = Cookie::of_query(opt, from.address, secrets, self.clients.clock.unix_secs(now));
+        let cookie = Cookie::of_query(opt, from.address, secrets, self.clock.unix_secs(now));
         match cookie {
-            Ok(Some(cookie)) => self.counters.count(cookie.counter()),
+            Ok(Some(cookie)) => counters.count(cookie.counter()),
             Ok(None) => {}
-            Err(_) => self.counters.count(Counter::CookieMalformed),
+            Err(_) => counters.count(Counter::CookieMalformed),
         }
         cookie
     }
 
-    /// What a message that is no question asks for, if that is a cookie alone: no question at all, and an OPT record with one
-    /// (RFC 7873 section 5.4, which RFC 9619 leaves as it is).
+    /// The cookie that a message without a question asks for: an OPT record with a cookie and nothing else (RFC 7873 section
+    /// 5.4, which RFC 9619 leaves as it is).
     #[cold]
-    pub(crate) fn cookie_alone(
-        &mut self,
+    pub fn cookie_alone(
+        &self,
         from: &Client,
         message: &[u8],
+        config: &Cookies,
         now: Instant,
+        counters: &mut Counters,
     ) -> Option<(RequestorEdns, Cookie)> {
         let opt = wire::sole_opt(message).filter(|opt| opt.version() == 0)?;
-        if header::flags(message).opcode() != Opcode::QUERY || !self.settings.allow.contains(from.address) {
+        if header::flags(message).opcode() != Opcode::QUERY {
             return None;
         }
-        let cookie = self.cookie_for(&opt, from, now).ok()??;
+        let cookie = self.cookie_for(&opt, from, config, now, counters).ok()??;
         Some((RequestorEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok() }, cookie))
     }
 }

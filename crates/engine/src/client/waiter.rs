@@ -151,6 +151,29 @@ impl Waiter {
         self.client_timer_expired = false;
     }
 
+    /// Fills in the query of a waiter. `hash`: that of the name asked; `scope`: that of the subnet that was left out.
+    #[inline]
+    pub fn fill(
+        &mut self,
+        requestor: &Requestor<'_>,
+        stage: Stage,
+        query_flags: QueryFlags,
+        hash: u64,
+        scope: u8,
+    ) {
+        self.id = requestor.id;
+        self.flags = requestor.flags;
+        self.edns = requestor.edns;
+        self.query_flags = query_flags;
+        self.subnet = requestor.subnet.copied();
+        self.scope = scope;
+        self.cookie = requestor.cookie.copied();
+        self.stage = stage;
+        self.hash = hash;
+        self.question_len = requestor.question.len() as u16;
+        self.question[..requestor.question.len()].copy_from_slice(requestor.question);
+    }
+
     /// The name asked, as the client wrote it.
     #[inline]
     pub fn name(&self) -> &[u8] {

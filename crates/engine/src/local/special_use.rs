@@ -6,8 +6,8 @@ use crate::answer::requestor::Requestor;
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Reverse};
 use crate::dns64::rules::PREFIXES;
+use crate::local::local_data::LocalData;
 use crate::local::record::{SOA, soa};
-use crate::settings::Settings;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use pref64::reverse::{IN_ADDR_NAME_MAX, write_in_addr};
@@ -84,19 +84,29 @@ enum Data {
 /// What is to be done with a client's question for a name, its own or one that an alias has led to.
 #[inline]
 pub fn classify<'s>(
-    settings: &'s Settings,
+    dns64: &'s Dns64,
+    local_data: &LocalData,
     client: Ipv6Addr,
     name: &[u8],
     qtype: Type,
     class: Class,
 ) -> SpecialUse<'s> {
     let is_arpa = name.len() >= ARPA.len() && name[name.len() - ARPA.len()..].eq_ignore_ascii_case(ARPA);
-    if !is_arpa || class != Class::IN { SpecialUse::Ordinary } else { in_arpa(settings, client, name, qtype) }
+    if !is_arpa || class != Class::IN {
+        SpecialUse::Ordinary
+    } else {
+        in_arpa(dns64, local_data, client, name, qtype)
+    }
 }
 
 #[cold]
-fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Type) -> SpecialUse<'s> {
-    let dns64 = &settings.dns64;
+fn in_arpa<'s>(
+    dns64: &'s Dns64,
+    local_data: &LocalData,
+    client: Ipv6Addr,
+    name: &[u8],
+    qtype: Type,
+) -> SpecialUse<'s> {
     //= RFC 8880 section 7.1: requirements 43, 44, 45, 48; special where DNS64 is done, an ordinary name elsewhere.
     //= RFC 7050 section 3: requirement 39; whatever bits are set.
     let knows_ipv4only = dns64.arpa.ipv4only && dns64.clients.contains(client);
@@ -128,7 +138,7 @@ fn in_arpa<'s>(settings: &'s Settings, client: Ipv6Addr, name: &[u8], qtype: Typ
         Place::Address(address)
             if knows_ipv4only
                 && WELL_KNOWN.contains(&address)
-                && !settings.local_data.has_records(InAddr::new(address).wire()) =>
+                && !local_data.has_records(InAddr::new(address).wire()) =>
         {
             here(if qtype == Type::PTR { Data::AliasToPointer(address) } else { Data::Alias(address) })
         }

@@ -1,6 +1,7 @@
 //! The question of a query, and the header and EDNS flags that make two questions different.
 
 use crate::message::client_subnet::Subnet;
+use wire::header::Flags;
 use wire::{Class, Type};
 
 /// The bits that make two questions for one name and type different ones.
@@ -18,6 +19,16 @@ impl QueryFlags {
     pub const DO: QueryFlags = QueryFlags(8);
     /// A probe of a dead server; no client's question joins it.
     pub const PROBE: QueryFlags = QueryFlags(16);
+
+    /// The flags of a query with these header flags; `dnssec_ok`: DO of its OPT record.
+    #[inline]
+    pub fn of_query(flags: Flags, dnssec_ok: bool) -> QueryFlags {
+        QueryFlags::default()
+            .with(QueryFlags::RD, flags.contains(Flags::RD))
+            .with(QueryFlags::CD, flags.contains(Flags::CD))
+            .with(QueryFlags::AD, flags.contains(Flags::AD))
+            .with(QueryFlags::DO, dnssec_ok)
+    }
 
     /// These and those.
     #[inline]

@@ -50,18 +50,7 @@ impl Engine {
         if a_flight != NONE {
             return self.use_early_a(waiter, a_flight, now, out);
         }
-        self.ask_a(waiter, now, out);
-    }
-
-    /// The client waits for the A leg from now on.
-    fn ask_a(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
-            return;
-        }
-        match self.flight_for(waiter, Type::A, now, out) {
-            Some(flight) => self.attach(flight, waiter),
-            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
-        }
+        self.look_up(waiter, now, out);
     }
 
     /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
@@ -78,7 +67,7 @@ impl Engine {
         self.clients.waiters[waiter].scope = self.clients.waiters[waiter].scope.max(scope);
         match self.upstream.flights[a_flight].parked {
             NONE => self.on_early_a(waiter, &Outcome::Failed, now, out),
-            NOT_PARKED => self.ask_a(waiter, now, out),
+            NOT_PARKED => self.look_up(waiter, now, out),
             parked => {
                 let bytes = self.upstream.parked.lend(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was kept");
@@ -118,9 +107,7 @@ impl Engine {
         }
         let mut answers = message.records(Section::Answer);
         let Some(first) = answers.find(|record| chain.ends_in(record, Type::A)) else {
-            if chain.is_unfinished(message)
-                && self.chase_cname(waiter, message, chain.end(), Type::A, now, out)
-            {
+            if chain.is_unfinished(message) && self.chase_cname(waiter, message, chain.end(), now, out) {
                 return;
             }
             self.counters.count(Counter::NotSynthesizedNoA);
@@ -142,7 +129,9 @@ impl Engine {
             }
             self.account(waiter, &tally);
             out.trace(|| TraceEvent::Basis);
-            return self.ask_negative_aaaa(waiter, now, out);
+            // Asked again, not stored by the AAAA leg: this is rare, and storing it would cost every query.
+            self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
+            return self.look_up(waiter, now, out);
         }
         let secure =
             self.clients.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
@@ -182,18 +171,6 @@ impl Engine {
         waiter.cause == Cause::NoData
             && waiter.negative_ttl.is_some()
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
-    }
-
-    /// Asks for the AAAA answer again, which was not kept: this is rare, and keeping it would cost every question.
-    fn ask_negative_aaaa(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
-        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
-            return;
-        }
-        match self.flight_for(waiter, Type::AAAA, now, out) {
-            Some(flight) => self.attach(flight, waiter),
-            None => self.respond_aliases(waiter, now, out),
-        }
     }
 
     pub(crate) fn on_negative_aaaa(

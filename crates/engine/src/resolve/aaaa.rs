@@ -9,7 +9,6 @@ use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
-use wire::Type;
 
 impl Engine {
     pub(crate) fn on_aaaa(
@@ -37,7 +36,7 @@ impl Engine {
                 return self.on_direct(waiter, outcome, now, out);
             }
             (AaaaDecision::ChaseCname, Outcome::Reply(message, chain)) => {
-                if self.chase_cname(waiter, message, chain.end(), Type::AAAA, now, out) {
+                if self.chase_cname(waiter, message, chain.end(), now, out) {
                     return;
                 }
                 Cause::NoData

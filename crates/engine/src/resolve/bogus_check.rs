@@ -23,7 +23,7 @@ use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale};
-use wire::{Rcode, Type, ede};
+use wire::{Rcode, ede};
 
 impl Engine {
     /// The AAAA leg of a client has failed, and nobody says why. Returns the reason to go on with the A leg; none: the
@@ -89,9 +89,6 @@ impl Engine {
         {
             return;
         }
-        match self.flight_for(waiter, Type::AAAA, now, out) {
-            Some(flight) => self.attach(flight, waiter),
-            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
-        }
+        self.ask_upstream(waiter, now, out);
     }
 }

@@ -1,4 +1,4 @@
-//! CNAME chase: a reply ends in an alias that the upstream did not follow (RFC 6147 section 5.1.5).
+//! CNAME chase: a reply ends in an alias that the upstream did not follow, so its target is asked for (RFC 6147 section 5.1.5).
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -8,24 +8,23 @@ use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::limits::{CHAIN_OCTETS, HOPS};
-use wire::{Message, Name, Rcode, Type};
+use wire::{Message, Name};
 
 impl Engine {
-    /// Asks for the end of a chain that the upstream left unfinished. False: the chain is too long, or too many are
-    /// followed at a time.
+    /// Asks for the name at the end of a chain that a reply left unfinished. Returns false if the chain is too long or comes
+    /// back to an earlier name, or if the client's network has too many chases.
     //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn chase_cname(
         &mut self,
         waiter: Index,
         message: &Message<'_>,
         end: Name<'_>,
-        qtype: Type,
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         let comes_back = before.iter().any(|reply| {
-            let earlier = Message::parse(reply).expect("it was parsed before it was kept");
+            let earlier = Message::parse(reply).expect("it was parsed before it was stored");
             earlier.question_name().eq_ignore_case(&end)
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
@@ -33,34 +32,26 @@ impl Engine {
             out.trace(|| TraceEvent::Unfinished);
             return false;
         }
-        let followed = match self.clients.waiters[waiter].chase {
+        let chase = match self.clients.waiters[waiter].chase {
             NONE => match self.clients.start_chase(waiter) {
-                Some(followed) => followed,
+                Some(chase) => chase,
                 None => return false,
             },
-            followed => followed,
+            chase => chase,
         };
-        let chain = &mut self.clients.chases[followed];
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
-        chain.name.clear();
-        chain.name.extend_from_slice(&name[..len]);
-        chain.replies.push(message.bytes().to_vec());
-        out.trace(|| TraceEvent::Follows { reply: message, name: &chain.name });
-        // What was found out and asked ahead was for another name.
+        let chase = &mut self.clients.chases[chase];
+        chase.advance(&name[..len], message.bytes().to_vec());
+        out.trace(|| TraceEvent::Follows { reply: message, name: &chase.name });
+        // The bogus check and the early A question were about another name.
         self.clients.waiters[waiter].bogus_recheck = false;
         let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
         if a_flight != NONE {
             self.upstream.release_flight(a_flight);
         }
         self.counters.count(Counter::Hops);
-        if self.lookup_local(waiter, now, out) || self.answer_from_cache(waiter, now, out) {
-            return true;
-        }
-        match self.flight_for(waiter, qtype, now, out) {
-            Some(flight) => self.attach(flight, waiter),
-            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
-        }
+        self.look_up(waiter, now, out);
         true
     }
 }

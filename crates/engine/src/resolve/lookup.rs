@@ -1,9 +1,10 @@
-//! Aliases that lead to names under `arpa` which are answered here (RFC 8880 section 7.1, RFC 6147 section 5.3.1): the
-//! aliases, and what we know ourselves, are the answer. No upstream is asked for such a name, whoever knows the alias.
+//! The lookup order of a waiter's current question, and the part of it that needs no upstream: local data, and special-use
+//! names that an alias has led to.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::Clients;
+use crate::client::chased::CnameChase;
 use crate::client::respond::{ResponseSink, respond};
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
@@ -13,45 +14,84 @@ use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::Outcome;
+use crate::settings::Settings;
 use wire::{Message, Rcode, Type};
 
 impl Engine {
-    /// Answers a client whose alias has led to such a name, or goes on with what that is an alias of. False: it is an
-    /// ordinary name.
-    pub(crate) fn answer_aliased(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
+    /// Looks up the current question of a waiter, which then has its answer, or waits. This is the lookup order of the engine:
+    /// local data, special-use names, RPZ, cache, questions in flight, upstreams.
+    pub(crate) fn look_up(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        if !self.look_up_here(waiter, true, now, out) {
+            self.ask_upstream(waiter, now, out);
+        }
+    }
+
+    /// Looks up the current question of a waiter without the upstreams. Returns false if they have to be asked. `may_be_cached`:
+    /// the cache may have the reply.
+    #[inline]
+    pub(crate) fn look_up_here(
+        &mut self,
+        waiter: Index,
+        may_be_cached: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> bool {
+        !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
+            || self.clients.waiters[waiter].chase != NONE && self.answer_special_use(waiter, now, out)
+            || !self.settings.rpz.is_empty() && self.apply_rpz_to_question(waiter, now, out)
+            || may_be_cached && self.answer_from_cache(waiter, now, out)
+    }
+
+    /// Has a waiter wait for the upstreams' reply to its current question, whether that is in flight already or not.
+    pub(crate) fn ask_upstream(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
+        let qtype = self.clients.current_question(waiter).qtype;
+        match self.flight_for(waiter, qtype, now, out) {
+            Some(flight) => self.attach(flight, waiter),
+            // The A leg has shown that the name exists.
+            None if self.clients.waiters[waiter].stage == Stage::NegativeAaaa => {
+                self.respond_aliases(waiter, now, out);
+            }
+            None => self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out),
+        }
+    }
+
+    /// Answers a waiter whose CNAME chase has led to a special-use name under `arpa` (RFC 8880 section 7.1, RFC 6147 section
+    /// 5.3.1), or goes on with the name that this is an alias of. The aliases and the local answer are the response; no upstream is
+    /// asked for such a name, whichever server knows the alias. Returns false for an ordinary name.
+    pub(crate) fn answer_special_use(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
         let state = &waiters[waiter];
         if state.chase == NONE {
             return false;
         }
-        let followed = &chases[state.chase];
-        // Whatever leg has led here, it is the client's own question that is answered.
+        let CnameChase { name, replies, .. } = &chases[state.chase];
+        let Settings { dns64, local_data, .. } = settings;
+        // Whichever leg has led here, the client's own question is answered.
         let (qtype, class) = state.asks_for();
         let own_size = settings.udp_size;
-        match special_use::classify(settings, state.client.address, &followed.name, qtype, class) {
+        match special_use::classify(dns64, local_data, state.client.address, name, qtype, class) {
             SpecialUse::Ordinary => false,
             SpecialUse::Here(here) => {
-                out.trace(|| TraceEvent::Arpa { counter: here.counter, name: &followed.name });
+                out.trace(|| TraceEvent::Arpa { counter: here.counter, name });
                 counters.count(here.counter);
-                let (name, before) = (&followed.name[..], &followed.replies[..]);
                 let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
                 respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
-                    here.write(frame, requestor, name, before)
+                    here.write(frame, requestor, name, replies)
                 });
                 self.free_waiter(waiter);
                 true
             }
             SpecialUse::Alias(address) => {
                 let leg = if state.stage == Stage::A { Type::A } else { qtype };
-                let mut question = followed.name.clone();
+                let mut question = name.clone();
                 question.extend([leg.0.to_be_bytes(), class.0.to_be_bytes()].as_flattened());
                 let Some(Alias { reply, .. }) = special_use::alias(&question, address) else { return false };
                 counters.count(crate::counters::Counter::LocalReverse);
-                out.trace(|| TraceEvent::Alias { name: &followed.name, address });
+                out.trace(|| TraceEvent::Alias { name, address });
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
-                if !self.chase_cname(waiter, &message, chain.end(), leg, now, out) {
+                if !self.chase_cname(waiter, &message, chain.end(), now, out) {
                     self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
                 }
                 true
@@ -59,23 +99,15 @@ impl Engine {
         }
     }
 
-    /// Answers a client out of what we know ourselves, or goes on with what that says. False: we know nothing of the name.
-    #[inline]
-    pub(crate) fn lookup_local(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
-            || self.clients.waiters[waiter].chase != NONE && self.answer_aliased(waiter, now, out)
-            || !self.settings.rpz.is_empty() && self.apply_rpz_to_question(waiter, now, out)
-    }
-
+    /// Answers a waiter from local data, or goes on with their reply. Returns false if there are none for the name.
     fn answer_from_local_data(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
         let leg = self.clients.current_question(waiter);
-        // Most names are not ours, and need no more than this look.
+        // Most names are not local, and need no more than this look.
         if !leg.is_ours() || self.settings.local_data.find(leg.name).is_none() {
             return false;
         }
         let (mut room, qtype) = ([0; QUESTION], leg.qtype);
         let question = leg.question(&mut room);
-        // Lent while it is read; what it leads to may need another one.
         let mut frame = self.frames.take();
         let reply = self.settings.local_data.reply(question, &self.settings.dns64.arpa, &mut frame);
         if let Some((length, counter)) = reply {
@@ -87,7 +119,7 @@ impl Engine {
         reply.is_some()
     }
 
-    /// Takes a reply of our own for that of an upstream.
+    /// Goes on with a waiter by a reply that was made here, as if an upstream had sent it.
     pub(crate) fn use_local_reply(
         &mut self,
         waiter: Index,
@@ -97,15 +129,15 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         let Ok(message) = Message::parse(reply) else {
-            // Data that is not what its type asks for.
+            // The record data are not what their type asks for.
             return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
         };
         let chain = Chain::follow(&message);
-        // An upstream follows aliases for us, unless it is we who know the alias.
+        // An upstream follows the aliases that it knows; this one is known here.
         let follows = self.clients.waiters[waiter].stage == Stage::Direct
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
-        if !follows || !self.chase_cname(waiter, &message, chain.end(), qtype, now, out) {
+        if !follows || !self.chase_cname(waiter, &message, chain.end(), now, out) {
             self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
         }
     }

@@ -189,12 +189,11 @@ impl Engine {
         let mut frame = self.frames.take();
         let mut room = [0; QUESTION];
         let leg = self.clients.current_question(waiter);
-        let qtype = leg.qtype;
         let question = leg.question(&mut room);
         let length = from.way(question, &mut frame);
         let goes = length.and_then(|length| Message::parse(&frame[..length]).ok()).is_some_and(|message| {
             let end = from.chain.name(from.place);
-            self.chase_cname(waiter, &message, end, qtype, now, out)
+            self.chase_cname(waiter, &message, end, now, out)
         });
         if !goes {
             self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out);
