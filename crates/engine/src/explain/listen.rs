@@ -238,7 +238,7 @@ impl Transcript {
             }
             TraceEvent::Own(counter) => {
                 // An exemption says nothing, so the reply is that of an upstream.
-                let says = counter != crate::Counter::FilteredPassthru;
+                let says = counter != crate::counters::Counter::FilteredPassthru;
                 self.own = says.then_some(LocalSource::Counted(counter));
                 self.decide(Decision::Own(counter));
             }

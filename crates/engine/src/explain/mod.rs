@@ -74,7 +74,7 @@ pub struct Leg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalSource {
     /// Records, blocked names and policies, by what they count as.
-    Counted(crate::Counter),
+    Counted(crate::counters::Counter),
     /// A reverse name under a prefix, which is an alias.
     Alias,
 }

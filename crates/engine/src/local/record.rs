@@ -80,7 +80,7 @@ const SOA_TIMERS: [u32; 4] = [1, 86_400, 7200, 604_800];
 pub const SOA: usize = 2 * 255 + 5 * 4;
 
 /// RDATA of the SOA of our zones, with this MINIMUM.
-pub fn soa<'r>(arpa: &crate::settings::Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
+pub fn soa<'r>(arpa: &Arpa, minimum: u32, room: &'r mut [u8; SOA]) -> &'r [u8] {
     let mut at = 0;
     for name in [&arpa.server, &arpa.contact] {
         room[at..at + name.len()].copy_from_slice(name);

@@ -5,7 +5,7 @@
 //! avoids does not arise).
 
 use crate::base::time::{Instant, Span};
-use crate::upstream::config::{Select, UpstreamConfig};
+use crate::upstream::config::{ForwardZone, Select, UpstreamConfig};
 use crate::upstream::server::Server;
 use core::net::SocketAddr;
 
@@ -84,7 +84,7 @@ impl ServerGroups {
         let root = Box::from(&[0][..]);
         let groups =
             core::iter::once((&root, &upstream.forwarders)).chain(self.zones.iter().map(|(name, _)| {
-                let same = |zone: &&crate::settings::ForwardZone| zone.name == *name;
+                let same = |zone: &&ForwardZone| zone.name == *name;
                 (
                     name,
                     &upstream

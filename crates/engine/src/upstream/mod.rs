@@ -112,7 +112,7 @@ impl Upstream {
     pub fn maintain(
         &mut self,
         now: Instant,
-        counters: &mut crate::Counters,
+        counters: &mut crate::counters::Counters,
         out: &mut impl Outbox,
     ) -> Option<Instant> {
         if core::mem::take(&mut self.has_stale_links) {

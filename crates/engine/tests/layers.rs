@@ -1,0 +1,121 @@
+//! The floor plan of the engine: a file uses only floors below its own, and methods of `Engine` stand only where the parts meet.
+//!
+//! Imports alone do not show a call upwards: `self.method()` needs no `use`. So the second rule matters more: a part that cannot
+//! say `impl Engine` cannot call what other parts do.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The floors from the ground up: files and folders below `src` that may use all floors before their own.
+const FLOORS: &[&[&str]] = &[
+    &["base"],
+    &["limits", "counters"],
+    &["message"],
+    &["dns64"],
+    &["event"],
+    &["interface"],
+    &["answer", "upstream"],
+    &["cache", "local"],
+    &["rpz"],
+    &["client", "settings"],
+    &["engine"],
+    &["resolve", "explain", "cache_control"],
+    &["query"],
+    &["machine"],
+];
+
+/// Files and folders that may have methods of `Engine`.
+const ENGINE: &[&str] = &["engine", "resolve", "cache_control", "query", "machine"];
+
+/// The floor of a file or folder directly below `src`.
+fn floor(part: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&part))
+}
+
+/// The code of a file: without comments, and without what follows the first `#[cfg(test)]`.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Violations of the floor plan. `files`: paths below `src` with their texts.
+fn violations(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in files {
+        let part = path.split(['/', '.']).next().unwrap_or_default();
+        let Some(own) = floor(part) else {
+            found.push(format!("{path}: `{part}` has no floor; give it one in FLOORS (tests/layers.rs)"));
+            continue;
+        };
+        let code = code(text);
+        for target in code.split("crate::").skip(1) {
+            let target: String = target.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
+            match floor(&target) {
+                Some(other) if other < own || target == part => {}
+                Some(_) => found.push(format!(
+                    "{path} uses crate::{target}, which is not below it; move the shared type down, pass a parameter, or return \
+                     a value that the caller acts on"
+                )),
+                None => found.push(format!(
+                    "{path} uses crate::{target}; name the file that defines it, one path for each `use`"
+                )),
+            }
+        }
+        if code.contains("super::super") {
+            found.push(format!("{path} uses super::super; write the path from `crate`"));
+        }
+        if code.contains("impl Engine") && !ENGINE.contains(&part) {
+            found.push(format!(
+                "{path} has methods of Engine; make them methods of its own part, and call them from resolve/"
+            ));
+        }
+    }
+    found
+}
+
+fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().into_string().expect("a name in UTF-8");
+        let path = format!("{prefix}{name}");
+        if entry.path().is_dir() {
+            read(&entry.path(), &format!("{path}/"), files);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && path != "lib.rs" {
+            files.insert(path, fs::read_to_string(entry.path()).expect("a readable file"));
+        }
+    }
+}
+
+#[test]
+fn every_file_uses_only_the_floors_below_its_own() {
+    let mut files = BTreeMap::new();
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
+    assert!(files.len() > 60, "only {} files found", files.len());
+    let found = violations(&files);
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn each_kind_of_violation_is_found_and_what_is_allowed_is_not() {
+    let file = |path: &str, text: &str| BTreeMap::from([(path.to_owned(), text.to_owned())]);
+    for (path, text, expected) in [
+        ("upstream/send.rs", "use crate::cache::Cache;\n", "not below it"),
+        ("cache/mod.rs", "fn f(w: crate::client::Waiter) {}\n", "not below it"),
+        ("client/quota.rs", "use crate::settings::Settings;\n", "not below it"),
+        ("upstream/send.rs", "use crate::Counters;\n", "name the file"),
+        ("rpz/table.rs", "use crate::{dns64, message};\n", "name the file"),
+        ("local/record.rs", "use super::super::rpz::Rule;\n", "super::super"),
+        ("upstream/retry.rs", "impl Engine {}\n", "methods of Engine"),
+        ("helpers.rs", "\n", "has no floor"),
+    ] {
+        let found = violations(&file(path, text));
+        assert!(found.len() == 1 && found[0].contains(expected), "{path}: {found:?}");
+    }
+    for (path, text) in [
+        ("resolve/a.rs", "use crate::upstream::Upstream;\nuse crate::resolve::run;\nimpl Engine {}\n"),
+        ("upstream/send.rs", "// crate::client\nuse crate::base::time::Instant;\n"),
+        ("base/slab.rs", "\n#[cfg(test)]\nmod tests {\n    use crate::upstream::links::Links;\n}\n"),
+    ] {
+        assert_eq!(violations(&file(path, text)), [""; 0]);
+    }
+}
