@@ -129,11 +129,10 @@ impl Clients {
     /// The question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
     pub fn current_question(&self, waiter: Index) -> CurrentQuestion<'_> {
         let waiter = &self.waiters[waiter];
-        let (qtype, class) = waiter.asks_for();
         let name = match waiter.chase {
             NONE => waiter.name(),
             chase => &self.chases[chase].name,
         };
-        CurrentQuestion { name, qtype: waiter.stage.qtype().unwrap_or(qtype), class }
+        CurrentQuestion { name, qtype: waiter.current_type(), class: waiter.asks_for().1 }
     }
 }

@@ -193,6 +193,12 @@ impl Waiter {
         (Type(u16::from_be_bytes([t0, t1])), Class(u16::from_be_bytes([c0, c1])))
     }
 
+    /// The type that it waits for at the moment.
+    #[inline]
+    pub fn current_type(&self) -> Type {
+        self.stage.qtype().unwrap_or_else(|| self.asks_for().0)
+    }
+
     /// The question as it came, whatever is asked for it now.
     #[inline]
     pub fn as_question(&self) -> Question<'_> {

@@ -127,8 +127,7 @@ impl Engine {
         let Engine { cache, clients, upstream, settings, key, .. } = self;
         let Clients { waiters, chases, .. } = clients;
         let state = &waiters[waiter];
-        let (asked, class) = state.asks_for();
-        let qtype = state.stage.qtype().unwrap_or(asked);
+        let (qtype, class) = (state.current_type(), state.asks_for().1);
         if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return false;
         }

@@ -39,12 +39,12 @@ impl Engine {
         !self.settings.local_data.is_empty() && self.answer_from_local_data(waiter, now, out)
             || self.clients.waiters[waiter].chase != NONE && self.answer_special_use(waiter, now, out)
             || !self.settings.rpz.is_empty() && self.apply_rpz_to_question(waiter, now, out)
-            || may_be_cached && self.answer_from_cache(waiter, now, out)
+            || may_be_cached && !self.cache.is_off() && self.answer_from_cache(waiter, now, out)
     }
 
     /// Has a waiter wait for the upstreams' reply to its current question, whether that is in flight already or not.
     pub(crate) fn ask_upstream(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        let qtype = self.clients.current_question(waiter).qtype;
+        let qtype = self.clients.waiters[waiter].current_type();
         match self.flight_for(waiter, qtype, now, out) {
             Some(flight) => self.attach(flight, waiter),
             // The A leg has shown that the name exists.
