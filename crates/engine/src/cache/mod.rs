@@ -13,7 +13,7 @@
 
 pub mod entry;
 mod ghost;
-mod index;
+pub(crate) mod index;
 mod ring;
 pub(crate) mod store;
 pub mod ttl;

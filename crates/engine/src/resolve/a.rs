@@ -1,8 +1,9 @@
-//! A flight is over: every client that waited for it gets its answer, or goes on to the A leg (RFC 6147 section 5.1).
+//! The A leg (RFC 6147 sections 5.1.6 and 5.1.7): when it decides, when it was asked early, and the synthesis from its addresses.
 
 use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
+use crate::client::Clients;
 use crate::client::chased::replies;
 use crate::client::respond::{ResponseSink, respond};
 use crate::client::waiter::CacheHit;
@@ -20,7 +21,7 @@ use crate::upstream::parked_replies::NOT_PARKED;
 use wire::{Message, Rcode, Section, Type, ede};
 
 impl Engine {
-    /// The A leg decides what becomes of a client's question, for this reason.
+    /// Goes over to the A leg, for this reason. `outcome`: that of the AAAA leg.
     pub(crate) fn decide_by_a(
         &mut self,
         waiter: Index,
@@ -53,11 +54,11 @@ impl Engine {
         self.look_up(waiter, now, out);
     }
 
-    /// The A leg was asked before the AAAA leg was decided: it is over, or the client waits for it now.
+    /// Uses an A question that was asked before the AAAA leg was decided: it is over, or the client waits for it now.
     fn use_early_a(&mut self, waiter: Index, a_flight: Index, now: Instant, out: &mut impl Outbox) {
         if self.upstream.flights[a_flight].state == FlightState::Asked {
             self.upstream.flights[a_flight].references -= 1;
-            // There may be expired data, and reason enough to give them.
+            // There may be expired data, and a reason to give them now.
             if !self.answer_from_cache(waiter, now, out) {
                 self.attach(a_flight, waiter);
             }
@@ -70,7 +71,7 @@ impl Engine {
             NOT_PARKED => self.look_up(waiter, now, out),
             parked => {
                 let bytes = self.upstream.parked.lend(parked);
-                let message = Message::parse(&bytes).expect("it was parsed before it was kept");
+                let message = Message::parse(&bytes).expect("it was parsed before it was parked");
                 let chain = Chain::follow(&message);
                 self.on_early_a(waiter, &Outcome::Reply(&message, &chain), now, out);
                 self.upstream.parked.put_back(parked, bytes);
@@ -79,13 +80,14 @@ impl Engine {
         self.upstream.release_flight(a_flight);
     }
 
+    /// Handles the outcome of an A question that was over before the AAAA leg was decided.
     fn on_early_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
         if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
             self.on_a(waiter, outcome, now, out);
         }
     }
 
-    /// The A leg decides; an empty or failed one is the basis of the answer.
+    /// Handles the outcome of the A leg: its addresses are synthesized; an empty or failed reply is the basis of the answer.
     //= RFC 6147 section 5.1.6: requirement 11
     pub(crate) fn on_a(
         &mut self,
@@ -101,20 +103,15 @@ impl Engine {
             return self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
         };
         if message.rcode() != Rcode::NOERROR {
-            self.counters.count(Counter::NotSynthesizedAFailed);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedAFailed));
-            return self.pass_on(waiter, message, chain, true, now, out);
+            return self.forward_a(waiter, message, chain, Counter::NotSynthesizedAFailed, now, out);
         }
         let mut answers = message.records(Section::Answer);
         let Some(first) = answers.find(|record| chain.ends_in(record, Type::A)) else {
             if chain.is_unfinished(message) && self.chase_cname(waiter, message, chain.end(), now, out) {
                 return;
             }
-            self.counters.count(Counter::NotSynthesizedNoA);
-            out.trace(|| TraceEvent::Passed(Counter::NotSynthesizedNoA));
-            return self.pass_on(waiter, message, chain, true, now, out);
+            return self.forward_a(waiter, message, chain, Counter::NotSynthesizedNoA, now, out);
         };
-        let mut kept = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
         let dns64 = &self.settings.dns64;
         let state = &self.clients.waiters[waiter];
         let rules = dns64.rules.of(state.client.address, state.name());
@@ -124,10 +121,7 @@ impl Engine {
         if let Some(tally) = left_out
             && self.needs_negative_aaaa(waiter, message)
         {
-            if let Some(frame) = kept {
-                self.frames.give(frame);
-            }
-            self.account(waiter, &tally);
+            self.count_synthesis(waiter, &tally);
             out.trace(|| TraceEvent::Basis);
             // Asked again, not stored by the AAAA leg: this is rare, and storing it would cost every query.
             self.clients.waiters[waiter].stage = Stage::NegativeAaaa;
@@ -136,36 +130,64 @@ impl Engine {
         let secure =
             self.clients.waiters[waiter].secure && self.is_secure(message) && self.came_secure(waiter);
         out.trace(|| TraceEvent::Synthesizes { secure });
-        let negative_ttl = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
-        let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
+        self.respond_synthesized(waiter, message, chain, secure, now, out);
+    }
+
+    /// Forwards the reply of the A leg as the answer, for this reason.
+    fn forward_a(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        reason: Counter,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.counters.count(reason);
+        out.trace(|| TraceEvent::Passed(reason));
+        self.forward_to(waiter, message, chain, true, now, out);
+    }
+
+    /// Answers a waiter with the synthesis of the A leg's addresses. `secure`: both legs, and the aliases before them, were
+    /// secure.
+    fn respond_synthesized(
+        &mut self,
+        waiter: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        secure: bool,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let mut stored = if self.is_synthesis_stored(waiter) { Some(self.frames.take()) } else { None };
+        let Engine { settings, clients, counters, .. } = self;
+        let Clients { waiters, chases, rate_limiter, .. } = clients;
+        let state = &waiters[waiter];
+        let dns64 = &settings.dns64;
+        let rules = dns64.rules.of(state.client.address, state.name());
+        let negative_ttl = state.negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
+        let before = replies(chases, state.chase);
         let input = SynthesisInput { message, chain, dns64, rules, negative_ttl, secure, before };
-        let written = kept
-            .as_mut()
-            .and_then(|frame| synthesize_for_cache(frame, &self.clients.waiters[waiter], &input));
+        let written = stored.as_mut().and_then(|frame| synthesize_for_cache(frame, state, &input));
         let mut tally = Tally::default();
-        let (waiters, own_size) = (&self.clients.waiters, self.settings.udp_size);
-        let sink = ResponseSink {
-            counters: &mut self.counters,
-            rate_limiter: Some(&mut self.clients.rate_limiter),
-            now,
-        };
-        respond(waiters, sink, own_size, waiter, out, |frame, requestor| {
+        let sink = ResponseSink { counters, rate_limiter: Some(rate_limiter), now };
+        respond(waiters, sink, settings.udp_size, waiter, out, |frame, requestor| {
             let (written, counted) = synthesize(frame, requestor, &input);
             tally = counted;
             written
         });
-        if let (Some(frame), Some(length)) = (&kept, written) {
-            self.store_synthesis(waiter, &frame[..length], now);
-        }
-        if let Some(frame) = kept {
+        if let Some(frame) = stored {
+            if let Some(length) = written {
+                self.store_synthesis(waiter, &frame[..length], now);
+            }
             self.frames.give(frame);
         }
-        self.account(waiter, &tally);
+        self.count_synthesis(waiter, &tally);
         self.free_waiter(waiter);
     }
 
-    /// Whether an answer without any address lacks the SOA that lets the client keep it (RFC 2308 section 5), and the
-    /// AAAA answer had one.
+    /// True if an answer without addresses lacks the SOA that lets the client cache it (RFC 2308 section 5), and the AAAA reply
+    /// had one.
     fn needs_negative_aaaa(&self, waiter: Index, message: &Message<'_>) -> bool {
         let waiter = &self.clients.waiters[waiter];
         waiter.cause == Cause::NoData
@@ -173,6 +195,7 @@ impl Engine {
             && !message.records(Section::Authority).any(|record| record.rtype == Type::SOA)
     }
 
+    /// Handles the AAAA reply that was asked again, as no address of the A leg may be embedded: it is the answer.
     pub(crate) fn on_negative_aaaa(
         &mut self,
         waiter: Index,
@@ -183,14 +206,15 @@ impl Engine {
         out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
             Outcome::Reply(message, chain) if message.rcode() == Rcode::NOERROR => {
-                self.pass_on(waiter, message, chain, true, now, out);
+                self.forward_to(waiter, message, chain, true, now, out);
             }
             // The A leg has shown that the name exists.
             _ => self.respond_aliases(waiter, now, out),
         }
     }
 
-    fn account(&mut self, waiter: Index, tally: &Tally) {
+    /// Counts the addresses of a synthesis, and why it was made or not.
+    fn count_synthesis(&mut self, waiter: Index, tally: &Tally) {
         let counters = &mut self.counters;
         for (counter, amount) in [
             (Counter::LeftOutNonGlobal, tally.non_global),

@@ -1,4 +1,4 @@
-//! The AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4).
+//! The AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4): acts on the decision of `dns64/decision.rs`.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -11,16 +11,17 @@ use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 
 impl Engine {
+    /// Handles the outcome of the AAAA leg by the decision about it.
     pub(crate) fn on_aaaa(
         &mut self,
         waiter: Index,
-        verdict: AaaaDecision,
+        decision: AaaaDecision,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
         out.trace(|| self.leg_event(waiter, outcome));
-        let cause = match (verdict, outcome) {
+        let cause = match (decision, outcome) {
             (AaaaDecision::Pass(Counter::NotSynthesizedReal), _) if self.ignores_real(waiter).is_some() => {
                 Cause::Ignored
             }
@@ -28,7 +29,7 @@ impl Engine {
                 self.counters.count(reason);
                 out.trace(|| TraceEvent::Passed(reason));
                 self.mark_valid_for_dns64(waiter, message, reason);
-                return self.pass_on(waiter, message, chain, true, now, out);
+                return self.forward_to(waiter, message, chain, true, now, out);
             }
             (AaaaDecision::Pass(reason), Outcome::Failed) => {
                 self.counters.count(reason);
@@ -51,7 +52,7 @@ impl Engine {
         self.decide_by_a(waiter, cause, outcome, now, out);
     }
 
-    /// The rule that has a client's question synthesized although there are AAAA records.
+    /// The rule by which real AAAA records are ignored for a client's query; none if they count.
     pub(crate) fn ignores_real(&self, waiter: Index) -> Option<&Rule> {
         let waiter = &self.clients.waiters[waiter];
         self.settings.dns64.rules.of(waiter.client.address, waiter.name()).ignores_real()

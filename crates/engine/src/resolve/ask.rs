@@ -12,7 +12,7 @@ use crate::message::question::Question;
 use wire::{Class, Type};
 
 impl Engine {
-    /// The A leg is asked now if it would be asked anyway once the AAAA leg has failed: both waits in one.
+    /// Asks the A leg when an AAAA query is repeated, if a failed AAAA leg leads to the A leg anyway: both waits in one.
     pub(crate) fn ask_a_before_retry(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         let flight = &mut self.upstream.flights[index];
         if flight.qtype == Type::AAAA && self.settings.dns64.on_failure.timeout == OnFailure::Synthesize {
@@ -21,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// Asks the A leg for every client of a AAAA flight that may need it.
+    /// Asks the A leg for every waiter of an AAAA question that may need it.
     pub(crate) fn ask_a_for_all(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let mut index = self.upstream.flights[flight].waiters;
         while index != NONE {
@@ -35,7 +35,7 @@ impl Engine {
         }
     }
 
-    /// Asks the A leg of a client before its AAAA leg is decided.
+    /// Asks the A leg of a waiter before its AAAA leg is decided.
     //= RFC 6147 section 5.1.8: requirements 15, 15b
     pub(crate) fn ask_a_early(&mut self, index: Index, now: Instant, out: &mut impl Outbox) {
         if self.has_fresh(index, Type::A, now) {
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// The flight that asks for a type of the name that a client wants now: one under way, or a new one.
+    /// The question in flight for a type of a waiter's current name: one under way, or a new one. None: there is no room.
     pub(crate) fn flight_for(
         &mut self,
         index: Index,
@@ -76,7 +76,7 @@ impl Engine {
         Some(flight)
     }
 
-    /// Whether the A leg of new clients of a AAAA flight is asked at once.
+    /// True if the A leg of a new waiter of an AAAA question is asked at once.
     pub(crate) fn asks_a_at_once(&self, flight: Index) -> bool {
         let flight = &self.upstream.flights[flight];
         match self.settings.dns64.lookup {
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    /// Asks for what a waiter has just got out of the cache, as that will soon expire, or has.
+    /// Refreshes the cached reply that a waiter has just got, as it will soon expire, or has expired.
     pub(crate) fn refresh_for(
         &mut self,
         waiter: Index,
@@ -102,7 +102,7 @@ impl Engine {
         if state.chase == NONE
             && !self.settings.local_data.knows(state.name())
             && self.upstream.flights.find(&question).is_none()
-            // A flight for nobody: what it brings is kept.
+            // No waiter is attached: the reply goes to the cache.
             && self.flight_for(waiter, qtype, now, out).is_some()
             && is_fresh
         {
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// The same for an answer that was given as it lay there.
+    /// Refreshes a cached answer that was copied to a client: the reply itself, or both legs of a synthesis.
     #[cold]
     pub(crate) fn refresh(
         &mut self,
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// Whether the A leg of a waiter needs no question: a fresh reply is kept.
+    /// True if the cache has a fresh reply to a leg of a waiter.
     pub(crate) fn has_fresh(&self, waiter: Index, qtype: Type, now: Instant) -> bool {
         let state = &self.clients.waiters[waiter];
         let question = Question { qtype, ..state.as_question() };

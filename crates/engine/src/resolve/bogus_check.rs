@@ -1,18 +1,18 @@
-//! A failure of the AAAA leg that may mean a bogus answer, which must never be papered over with A records (RFC 6147 section
-//! 5.5 (2)), or a dead server, where the A leg decides (section 5.1.2).
+//! The bogus check: a SERVFAIL of the AAAA leg may mean a bogus answer, which must never be papered over with A records (RFC 6147
+//! section 5.5 (2)), or a broken server, where the A leg decides (section 5.1.2).
 //!
-//! Upstreams that say why (RFC 8914) are believed. Of the others it is found out by asking without validation, CD set (RFC
-//! 4035 section 3.2.2), while the A leg is asked as well:
+//! An upstream that gives a reason (RFC 8914) is believed. Otherwise the AAAA leg is asked without validation, with CD set (RFC 4035
+//! section 3.2.2), while the A leg is asked as well:
 //!
 //! ```text
-//! AAAA -> SERVFAIL -> AAAA with CD -> also fails: nothing to validate, a dead server      -> the A leg decides
-//!                                  -> is answered -> AAAA once more -> SERVFAIL: bogus    -> SERVFAIL
-//!                                                                   -> whatever comes now -> as if it had come at first
+//! AAAA -> SERVFAIL -> AAAA with CD -> fails, too: nothing to validate, a broken server -> the A leg decides
+//!                                  -> is answered -> AAAA once more -> SERVFAIL: bogus -> SERVFAIL
+//!                                                                   -> any other reply -> as if it had come at first
 //! ```
 //!
-//! The last question tells a bogus answer from a server that failed for a moment. So a failure costs one question more and
-//! no time if the A leg takes as long; a bogus answer costs two. With `dnssec = "off"` nobody is trusted to have validated,
-//! and where `on-failure` passes failures on, nothing is at stake: neither is doubted.
+//! The last query tells a bogus answer from a server that failed for a moment. So a failure costs one more query and no time if
+//! the A leg takes as long; a bogus answer costs two. There is no check with `dnssec = "off"`, where the upstream's validation is
+//! not trusted, nor where `on-failure` forwards failures.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -26,8 +26,8 @@ use crate::message::reply::{Outcome, is_stale};
 use wire::{Rcode, ede};
 
 impl Engine {
-    /// The AAAA leg of a client has failed, and nobody says why. Returns the reason to go on with the A leg; none: the
-    /// client waits, or has its answer.
+    /// Starts or ends the check after a SERVFAIL without a reason. Returns the reason to go on with the A leg; none if the client
+    /// waits, or has its answer.
     pub(crate) fn start_bogus_check(
         &mut self,
         waiter: Index,
@@ -35,7 +35,7 @@ impl Engine {
         out: &mut impl Outbox,
     ) -> Option<Cause> {
         let state = &mut self.clients.waiters[waiter];
-        // Nobody has validated for a client that asks with CD.
+        // The upstream does not validate for a client that sets CD.
         if state.query_flags.has(QueryFlags::CD) {
             return Some(Cause::Error);
         }
@@ -57,7 +57,7 @@ impl Engine {
         None
     }
 
-    /// The AAAA leg was asked without validation.
+    /// Handles the reply of the AAAA leg that was asked without validation.
     pub(crate) fn on_aaaa_with_cd(
         &mut self,
         waiter: Index,
@@ -67,7 +67,7 @@ impl Engine {
     ) {
         out.trace(|| self.leg_event(waiter, outcome));
         match outcome {
-            // What has expired shows that somebody answered once, not that anybody does now.
+            // Expired data show that a server answered once, not that one does now.
             Outcome::Reply(message, _) if is_stale(message) => {
                 self.decide_by_a(waiter, Cause::Error, &Outcome::Failed, now, out);
             }
@@ -82,8 +82,9 @@ impl Engine {
         }
     }
 
+    /// Asks the AAAA leg again. Its cached reply is the failure in question, so only a reply to a query with CD is taken from the
+    /// cache.
     fn ask_aaaa_again(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
-        // To ask once more means to ask: what is kept is the failure that is in doubt.
         self.clients.waiters[waiter].has_stale = false;
         if self.clients.waiters[waiter].stage == Stage::AaaaWithCd && self.answer_from_cache(waiter, now, out)
         {

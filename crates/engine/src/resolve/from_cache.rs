@@ -1,14 +1,14 @@
-//! What is made of what the cache holds. A question whose answer lies there as it is gets it at once, as a copy; any other
-//! goes its usual way, with kept replies in the place of new ones.
+//! Answers from the cache: a copy of the cached answer for a query, or a cached reply in the place of an upstream's for a waiter.
 //!
-//! An entry is the answer as it stands only under the settings that have looked at it (`valid_for`): after a reload, the
-//! first question goes the long way again. So what is cached does not depend on policy, and answers never ignore it.
+//! A query whose answer is cached as it stands gets a copy at once, before there is a waiter. Any other query goes its usual way,
+//! with cached replies in the place of new ones. Expired data are used when the upstreams fail (RFC 8767).
 
 use crate::answer::builder::{Written, append_opt};
 use crate::answer::requestor::Requestor;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
+use crate::cache::index::Place;
 use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
 use crate::client::Clients;
 use crate::client::respond::{ResponseSink, send};
@@ -25,19 +25,19 @@ use crate::settings::Settings;
 use wire::header::{self, Flags};
 use wire::{Class, Message, Rcode, ede};
 
-/// What came of a look into the cache.
+/// Result of looking for the answer to a query in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheLookup {
     /// The client has its answer.
     Answered,
-    /// There is something, or there may be, but not the answer as it is.
+    /// There is an entry, or there may be one, but not the answer as it stands.
     Unfit,
-    /// Nothing is kept of this question.
+    /// There is no entry for this question.
     Absent,
 }
 
 impl Engine {
-    /// Answers a question out of the cache, if its answer lies there as it is. Else it has to go its way.
+    /// Answers a query from the cache, if its answer is there as it stands.
     #[inline]
     pub(crate) fn answer_query_from_cache(
         &mut self,
@@ -51,7 +51,7 @@ impl Engine {
         let Settings { local_data, rpz, .. } = &self.settings;
         if !self.cache.is_cacheable(question)
             || local_data.knows(question.name)
-            // What a response policy says may depend on who asks, and how.
+            // A response policy may depend on the client and its transport.
             || !rpz.is_empty()
         {
             return CacheLookup::Unfit;
@@ -59,7 +59,7 @@ impl Engine {
         if stage == Stage::Direct {
             return self.copy_from_cache(question, EntryKind::Reply, false, from, requestor, now, out);
         }
-        // What a rule says may depend on who asks.
+        // A rule may depend on the client.
         if !self.has_no_rule(from, question.name) {
             return CacheLookup::Unfit;
         }
@@ -69,14 +69,15 @@ impl Engine {
         }
     }
 
-    /// Whether no rule has to do with a question.
+    /// True if no rule applies to a client and a name.
     #[inline]
     pub(crate) fn has_no_rule(&self, from: &Client, name: &[u8]) -> bool {
         let rules = &self.settings.dns64.rules;
         rules.is_empty() || rules.of(from.address, name).is_empty()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the question, who asks, and how it is answered")]
+    /// Copies the entry of a question to a client, if it is the answer as it stands and fits.
+    #[expect(clippy::too_many_arguments, reason = "the question, the client, and how it is answered")]
     #[inline]
     fn copy_from_cache(
         &mut self,
@@ -119,66 +120,35 @@ impl Engine {
         CacheLookup::Answered
     }
 
-    /// Answers a waiter with a kept reply to what it asks now, or goes on with it. False: there is none.
+    /// Goes on with a waiter by the cached reply to its current question. Returns false if there is none that may be used.
     pub(crate) fn answer_from_cache(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        if self.cache.is_off() {
-            return false;
-        }
-        let Engine { cache, clients, upstream, settings, key, .. } = self;
-        let Clients { waiters, chases, .. } = clients;
-        let state = &waiters[waiter];
-        let (qtype, class) = (state.current_type(), state.asks_for().1);
-        if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
-            return false;
-        }
-        let (name, hash) = match state.chase {
-            NONE => (state.name(), state.hash),
-            chase => (&chases[chase].name[..], key.hash(&chases[chase].name)),
-        };
-        let question =
-            Question { name, hash, qtype, class, query_flags: state.query_flags_for(qtype), subnet: None };
-        let found = cache.find_reply(&question, qtype, upstream.servers.group_number(name));
-        let Some(place) = found else {
-            waiters[waiter].has_stale = false;
-            return false;
-        };
-        let entry = cache.entries.entry(place);
-        let is_fresh = entry.expires() > now;
-        let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
-        // At once when a try has just failed, or would fail, or this client has waited long enough already.
-        let is_stale = has_stale
-            && (entry.failure_recheck() > now
-                || state.client_timer_expired
-                || upstream.servers.is_dead(name)
-                || upstream.in_slow_start(name, now));
-        let has_timer_expired = state.client_timer_expired;
-        waiters[waiter].has_stale = has_stale;
-        if !is_fresh && !is_stale {
-            return false;
-        }
+        let Some((place, is_stale)) = self.find_usable(waiter, now) else { return false };
+        let entry = self.cache.entries.entry(place);
+        let is_fresh = !is_stale;
         let mut frame = self.frames.take();
         let length = if is_fresh {
-            let reason =
-                if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
-            materialize(&entry, &mut frame, Age::of(&entry, now), reason)
+            let ede = if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
+            materialize(&entry, &mut frame, Age::of(&entry, now), ede)
         } else {
             materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
         };
-        // Who has waited long enough waits no more; what it does not wait for is asked all the same.
-        let is_asked = is_stale && has_timer_expired;
-        let is_refreshed = is_asked || is_fresh && settings.cache.prefetch && is_due(&entry, now);
         let is_silent = entry.is(SILENT);
-        waiters[waiter].cache_hit = match () {
+        let state = &mut self.clients.waiters[waiter];
+        // The client response timer has expired: answer with stale data now, and refresh in the background.
+        let is_asked = is_stale && state.client_timer_expired;
+        let is_refreshed = is_asked || is_fresh && self.settings.cache.prefetch && is_due(&entry, now);
+        let qtype = state.current_type();
+        state.cache_hit = match () {
             () if is_stale => CacheHit::Stale,
-            () if waiters[waiter].cache_hit == CacheHit::Stale => CacheHit::Stale,
+            () if state.cache_hit == CacheHit::Stale => CacheHit::Stale,
             () if entry.is(FAILURE) => CacheHit::Failure,
             () if entry.is(NEGATIVE) => CacheHit::Negative,
             () => CacheHit::Positive,
         };
-        entry::visit(cache.entries.entry_mut(place));
+        entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
             if is_fresh {
-                entry::mark(cache.entries.entry_mut(place), REFRESHED);
+                entry::mark(self.cache.entries.entry_mut(place), REFRESHED);
             }
             self.refresh_for(waiter, qtype, is_fresh, now, out);
         }
@@ -188,16 +158,53 @@ impl Engine {
             let chain = Chain::follow(&message);
             self.proceed_after_rpz(waiter, &Outcome::Reply(&message, &chain), now, out);
         } else {
-            // It was parsed before it was kept.
-            debug_assert!(false, "a kept message does not parse");
+            // It was parsed before it was stored.
+            debug_assert!(false, "a cached message does not parse");
             self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
         }
         self.frames.give(frame);
         true
     }
 
-    /// Clients of a flight have waited long enough: those for whom there are expired data get them. The flight goes on,
-    /// for who comes next.
+    /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Records
+    /// whether there are expired data for later.
+    fn find_usable(&mut self, waiter: Index, now: Instant) -> Option<(Place, bool)> {
+        if self.cache.is_off() {
+            return None;
+        }
+        let Engine { cache, clients, upstream, settings, key, .. } = self;
+        let Clients { waiters, chases, .. } = clients;
+        let state = &mut waiters[waiter];
+        let (qtype, class) = (state.current_type(), state.asks_for().1);
+        if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
+            return None;
+        }
+        let (name, hash) = match state.chase {
+            NONE => (state.name(), state.hash),
+            chase => (&chases[chase].name[..], key.hash(&chases[chase].name)),
+        };
+        let question =
+            Question { name, hash, qtype, class, query_flags: state.query_flags_for(qtype), subnet: None };
+        let found = cache.find_reply(&question, qtype, upstream.servers.group_number(name));
+        let Some(place) = found else {
+            state.has_stale = false;
+            return None;
+        };
+        let entry = cache.entries.entry(place);
+        let is_fresh = entry.expires() > now;
+        let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
+        // Expired data are used at once when a try has just failed, or would fail, or this client has waited long enough.
+        let is_stale = has_stale
+            && (entry.failure_recheck() > now
+                || state.client_timer_expired
+                || upstream.servers.is_dead(name)
+                || upstream.in_slow_start(name, now));
+        state.has_stale = has_stale;
+        (is_fresh || is_stale).then_some((place, is_stale))
+    }
+
+    /// The client response timer of a question in flight has expired (RFC 8767 section 5): waiters that have expired data get
+    /// them. The question stays in flight for the next query.
     pub(crate) fn on_client_response_timer(&mut self, flight: Index, now: Instant, out: &mut impl Outbox) {
         let mut waiter = self.upstream.flights[flight].waiters;
         while waiter != NONE {
@@ -206,7 +213,7 @@ impl Engine {
                 self.detach(waiter);
                 self.clients.waiters[waiter].client_timer_expired = true;
                 if !self.answer_from_cache(waiter, now, out) {
-                    // It had to give way to something else meanwhile.
+                    // The entry was evicted meanwhile.
                     self.attach(flight, waiter);
                 }
             }
@@ -215,7 +222,7 @@ impl Engine {
     }
 }
 
-/// What kind of hit an entry is.
+/// The counter of a cache hit, by the kind of entry.
 fn hit_counter(entry: &Entry<'_>) -> Counter {
     match entry.kind() {
         EntryKind::Synthesis => Counter::CacheHitsSynthesized,
@@ -224,7 +231,7 @@ fn hit_counter(entry: &Entry<'_>) -> Counter {
     }
 }
 
-/// Copies a kept answer behind the question of who asks; header, OPT record and TTLs are of now.
+/// Writes a cached answer behind the requestor's question; header, OPT record and TTLs are made anew.
 #[inline]
 fn copy(
     entry: &Entry<'_>,

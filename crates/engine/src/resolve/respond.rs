@@ -20,12 +20,12 @@ use wire::header::{self, Flags};
 use wire::{Message, Rcode, ede};
 
 impl Engine {
-    /// The way out for an answer.
+    /// The sink for a response: counters and the response rate limit.
     pub(crate) fn response_sink(&mut self, now: Instant) -> ResponseSink<'_> {
         ResponseSink { counters: &mut self.counters, rate_limiter: Some(&mut self.clients.rate_limiter), now }
     }
 
-    /// An answer without records to a waiter, who then waits no more.
+    /// Answers a waiter without records, and frees it.
     pub(crate) fn respond_empty(
         &mut self,
         index: Index,
@@ -44,6 +44,7 @@ impl Engine {
         self.free_waiter(index);
     }
 
+    /// The event that a leg of a waiter is over.
     pub(crate) fn leg_event<'n>(&'n self, waiter: Index, outcome: &Outcome<'n, 'n>) -> TraceEvent<'n> {
         let CurrentQuestion { name, qtype, .. } = self.clients.current_question(waiter);
         let reply = match *outcome {
@@ -53,7 +54,7 @@ impl Engine {
         TraceEvent::Leg { name, qtype, reply }
     }
 
-    /// The answer to the very question of the client.
+    /// Handles the outcome of the client's own question: it is the answer.
     pub(crate) fn on_direct(
         &mut self,
         waiter: Index,
@@ -65,7 +66,7 @@ impl Engine {
         match outcome {
             Outcome::Reply(message, chain) => {
                 self.mark_valid(waiter, None);
-                self.pass_on(waiter, message, chain, false, now, out);
+                self.forward_to(waiter, message, chain, false, now, out);
             }
             Outcome::Failed => {
                 self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::NETWORK_ERROR), now, out);
@@ -73,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// Nothing but the aliases that led to a name which exists: what could be said of it did not come.
+    /// Answers a waiter with the aliases alone: the name that they lead to exists, but its negative answer did not come.
     pub(crate) fn respond_aliases(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let Engine { settings, clients, counters, .. } = self;
         let Clients { waiters, rate_limiter, chases, .. } = clients;
@@ -85,8 +86,8 @@ impl Engine {
         self.free_waiter(waiter);
     }
 
-    /// Passes a reply on to a client, who then waits no more. `filter`: excluded AAAA records are left out.
-    pub(crate) fn pass_on(
+    /// Forwards a reply to a waiter, and frees it. `filter`: excluded AAAA records are left out.
+    pub(crate) fn forward_to(
         &mut self,
         waiter: Index,
         message: &Message<'_>,
@@ -95,7 +96,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        // An A answer in the place of the AAAA answer says that there is no AAAA: both must be secure, and it must be true.
+        // An A reply in the place of the AAAA reply says that there is no AAAA record: both must be secure, and it must be true.
         let state = &self.clients.waiters[waiter];
         let proved = state.stage != Stage::A || state.secure && state.cause == Cause::NoData;
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust && proved && self.came_secure(waiter);
@@ -115,7 +116,7 @@ impl Engine {
         self.free_waiter(waiter);
     }
 
-    /// Whether the upstream validated and says so. A failure is nothing to validate.
+    /// True if the upstream validated a reply and says so. A failure cannot be validated.
     //= RFC 6147 section 5.5: requirement 28
     pub(crate) fn is_secure(&self, message: &Message<'_>) -> bool {
         self.settings.dns64.dnssec == Dnssec::Trust
@@ -123,8 +124,8 @@ impl Engine {
             && message.rcode() == Rcode::NOERROR
     }
 
-    /// Whether every reply that led to the name asked now was secure: AD speaks for all records of an answer (RFC 4035
-    /// section 3.2.3).
+    /// True if every reply of a waiter's CNAME chase was secure: AD speaks for all records of an answer (RFC 4035 section
+    /// 3.2.3).
     pub(crate) fn came_secure(&self, waiter: Index) -> bool {
         let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
         before.iter().all(|reply| header::flags(reply).contains(Flags::AD))

@@ -1,8 +1,8 @@
-//! Response policy zones at work: a rule takes the place of what an upstream would have said, or of what it did say.
-//! `policy.rs` says which rule.
+//! Response policy zones applied: a rule takes the place of the reply that an upstream would give, or of the one that it gave.
+//! `rpz/table.rs` finds the rule.
 //!
-//! One rule decides a question, with all its legs and the whole way that it leads (draft-vixie-dnsop-dns-rpz-00 section
-//! 5.1). Data of a zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
+//! One rule decides a query, with all its legs and its whole CNAME chase (draft-vixie-dnsop-dns-rpz-00 section 5.1). Local data of a
+//! zone are the reply of each leg, so DNS64 applies to them; a denial is the answer, and no leg is asked.
 
 use crate::answer::builder::referral_to_tcp;
 use crate::base::slab::{Index, NONE};
@@ -22,7 +22,7 @@ use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses};
 use wire::{Message, Rcode, Type, ede};
 
 impl Engine {
-    /// Before a leg is asked: whether a rule answers it. False: nobody but an upstream can.
+    /// Applies the rules to a waiter's current question, before it is asked. Returns false if an upstream has to answer it.
     pub(crate) fn apply_rpz_to_question(
         &mut self,
         waiter: Index,
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// After a leg was answered, or was not: whether a rule has taken over.
+    /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has taken over.
     #[inline]
     pub(crate) fn apply_rpz_to_reply(
         &mut self,
@@ -57,7 +57,7 @@ impl Engine {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        // What nobody has validated is not what a client will be told.
+        // A reply without validation is not what the client will get.
         !self.settings.rpz.is_empty()
             && self.clients.waiters[waiter].rpz_rule == NO_RULE_YET
             && self.clients.waiters[waiter].stage != Stage::AaaaWithCd
@@ -79,7 +79,7 @@ impl Engine {
         let (policy, dns64) = (&self.settings.rpz, &self.settings.dns64);
         let client = (state.chase == NONE).then_some(state.client.address);
         let Outcome::Reply(message, chain) = *outcome else {
-            // What was left open is settled: there is no answer that another rule could apply to.
+            // Without a reply no rule about its addresses can take precedence.
             let hit = policy.of_question(client, leg.name);
             return hit.is_some_and(|hit| self.apply_action(waiter, hit.rule, None, now, out));
         };
@@ -95,7 +95,7 @@ impl Engine {
         self.apply_action(waiter, hit.rule, Some(RewritePoint { message, chain, place }), now, out)
     }
 
-    /// Does what a rule says. False: it says that nothing shall be done.
+    /// Does what a rule says. Returns false for PASSTHRU. `from`: the part of the reply that led to the rule.
     fn apply_action(
         &mut self,
         waiter: Index,
@@ -123,7 +123,7 @@ impl Engine {
         out.trace(|| TraceEvent::Own(counter));
         if leads_on {
             self.clients.waiters[waiter].rpz_rule = rule;
-            // What was asked ahead is not what the zone says.
+            // The early A question is not about the zone's data.
             let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
             if a_flight != NONE {
                 self.upstream.release_flight(a_flight);
@@ -144,7 +144,7 @@ impl Engine {
         true
     }
 
-    /// An empty answer with TC (draft section 3.5).
+    /// Answers a waiter with TC and no records (draft section 3.5).
     fn refer_to_tcp(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) {
         let own_size = self.settings.udp_size;
         let Engine { clients, counters, .. } = self;
@@ -154,7 +154,7 @@ impl Engine {
         self.free_waiter(waiter);
     }
 
-    /// The name does not exist, or has nothing: that is the answer, whatever leg was asked.
+    /// Answers a waiter with a denial: NXDOMAIN or NODATA, whichever leg was asked.
     fn deny_by(
         &mut self,
         waiter: Index,
@@ -171,14 +171,14 @@ impl Engine {
             Some(message) => {
                 let chain = Chain::follow(&message);
                 out.trace(|| self.leg_event(waiter, &Outcome::Reply(&message, &chain)));
-                self.pass_on(waiter, &message, &chain, false, now, out);
+                self.forward_to(waiter, &message, &chain, false, now, out);
             }
             None => self.respond_empty(waiter, Rcode::SERVFAIL, Some(ede::BLOCKED), now, out),
         }
         self.frames.give(frame);
     }
 
-    /// Goes over to a name that the answer leads to, whose data are those of a rule: what an upstream says ends there.
+    /// Goes on to a name that the reply leads to and whose data are those of a rule: the upstream's reply ends there.
     fn lead_to(
         &mut self,
         waiter: Index,
@@ -202,7 +202,7 @@ impl Engine {
         true
     }
 
-    /// Answers a leg with the data of a rule. False: there is no such rule any more.
+    /// Answers a leg with the data of a rule. Returns false if the rule is gone after a reload.
     fn answer_from(&mut self, waiter: Index, rule: u32, now: Instant, out: &mut impl Outbox) -> bool {
         let policy = &self.settings.rpz;
         let Some((found, _)) = policy.rule_of(rule) else {
@@ -220,7 +220,7 @@ impl Engine {
         let mut frame = self.frames.take();
         let length = self.settings.rpz.data(rule, question, &self.settings.dns64.arpa, &mut frame);
         if is_alias {
-            // Its target is what it is: no second rule is looked for.
+            // No second rule is applied to its target.
             self.clients.waiters[waiter].rpz_rule = PASSTHRU;
         }
         match length {

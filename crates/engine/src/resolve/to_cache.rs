@@ -73,8 +73,8 @@ impl Engine {
     }
 }
 
-/// Writes the synthesis as everybody gets it whose question has the same bits. Returns its octets; None: it is not the
-/// same for everybody, or has nothing to keep.
+/// Writes the synthesis as every client with the same query flags gets it. Returns its octets; none if it differs from client to
+/// client, or has no address.
 pub(crate) fn synthesize_for_cache(
     frame: &mut [u8],
     waiter: &Waiter,
@@ -83,7 +83,7 @@ pub(crate) fn synthesize_for_cache(
     let requestor =
         Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
     let (written, tally) = synthesize(frame, &requestor, input);
-    // What is left out is counted for each answer, which a copy would not do.
+    // Addresses that are left out are counted for each answer, which a copy would not do.
     let is_whole = tally == Tally { records: tally.records, ..Tally::default() };
     (is_whole && tally.records > 0 && !written.truncated).then_some(written.len)
 }
