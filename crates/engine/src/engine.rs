@@ -1,13 +1,16 @@
-//! The state machine itself: what it keeps, and how a question goes through it.
+//! The state of the engine: settings, clients, upstreams, message cache, counters.
 //!
-//! A client's question becomes a *waiter*; what is asked upstream is a *flight*, where equal questions meet. An AAAA
-//! question of a client with DNS64 waits for the AAAA flight first; if that does not decide, for the A flight.
+//! A client's query becomes a *waiter* (`client`); a question that is asked upstream is a *flight* (`upstream`), which equal
+//! questions share. An AAAA query of a client with DNS64 waits for the AAAA flight first; if that does not decide, for the A
+//! flight.
 //!
 //! ```text
-//! query -> [admit] -> waiter -> flight -> [ask] -> upstream
-//! upstream -> [reply] -> flight settles -> each waiter: answer, or on to the A flight
-//! time -> [expire] -> next try, or the flight settles as failed
+//! query    -> admit -> waiter -> flight -> send -> upstream
+//! upstream -> receive -> flight completed -> each waiter: answered, or on to the A flight
+//! time     -> timer of a flight -> next try, or the flight has failed
 //! ```
+//!
+//! The parts do not know each other; `resolve` connects them.
 
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
@@ -26,7 +29,7 @@ pub struct Engine {
     pub(crate) clients: Clients,
     pub(crate) upstream: Upstream,
     pub(crate) cache: MessageCache,
-    /// Frames for messages of our own.
+    /// Frames for messages made here.
     pub(crate) frames: FramePool,
     pub(crate) counters: Counters,
     /// Key of the hash over names.
@@ -63,13 +66,13 @@ impl Engine {
         self.settings = settings;
     }
 
-    /// This engine is one of so many that share what a client network may do (`queries_per_client`).
+    /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).
     pub fn share_limits(&mut self, workers: usize) {
         self.clients.rate_limiter.share(u32::try_from(workers).unwrap_or(u32::MAX));
     }
 
-    /// Tells what time it is in the world, as time since 1970, for the timestamps of cookies: at start, and whenever that clock
-    /// may have been set.
+    /// Sets the time of day, as time since 1970, for the timestamps of cookies: at start, and whenever that clock may have been
+    /// set.
     pub fn set_unix_time(&mut self, now: Instant, unix: Span) {
         self.clients.clock = Clock::set(now, unix);
     }
@@ -79,7 +82,7 @@ impl Engine {
         &self.settings
     }
 
-    /// What was counted so far.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -89,27 +92,27 @@ impl Engine {
         self.upstream.servers.list.iter().filter(|server| server.configured)
     }
 
-    /// Client questions that wait for an upstream.
+    /// Number of client queries that wait for an upstream.
     pub fn pending(&self) -> usize {
         self.clients.waiters.len()
     }
 
-    /// Questions in flight to upstreams.
+    /// Number of questions in flight to upstreams.
     pub fn flights(&self) -> usize {
         self.upstream.flights.slab.len()
     }
 
-    /// Client questions that follow an alias beyond what one reply told.
-    pub fn followed(&self) -> usize {
+    /// Number of client queries that chase a CNAME over several replies.
+    pub fn chases(&self) -> usize {
         self.clients.chases.len()
     }
 
-    /// Octets that the cache uses, and entries that are found in it.
+    /// Octets that the cache uses, and number of its entries.
     pub fn cached(&self) -> (usize, usize) {
         (self.cache.entries.octets(), self.cache.entries.len())
     }
 
-    /// Open links to upstreams.
+    /// Number of open links to upstreams.
     pub fn open_links(&self) -> usize {
         self.upstream.open_links()
     }

@@ -1,6 +1,27 @@
-//! The DNS64 engine: a state machine without I/O. Datagrams and the time go in, datagrams and the next deadline
-//! come out. It has no socket, clock, thread, lock, random source of its own, `async`, `dyn` or allocation per
-//! packet, so the same code runs over sockets and in a simulator with virtual time.
+//! The DNS64 engine: a state machine without I/O. Datagrams and the time go in, datagrams and the next deadline come out. It has
+//! no socket, clock, thread, lock, random source of its own, `async`, `dyn` or allocation per packet, so the same code runs over
+//! sockets and in a simulator with virtual time.
+//!
+//! The modules are floors; a file uses only floors below its own (`tests/layers.rs` holds that):
+//!
+//! ```text
+//! machine                              the three inputs: query, reply, time
+//! query                                a client's query: check, classify, admit, begin
+//! resolve   explain   cache_control    what happens to an admitted query; methods of Engine stand from here on upwards only
+//! engine                               struct Engine: its parts and settings
+//! client    settings                   who asks, how much, how the response leaves
+//! rpz                                  response policy zones
+//! cache     local                      cached messages; local data and special-use names
+//! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
+//! interface                            Client, Link, Machine, Outbox
+//! event                                decisions, told to `explain`
+//! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
+//! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
+//! limits    counters
+//! base                                 slab, timer wheel, hashes, random numbers, tables, time
+//! ```
+//!
+//! Read `machine.rs` first, then `query.rs` for a query and `resolve/completion.rs` for a reply.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -3,7 +3,11 @@
 //!
 //! The parts below (client, cache, upstream, local, rpz) do not know each other; here they meet.
 //!
-//! Read `a.rs` first.
+//! Read `lookup.rs` first (the lookup order), then `completion.rs` (a reply is stored and given to the waiters), `run.rs` (the
+//! dispatch on the stage), `aaaa.rs` and `a.rs`.
+//!
+//! Steps call each other in a circle here, as a step may need another lookup and a lookup may be answered at once: a chase of at most
+//! [`HOPS`](crate::limits::HOPS) names over the five stages of [`Stage`](crate::dns64::decision::Stage) bounds its depth.
 
 pub(crate) mod a;
 pub(crate) mod aaaa;

@@ -322,7 +322,7 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
     let [_, cached] = &worlds;
     let hits = cached.sum(|family| family == "cache_hits_total");
     assert!(hits > 40, "{text}: only {hits} hits");
-    assert_eq!((cached.engine.pending(), cached.engine.followed()), (0, 0));
+    assert_eq!((cached.engine.pending(), cached.engine.chases()), (0, 0));
 }
 
 #[test]

@@ -99,19 +99,19 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     for number in 0..1000 {
         world.ask(&name(1, number));
     }
-    assert_eq!(world.engine.followed(), engine::limits::CHAINS / 2);
+    assert_eq!(world.engine.chases(), engine::limits::CHAINS / 2);
     // A second greedy network gets half of the rest, and so does whoever comes then.
     for number in 2000..3000 {
         world.ask(&name(2, number));
     }
-    assert_eq!(world.engine.followed(), engine::limits::CHAINS * 3 / 4);
+    assert_eq!(world.engine.chases(), engine::limits::CHAINS * 3 / 4);
     let asked = world.asked.len();
     let token = world.ask(&name(3, 4000));
     assert_eq!(world.asked.len(), asked + 1);
     answer_last(&mut world, &Reply::answer(&["160.15.0.0.in-addr.arpa. 60 IN PTR www.example."]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
     world.run(Span::from_secs(20));
-    assert_eq!((world.engine.pending(), world.engine.followed()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.chases()), (0, 0));
     // What was given back counts no more.
     let token = world.ask(&name(1, 5000));
     answer_last(&mut world, &Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));

@@ -122,7 +122,7 @@ fn one_storm(seed: u64) -> u64 {
         assert_eq!(answers[0].id(), number as u16);
     }
     world.assert_conservation();
-    let left = (world.engine.pending(), world.engine.flights(), world.engine.followed());
+    let left = (world.engine.pending(), world.engine.flights(), world.engine.chases());
     assert_eq!(left, (0, 0, 0), "seed {seed}");
     world.count(Counter::Hops)
 }
@@ -198,7 +198,7 @@ fn no_name_under_arpa_is_too_odd_to_be_answered_or_asked() {
         }
         world.run(Span::from_secs(60));
         assert_eq!(world.answers.len(), 500, "round {round}");
-        let left = (world.engine.pending(), world.engine.flights(), world.engine.followed());
+        let left = (world.engine.pending(), world.engine.flights(), world.engine.chases());
         assert_eq!(left, (0, 0, 0), "round {round}");
     }
     assert!(answered > 1000 && asked > 1000, "{answered} answered at once, {asked} asked");
