@@ -8,7 +8,7 @@ use crate::rng::{Rng, mix};
 use crate::truth::{A, AAAA, CNAME, Kind, NameId, PTR, Said, TXT, Truth};
 use engine::local::{LocalData, LocalRecord};
 use engine::settings::Reverse;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// TTL of local records, seconds.
@@ -37,13 +37,13 @@ pub struct Owned {
     share: u64,
     salt: u64,
     /// The answer to each question that the configuration answers.
-    said: HashMap<(NameId, u16), Rc<Said>>,
+    said: BTreeMap<(NameId, u16), Rc<Said>>,
 }
 
 impl Owned {
     /// Draws local data for a few names, or for none.
     pub fn draw(rng: &mut Rng) -> Owned {
-        Owned { share: *rng.choose(&[0, 0, 0, 100]), salt: rng.next_u64(), said: HashMap::new() }
+        Owned { share: *rng.choose(&[0, 0, 0, 100]), salt: rng.next_u64(), said: BTreeMap::new() }
     }
 
     /// The local answer to a question; none: an upstream is asked.
@@ -59,7 +59,7 @@ impl Owned {
     /// Computes the answers to all questions that the configuration answers. `prefixes`: all prefixes of the configuration, in
     /// order; `reverse`: the treatment of the reverse names of addresses under them.
     pub fn prepare(&mut self, truth: &Truth, prefixes: &[Prefix], reverse: Reverse) {
-        let mut said = HashMap::new();
+        let mut said = BTreeMap::new();
         self.add_ordinary_names(truth, &mut said);
         for name in truth.arpa_ids() {
             for rtype in [A, AAAA, TXT, PTR] {
@@ -76,7 +76,7 @@ impl Owned {
         self.said = said;
     }
 
-    fn add_ordinary_names(&self, truth: &Truth, said: &mut HashMap<(NameId, u16), Rc<Said>>) {
+    fn add_ordinary_names(&self, truth: &Truth, said: &mut BTreeMap<(NameId, u16), Rc<Said>>) {
         for name in 0..truth.names.len() as NameId {
             let Some(kind) = self.kind_of(name, truth.names.len() as u64) else { continue };
             for rtype in [A, AAAA, TXT, PTR] {
