@@ -1,4 +1,4 @@
-//! What a waiter's answer adds to the cache: that a reply is its answer as it stands, and the synthesis.
+//! Additions to the cache by a waiter's answer: the mark that a reply is its answer as it stands, and the synthesis.
 //!
 //! A cached entry may be copied to a client unchanged only if it was checked under the current settings (`valid_for`). After a
 //! reload the first query checks it again. So the cache does not depend on policy, and answers never ignore it.
