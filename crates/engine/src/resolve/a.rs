@@ -67,24 +67,17 @@ impl Engine {
         let scope = self.upstream.flights[a_flight].scope;
         self.clients.waiters[waiter].scope = self.clients.waiters[waiter].scope.max(scope);
         match self.upstream.flights[a_flight].parked {
-            NONE => self.on_early_a(waiter, &Outcome::Failed, now, out),
+            NONE => self.proceed(waiter, &Outcome::Failed, &mut None, now, out),
             NOT_PARKED => self.look_up(waiter, now, out),
             parked => {
                 let bytes = self.upstream.parked.lend(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was parked");
                 let chain = Chain::follow(&message);
-                self.on_early_a(waiter, &Outcome::Reply(&message, &chain), now, out);
+                self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
                 self.upstream.parked.put_back(parked, bytes);
             }
         }
         self.upstream.release_flight(a_flight);
-    }
-
-    /// Handles the outcome of an A question that was over before the AAAA leg was decided.
-    fn on_early_a(&mut self, waiter: Index, outcome: &Outcome<'_, '_>, now: Instant, out: &mut impl Outbox) {
-        if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
-            self.on_a(waiter, outcome, now, out);
-        }
     }
 
     /// Handles the outcome of the A leg: its addresses are synthesized; an empty or failed reply is the basis of the answer.

@@ -9,7 +9,7 @@ use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::question::Question;
-use wire::{Class, Type};
+use wire::Type;
 
 impl Engine {
     /// Asks the A leg when an AAAA query is repeated, if a failed AAAA leg leads to the A leg anyway: both waits in one.
@@ -45,35 +45,6 @@ impl Engine {
             self.upstream.flights[flight].references += 1;
             self.clients.waiters[index].a_flight = flight;
         }
-    }
-
-    /// The question in flight for a type of a waiter's current name: one under way, or a new one. None: there is no room.
-    pub(crate) fn flight_for(
-        &mut self,
-        index: Index,
-        qtype: Type,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> Option<Index> {
-        let Engine { clients, upstream, key, counters, .. } = self;
-        let waiter = &clients.waiters[index];
-        let (name, hash) = match waiter.chase {
-            NONE => (waiter.name(), waiter.hash),
-            chase => (&clients.chases[chase].name[..], key.hash(&clients.chases[chase].name)),
-        };
-        let query_flags = waiter.query_flags_for(qtype);
-        let mut question =
-            Question { name, hash, qtype, class: Class::IN, query_flags, subnet: waiter.subnet.as_ref() };
-        let scope = waiter.scope.max(upstream.drop_subnet_if_crowded(&mut question, counters));
-        let flight = match upstream.flights.find(&question) {
-            Some(flight) => {
-                counters.count(Counter::Joined);
-                flight
-            }
-            None => upstream.launch(&question, now, counters, out)?,
-        };
-        clients.waiters[index].scope = scope;
-        Some(flight)
     }
 
     /// True if the A leg of a new waiter of an AAAA question is asked at once.

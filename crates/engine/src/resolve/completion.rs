@@ -196,9 +196,7 @@ impl Engine {
             let next = self.clients.waiters[waiter].next;
             let state = &mut self.clients.waiters[waiter];
             state.scope = state.scope.max(scope);
-            if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
-                self.step(waiter, outcome, &mut decision, now, out);
-            }
+            self.proceed(waiter, outcome, &mut decision, now, out);
             waiter = next;
         }
         let reply = match outcome {

@@ -153,10 +153,10 @@ impl Engine {
             self.refresh_for(waiter, qtype, is_fresh, now, out);
         }
         if is_silent {
-            self.proceed_after_rpz(waiter, &Outcome::Failed, now, out);
+            self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
-            self.proceed_after_rpz(waiter, &Outcome::Reply(&message, &chain), now, out);
+            self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
         } else {
             // It was parsed before it was stored.
             debug_assert!(false, "a cached message does not parse");

@@ -6,16 +6,17 @@ use crate::base::time::Instant;
 use crate::client::Clients;
 use crate::client::chased::CnameChase;
 use crate::client::respond::{ResponseSink, respond};
+use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, Alias, SpecialUse};
 use crate::message::cname_chain::Chain;
-use crate::message::question::QUESTION;
+use crate::message::question::{QUESTION, Question};
 use crate::message::reply::Outcome;
 use crate::settings::Settings;
-use wire::{Message, Rcode, Type};
+use wire::{Class, Message, Rcode, Type};
 
 impl Engine {
     /// Looks up the current question of a waiter, which then has its answer, or waits. This is the lookup order of the engine:
@@ -92,7 +93,7 @@ impl Engine {
                 let message = Message::parse(&reply).expect("an alias is well formed");
                 let chain = Chain::follow(&message);
                 if !self.chase_cname(waiter, &message, chain.end(), now, out) {
-                    self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
+                    self.proceed_locally(waiter, &Outcome::Reply(&message, &chain), now, out);
                 }
                 true
             }
@@ -138,7 +139,36 @@ impl Engine {
             && !matches!(qtype, Type::CNAME | Type::ANY)
             && chain.is_unfinished(&message);
         if !follows || !self.chase_cname(waiter, &message, chain.end(), now, out) {
-            self.proceed(waiter, &Outcome::Reply(&message, &chain), now, out);
+            self.proceed_locally(waiter, &Outcome::Reply(&message, &chain), now, out);
         }
+    }
+
+    /// The question in flight for a type of a waiter's current name: one under way, or a new one. None: there is no room.
+    pub(crate) fn flight_for(
+        &mut self,
+        index: Index,
+        qtype: Type,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> Option<Index> {
+        let Engine { clients, upstream, key, counters, .. } = self;
+        let waiter = &clients.waiters[index];
+        let (name, hash) = match waiter.chase {
+            NONE => (waiter.name(), waiter.hash),
+            chase => (&clients.chases[chase].name[..], key.hash(&clients.chases[chase].name)),
+        };
+        let query_flags = waiter.query_flags_for(qtype);
+        let mut question =
+            Question { name, hash, qtype, class: Class::IN, query_flags, subnet: waiter.subnet.as_ref() };
+        let scope = waiter.scope.max(upstream.drop_subnet_if_crowded(&mut question, counters));
+        let flight = match upstream.flights.find(&question) {
+            Some(flight) => {
+                counters.count(Counter::Joined);
+                flight
+            }
+            None => upstream.launch(&question, now, counters, out)?,
+        };
+        clients.waiters[index].scope = scope;
+        Some(flight)
     }
 }

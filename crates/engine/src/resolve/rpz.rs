@@ -49,22 +49,7 @@ impl Engine {
     }
 
     /// Applies the rules to the outcome of a waiter's current question. Returns true if a rule has taken over.
-    #[inline]
     pub(crate) fn apply_rpz_to_reply(
-        &mut self,
-        waiter: Index,
-        outcome: &Outcome<'_, '_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) -> bool {
-        // A reply without validation is not what the client will get.
-        !self.settings.rpz.is_empty()
-            && self.clients.waiters[waiter].rpz_rule == NO_RULE_YET
-            && self.clients.waiters[waiter].stage != Stage::AaaaWithCd
-            && self.match_rpz_to_reply(waiter, outcome, now, out)
-    }
-
-    fn match_rpz_to_reply(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,

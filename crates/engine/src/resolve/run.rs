@@ -1,4 +1,4 @@
-//! The next step of a waiter, when the reply to its current question is there.
+//! The next step of a waiter, when the outcome of its current question is there.
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -6,11 +6,43 @@ use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::engine::Engine;
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
+use crate::rpz::table::NO_RULE_YET;
 
 impl Engine {
-    /// Goes on with a waiter by the outcome of its current question, according to its stage. `decision`: the decision about
-    /// an AAAA outcome, which is made once for all waiters of a question.
-    pub(crate) fn step(
+    /// Goes on with a waiter by an upstream's reply, new or cached, unless a response policy zone takes it over. `decision`: the
+    /// decision about an AAAA outcome, which is made once for all waiters of a question.
+    #[inline]
+    pub(crate) fn proceed(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        decision: &mut Option<AaaaDecision>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let state = &self.clients.waiters[waiter];
+        // A reply without validation is not what the client will get.
+        let is_subject_to_rpz = !self.settings.rpz.is_empty()
+            && state.rpz_rule == NO_RULE_YET
+            && state.stage != Stage::AaaaWithCd;
+        if !is_subject_to_rpz || !self.apply_rpz_to_reply(waiter, outcome, now, out) {
+            self.step(waiter, outcome, decision, now, out);
+        }
+    }
+
+    /// Goes on with a waiter by a reply that was made here. RPZ does not apply to it.
+    pub(crate) fn proceed_locally(
+        &mut self,
+        waiter: Index,
+        outcome: &Outcome<'_, '_>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        self.step(waiter, outcome, &mut None, now, out);
+    }
+
+    /// Dispatches on the stage of a waiter.
+    fn step(
         &mut self,
         waiter: Index,
         outcome: &Outcome<'_, '_>,
@@ -27,30 +59,6 @@ impl Engine {
             Stage::A => self.on_a(waiter, outcome, now, out),
             Stage::NegativeAaaa => self.on_negative_aaaa(waiter, outcome, now, out),
             Stage::AaaaWithCd => self.on_aaaa_with_cd(waiter, outcome, now, out),
-        }
-    }
-
-    /// Goes on with a waiter by a reply that was made here. RPZ does not apply to it.
-    pub(crate) fn proceed(
-        &mut self,
-        waiter: Index,
-        outcome: &Outcome<'_, '_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        self.step(waiter, outcome, &mut None, now, out);
-    }
-
-    /// Goes on with a waiter by an upstream's reply, unless a response policy zone takes it over.
-    pub(crate) fn proceed_after_rpz(
-        &mut self,
-        waiter: Index,
-        outcome: &Outcome<'_, '_>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        if !self.apply_rpz_to_reply(waiter, outcome, now, out) {
-            self.proceed(waiter, outcome, now, out);
         }
     }
 }
