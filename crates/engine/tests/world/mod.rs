@@ -3,21 +3,21 @@
 //! as a datapath plays it: messages in, then one look at the deadlines.
 
 mod answer;
-mod ask;
-mod chance;
-mod option;
+mod client_query;
+mod edns_option;
+mod outbox;
 mod reply;
+mod rng;
 mod settings;
 pub mod statistics;
-mod wires;
 
 pub use answer::{Answer, canonical};
-pub use ask::{Ask, ask, client, name};
-pub use chance::Chance;
-pub use option::{COOKIE, cookie_of, octets, subnet, subnets};
+pub use client_query::{Ask, ask, client, name};
+pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
+pub use outbox::{Asked, Wires};
 pub use reply::{Reply, Text, record, records};
+pub use rng::Chance;
 pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
-pub use wires::{Asked, Wires};
 
 use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
 use std::collections::{BTreeMap, HashMap};

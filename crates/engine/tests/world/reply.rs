@@ -1,7 +1,7 @@
 //! Replies of upstreams, built from text by another DNS library (`domain`), with its name compression: what the engine
 //! reads was not written by its own code.
 
-use super::option::{COOKIE, cookie_of, octets};
+use super::edns_option::{COOKIE, cookie_of, octets};
 use domain::base::iana::{Class, OptRcode, Rtype};
 use domain::base::message_builder::StaticCompressor;
 use domain::base::rdata::UnknownRecordData;

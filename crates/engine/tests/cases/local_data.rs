@@ -1,7 +1,7 @@
 //! Records of our own, blocked names, policy zones, rules and reverse names under bad weather and odd questions: whatever comes, every
 //! question gets one answer, and nothing is left.
 
-use super::script::{add_policy, own_record};
+use super::scenario_parser::{add_policy, own_record};
 use crate::world::{Chance, Reply, World, ask, client, deliver, name, networks, settings};
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::LocalData;

@@ -1,7 +1,7 @@
 //! What the cache must not keep, or not use any more, though nothing has expired: what was asked before an operator had it
 //! forgotten, and what was made of older replies.
 
-use super::script::{configured, read};
+use super::scenario_parser::{configured, read};
 use crate::world::{Ask, Reply, Token, World, ask, deliver, name, set_prefixes, settings};
 use engine::{Instant, Settings, Span};
 use wire::{Rcode, Type};

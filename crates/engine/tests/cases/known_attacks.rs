@@ -1,5 +1,5 @@
 //! Attacks that were published against DNS servers, each tried on the engine: `docs/attacks.md` tells whose they are and
-//! which tests show what becomes of them. Here are those that no other test shows; `museum_cache.rs` has those that would
+//! which tests show what becomes of them. Here are those that no other test shows; `known_cache_attacks.rs` has those that would
 //! leave something behind.
 
 use crate::world::{

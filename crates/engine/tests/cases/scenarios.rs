@@ -1,6 +1,6 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
-use super::script::{Statement, Step, cache_size, configured, read};
+use super::scenario_parser::{Statement, Step, cache_size, configured, read};
 use crate::world::{
     Answer, Ask, Asked, COOKIE, World, ask, canonical, client, cookie_of, name, octets, subnet, subnets,
 };

@@ -1,5 +1,5 @@
 //! What an attacker could leave behind: poisoning of the cache, lives that are prolonged, failures that are kept. See
-//! `museum.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
+//! `known_attacks.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
 
 use crate::world::{Answer, Ask, Asked, Reply, World, ask, deliver, forwarders, name, record, settings};
 use engine::settings::ForwardZone;

@@ -2,7 +2,7 @@
 //! all times. What clients get must be equal, but for TTLs and extended errors, under every policy; so must be what is
 //! counted of it.
 
-use super::script::{configured, read};
+use super::scenario_parser::{configured, read};
 use crate::world::{Answer, Ask, Asked, Chance, Reply, World, ask, deliver, name, record};
 use engine::{Counter, Settings, Span};
 use wire::{Class, Flags, Rcode, Section, Type};
