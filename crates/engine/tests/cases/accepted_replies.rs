@@ -1,7 +1,7 @@
 //! Replies that are believed, and are not what they should be all the same: what an upstream can do to others than to whoever asks
 //! for its names.
 
-use crate::world::{Ask, Reply, World, ask, record, settings};
+use crate::world::{ClientQuery, Reply, World, query, record, settings};
 use engine::{Counter, Span};
 use wire::{Section, Type};
 
@@ -11,8 +11,8 @@ fn world() -> World {
     World::with_cache(settings(), 1_000_000)
 }
 
-fn www() -> Ask {
-    ask("www.example.", Type::A)
+fn www() -> ClientQuery {
+    query("www.example.", Type::A)
 }
 
 /// Signatures over a message (RFC 8945, RFC 2931) are hop by hop, as OPT is.

@@ -2,7 +2,7 @@
 //! only some types. What comes of that, and after how many questions.
 
 use crate::world::{
-    Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, records, settings,
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, records, settings,
 };
 use engine::upstream::BreakerState;
 use engine::{Counter, Span, Transport};
@@ -11,12 +11,12 @@ use wire::{Flags, Rcode, Section, Type, ede};
 const ROUND_TRIP: Span = Span::from_millis(10);
 
 /// A world whose upstreams do what a function of their place in the configuration says; none: nothing.
-fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &Asked) -> Option<Reply> + 'static) -> World {
+fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &SentQuery) -> Option<Reply> + 'static) -> World {
     let mut settings = settings();
     settings.upstream.forwarders = forwarders(forwarded_to);
     let addresses = settings.upstream.forwarders.clone();
     let mut world = World::new(settings);
-    world.upstreams(move |asked: &Asked, _: &mut Chance| {
+    world.upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let reply = behave(place, asked);
         reply.map(|reply| deliver(asked, ROUND_TRIP, &reply)).into_iter().collect()
@@ -25,7 +25,7 @@ fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &Asked) -> Option<Rep
 }
 
 /// The usual answer: an address, no AAAA.
-fn good(asked: &Asked) -> Reply {
+fn good(asked: &SentQuery) -> Reply {
     match asked.qtype() {
         Type::A => Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]),
         _ => Reply::empty("example.", 60, 60),
@@ -38,12 +38,12 @@ fn referral() -> Reply {
     Reply { sections: [vec![], authority, vec![]], ..Reply::default() }
 }
 
-fn has_opt(asked: &Asked) -> bool {
+fn has_opt(asked: &SentQuery) -> bool {
     asked.message().opt().is_some()
 }
 
 fn question(world: &mut World, number: u16, qtype: Type, span: Span) -> Token {
-    let question = ask(&format!("n{number}.example."), qtype).id(number).port(number).edns(1232, false);
+    let question = query(&format!("n{number}.example."), qtype).id(number).port(number).edns(1232, false);
     let token = world.ask(&question);
     world.run(span);
     token
@@ -151,9 +151,9 @@ fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each()
 #[test]
 fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowed() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &Asked, _: &mut Chance| match asked.transport {
+    world.upstreams(|asked: &SentQuery, _: &mut Rng| match asked.transport {
         Transport::Udp => vec![deliver(asked, ROUND_TRIP, &Reply { flags: Flags::TC, ..Reply::default() })],
-        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, what: What::Failure }],
+        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, arrival: Arrival::Failure }],
     });
     let token = question(&mut world, 1, Type::A, Span::from_secs(4));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
@@ -200,7 +200,7 @@ fn a_server_without_edns_is_found_out_and_asked_without() {
 #[test]
 fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &Asked, _: &mut Chance| {
+    world.upstreams(|asked: &SentQuery, _: &mut Rng| {
         let odd = asked.name().starts_with("n7.") && asked.transport == Transport::Udp;
         let forged = Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) };
         vec![deliver(asked, ROUND_TRIP, &if odd { forged } else { good(asked) })]

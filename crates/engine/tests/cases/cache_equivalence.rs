@@ -3,7 +3,7 @@
 //! counted of it.
 
 use super::scenario_parser::{configured, read};
-use crate::world::{Answer, Ask, Asked, Chance, Reply, World, ask, deliver, name, record};
+use crate::world::{Answer, ClientQuery, Reply, Rng, SentQuery, World, deliver, name, query, record};
 use engine::{Counter, Settings, Span};
 use wire::{Class, Flags, Rcode, Section, Type};
 
@@ -79,7 +79,7 @@ const NAMES: [&str; 40] = [
 ];
 
 /// What the upstream says. Nothing: it is silent.
-fn said(asked: &Asked) -> Option<Reply> {
+fn said(asked: &SentQuery) -> Option<Reply> {
     let (owner, qtype) = (asked.name(), asked.qtype());
     let message = asked.message();
     let flags = message.flags();
@@ -206,40 +206,40 @@ fn world(settings: Settings, cache: usize) -> World {
     world
 }
 
-fn question(number: u16, chance: &mut Chance) -> Ask {
+fn question(number: u16, rng: &mut Rng) -> ClientQuery {
     let types = [Type::AAAA, Type::AAAA, Type::AAAA, Type::A, Type::PTR, Type::ANY, Type::TXT, Type::CNAME];
-    let pick = |chance: &mut Chance, count: usize| chance.below(count as u64) as usize;
+    let pick = |rng: &mut Rng, count: usize| rng.below(count as u64) as usize;
     // A few of the names at a time, so that some are asked for again before they expire.
-    let place = (usize::from(number) / 100 * 5 + pick(chance, 6)) % NAMES.len();
-    let qtype = if NAMES[place].ends_with("arpa.") && chance.percent(60) {
+    let place = (usize::from(number) / 100 * 5 + pick(rng, 6)) % NAMES.len();
+    let qtype = if NAMES[place].ends_with("arpa.") && rng.percent(60) {
         Type::PTR
     } else {
-        types[pick(chance, types.len())]
+        types[pick(rng, types.len())]
     };
-    let mut asked = ask(NAMES[place], qtype).network(chance.below(6) as u32).id(number).port(2_000 + number);
+    let mut asked = query(NAMES[place], qtype).network(rng.below(6) as u32).id(number).port(2_000 + number);
     for octet in &mut asked.name {
-        if octet.is_ascii_alphabetic() && chance.percent(20) {
+        if octet.is_ascii_alphabetic() && rng.percent(20) {
             *octet ^= 0x20;
         }
     }
     for (flag, share) in [(Flags::CD, 15), (Flags::AD, 15)] {
-        if chance.percent(share) {
+        if rng.percent(share) {
             asked.flags = asked.flags.with(flag);
         }
     }
-    if chance.percent(8) {
+    if rng.percent(8) {
         asked.flags = asked.flags.without(Flags::RD);
     }
-    if chance.percent(60) {
-        asked = asked.edns([0, 512, 700, 1232, 4096][pick(chance, 5)], chance.percent(40));
+    if rng.percent(60) {
+        asked = asked.edns([0, 512, 700, 1232, 4096][pick(rng, 5)], rng.percent(40));
     }
-    if chance.percent(10) {
+    if rng.percent(10) {
         asked = asked.tcp(u64::from(number) + 1);
     }
-    if chance.percent(3) {
+    if rng.percent(3) {
         asked.class = Class::CH;
     }
-    if chance.percent(5) {
+    if rng.percent(5) {
         asked = asked.option(crate::world::subnet("203.0.113.0/24"));
     }
     asked
@@ -286,13 +286,13 @@ fn clients_get_the_same_answers_with_a_cache_as_without_one() {
 
 fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
     let mut worlds = [world(settings.clone(), 0), world(settings.clone(), size)];
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut number = 0;
     for step in 0..600 {
-        let asks: Vec<Ask> = (0..1 + chance.below(3))
+        let asks: Vec<ClientQuery> = (0..1 + rng.below(3))
             .map(|_| {
                 number += 1;
-                question(number, &mut chance)
+                question(number, &mut rng)
             })
             .collect();
         let tokens = worlds.each_mut().map(|world| asks.iter().map(|ask| world.ask(ask)).collect::<Vec<_>>());
@@ -302,10 +302,10 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
                 break;
             }
         }
-        for (place, ask) in asks.iter().enumerate() {
+        for (place, query) in asks.iter().enumerate() {
             let [plain, cached] = [0, 1].map(|which| worlds[which].answers_to(tokens[which][place]));
             let what =
-                format!("{text}, size {size}, step {step}: {} {:?}", String::from_utf8_lossy(&ask.name), ask);
+                format!("{text}, size {size}, step {step}: {} {:?}", String::from_utf8_lossy(&query.name), query);
             assert_eq!(plain.len(), cached.len(), "{what}");
             for (plain, cached) in plain.iter().zip(cached) {
                 assert_eq!(comparable(plain), comparable(cached), "{what}");
@@ -313,9 +313,9 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
         }
         let [plain, cached] = [0, 1].map(|which| counted(&worlds[which]));
         assert_eq!(plain, cached, "{text}, size {size}, step {step}: {asks:?}");
-        let pause = [0, 0, 0, 700, 3_000][chance.below(5) as usize];
+        let pause = [0, 0, 0, 700, 3_000][rng.below(5) as usize];
         worlds.iter_mut().for_each(|world| world.run(Span::from_millis(pause)));
-        if chance.percent(1) {
+        if rng.percent(1) {
             worlds.iter_mut().for_each(|world| world.engine.configure(settings.clone()));
         }
     }
@@ -334,7 +334,7 @@ fn what_lies_below_a_name_is_forgotten_step_by_step_and_nothing_else() {
     });
     for number in 0..400 {
         let zone = if number % 4 == 0 { "other.test" } else { "Some.test" };
-        world.ask(&ask(&format!("host{number}.{zone}."), Type::A).id(number));
+        world.ask(&query(&format!("host{number}.{zone}."), Type::A).id(number));
         world.run(Span::from_millis(2));
     }
     let held = |world: &World| world.engine.cached().1;

@@ -2,15 +2,15 @@
 //! forgotten, and what was made of older replies.
 
 use super::scenario_parser::{configured, read};
-use crate::world::{Ask, Reply, Token, World, ask, deliver, name, set_prefixes, settings};
+use crate::world::{ClientQuery, Reply, Token, World, deliver, name, query, set_prefixes, settings};
 use engine::{Instant, Settings, Span};
 use wire::{Rcode, Type};
 
 const OLD: &str = "www.example. 300 IN A 198.51.100.7";
 const NEW: &str = "www.example. 300 IN A 198.51.100.8";
 
-fn www(qtype: Type, id: u16) -> Ask {
-    ask("www.example.", qtype).id(id)
+fn www(qtype: Type, id: u16) -> ClientQuery {
+    query("www.example.", qtype).id(id)
 }
 
 fn reply_to_last(world: &mut World, reply: &Reply) {
@@ -158,7 +158,7 @@ fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     let mut id = 0;
-    let mut get = |world: &mut World, question: Ask| {
+    let mut get = |world: &mut World, question: ClientQuery| {
         id += 1;
         let token = world.ask(&question.id(id));
         world.run(Span::from_millis(3));
@@ -176,7 +176,7 @@ fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
         }
         // Twice, so that they earn a place in the long queue.
         for _ in 0..2 {
-            get(&mut world, ask(&format!("r{round}.example."), Type::A));
+            get(&mut world, query(&format!("r{round}.example."), Type::A));
         }
     }
     assert_eq!(kept(&world), [true], "the legs are gone, the synthesis is kept");

@@ -1,6 +1,6 @@
 //! The breaker of each upstream (`breaker.rs`): who is asked while it is open, how it is probed, what recovery looks like.
 
-use crate::world::{Asked, Chance, Reply, Token, World, ask, deliver, forwarders, settings};
+use crate::world::{Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings};
 use engine::upstream::BreakerState;
 use engine::{Counter, Instant, Span};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>)
     let alive = Rc::new(Cell::new(u32::MAX));
     let state = alive.clone();
     let mut world = World::with_cache(settings, cache);
-    world.upstreams(move |asked: &Asked, _: &mut Chance| {
+    world.upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let name = asked.name();
         let reply = match asked.qtype() {
@@ -43,7 +43,7 @@ fn traffic(world: &mut World, rate: u64, span: Span, names: u32, next: &mut u32)
     let mut tokens = vec![];
     while world.now < end {
         let name = format!("n{}.example.", *next % names);
-        let question = ask(&name, Type::A).id(*next as u16).port(1024 + (*next >> 16) as u16);
+        let question = query(&name, Type::A).id(*next as u16).port(1024 + (*next >> 16) as u16);
         *next += 1;
         tokens.push((world.now, world.ask(&question)));
         world.run(Span(1_000_000_000 / rate));
@@ -178,11 +178,11 @@ fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
     let mut next = 0;
     traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     for number in 0..50 {
-        world.ask(&ask(&format!("frozen{number}.example."), Type::A).network(number).id(1));
+        world.ask(&query(&format!("frozen{number}.example."), Type::A).network(number).id(1));
     }
     // The machine sleeps; what was under way is late when it wakes.
     world.now += Span::from_secs(3_600);
-    world.look();
+    world.poll();
     assert!(world.engine.servers().all(|server| !server.is_dead()));
     let after = traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     world.run(Span::from_secs(3));
@@ -194,7 +194,7 @@ fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
 fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
     for rate in [5, 50, 500] {
         let mut world = World::sized(settings(), 4096, 3);
-        world.upstreams(|asked: &Asked, chance: &mut Chance| match chance.percent(50) {
+        world.upstreams(|asked: &SentQuery, rng: &mut Rng| match rng.percent(50) {
             true => vec![],
             false => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
         });

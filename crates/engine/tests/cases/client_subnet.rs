@@ -1,7 +1,7 @@
 //! Client subnets (RFC 7871) where numbers count: what many of them cause, what fits, what late replies are worth. How they
 //! travel is told in `scenarios/subnet-*.txt`.
 
-use crate::world::{Ask, Reply, World, ask, deliver, settings, subnet, subnets};
+use crate::world::{ClientQuery, Reply, World, deliver, query, settings, subnet, subnets};
 use engine::limits::SUBNETS;
 use engine::settings::{ClientSubnet, Lookup};
 use engine::{Counter, Settings, Span};
@@ -12,9 +12,9 @@ fn forwarding() -> Settings {
 }
 
 /// A question from the `number`-th of many networks with a subnet of its own.
-fn ask_of(number: u32, qtype: Type) -> Ask {
+fn ask_of(number: u32, qtype: Type) -> ClientQuery {
     let [_, _, high, low] = number.to_be_bytes();
-    ask("www.a-popular-name.example.", qtype)
+    query("www.a-popular-name.example.", qtype)
         .network(number)
         .id(number as u16)
         .option(subnet(&format!("10.{high}.{low}.0/24")))
@@ -76,7 +76,7 @@ fn questions_that_were_refused_with_their_subnets_stay_under_the_bound_without_t
 }
 
 /// A question of which two tries have left.
-fn asked_twice() -> (World, crate::world::Ask) {
+fn asked_twice() -> (World, crate::world::ClientQuery) {
     let mut world = World::new(forwarding());
     let question = ask_of(7, Type::A);
     world.ask(&question);
@@ -155,7 +155,7 @@ fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
         for qtype in [Type::A, Type::AAAA] {
             let mut world = World::new(forwarding());
             let name = "a-name-of-some-length.example.";
-            let mut question = ask(name, qtype).option(subnet("2001:db8:a:b::/128"));
+            let mut question = query(name, qtype).option(subnet("2001:db8:a:b::/128"));
             question.edns = Some((512, true));
             let token = world.ask(&question);
             let lines: Vec<String> = (0..count).map(|n| format!("{name} 60 IN A 198.51.100.{n}")).collect();
@@ -176,7 +176,7 @@ fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
 #[test]
 fn a_subnet_of_another_edns_version_is_not_read() {
     let mut world = World::new(forwarding());
-    let token = world.ask(&Ask { edns_version: 1, ..ask_of(7, Type::A).option((8, vec![0xff])) });
+    let token = world.ask(&ClientQuery { edns_version: 1, ..ask_of(7, Type::A).option((8, vec![0xff])) });
     assert_eq!(world.answer_to(token).rcode(), Rcode::BADVERS);
     assert!(subnets(&world.answer_to(token).message()).is_empty());
 }

@@ -1,6 +1,6 @@
 //! Chains of aliases that go over several replies.
 
-use crate::world::{Reply, World, ask, record, settings};
+use crate::world::{Reply, World, query, record, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Rcode, Type};
 
@@ -16,13 +16,13 @@ fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
     // Somebody else's chain was followed before.
-    world.ask(&ask("before.example.", Type::AAAA).network(1));
+    world.ask(&query("before.example.", Type::AAAA).network(1));
     for lines in
         [&["before.example. 60 IN CNAME secret.test."][..], &["secret.test. 60 IN AAAA 2001:db8:1::1"]]
     {
         answer_last(&mut world, &Reply::answer(lines));
     }
-    let token = world.ask(&ask("www.example.", Type::AAAA).network(2));
+    let token = world.ask(&query("www.example.", Type::AAAA).network(2));
     let mut large = Reply::answer(&["www.example. 60 IN CNAME far.test."]);
     for number in 0..400 {
         large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
@@ -38,7 +38,7 @@ fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
 #[test]
 fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    let token = world.ask(&query("n0.example.", Type::AAAA));
     for hop in 0..engine::limits::HOPS {
         let asked = world.asked.last().unwrap();
         assert_eq!((asked.name(), asked.qtype()), (format!("n{hop}.example."), Type::AAAA));
@@ -64,7 +64,7 @@ fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
     let count = engine::limits::CHAINS as u32 + 50;
     let tokens: Vec<_> = (0..count)
         .map(|number| {
-            let token = world.ask(&ask(&format!("n{number}.example."), Type::AAAA).network(number));
+            let token = world.ask(&query(&format!("n{number}.example."), Type::AAAA).network(number));
             answer_last(
                 &mut world,
                 &Reply::answer(&[&format!("n{number}.example. 60 IN CNAME far{number}.test.")]),
@@ -79,7 +79,7 @@ fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
     }
     assert_eq!(world.engine.pending(), 0);
     // The room is free again.
-    let token = world.ask(&ask("again.example.", Type::AAAA));
+    let token = world.ask(&query("again.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["again.example. 60 IN CNAME far.test."]));
     answer_last(&mut world, &Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
     assert_eq!(world.answer_to(token).addresses(), ["2001:db8:1::1"]);
@@ -91,7 +91,7 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     let name = |network: u32, number: u32| {
         let nibbles =
             format!("{number:08x}").chars().rev().map(|nibble| format!("{nibble}.")).collect::<String>();
-        (ask(&format!("{nibbles}0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa."), Type::PTR))
+        (query(&format!("{nibbles}0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa."), Type::PTR))
             .network(network)
             .id(number as u16)
     };
@@ -121,7 +121,7 @@ fn one_network_leaves_room_for_the_chains_of_others() {
 #[test]
 fn a_chain_of_twenty_aliases_in_one_reply_is_longer_than_we_follow() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    let token = world.ask(&query("n0.example.", Type::AAAA));
     let lines: Vec<String> =
         (0..20).map(|n| format!("n{n}.example. 60 IN CNAME n{}.example.", n + 1)).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! Cookies of clients (RFC 7873, RFC 9018) where octets count: a message that asks for a cookie alone, and answers that fit with
 //! one. How they are learned and renewed is told in `scenarios/cookie-*.txt`.
 
-use crate::world::{COOKIE, Reply, World, ask, client, cookie_of, deliver, forwarders, octets, settings};
+use crate::world::{COOKIE, Reply, World, client, cookie_of, deliver, forwarders, octets, query, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type, header};
 
@@ -30,7 +30,7 @@ fn a_message_without_a_question_gets_a_cookie_and_nothing_else() {
     for (brought, rcode) in [(BROUGHT, Rcode::NOERROR), (LEARNED, Rcode::NOERROR), (&wrong, Rcode::BADCOOKIE)]
     {
         let mut world = World::new(settings());
-        world.query(&client(ADDRESS, 5000), &alone(&option(brought)));
+        world.send_message(&client(ADDRESS, 5000), &alone(&option(brought)));
         let answer = &world.answers[0].bytes;
         let opt = wire::sole_opt(answer).expect("an OPT record and nothing else");
         let code = u16::from(opt.extended_rcode()) << 4 | header::flags(answer).rcode().0;
@@ -53,20 +53,20 @@ fn a_message_without_a_question_and_without_a_cookie_is_a_format_error() {
     let malformed = option("2464");
     for message in [alone(&[]), alone(&[0, 8, 0, 0]), alone(&malformed), no_version] {
         let mut world = World::new(settings());
-        world.query(&client(ADDRESS, 5000), &message);
+        world.send_message(&client(ADDRESS, 5000), &message);
         assert_eq!(header::flags(&world.answers[0].bytes).rcode(), Rcode::FORMERR);
         world.assert_conservation();
     }
     let mut off = settings();
     off.cookies.enabled = false;
     let mut world = World::new(off);
-    world.query(&client(ADDRESS, 5000), &alone(&option(BROUGHT)));
+    world.send_message(&client(ADDRESS, 5000), &alone(&option(BROUGHT)));
     assert_eq!(header::flags(&world.answers[0].bytes).rcode(), Rcode::FORMERR);
     // Who may not ask gets no cookie either.
     let mut closed = settings();
     closed.allow.0.clear();
     let mut world = World::new(closed);
-    world.query(&client(ADDRESS, 5000), &alone(&option(BROUGHT)));
+    world.send_message(&client(ADDRESS, 5000), &alone(&option(BROUGHT)));
     assert_eq!(header::flags(&world.answers[0].bytes).rcode(), Rcode::REFUSED);
 }
 
@@ -83,7 +83,7 @@ fn an_answer_with_a_cookie_fits_what_the_client_takes() {
         world.upstreams(move |asked, _| vec![deliver(asked, Span::from_millis(1), &reply)]);
         for (id, edns) in (1..).zip([512, 512, 512, 513, 540]) {
             let token = world.ask(
-                &ask("a.example", Type::A)
+                &query("a.example", Type::A)
                     .address(ADDRESS)
                     .id(id)
                     .edns(edns, false)
@@ -106,31 +106,31 @@ fn an_answer_with_a_cookie_fits_what_the_client_takes() {
 #[test]
 fn a_forger_who_knows_all_but_the_cookie_wins_nothing() {
     let mut world = World::with_cache(settings(), 1_000_000);
-    world.upstreams(|asked, chance| {
+    world.upstreams(|asked, rng| {
         let real = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
         let real = deliver(asked, Span::from_millis(5), &real.cookie("0102030405060708"));
         if asked.transport == Transport::Tcp || asked.name().starts_with("first") {
             return vec![real];
         }
         let false_answer = Reply::answer(&[&format!("{} 60 IN A 192.0.2.66", asked.name())]);
-        let forged = match chance.below(8) {
+        let forged = match rng.below(8) {
             0 => false_answer,
             1 => Reply { edns: false, ..false_answer },
             2 => Reply { wrong_cookie: true, ..false_answer.cookie("0102030405060708") },
             // A guess, a cookie cut short, one that is empty, two of them.
-            3 => false_answer.option((COOKIE, (0..24).map(|_| chance.below(256) as u8).collect())),
+            3 => false_answer.option((COOKIE, (0..24).map(|_| rng.below(256) as u8).collect())),
             4 => false_answer.option((COOKIE, vec![0; 7])),
             5 => false_answer.option((COOKIE, vec![])).option((COOKIE, vec![0; 16])),
             6 => Reply { flags: Flags::TC, ..false_answer },
-            _ => Reply::rcode([Rcode::FORMERR, Rcode::SERVFAIL, Rcode::BADCOOKIE][chance.below(3) as usize]),
+            _ => Reply::rcode([Rcode::FORMERR, Rcode::SERVFAIL, Rcode::BADCOOKIE][rng.below(3) as usize]),
         };
         vec![deliver(asked, Span::from_millis(1), &forged), real]
     });
-    let first = world.ask(&ask("first.example", Type::A));
+    let first = world.ask(&query("first.example", Type::A));
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(first).records(Section::Answer), ["first.example. 60 IN A 198.51.100.7"]);
     for number in 0..10_000u16 {
-        let question = ask(&format!("n{number}.example"), Type::A).id(number);
+        let question = query(&format!("n{number}.example"), Type::A).id(number);
         let token = world.ask(&question);
         world.run(Span::from_millis(20));
         let expected = format!("n{number}.example. 60 IN A 198.51.100.7");
@@ -146,7 +146,7 @@ fn a_forger_who_knows_all_but_the_cookie_wins_nothing() {
 fn a_forged_cookie_teaches_nothing() {
     let mut world = World::new(settings());
     for number in 0..100u16 {
-        let question = ask(&format!("n{number}.example"), Type::A).id(number);
+        let question = query(&format!("n{number}.example"), Type::A).id(number);
         let token = world.ask(&question);
         let asked = world.asked.last().unwrap().clone();
         let reply = Reply::answer(&[&format!("{} 60 IN A 192.0.2.66", asked.name())]);
@@ -179,7 +179,7 @@ fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one()
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     for number in 0..10u16 {
-        let token = world.ask(&ask(&format!("n{number}.example"), Type::A).id(number));
+        let token = world.ask(&query(&format!("n{number}.example"), Type::A).id(number));
         world.run(Span::from_secs(1));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
@@ -196,7 +196,7 @@ fn every_upstream_sees_a_client_cookie_of_its_own() {
     let mut world = World::new(two);
     world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::NXDOMAIN))]);
     for number in 0..100u16 {
-        world.ask(&ask(&format!("n{number}.example"), Type::A).id(number));
+        world.ask(&query(&format!("n{number}.example"), Type::A).id(number));
         world.run(Span::from_secs(1));
     }
     let mut seen = std::collections::HashMap::new();

@@ -2,7 +2,7 @@
 //! state of both legs, under every setting. What must come back follows from the RFCs' rules, written down in [`due`]
 //! without a look at the engine; the upstream is a validating resolver that leaves nothing out for clients without DO.
 
-use crate::world::{Answer, Asked, Reply, Text, World, ask, deliver, record, settings};
+use crate::world::{Answer, Reply, SentQuery, Text, World, deliver, query, record, settings};
 use engine::settings::{Dnssec, Lookup};
 use engine::{Settings, Span};
 use std::net::Ipv6Addr;
@@ -163,7 +163,7 @@ fn reply(answer: Vec<Text>, secure: bool) -> Reply {
     Reply { flags, sections: [answer, authority, vec![]], ..Reply::default() }
 }
 
-fn upstream(case: &Case, asked: &Asked, is_first: bool) -> Option<Reply> {
+fn upstream(case: &Case, asked: &SentQuery, is_first: bool) -> Option<Reply> {
     let name = asked.name();
     let checked = !asked.message().flags().contains(Flags::CD);
     let failure = |ede| Reply { ede, ..Reply::rcode(Rcode::SERVFAIL) };
@@ -279,7 +279,7 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
         for (number, case) in cases.iter().enumerate() {
             let Asker { cd, dnssec_ok, ad, edns } = case.asker;
             let flags = Flags::RD.with(if cd { Flags::CD } else { Flags(0) });
-            let mut question = ask(&format!("n{number}.example."), Type::AAAA).id(number as u16);
+            let mut question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
             question.flags = flags.with(if ad { Flags::AD } else { Flags(0) });
             question.edns = edns.then_some((1232, dnssec_ok));
             let token = world.ask(&question);

@@ -1,7 +1,7 @@
 //! One network asks ten times as much as there is room for: all others are served as if it were not there. What is shared
 //! is the room for pending questions; a network gives way before those that hold less.
 
-use crate::world::{Ask, Asked, Chance, Delivery, Reply, World, ask, deliver, settings};
+use crate::world::{ClientQuery, Delivery, Reply, Rng, SentQuery, World, deliver, query, settings};
 use engine::{Client, Counter, Settings, Span};
 use wire::{Rcode, Type};
 
@@ -17,7 +17,7 @@ const OTHERS_EVERY_MS: u64 = 5;
 const SECONDS: u64 = 10;
 
 /// Names have an A record and no AAAA; below `silent.` nobody answers.
-fn upstream(asked: &Asked, _: &mut Chance) -> Vec<Delivery> {
+fn upstream(asked: &SentQuery, _: &mut Rng) -> Vec<Delivery> {
     if asked.name().ends_with("silent.") {
         return vec![];
     }
@@ -33,18 +33,18 @@ fn upstream(asked: &Asked, _: &mut Chance) -> Vec<Delivery> {
 fn flooded(settings: Settings, zone: &str) -> (usize, usize, World) {
     let mut world = World::sized(settings, PENDING, 7);
     world.upstreams(upstream);
-    let flooder: Client = ask("x.", Type::A).network(1).client;
+    let flooder: Client = query("x.", Type::A).network(1).client;
     let mut tokens = vec![];
     for millisecond in 0..SECONDS * 1000 {
         for number in 0..FLOOD_PER_MS {
             let number = millisecond * FLOOD_PER_MS + number;
             // From many addresses and ports of its /64.
-            let question: Ask = ask(&format!("flood{number}.{zone}"), Type::AAAA).id(number as u16);
-            world.query(&Client { port: (number % 60_000) as u16, ..flooder }, &question.bytes());
+            let question: ClientQuery = query(&format!("flood{number}.{zone}"), Type::AAAA).id(number as u16);
+            world.send_message(&Client { port: (number % 60_000) as u16, ..flooder }, &question.bytes());
         }
         if millisecond % OTHERS_EVERY_MS == 0 {
             let number = millisecond / OTHERS_EVERY_MS;
-            let question = ask(&format!("n{number}.example."), Type::AAAA).id(number as u16);
+            let question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
             tokens.push(world.ask(&question.port(number as u16).network(100 + number as u32 % OTHERS)));
         }
         assert!(world.engine.pending() <= PENDING);

@@ -1,15 +1,15 @@
 //! Replies that are not what they seem, and how little they move.
 
-use crate::world::{Ask, Asked, Reply, World, ask, settings};
+use crate::world::{ClientQuery, Reply, SentQuery, World, query, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Type};
 
 const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
-fn asked_one() -> (World, crate::world::Token, Asked) {
+fn asked_one() -> (World, crate::world::Token, SentQuery) {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let asked = world.asked[0].clone();
     (world, token, asked)
 }
@@ -44,7 +44,8 @@ fn equal_questions_with_other_bits_all_leave_udp_when_somebody_guesses() {
     // The same name and type, with and without DO, over one socket: a guesser may mean either.
     for reversed in [false, true] {
         let mut world = World::new(settings());
-        let mut asks = [ask("www.example.", Type::A), ask("www.example.", Type::A).edns(1232, true).port(9)];
+        let mut asks =
+            [query("www.example.", Type::A), query("www.example.", Type::A).edns(1232, true).port(9)];
         if reversed {
             asks.reverse();
         }
@@ -128,7 +129,7 @@ fn the_letter_case_of_questions_is_not_to_be_foreseen() {
     let name = "abcdefghijklmnopqrstuvwxyz.example.";
     let mut upper = [0; 26];
     for number in 0..400 {
-        world.ask(&ask(name, Type(2000 + number)).network(u32::from(number)));
+        world.ask(&query(name, Type(2000 + number)).network(u32::from(number)));
         let asked = world.asked.last().unwrap();
         for (place, count) in upper.iter_mut().enumerate() {
             *count += usize::from(asked.bytes[13 + place].is_ascii_uppercase());
@@ -143,7 +144,7 @@ fn a_reply_over_another_link_than_the_question_s_is_not_believed() {
     let (mut world, token, asked) = asked_one();
     // The first link is full; a question on the second.
     for number in 0..engine::limits::LINK_QUESTIONS as u16 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).port(number));
+        world.ask(&query(&format!("n{number}.example."), Type::A).port(number));
     }
     let other = world.asked.last().unwrap().link;
     assert_ne!(other, asked.link);
@@ -191,7 +192,7 @@ fn truncated_replies_without_end_move_a_question_to_tcp_once() {
 fn records_off_the_way_from_the_question_are_dropped() {
     let mut world = World::new(settings());
     for qtype in [Type::A, Type::AAAA, Type::MX] {
-        let question = Ask { qtype, ..ask("www.example.", Type::A) };
+        let question = ClientQuery { qtype, ..query("www.example.", Type::A) };
         let token = world.ask(&question.id(qtype.0));
         let asked = world.asked.last().unwrap().clone();
         let real = match qtype {

@@ -1,6 +1,6 @@
 //! When a question that is late is asked once more: how much that helps, and how much it costs at most (`repeat.rs`).
 
-use crate::world::{Chance, Reply, World, ask, deliver, forwarders, settings};
+use crate::world::{Reply, Rng, World, deliver, forwarders, query, settings};
 use engine::{Counter, Instant, Span};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ fn two(tries: u8, pending: usize) -> (World, Sky) {
     let sky: Sky = Rc::new(Cell::new([CLEAR; 2]));
     let above = sky.clone();
     let mut world = World::sized(of_two, pending, 7);
-    world.upstreams(move |asked, chance: &mut Chance| {
+    world.upstreams(move |asked, rng: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("one of two");
         let (round_trip, loss) = above.get()[place];
-        match chance.percent(loss) {
+        match rng.percent(loss) {
             true => vec![],
             false => vec![deliver(asked, round_trip, &Reply::default())],
         }
@@ -47,7 +47,7 @@ impl Traffic {
         let end = world.now + span;
         while world.now < end {
             let (number, port) = (self.next as u16, 1024 + (self.next >> 16) as u16);
-            let question = ask(&format!("n{}.example.", self.next), Type::A).id(number).port(port);
+            let question = query(&format!("n{}.example.", self.next), Type::A).id(number).port(port);
             self.next += 1;
             self.tokens.push((world.now, world.ask(&question)));
             world.run(Span(1_000_000_000 / rate));
@@ -82,7 +82,7 @@ fn a_late_question_goes_to_the_other_server_too_and_the_first_reply_is_the_answe
         traffic.run(&mut world, 100, Span::from_secs(1));
         sky.set([(Span::from_millis(first), 0), (Span::from_millis(second), 0)]);
         let before = world.asked.len();
-        let token = world.ask(&ask("late.example.", Type::A).id(7).port(7));
+        let token = world.ask(&query("late.example.", Type::A).id(7).port(7));
         let at = world.now;
         world.run(Span::from_millis(400));
         let late: Vec<_> =
@@ -155,7 +155,7 @@ fn a_server_whose_room_is_half_taken_repeats_nothing_early() {
     let before = asked(&world);
     let burst = 60;
     for number in 0..burst {
-        world.ask(&ask(&format!("burst{number}.example."), Type::A).network(u32::from(number)).id(number));
+        world.ask(&query(&format!("burst{number}.example."), Type::A).network(u32::from(number)).id(number));
     }
     world.run(Span::from_millis(390));
     assert_eq!(asked(&world) - before, u64::from(burst));

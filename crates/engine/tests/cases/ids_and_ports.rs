@@ -1,7 +1,7 @@
 //! Message IDs, ports and links: nothing comes twice while it may still be answered, and nothing can be foreseen.
 
 use crate::world::statistics::{covers, examine, independent, never_twice};
-use crate::world::{Reply, World, ask, deliver, settings};
+use crate::world::{Reply, World, deliver, query, settings};
 use engine::limits::{LINK_LIFE_SECS, LINK_QUESTIONS};
 use engine::{Span, Transport};
 use std::collections::{HashMap, HashSet};
@@ -13,16 +13,16 @@ use wire::Type;
 fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_link() {
     const QUESTIONS: u32 = (1 << 17) + 5000;
     let mut world = World::sized(settings(), 8192, 21);
-    world.upstreams(|asked, chance| {
-        if chance.percent(30) {
+    world.upstreams(|asked, rng| {
+        if rng.percent(30) {
             return vec![];
         }
         let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
-        vec![deliver(asked, Span(1_000_000 + chance.below(40_000_000)), &reply)]
+        vec![deliver(asked, Span(1_000_000 + rng.below(40_000_000)), &reply)]
     });
     let mut tokens = vec![];
     for number in 0..QUESTIONS {
-        let question = ask(&format!("n{number}.example."), Type::A).network(number % 997);
+        let question = query(&format!("n{number}.example."), Type::A).network(number % 997);
         tokens.push(world.ask(&question.id(number as u16).port(1 + (number >> 16) as u16)));
         world.run(Span(25_000));
     }
@@ -34,8 +34,8 @@ fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_l
     let over_udp = || world.asked.iter().filter(|asked| asked.transport == Transport::Udp);
     never_twice(over_udp().map(|asked| (asked.link, wire::header::id(&asked.bytes)))).unwrap();
     let mut carried = HashMap::new();
-    let opened: HashMap<_, _> = world.wires.history.iter().copied().collect();
-    assert_eq!(opened.len(), world.wires.history.len(), "a link number came twice");
+    let opened: HashMap<_, _> = world.outbox.history.iter().copied().collect();
+    assert_eq!(opened.len(), world.outbox.history.len(), "a link number came twice");
     for asked in over_udp() {
         *carried.entry(asked.link).or_insert(0) += 1;
         let age = asked.at - opened[&asked.link].at;
@@ -70,10 +70,10 @@ fn ids_and_ports_of_a_hundred_thousand_questions_of_each_worker_look_like_chance
         let mut world = World::sized(settings(), 64, seed);
         world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
         for number in 0..QUESTIONS {
-            world.ask(&ask("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
+            world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
             world.run(Span::from_secs(LINK_LIFE_SECS));
         }
-        assert_eq!((world.asked.len(), world.wires.history.len()), (QUESTIONS as usize, QUESTIONS as usize));
+        assert_eq!((world.asked.len(), world.outbox.history.len()), (QUESTIONS as usize, QUESTIONS as usize));
         assert_eq!(world.engine.open_links(), 1);
         let ids: Vec<u16> = world.asked.iter().map(|asked| wire::header::id(&asked.bytes)).collect();
         let ports: Vec<u16> = world.asked.iter().map(|asked| asked.port).collect();
@@ -100,12 +100,12 @@ fn a_tcp_link_carries_many_questions_with_an_id_each() {
     world.upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
     let mut used = HashSet::new();
     for number in 0..70_000u32 {
-        world.ask(&ask("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
+        world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
         world.run(Span(2000));
         let asked = world.asked.pop().unwrap();
         assert!(used.insert((asked.link, wire::header::id(&asked.bytes))));
         world.answers.clear();
     }
-    assert_eq!(world.wires.history.len(), 3, "70,000 questions over links of 32,768");
+    assert_eq!(world.outbox.history.len(), 3, "70,000 questions over links of 32,768");
     assert_eq!(world.engine.open_links(), 1);
 }

@@ -3,7 +3,7 @@
 //! leave something behind.
 
 use crate::world::{
-    Asked, Chance, Reply, What, World, ask, client, deliver, forwarders, record, set_prefixes, settings,
+    Arrival, Reply, Rng, SentQuery, World, client, deliver, forwarders, query, record, set_prefixes, settings,
 };
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
@@ -12,7 +12,7 @@ const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
 /// The question that left last.
-fn last(world: &World) -> Asked {
+fn last(world: &World) -> SentQuery {
     world.asked.last().expect("a question").clone()
 }
 
@@ -26,11 +26,11 @@ fn answer_last(world: &mut World, reply: &Reply) {
 #[test]
 fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
     let mut world = World::sized(settings(), 1024, 5);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let mine = last(&world);
     let mut others = vec![];
     for number in 0..3 * engine::limits::LINK_QUESTIONS as u16 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
+        world.ask(&query(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
         others.push(last(&world).link);
     }
     others.sort_unstable_by_key(|link| link.slot);
@@ -49,11 +49,11 @@ fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
 #[test]
 fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() {
     let mut world = World::new(settings());
-    let victim = world.ask(&ask("www.example.", Type::A));
+    let victim = world.ask(&query("www.example.", Type::A));
     let asked = last(&world);
     for number in 0..200u16 {
         let own = format!("n{number}.attacker.test.");
-        world.ask(&ask(&own, Type::A).port(number).network(u32::from(number)));
+        world.ask(&query(&own, Type::A).port(number).network(u32::from(number)));
         let theirs = last(&world);
         // The attacker's own question, answered under the ID of the victim's.
         let mut evil = Reply::answer(&[EVIL]).to(&theirs.bytes);
@@ -80,7 +80,7 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
     ] {
         for is_forged in [true, false] {
             let mut world = World::new(settings());
-            world.ask(&ask("www.example.", Type::A));
+            world.ask(&query("www.example.", Type::A));
             let asked = last(&world);
             let mut message = reply.to(&asked.bytes);
             if is_forged {
@@ -88,7 +88,7 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
             }
             world.reply(asked.link, &message);
             world.run(Span::from_secs(20));
-            world.ask(&ask("next.example.", Type::A).id(2));
+            world.ask(&query("next.example.", Type::A).id(2));
             let next = last(&world);
             assert_eq!((next.name(), next.transport), ("next.example.".into(), Transport::Udp));
             let message = next.message();
@@ -104,7 +104,7 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
 fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
     let (nsid, cookie, padding, own) = (3, 10, 12, 65_001);
     let mut world = World::new(settings());
-    let mut question = ask("www.example.", Type::A);
+    let mut question = query("www.example.", Type::A);
     for code in [nsid, cookie, padding, own, own] {
         question = question.option((code, vec![7; 8]));
     }
@@ -112,7 +112,7 @@ fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
     message.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
     let token = world.ask(&question);
     let asked = last(&world);
-    world.query(&client("2001:db8:c::2", 40_000), &message);
+    world.send_message(&client("2001:db8:c::2", 40_000), &message);
     for asked in &world.asked {
         let message = asked.message();
         // A cookie of our own is not the client's.
@@ -139,7 +139,7 @@ fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
 fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_more() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
-        let token = world.ask(&ask("www.example.", qtype));
+        let token = world.ask(&query("www.example.", qtype));
         let mut seen = 0;
         // The upstream is a forwarder whose upstream are we.
         for round in 0..5000u16 {
@@ -149,7 +149,7 @@ fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_mor
             while seen < world.asked.len() {
                 let asked = world.asked[seen].bytes.clone();
                 seen += 1;
-                world.query(&client("192.0.2.53", 1024 + round), &asked);
+                world.send_message(&client("192.0.2.53", 1024 + round), &asked);
             }
         }
         let legs = if qtype == Type::A { 1 } else { 2 };
@@ -166,7 +166,7 @@ fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_mor
 fn a_referral_with_a_hundred_name_servers_causes_no_question() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
-        let token = world.ask(&ask("www.example.", qtype));
+        let token = world.ask(&query("www.example.", qtype));
         let mut referral = Reply::default();
         for number in 0..100 {
             referral.sections[1].push(record(&format!("example. 60 IN NS ns{number}.victim.test.")));
@@ -187,13 +187,13 @@ fn a_referral_with_a_hundred_name_servers_causes_no_question() {
 fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
     // Every reply is the next alias of a chain without end, and comes with the last try only.
     let mut world = World::new(settings());
-    world.upstreams(|asked, chance| {
-        let (name, next) = (asked.name(), chance.below(u64::MAX));
+    world.upstreams(|asked, rng| {
+        let (name, next) = (asked.name(), rng.below(u64::MAX));
         let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
         vec![deliver(asked, Span::from_millis(990), &alias)]
     });
     // Over TCP, as over UDP nobody waits that long.
-    let token = world.ask(&ask("www.attacker.test.", Type::AAAA).tcp(1));
+    let token = world.ask(&query("www.attacker.test.", Type::AAAA).tcp(1));
     world.run(Span::from_secs(120));
     assert_eq!(world.answers_to(token).len(), 1);
     // Each of the two legs follows the chain to its bound; each question of it has three tries.
@@ -208,7 +208,7 @@ fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
 #[test]
 fn colliding_keys_and_signatures_are_records_like_others() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("example.", Type::DNSKEY).tcp(1).edns(1232, true));
+    let token = world.ask(&query("example.", Type::DNSKEY).tcp(1).edns(1232, true));
     let mut reply = Reply::default();
     let generic = |rtype: &str, octets: &[u8]| {
         let hexadecimal: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -238,7 +238,7 @@ fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
         let mut settings = settings();
         settings.upstream.transport = Transport::Tcp;
         let mut world = World::new(settings);
-        let mut question = ask("www.example.", Type::ANY);
+        let mut question = query("www.example.", Type::ANY);
         if let Some(size) = edns {
             question = question.edns(size, false);
         }
@@ -254,7 +254,7 @@ fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
 #[test]
 fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::AAAA));
+    let token = world.ask(&query("www.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
     let asked = last(&world);
     assert_eq!((asked.name(), asked.qtype()), ("www.example.".into(), Type::A));
@@ -269,7 +269,7 @@ fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
 #[test]
 fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let first = last(&world);
     world.fail(first.link);
     let second = last(&world);
@@ -280,7 +280,7 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
     // Errors without end: the question fails after its tries, in time, and all is well when they stop.
     for number in 0..50 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).id(number));
+        world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         for _ in 0..20 {
             let asked = last(&world);
             world.fail(asked.link);
@@ -292,7 +292,7 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(5));
     assert_eq!(world.engine.flights(), 0);
-    let token = world.ask(&ask("after.example.", Type::A).id(999));
+    let token = world.ask(&query("after.example.", Type::A).id(999));
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -319,7 +319,7 @@ fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
         });
         // The second one is answered out of the cache, and so is the third, as it lies there.
         for id in 0..3 {
-            let token = world.ask(&ask("evil.test.", Type::AAAA).id(id));
+            let token = world.ask(&query("evil.test.", Type::AAAA).id(id));
             world.run(Span::from_millis(10));
             assert_eq!(world.answer_to(token).addresses(), [""; 0]);
         }
@@ -332,7 +332,7 @@ fn nonsense_over_tcp_opens_no_connection_and_ends_no_question() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let asked = last(&world);
     let reply = Reply::answer(&[EVIL]).to(&asked.bytes);
     for number in 0..1000usize {
@@ -345,7 +345,7 @@ fn nonsense_over_tcp_opens_no_connection_and_ends_no_question() {
         }
         world.reply(asked.link, &nonsense);
     }
-    assert_eq!((world.asked.len(), world.wires.history.len()), (1, 1));
+    assert_eq!((world.asked.len(), world.outbox.history.len()), (1, 1));
     world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
@@ -363,11 +363,11 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
             vec![deliver(asked, Span::from_millis(2), &reply)]
         });
         for number in 0..500u16 {
-            world.ask(&ask(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
+            world.ask(&query(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
             world.run(Span::from_millis(5));
         }
         assert!(world.engine.servers().all(|server| !server.is_dead()), "{rcode}");
-        let token = world.ask(&ask("www.example.", Type::A).id(9));
+        let token = world.ask(&query("www.example.", Type::A).id(9));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
     }
@@ -380,7 +380,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
     let mut world = World::new(settings());
     world.upstreams(|asked, _| {
         let mut forged = deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::SERVFAIL));
-        if let What::Message(bytes) = &mut forged.what {
+        if let Arrival::Message(bytes) = &mut forged.arrival {
             bytes[0] ^= 0x55;
             if bytes[1] & 1 == 1 {
                 bytes.truncate(20);
@@ -393,7 +393,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
         deliveries
     });
     for number in 0..500u16 {
-        let token = world.ask(&ask("www.example.", Type::A).id(number));
+        let token = world.ask(&query("www.example.", Type::A).id(number));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
         assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -410,7 +410,7 @@ fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
     let longest = Span(settings.upstream.timeout.0 * (u64::from(settings.upstream.tries) + 1));
     let mut world = World::new(settings);
     for number in 0..5000u32 {
-        world.ask(&ask("slow.attacker.test.", Type::A).id(number as u16).port(1 + (number >> 4) as u16));
+        world.ask(&query("slow.attacker.test.", Type::A).id(number as u16).port(1 + (number >> 4) as u16));
         world.run(Span::from_millis(1));
     }
     let refused = world.answers.iter().filter(|answer| answer.rcode() == Rcode::REFUSED).count() as u64;
@@ -429,7 +429,7 @@ fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
 #[test]
 fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
     // An alias at the end of each reply, each as slow as may be: the whole takes longer than any client waits.
-    let slow = |asked: &Asked, _: &mut Chance| {
+    let slow = |asked: &SentQuery, _: &mut Rng| {
         let name = asked.name();
         let hop: u32 =
             name.trim_start_matches('h').split('.').next().unwrap_or_default().parse().unwrap_or(9);
@@ -443,10 +443,10 @@ fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
     let mut world = World::new(settings());
     world.upstreams(slow);
     let late: Vec<_> = (0..100)
-        .map(|number| world.ask(&ask("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
+        .map(|number| world.ask(&query("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
         .collect();
-    let over_tcp = world.ask(&ask("h0.attacker.test.", Type::AAAA).tcp(1));
-    let in_time = world.ask(&ask("h5.attacker.test.", Type::AAAA).id(200));
+    let over_tcp = world.ask(&query("h0.attacker.test.", Type::AAAA).tcp(1));
+    let in_time = world.ask(&query("h5.attacker.test.", Type::AAAA).id(200));
     world.run(Span::from_secs(20));
     assert_eq!(world.engine.pending(), 0);
     world.assert_conservation();

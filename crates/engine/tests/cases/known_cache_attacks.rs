@@ -1,7 +1,9 @@
 //! What an attacker could leave behind: poisoning of the cache, lives that are prolonged, failures that are kept. See
 //! `known_attacks.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
 
-use crate::world::{Answer, Ask, Asked, Reply, World, ask, deliver, forwarders, name, record, settings};
+use crate::world::{
+    Answer, ClientQuery, Reply, SentQuery, World, deliver, forwarders, name, query, record, settings,
+};
 use engine::settings::ForwardZone;
 use engine::{Counter, Settings, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
@@ -23,23 +25,23 @@ fn plain() -> World {
     World::with_cache(settings, OCTETS)
 }
 
-fn www(qtype: Type) -> Ask {
-    ask("www.bank.test.", qtype)
+fn www(qtype: Type) -> ClientQuery {
+    query("www.bank.test.", qtype)
 }
 
-fn last(world: &World) -> Asked {
+fn last(world: &World) -> SentQuery {
     world.asked.last().expect("a question").clone()
 }
 
 /// Asks, and says whether that made a question to an upstream.
-fn goes_out(world: &mut World, question: &Ask) -> bool {
+fn goes_out(world: &mut World, question: &ClientQuery) -> bool {
     let before = world.asked.len();
     world.ask(question);
     world.asked.len() > before
 }
 
 /// Asks, and answers the question that this makes.
-fn ask_and_reply<'w>(world: &'w mut World, question: &Ask, reply: &Reply) -> &'w Answer {
+fn ask_and_reply<'w>(world: &'w mut World, question: &ClientQuery, reply: &Reply) -> &'w Answer {
     let before = world.asked.len();
     let token = world.ask(question);
     assert_eq!(world.asked.len(), before + 1, "it was answered out of the cache");
@@ -49,7 +51,7 @@ fn ask_and_reply<'w>(world: &'w mut World, question: &Ask, reply: &Reply) -> &'w
 }
 
 /// What a question that is answered out of the cache is answered with.
-fn from_cache(world: &mut World, question: &Ask) -> Vec<String> {
+fn from_cache(world: &mut World, question: &ClientQuery) -> Vec<String> {
     let before = world.asked.len();
     let token = world.ask(question);
     assert_eq!(world.asked.len(), before, "it is not in the cache");
@@ -69,15 +71,15 @@ fn poisoned(name: &str) -> Reply {
 }
 
 /// The names that a poisoner is after.
-fn victims() -> [Ask; 7] {
+fn victims() -> [ClientQuery; 7] {
     [
         www(Type::A),
         www(Type::AAAA),
-        ask("bank.test.", Type::NS),
-        ask("ns.bank.test.", Type::A),
-        ask("bank.test.", Type::DNAME),
-        ask("ns.evil.test.", Type::A),
-        ask("test.", Type::NS),
+        query("bank.test.", Type::NS),
+        query("ns.bank.test.", Type::A),
+        query("bank.test.", Type::DNAME),
+        query("ns.evil.test.", Type::A),
+        query("test.", Type::NS),
     ]
 }
 
@@ -88,7 +90,7 @@ fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
     let mut world = world();
     for number in 0..20u16 {
         let name = format!("r{number}.bank.test.");
-        ask_and_reply(&mut world, &ask(&name, Type::A).id(number), &poisoned(&name));
+        ask_and_reply(&mut world, &query(&name, Type::A).id(number), &poisoned(&name));
         for (place, victim) in victims().into_iter().enumerate() {
             // An answer that is not kept, so that the next round finds things as they were.
             let gone = Reply::rcode(Rcode::NXDOMAIN);
@@ -97,7 +99,7 @@ fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
     }
     // What it said of itself is kept.
     assert_eq!(
-        from_cache(&mut world, &ask("r3.bank.test.", Type::A)),
+        from_cache(&mut world, &query("r3.bank.test.", Type::A)),
         ["r3.bank.test. 86400 IN A 192.0.2.1"]
     );
 }
@@ -109,8 +111,8 @@ fn what_an_alias_leads_to_is_not_learned_from_the_reply_about_the_alias() {
         let mut world = world();
         let address = if qtype == Type::A { EVIL } else { "www.bank.test. 86400 IN AAAA 2001:db8:bad::1" };
         let alias = Reply::answer(&["www.evil.test. 86400 IN CNAME www.bank.test.", address]);
-        ask_and_reply(&mut world, &ask("www.evil.test.", qtype), &alias);
-        assert_eq!(from_cache(&mut world, &ask("www.evil.test.", qtype).id(2)).len(), 2);
+        ask_and_reply(&mut world, &query("www.evil.test.", qtype), &alias);
+        assert_eq!(from_cache(&mut world, &query("www.evil.test.", qtype).id(2)).len(), 2);
         assert!(goes_out(&mut world, &www(Type::A).id(3)));
         assert!(goes_out(&mut world, &www(Type::AAAA).id(4)));
     }
@@ -125,12 +127,12 @@ fn a_dname_answers_no_question_but_the_one_it_came_with() {
     let mut dname = Reply::answer(&["bank.test. 86400 IN DNAME evil.test."]);
     dname.sections[0].push(record("r1.bank.test. 86400 IN CNAME r1.evil.test."));
     dname.sections[0].push(record("r1.evil.test. 86400 IN A 203.0.113.66"));
-    ask_and_reply(&mut world, &ask(name, Type::A), &dname);
-    assert_eq!(from_cache(&mut world, &ask(name, Type::A).id(2)).len(), 3);
+    ask_and_reply(&mut world, &query(name, Type::A), &dname);
+    assert_eq!(from_cache(&mut world, &query(name, Type::A).id(2)).len(), 3);
     assert!(goes_out(&mut world, &www(Type::A).id(3)));
-    assert!(goes_out(&mut world, &ask("bank.test.", Type::DNAME).id(4)));
-    assert!(goes_out(&mut world, &ask("r1.evil.test.", Type::A).id(5)));
-    assert!(goes_out(&mut world, &ask("deep.r1.bank.test.", Type::A).id(6)));
+    assert!(goes_out(&mut world, &query("bank.test.", Type::DNAME).id(4)));
+    assert!(goes_out(&mut world, &query("r1.evil.test.", Type::A).id(5)));
+    assert!(goes_out(&mut world, &query("deep.r1.bank.test.", Type::A).id(6)));
 }
 
 /// MaginotDNS: data of one group of upstreams never answer for another, whatever they say.
@@ -140,9 +142,9 @@ fn what_one_group_of_upstreams_says_of_another_s_names_stays_unheard() {
     let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
     settings.upstream.zones.push(zone);
     let mut world = World::with_cache(settings, OCTETS);
-    ask_and_reply(&mut world, &ask("www.evil.test.", Type::A), &poisoned("www.evil.test."));
+    ask_and_reply(&mut world, &query("www.evil.test.", Type::A), &poisoned("www.evil.test."));
     let alias = Reply::answer(&["a.evil.test. 86400 IN CNAME www.bank.test.", EVIL]);
-    ask_and_reply(&mut world, &ask("a.evil.test.", Type::A), &alias);
+    ask_and_reply(&mut world, &query("a.evil.test.", Type::A), &alias);
     ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
     assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
@@ -212,7 +214,7 @@ fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
     }
     // RFC 8020 is not used: that a name does not exist says nothing of those below.
     let mut world = world();
-    ask_and_reply(&mut world, &ask("bank.test.", Type::A), &nxdomain(Reply::empty("test.", 600, 600)));
+    ask_and_reply(&mut world, &query("bank.test.", Type::A), &nxdomain(Reply::empty("test.", 600, 600)));
     assert!(goes_out(&mut world, &www(Type::A)));
 }
 
@@ -227,7 +229,7 @@ fn asking_again_and_again_never_prolongs_a_life() {
         assert_eq!(records, [format!("www.bank.test. {} IN A 198.51.100.7", 100 - second)]);
         // Nor do questions for names around it.
         let name = format!("n{second}.www.bank.test.");
-        ask_and_reply(&mut world, &ask(&name, Type::A).id(second), &poisoned(&name));
+        ask_and_reply(&mut world, &query(&name, Type::A).id(second), &poisoned(&name));
     }
     world.run(Span::from_secs(1));
     assert!(goes_out(&mut world, &www(Type::A)));
@@ -319,7 +321,7 @@ fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
     ask_and_reply(&mut world, &www(Type::MX).id(4), &failure);
     assert!(goes_out(&mut world, &www(Type::TXT).id(5)));
     assert!(goes_out(&mut world, &www(Type::MX).id(6).edns(1232, true)));
-    assert!(goes_out(&mut world, &ask("bank.test.", Type::MX).id(7)));
+    assert!(goes_out(&mut world, &query("bank.test.", Type::MX).id(7)));
     assert_eq!(from_cache(&mut world, &www(Type::MX).id(8)), [""; 0]);
     // However often it fails, and whoever asks meanwhile: after half a minute the upstream is asked again.
     for round in 0..20u16 {
@@ -334,7 +336,7 @@ fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
 /// BIND CVE-2023-5679, CVE-2024-4076: synthesis out of expired data, with settings that change meanwhile.
 #[test]
 fn synthesis_out_of_expired_data_goes_on_through_failures_and_reloads() {
-    let legs = |asked: &Asked| match asked.qtype() {
+    let legs = |asked: &SentQuery| match asked.qtype() {
         Type::A => Reply::answer(&[OLD]),
         _ => Reply::empty("bank.test.", 60, 60),
     };

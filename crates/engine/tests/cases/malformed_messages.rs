@@ -1,55 +1,54 @@
 //! Octets without sense, and messages with faults: a million in all. Nothing panics, everything is accounted for.
 
-use crate::world::{Ask, Chance, Reply, World, ask, client, settings, subnet};
+use crate::world::{ClientQuery, Reply, Rng, World, client, query, settings, subnet};
 use engine::settings::{ClientSubnet, Lookup};
 use engine::{Link, Settings, Span};
 use wire::{Flags, Type};
 
 const EACH: usize = 250_000;
 
-fn noise(chance: &mut Chance) -> Vec<u8> {
-    let length = match chance.below(4) {
-        0 => chance.below(14),
-        1 => chance.below(64),
-        _ => chance.below(300),
+fn noise(rng: &mut Rng) -> Vec<u8> {
+    let length = match rng.below(4) {
+        0 => rng.below(14),
+        1 => rng.below(64),
+        _ => rng.below(300),
     };
-    (0..length).map(|_| chance.bits() as u8).collect()
+    (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
 /// The message with a few faults.
-fn mutated(message: &[u8], chance: &mut Chance) -> Vec<u8> {
+fn mutated(message: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = message.to_vec();
-    for _ in 0..=chance.below(4) {
-        let at = chance.below(bytes.len().max(1) as u64) as usize;
-        match chance.below(8) {
+    for _ in 0..=rng.below(4) {
+        let at = rng.below(bytes.len().max(1) as u64) as usize;
+        match rng.below(8) {
             0 => bytes.truncate(at),
             1 => {
-                let copy = bytes[at..(at + chance.below(20) as usize).min(bytes.len())].to_vec();
+                let copy = bytes[at..(at + rng.below(20) as usize).min(bytes.len())].to_vec();
                 bytes.extend(copy);
             }
-            2 if at < bytes.len() => bytes[at] = [0, 1, 0xc0, 0xff, 63, 64][chance.below(6) as usize],
-            _ if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+            2 if at < bytes.len() => bytes[at] = [0, 1, 0xc0, 0xff, 63, 64][rng.below(6) as usize],
+            _ if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
             _ => {}
         }
     }
     bytes
 }
 
-fn any_ask(chance: &mut Chance) -> Ask {
-    let qtype = [Type::AAAA, Type::A, Type::MX, Type::ANY][chance.below(4) as usize];
-    let question = ask(&format!("n{}.example.", chance.below(5000)), qtype)
-        .id(chance.bits() as u16)
-        .port(chance.bits() as u16)
-        .flags(Flags(chance.bits() as u16 & 0x0130))
-        .network(chance.below(300) as u32);
-    let question = if chance.percent(20) { question.option(any_subnet(chance)) } else { question };
-    if chance.percent(50) { question.edns(chance.bits() as u16, chance.percent(50)) } else { question }
+fn any_ask(rng: &mut Rng) -> ClientQuery {
+    let qtype = [Type::AAAA, Type::A, Type::MX, Type::ANY][rng.below(4) as usize];
+    let question = query(&format!("n{}.example.", rng.below(5000)), qtype)
+        .id(rng.next_u64() as u16)
+        .port(rng.next_u64() as u16)
+        .flags(Flags(rng.next_u64() as u16 & 0x0130))
+        .network(rng.below(300) as u32);
+    let question = if rng.percent(20) { question.option(any_subnet(rng)) } else { question };
+    if rng.percent(50) { question.edns(rng.next_u64() as u16, rng.percent(50)) } else { question }
 }
 
-fn any_subnet(chance: &mut Chance) -> (u16, Vec<u8>) {
+fn any_subnet(rng: &mut Rng) -> (u16, Vec<u8>) {
     subnet(
-        ["10.0.0.0/8", "10.0.0.0/8/16", "203.0.113.7/32/32", "2001:db8::/56", "::/0"]
-            [chance.below(5) as usize],
+        ["10.0.0.0/8", "10.0.0.0/8/16", "203.0.113.7/32/32", "2001:db8::/56", "::/0"][rng.below(5) as usize],
     )
 }
 
@@ -105,8 +104,8 @@ fn random_octets_from_clients_do_no_harm() {
     let mut world = World::sized(settings(), 2000, 11);
     only_probes(&mut world);
     for round in 0..EACH {
-        let message = noise(&mut world.chance);
-        world.query(&client("2001:db8:c::1", 4000), &message);
+        let message = noise(&mut world.rng);
+        world.send_message(&client("2001:db8:c::1", 4000), &message);
         breathe(&mut world, round);
     }
     finish(world);
@@ -117,9 +116,9 @@ fn faulty_questions_from_clients_do_no_harm() {
     let mut world = World::sized(forwarding(), 2000, 12);
     only_probes(&mut world);
     for round in 0..EACH {
-        let question = any_ask(&mut world.chance);
-        let message = mutated(&question.bytes(), &mut world.chance);
-        world.query(&question.client, &message);
+        let question = any_ask(&mut world.rng);
+        let message = mutated(&question.bytes(), &mut world.rng);
+        world.send_message(&question.client, &message);
         breathe(&mut world, round);
     }
     finish(world);
@@ -131,18 +130,18 @@ fn random_octets_from_upstreams_do_no_harm() {
     only_probes(&mut world);
     for round in 0..EACH {
         if round % 16 == 0 {
-            let question = any_ask(&mut world.chance);
+            let question = any_ask(&mut world.rng);
             world.ask(&question);
         }
-        let link = world.wires.links.keys().min_by_key(|link| link.slot).copied();
-        let message = noise(&mut world.chance);
+        let link = world.outbox.links.keys().min_by_key(|link| link.slot).copied();
+        let message = noise(&mut world.rng);
         // Also over links that never were.
-        let stray = Link { slot: world.chance.below(2000) as u16, generation: world.chance.below(3) as u16 };
+        let stray = Link { slot: world.rng.below(2000) as u16, generation: world.rng.below(3) as u16 };
         let link = link.filter(|_| round % 8 != 0).unwrap_or(stray);
-        let mut outbox = std::mem::take(&mut world.wires);
+        let mut outbox = std::mem::take(&mut world.outbox);
         engine::Machine::reply(&mut world.engine, world.now, link, &message, &mut outbox);
-        world.wires = outbox;
-        world.look();
+        world.outbox = outbox;
+        world.poll();
         breathe(&mut world, round);
     }
     finish(world);
@@ -158,16 +157,16 @@ fn faulty_replies_from_upstreams_do_no_harm() {
     let (mut sent, mut round) = (0, 0);
     while sent < EACH {
         round += 1;
-        let question = any_ask(&mut world.chance);
+        let question = any_ask(&mut world.rng);
         let first = world.asked.len();
-        world.query(&question.client, &question.bytes());
+        world.send_message(&question.client, &question.bytes());
         let mut place = first;
         while place < world.asked.len().min(first + 12) {
             let asked = world.asked[place].clone();
             place += 1;
             for _ in 0..8 {
-                let chosen = world.chance.below(replies.len() as u64) as usize;
-                let message = mutated(&replies[chosen].to(&asked.bytes), &mut world.chance);
+                let chosen = world.rng.below(replies.len() as u64) as usize;
+                let message = mutated(&replies[chosen].to(&asked.bytes), &mut world.rng);
                 world.reply(asked.link, &message);
                 sent += 1;
             }

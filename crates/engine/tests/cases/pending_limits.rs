@@ -1,11 +1,11 @@
 //! Room for pending questions, and who has to give way when there is none.
 
-use crate::world::{Ask, Reply, World, ask, settings};
+use crate::world::{ClientQuery, Reply, World, query, settings};
 use engine::Counter;
 use wire::{Rcode, Type};
 
-fn numbered(number: u16) -> Ask {
-    ask(&format!("n{number}.example."), Type::A).id(number).port(number)
+fn numbered(number: u16) -> ClientQuery {
+    query(&format!("n{number}.example."), Type::A).id(number).port(number)
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn pushed_out_questions_of_every_stage_leave_nothing_behind() {
         settings.dns64.lookup = lookup;
         let mut world = World::sized(settings, 40, 1);
         for number in 0..40 {
-            world.ask(&Ask { qtype: Type::AAAA, ..numbered(number) }.network(1));
+            world.ask(&ClientQuery { qtype: Type::AAAA, ..numbered(number) }.network(1));
         }
         // Some wait for the AAAA leg, some for the A leg, some have an A answer kept, some follow a chain.
         for (place, asked) in world.asked.clone().into_iter().enumerate() {
@@ -119,7 +119,9 @@ fn pushed_out_questions_of_every_stage_leave_nothing_behind() {
         world.run(engine::Span::from_secs(20));
         let tokens: Vec<_> = (0..40)
             .map(|number| {
-                world.ask(&Ask { qtype: Type::AAAA, ..numbered(number) }.network(7).port(9000 + number))
+                world.ask(
+                    &ClientQuery { qtype: Type::AAAA, ..numbered(number) }.network(7).port(9000 + number),
+                )
             })
             .collect();
         world.run(engine::Span::from_secs(1));

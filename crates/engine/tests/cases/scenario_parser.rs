@@ -1,6 +1,8 @@
 //! The language of the scenarios: lines of text become steps.
 
-use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings, subnet};
+use crate::world::{
+    Reply, SentQuery, Text, forwarders, name, networks, record, set_prefixes, settings, subnet,
+};
 use domain::base::rdata::ComposeRecordData;
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
@@ -81,7 +83,7 @@ pub enum Twist {
 
 impl Twist {
     /// The reply with its fault.
-    pub fn apply(self, asked: &Asked, reply: &Reply) -> Vec<u8> {
+    pub fn apply(self, asked: &SentQuery, reply: &Reply) -> Vec<u8> {
         let mut bytes = reply.to(&asked.bytes);
         match self {
             Twist::None => {}

@@ -2,7 +2,8 @@
 
 use super::scenario_parser::{Statement, Step, cache_size, configured, read};
 use crate::world::{
-    Answer, Ask, Asked, COOKIE, World, ask, canonical, client, cookie_of, name, octets, subnet, subnets,
+    Answer, COOKIE, ClientQuery, SentQuery, World, canonical, client, cookie_of, name, octets, query, subnet,
+    subnets,
 };
 use engine::{Counter, Transport};
 use std::fs;
@@ -49,14 +50,14 @@ fn a_scenario_that_expects_something_else_fails_with_its_line() {
 /// A scenario under way.
 struct Play {
     world: World,
-    asks: Vec<Ask>,
+    queries: Vec<ClientQuery>,
     /// Questions to upstreams and answers to clients that no statement has spoken of yet.
-    unseen: Vec<Asked>,
+    unseen: Vec<SentQuery>,
     unread: Vec<Answer>,
     /// How much of the world's record was looked at.
     looked: (usize, usize),
     /// Questions that a statement has spoken of, the last one at the end.
-    seen: Vec<Asked>,
+    seen: Vec<SentQuery>,
 }
 
 fn play(text: &str) -> Result<(), String> {
@@ -64,7 +65,7 @@ fn play(text: &str) -> Result<(), String> {
     let settings = configured(&statements, statements.len())?;
     let mut play = Play {
         world: World::with_cache(settings, cache_size(&statements)),
-        asks: vec![],
+        queries: vec![],
         unseen: vec![],
         unread: vec![],
         looked: (0, 0),
@@ -77,7 +78,7 @@ fn play(text: &str) -> Result<(), String> {
             _ => play.step(statement),
         };
         outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;
-        play.look();
+        play.poll();
     }
     if let Some(asked) = play.unseen.first() {
         return Err(format!("end: unexpected question: {}", shown(asked)));
@@ -89,8 +90,8 @@ fn play(text: &str) -> Result<(), String> {
 }
 
 impl Play {
-    fn look(&mut self) {
-        self.world.look();
+    fn poll(&mut self) {
+        self.world.poll();
         self.unseen.extend_from_slice(&self.world.asked[self.looked.0..]);
         self.unread.extend_from_slice(&self.world.answers[self.looked.1..]);
         self.looked = (self.world.asked.len(), self.world.answers.len());
@@ -160,9 +161,9 @@ impl Play {
 
     fn client_asks(&mut self, from: &str, text: &str, qtype: Type, words: &[String]) -> Result<(), String> {
         // Every question has an ID and a port of its own.
-        let number = self.asks.len() as u16;
+        let number = self.queries.len() as u16;
         let mut question =
-            Ask { name: name(text), ..ask(".", qtype) }.id(0x4000 + number).port(50_000 + number);
+            ClientQuery { name: name(text), ..query(".", qtype) }.id(0x4000 + number).port(50_000 + number);
         question.client.address = client(from, 0).address;
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
@@ -190,14 +191,14 @@ impl Play {
                         words.next().and_then(|class| class.parse::<Class>().ok()).ok_or("class CLASS")?;
                 }
                 "again" => {
-                    let last = self.asks.last().ok_or("no question before")?;
+                    let last = self.queries.last().ok_or("no question before")?;
                     question = last.clone();
                 }
                 _ => return Err(format!("{word}?")),
             }
         }
         self.world.ask(&question);
-        self.asks.push(question);
+        self.queries.push(question);
         Ok(())
     }
 
@@ -257,7 +258,7 @@ impl Play {
     }
 
     /// The question that a reply is for: the last one spoken of, or the last one with this name and type.
-    fn spoken_of(&self, to: Option<&(String, Type)>) -> Result<Asked, String> {
+    fn spoken_of(&self, to: Option<&(String, Type)>) -> Result<SentQuery, String> {
         self.seen
             .iter()
             .rev()
@@ -268,28 +269,28 @@ impl Play {
 
     /// What holds for every answer: whose it is, the question octet for octet, the header, EDNS, the size.
     fn check_frame(&self, answer: &Answer) -> Result<(), String> {
-        let ask = self
-            .asks
+        let query = self
+            .queries
             .iter()
-            .find(|ask| ask.client == answer.to && ask.id == answer.id())
+            .find(|query| query.client == answer.to && query.id == answer.id())
             .ok_or("an answer to nobody's question")?;
         let message = answer.message();
         let kept = Flags::RD.with(Flags::CD);
-        let limit = match (ask.client.transport, ask.edns) {
+        let limit = match (query.client.transport, query.edns) {
             (engine::ClientTransport::Tcp, _) => 65_535,
             (engine::ClientTransport::Udp, None) => 512,
             (engine::ClientTransport::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
         };
         for (fits, what) in [
-            (message.question() == ask.question(), "another question"),
+            (message.question() == query.question(), "another question"),
             (message.is_response(), "QR is clear"),
             (message.flags().contains(Flags::RA), "RA is clear"),
-            (message.flags().0 & kept.0 == ask.flags.0 & kept.0, "RD or CD differ"),
-            (message.opt().is_some() == ask.edns.is_some(), "an OPT record too many or too few"),
+            (message.flags().0 & kept.0 == query.flags.0 & kept.0, "RD or CD differ"),
+            (message.opt().is_some() == query.edns.is_some(), "an OPT record too many or too few"),
             (
                 message
                     .opt()
-                    .is_none_or(|opt| Some(opt.dnssec_ok()) == ask.edns.map(|(_, dnssec_ok)| dnssec_ok)),
+                    .is_none_or(|opt| Some(opt.dnssec_ok()) == query.edns.map(|(_, dnssec_ok)| dnssec_ok)),
                 "DO differs",
             ),
             (answer.bytes.len() <= limit, "too long"),
@@ -334,7 +335,7 @@ fn compare(
     Ok(())
 }
 
-fn shown(asked: &Asked) -> String {
+fn shown(asked: &SentQuery) -> String {
     format!("{} is asked {} {} over {:?}", asked.upstream, asked.name(), asked.qtype(), asked.transport)
 }
 

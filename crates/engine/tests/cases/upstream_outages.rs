@@ -1,6 +1,8 @@
 //! Upstreams in bad weather, under steady traffic: silent, lossy, slow, all dead and back again. What clients notice.
 
-use crate::world::{Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, settings};
+use crate::world::{
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings,
+};
 use engine::{Instant, Settings, Span};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -40,7 +42,7 @@ impl Weather {
         let mut world = World::with_cache(of_two, cache);
         let skies = [Rc::new(Cell::new(Sky::Clear)), Rc::new(Cell::new(Sky::Clear))];
         let above = skies.clone();
-        world.upstreams(move |asked: &Asked, chance: &mut Chance| -> Vec<Delivery> {
+        world.upstreams(move |asked: &SentQuery, rng: &mut Rng| -> Vec<Delivery> {
             let place = addresses.iter().position(|&address| address == asked.upstream).expect("one of two");
             let name = asked.name();
             let reply = match asked.qtype() {
@@ -51,11 +53,11 @@ impl Weather {
             match above[place].get() {
                 Sky::Clear => vec![deliver(asked, ROUND_TRIP, &reply)],
                 Sky::Slow(round_trip) => vec![deliver(asked, round_trip, &reply)],
-                Sky::Loss(percent) if chance.below(100) >= percent => {
+                Sky::Loss(percent) if rng.below(100) >= percent => {
                     vec![deliver(asked, ROUND_TRIP, &reply)]
                 }
                 Sky::Refuses => {
-                    vec![Delivery { after: Span::from_millis(1), via: asked.link, what: What::Failure }]
+                    vec![Delivery { after: Span::from_millis(1), via: asked.link, arrival: Arrival::Failure }]
                 }
                 Sky::Loss(_) | Sky::Silent => vec![],
             }
@@ -76,7 +78,7 @@ impl Weather {
             let number = self.next;
             self.next += 1;
             let name = format!("n{}.example.", number % names);
-            let question = ask(&name, Type::AAAA)
+            let question = query(&name, Type::AAAA)
                 .id(number as u16)
                 .port(1024 + (number / 65_536) as u16)
                 .edns(1232, false);
@@ -170,7 +172,7 @@ fn the_return_of_the_upstreams_is_noticed_within_a_second_and_brings_no_storm() 
     let mut weather = Weather::new(4 << 20);
     weather.traffic(500, Span::from_secs(3), u32::MAX);
     let per_second = |weather: &Weather, from: Instant| {
-        let within = |asked: &&Asked| asked.at >= from && asked.at < from + Span::from_secs(1);
+        let within = |asked: &&SentQuery| asked.at >= from && asked.at < from + Span::from_secs(1);
         weather.world.asked.iter().filter(within).count()
     };
     let steady = per_second(&weather, Instant(1_500_000_000));

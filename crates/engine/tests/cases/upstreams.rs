@@ -1,6 +1,6 @@
 //! Upstream servers that are slow, silent, unreachable or many.
 
-use crate::world::{Asked, Chance, Delivery, Reply, What, World, ask, deliver, forwarders, settings};
+use crate::world::{Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings};
 use engine::settings::Select;
 use engine::{Counter, Instant, Machine, Settings, Span, Transport};
 use std::cell::Cell;
@@ -21,7 +21,7 @@ fn address(text: &str) -> SocketAddr {
 
 /// Asks one A question with a name of its own and lets so much time pass.
 fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
-    let question = ask(&format!("n{number}.example."), Type::A).id(number).port(number);
+    let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
     let token = world.ask(&question);
     world.run(span);
     token
@@ -45,7 +45,7 @@ fn waits_follow_the_measured_round_trip_double_and_end_at_the_ceiling() {
         if silent { vec![] } else { vec![deliver(asked, delay, &Reply::default())] }
     });
     // Before anything was measured: 250 ms, 500 ms, and the ceiling for the last try.
-    let token = world.ask(&ask("silent1.example.", Type::A));
+    let token = world.ask(&query("silent1.example.", Type::A));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent1.example.");
     assert_eq!([ms(at[1] - at[0]), ms(at[2] - at[1]), at.len() as u64], [250, 500, 3]);
@@ -55,7 +55,7 @@ fn waits_follow_the_measured_round_trip_double_and_end_at_the_ceiling() {
     for number in 0..60 {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
-    world.ask(&ask("silent2.example.", Type::A).id(2));
+    world.ask(&query("silent2.example.", Type::A).id(2));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent2.example.");
     assert_eq!(at.len(), 3);
@@ -136,8 +136,8 @@ fn the_time_of_a_probe_s_end_is_among_the_deadlines() {
     assert!(world.engine.servers().all(|server| server.is_dead()));
     // Stepped from deadline to deadline, as a driver would that sleeps in between.
     for _ in 0..20 {
-        let next = world.engine.expire(world.now, &mut world.wires).expect("a probe is always due");
-        world.wires.asked.clear();
+        let next = world.engine.expire(world.now, &mut world.outbox).expect("a probe is always due");
+        world.outbox.asked.clear();
         let flights = world.engine.flights();
         assert!(
             flights == 0 || next - world.now <= Span::from_millis(51),
@@ -154,7 +154,7 @@ fn an_icmp_error_makes_the_next_server_be_asked_at_once() {
     let first = address("192.0.2.53");
     world.upstreams(move |asked, _| {
         if asked.upstream == first {
-            vec![Delivery { after: Span::from_millis(1), via: asked.link, what: What::Failure }]
+            vec![Delivery { after: Span::from_millis(1), via: asked.link, arrival: Arrival::Failure }]
         } else {
             vec![deliver(asked, Span::from_millis(5), &Reply::default())]
         }
@@ -174,17 +174,17 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
     let mut world = World::new(settings());
     for round in 0..20 {
         // One question on the old link, one on its successor.
-        world.ask(&ask("old.example.", Type::A).id(round).port(1));
+        world.ask(&query("old.example.", Type::A).id(round).port(1));
         let old = world.asked.last().unwrap().link;
         world.run(Span::from_millis(240));
         for number in 0..engine::limits::LINK_QUESTIONS as u16 {
-            world.ask(&ask(&format!("n{number}.example."), Type::A).id(round).port(10 + number));
+            world.ask(&query(&format!("n{number}.example."), Type::A).id(round).port(10 + number));
             let asked = world.asked.last().unwrap().clone();
             if number > 0 {
                 world.reply(asked.link, &Reply::default().to(&asked.bytes));
             }
         }
-        assert!(world.wires.links.len() >= 2);
+        assert!(world.outbox.links.len() >= 2);
         world.fail(old);
         world.run(Span::from_secs(4));
     }
@@ -197,7 +197,7 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
 #[test]
 fn random_selection_is_even_and_fastest_finds_the_fastest() {
     let three = "192.0.2.1 192.0.2.2 192.0.2.3";
-    let delay = |asked: &Asked| match asked.upstream {
+    let delay = |asked: &SentQuery| match asked.upstream {
         fast if fast == address("192.0.2.2") => Span::from_millis(5),
         _ => Span::from_millis(30),
     };
@@ -205,7 +205,7 @@ fn random_selection_is_even_and_fastest_finds_the_fastest() {
         let mut settings = of(three);
         settings.upstream.select = select;
         let mut world = World::new(settings);
-        world.upstreams(move |asked: &Asked, _: &mut Chance| {
+        world.upstreams(move |asked: &SentQuery, _: &mut Rng| {
             vec![deliver(asked, delay(asked), &Reply::default())]
         });
         for number in 0..3000 {
@@ -226,7 +226,7 @@ fn a_failure_is_not_the_answer_while_another_server_is_asked() {
     let failure = Reply::rcode(Rcode::SERVFAIL);
     // The first server was silent, the second is asked; then the first one's failure comes, late.
     let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(260));
     let [first, second] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(first.link, &failure.to(&first.bytes));
@@ -235,7 +235,7 @@ fn a_failure_is_not_the_answer_while_another_server_is_asked() {
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     // A failure that comes twice is one failure.
     let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let first = world.asked[0].clone();
     world.reply(first.link, &failure.to(&first.bytes));
     world.reply(first.link, &failure.to(&first.bytes));
@@ -252,12 +252,12 @@ fn a_tcp_connection_that_breaks_loses_no_question() {
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
     let tokens: Vec<_> = (0..20)
-        .map(|number| world.ask(&ask(&format!("n{number}.example."), Type::A).id(number).port(number)))
+        .map(|number| world.ask(&query(&format!("n{number}.example."), Type::A).id(number).port(number)))
         .collect();
-    assert_eq!(world.wires.links.len(), 1);
+    assert_eq!(world.outbox.links.len(), 1);
     let broken = world.asked[0].link;
     world.fail(broken);
-    assert_eq!((world.asked.len(), world.wires.links.len()), (40, 1));
+    assert_eq!((world.asked.len(), world.outbox.links.len()), (40, 1));
     let again = world.asked[20..].to_vec();
     for asked in again {
         assert_ne!(asked.link, broken);
@@ -268,7 +268,7 @@ fn a_tcp_connection_that_breaks_loses_no_question() {
     }
     // An idle connection that the upstream closes is no failure (RFC 7766 section 6.2.3).
     let unreachable = world.count(Counter::Unreachable);
-    let idle = *world.wires.links.keys().next().unwrap();
+    let idle = *world.outbox.links.keys().next().unwrap();
     world.fail(idle);
     assert_eq!(world.count(Counter::Unreachable), unreachable);
     assert_eq!(world.engine.open_links(), 0);
@@ -303,17 +303,17 @@ fn a_slow_name_does_not_cost_a_lively_tcp_connection() {
         let slow = asked.name().starts_with("slow");
         if slow { vec![] } else { vec![deliver(asked, Span::from_millis(5), &Reply::default())] }
     });
-    world.ask(&ask("slow.example.", Type::A));
+    world.ask(&query("slow.example.", Type::A));
     for number in 0..100 {
         ask_and_wait(&mut world, number, Span::from_millis(50));
     }
-    assert_eq!(world.wires.history.len(), 1);
+    assert_eq!(world.outbox.history.len(), 1);
 }
 
 #[test]
 fn a_group_without_servers_fails_at_once() {
     let mut world = World::new(of(""));
-    let token = world.ask(&ask("www.example.", Type::AAAA));
+    let token = world.ask(&query("www.example.", Type::AAAA));
     world.run(Span::from_millis(10));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
 }
@@ -323,7 +323,7 @@ fn an_engine_that_slept_for_years_is_awake_at_once() {
     let mut world = World::new(settings());
     // 500 years of milliseconds, one by one, would take longer than anybody waits.
     world.now = Instant(500 * 365 * 86_400 * 1_000_000_000);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_secs(5));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     assert_eq!(world.asked.len(), 3);
@@ -332,10 +332,10 @@ fn an_engine_that_slept_for_years_is_awake_at_once() {
 #[test]
 fn a_server_without_a_route_is_passed_over_at_once_and_found_dead() {
     let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    world.wires.no_route = vec![address("192.0.2.53")];
+    world.outbox.no_route = vec![address("192.0.2.53")];
     world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     for number in 0..3 {
-        let token = world.ask(&ask(&format!("n{number}.example."), Type::A).id(number));
+        let token = world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         world.run(Span::from_millis(10));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
@@ -347,11 +347,11 @@ fn a_server_without_a_route_is_passed_over_at_once_and_found_dead() {
 #[test]
 fn a_single_server_that_cannot_be_asked_for_a_moment_is_asked_again() {
     let mut world = World::new(of("192.0.2.53"));
-    world.wires.no_links = true;
-    let token = world.ask(&ask("www.example.", Type::A));
+    world.outbox.no_links = true;
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(100));
     assert!(world.answers_to(token).is_empty(), "all tries were burnt at once");
-    world.wires.no_links = false;
+    world.outbox.no_links = false;
     world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
@@ -361,7 +361,7 @@ fn a_single_server_that_cannot_be_asked_for_a_moment_is_asked_again() {
 fn a_late_reply_to_an_own_repetition_is_no_forgery() {
     let mut world = World::new(of("192.0.2.53"));
     let reply = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
-    let question = ask("www.example.", Type::A);
+    let question = query("www.example.", Type::A);
     let first = world.ask(&question.clone().id(1));
     world.run(Span::from_millis(300));
     let [try_1, try_2] = [0, 1].map(|place| world.asked[place].clone());

@@ -52,7 +52,7 @@ impl Answer {
 /// Records as they read after a way through a message: what lines of text are compared with.
 pub fn canonical(records: &[Text]) -> Vec<String> {
     let reply = Reply { sections: [records.to_vec(), vec![], vec![]], edns: false, ..Reply::default() };
-    let question = super::client_query::ask("canonical.test", wire::Type::A).bytes();
+    let question = super::client_query::query("canonical.test", wire::Type::A).bytes();
     section_texts(&reply.to(&question), Section::Answer)
 }
 

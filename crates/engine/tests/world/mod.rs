@@ -12,11 +12,11 @@ mod settings;
 pub mod statistics;
 
 pub use answer::{Answer, canonical};
-pub use client_query::{Ask, ask, client, name};
+pub use client_query::{ClientQuery, client, name, query};
 pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
-pub use outbox::{Asked, Wires};
+pub use outbox::{SentQuery, TestOutbox};
 pub use reply::{Reply, Text, record, records};
-pub use rng::Chance;
+pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
 
 use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
@@ -27,21 +27,21 @@ use std::net::Ipv6Addr;
 pub struct Delivery {
     pub after: Span,
     pub via: Link,
-    pub what: What,
+    pub arrival: Arrival,
 }
 
 /// What arrives over a link.
-pub enum What {
+pub enum Arrival {
     Message(Vec<u8>),
     /// An ICMP error, or the end of a connection.
     Failure,
 }
 
 /// How upstreams answer.
-pub type Upstreams = Box<dyn FnMut(&Asked, &mut Chance) -> Vec<Delivery>>;
+pub type Upstreams = Box<dyn FnMut(&SentQuery, &mut Rng) -> Vec<Delivery>>;
 
 enum Event {
-    FromUpstream(Link, What),
+    FromUpstream(Link, Arrival),
     FromClient(Client, Vec<u8>),
 }
 
@@ -53,10 +53,10 @@ pub struct Token(usize);
 pub struct World {
     pub engine: Engine,
     pub now: Instant,
-    pub wires: Wires,
-    pub chance: Chance,
+    pub outbox: TestOutbox,
+    pub rng: Rng,
     /// Questions that left so far, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SentQuery>,
     /// Answers that clients got so far, in order.
     pub answers: Vec<Answer>,
     upstreams: Option<Upstreams>,
@@ -84,15 +84,15 @@ impl World {
     }
 
     fn reserved(settings: Settings, capacity: Capacity, seed: u64) -> World {
-        let mut chance = Chance::new(seed);
-        let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
+        let mut rng = Rng::new(seed);
+        let entropy: Vec<u8> = (0..4).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
         let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
         engine.set_unix_time(Instant(0), Span::from_secs(START_UNIX_SECS));
         World {
             engine,
             now: Instant(0),
-            wires: Wires::default(),
-            chance,
+            outbox: TestOutbox::default(),
+            rng,
             asked: vec![],
             answers: vec![],
             upstreams: None,
@@ -105,72 +105,72 @@ impl World {
     }
 
     /// Gives the upstreams a mind.
-    pub fn upstreams(&mut self, upstreams: impl FnMut(&Asked, &mut Chance) -> Vec<Delivery> + 'static) {
+    pub fn upstreams(&mut self, upstreams: impl FnMut(&SentQuery, &mut Rng) -> Vec<Delivery> + 'static) {
         self.upstreams = Some(Box::new(upstreams));
     }
 
     /// Asks a question now.
-    pub fn ask(&mut self, ask: &Ask) -> Token {
-        self.ask_in(Span::ZERO, ask)
+    pub fn ask(&mut self, query: &ClientQuery) -> Token {
+        self.ask_later(Span::ZERO, query)
     }
 
     /// Asks a question later.
-    pub fn ask_in(&mut self, after: Span, ask: &Ask) -> Token {
+    pub fn ask_later(&mut self, after: Span, query: &ClientQuery) -> Token {
         let token = Token(self.answers_of.len());
         self.answers_of.push(vec![]);
-        let Client { address, port, stream, .. } = ask.client;
-        self.tokens.insert((address, port, stream, ask.id), token);
+        let Client { address, port, stream, .. } = query.client;
+        self.tokens.insert((address, port, stream, query.id), token);
         if after == Span::ZERO {
-            self.query(&ask.client, &ask.bytes());
+            self.send_message(&query.client, &query.bytes());
         } else {
-            self.schedule(after, Event::FromClient(ask.client, ask.bytes()));
+            self.schedule(after, Event::FromClient(query.client, query.bytes()));
         }
         token
     }
 
     /// A message from a client, whatever it is.
-    pub fn query(&mut self, from: &Client, message: &[u8]) {
-        self.wires.now = self.now;
-        self.engine.query(self.now, from, message, &mut self.wires);
-        self.look();
+    pub fn send_message(&mut self, from: &Client, message: &[u8]) {
+        self.outbox.now = self.now;
+        self.engine.query(self.now, from, message, &mut self.outbox);
+        self.poll();
     }
 
     /// A message from an upstream, now. What arrives over a closed link goes nowhere, as with a closed socket.
     pub fn reply(&mut self, via: Link, message: &[u8]) {
-        if self.wires.links.contains_key(&via) {
-            self.wires.now = self.now;
-            self.engine.reply(self.now, via, message, &mut self.wires);
-            self.look();
+        if self.outbox.links.contains_key(&via) {
+            self.outbox.now = self.now;
+            self.engine.reply(self.now, via, message, &mut self.outbox);
+            self.poll();
         }
     }
 
     /// A link fails, now. A TCP connection is closed by that.
     pub fn fail(&mut self, via: Link) {
-        let Some(opened) = self.wires.links.get(&via) else { return };
+        let Some(opened) = self.outbox.links.get(&via) else { return };
         if opened.transport == Transport::Tcp {
-            self.wires.links.remove(&via);
+            self.outbox.links.remove(&via);
         }
-        self.wires.now = self.now;
-        self.engine.unreachable(self.now, via, &mut self.wires);
-        self.look();
+        self.outbox.now = self.now;
+        self.engine.unreachable(self.now, via, &mut self.outbox);
+        self.poll();
     }
 
     /// What a datapath does after each batch: deadlines, and everything that leaves.
-    pub fn look(&mut self) {
-        self.wires.now = self.now;
-        self.deadline = self.engine.expire(self.now, &mut self.wires);
+    pub fn poll(&mut self) {
+        self.outbox.now = self.now;
+        self.deadline = self.engine.expire(self.now, &mut self.outbox);
         assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "a deadline that never passes");
-        for (to, bytes) in std::mem::take(&mut self.wires.answered) {
+        for (to, bytes) in std::mem::take(&mut self.outbox.answered) {
             let id = wire::header::id(&bytes);
             if let Some(token) = self.tokens.get(&(to.address, to.port, to.stream, id)) {
                 self.answers_of[token.0].push(self.answers.len());
             }
             self.answers.push(Answer { at: self.now, to, bytes });
         }
-        for asked in std::mem::take(&mut self.wires.asked) {
+        for asked in std::mem::take(&mut self.outbox.asked) {
             if let Some(mut upstreams) = self.upstreams.take() {
-                for Delivery { after, via, what } in upstreams(&asked, &mut self.chance) {
-                    self.schedule(after, Event::FromUpstream(via, what));
+                for Delivery { after, via, arrival } in upstreams(&asked, &mut self.rng) {
+                    self.schedule(after, Event::FromUpstream(via, arrival));
                 }
                 self.upstreams = Some(upstreams);
             }
@@ -196,16 +196,16 @@ impl World {
             let Some(next) = next.filter(|&next| next <= end) else { break };
             self.now = self.now.max(next);
             match self.events.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                None => self.look(),
+                None => self.poll(),
                 Some(entry) => match entry.remove() {
-                    Event::FromUpstream(via, What::Message(bytes)) => self.reply(via, &bytes),
-                    Event::FromUpstream(via, What::Failure) => self.fail(via),
-                    Event::FromClient(from, bytes) => self.query(&from, &bytes),
+                    Event::FromUpstream(via, Arrival::Message(bytes)) => self.reply(via, &bytes),
+                    Event::FromUpstream(via, Arrival::Failure) => self.fail(via),
+                    Event::FromClient(from, bytes) => self.send_message(&from, &bytes),
                 },
             }
         }
         self.now = end;
-        self.look();
+        self.poll();
     }
 
     /// The answers to a question.
@@ -257,6 +257,6 @@ impl World {
 }
 
 /// The reply to a question, after a time, over the link that it came by.
-pub fn deliver(asked: &Asked, after: Span, reply: &Reply) -> Delivery {
-    Delivery { after, via: asked.link, what: What::Message(reply.to(&asked.bytes)) }
+pub fn deliver(asked: &SentQuery, after: Span, reply: &Reply) -> Delivery {
+    Delivery { after, via: asked.link, arrival: Arrival::Message(reply.to(&asked.bytes)) }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 /// A question that left for an upstream.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SentQuery {
     pub at: Instant,
     pub link: Link,
     pub upstream: SocketAddr,
@@ -16,7 +16,7 @@ pub struct Asked {
     pub bytes: Vec<u8>,
 }
 
-impl Asked {
+impl SentQuery {
     /// The message, which the engine wrote well.
     pub fn message(&self) -> wire::Message<'_> {
         wire::Message::parse(&self.bytes).expect("the engine asks in well-formed messages")
@@ -35,7 +35,7 @@ impl Asked {
 
 /// An open link.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened {
+pub struct OpenLink {
     pub upstream: SocketAddr,
     pub transport: Transport,
     pub port: u16,
@@ -44,14 +44,14 @@ pub struct Opened {
 
 /// What the engine sees of the world.
 #[derive(Default)]
-pub struct Wires {
+pub struct TestOutbox {
     pub now: Instant,
-    pub links: HashMap<Link, Opened>,
+    pub links: HashMap<Link, OpenLink>,
     /// What has left since it was looked at last.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SentQuery>,
     pub answered: Vec<(Client, Vec<u8>)>,
     /// Links opened so far, in order.
-    pub history: Vec<(Link, Opened)>,
+    pub history: Vec<(Link, OpenLink)>,
     /// The datapath cannot open links.
     pub no_links: bool,
     /// There is no route to these.
@@ -62,7 +62,7 @@ pub struct Wires {
     pub no_questions: bool,
 }
 
-impl Outbox for Wires {
+impl Outbox for TestOutbox {
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         if self.no_answers {
             return false;
@@ -80,14 +80,14 @@ impl Outbox for Wires {
     }
 
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let Opened { upstream, transport, port, .. } = self.links[&via];
+        let OpenLink { upstream, transport, port, .. } = self.links[&via];
         if self.no_questions {
             return false;
         }
         let mut frame = vec![0xa5; 512];
         let len = fill(&mut frame);
         frame.truncate(len);
-        self.asked.push(Asked { at: self.now, link: via, upstream, transport, port, bytes: frame });
+        self.asked.push(SentQuery { at: self.now, link: via, upstream, transport, port, bytes: frame });
         true
     }
 
@@ -96,7 +96,7 @@ impl Outbox for Wires {
         if self.no_links || self.no_route.contains(&upstream) {
             return false;
         }
-        let opened = Opened { upstream, transport, port, at: self.now };
+        let opened = OpenLink { upstream, transport, port, at: self.now };
         self.links.insert(link, opened);
         self.history.push((link, opened));
         true
