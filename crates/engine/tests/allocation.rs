@@ -314,7 +314,7 @@ fn chains_of_aliases_allocate_nothing() {
 }
 
 #[test]
-fn names_and_addresses_that_are_watched_allocate_nothing() {
+fn rpz_rules_for_names_and_addresses_allocate_nothing() {
     let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
         rtype,

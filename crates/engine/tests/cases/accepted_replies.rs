@@ -17,7 +17,7 @@ fn www() -> ClientQuery {
 
 /// Signatures over a message (RFC 8945, RFC 2931) are hop by hop, as OPT is.
 #[test]
-fn what_signs_a_message_goes_no_further_than_here() {
+fn tsig_and_sig0_records_are_not_forwarded() {
     let tsig = "key.example. 0 IN TYPE250 \\# 4 00000000";
     let sig0 = ". 0 IN TYPE24 \\# 23 0000 05 00 00000000 00000000 00000000 0000 00 01020304";
     // A signature over records is data.
@@ -53,7 +53,7 @@ fn what_signs_a_message_goes_no_further_than_here() {
 /// A name that is a pointer into the record before, where a TTL is the length of a label: when that counts down, what follows is
 /// another label, and in the end none.
 #[test]
-fn a_message_that_breaks_when_its_ttls_count_down_is_not_kept() {
+fn a_message_that_becomes_malformed_when_its_ttls_count_down_is_not_cached() {
     let mut world = world();
     for round in 0..2 {
         let token = world.ask(&www().id(round));

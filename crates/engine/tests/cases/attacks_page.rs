@@ -72,7 +72,7 @@ fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_attack_in_the_museum_has_a_test_that_exists() {
+fn every_attack_on_the_page_has_a_test_that_exists() {
     let page = fs::read_to_string(root().join("docs/attacks.md")).expect("docs/attacks.md");
     let mut tests = BTreeSet::new();
     for folder in ["crates", "interop"] {
@@ -88,7 +88,7 @@ fn every_attack_in_the_museum_has_a_test_that_exists() {
 }
 
 #[test]
-fn a_page_that_names_what_is_not_there_has_faults() {
+fn missing_files_and_tests_are_faults_of_the_page() {
     let tests = BTreeSet::from(["a_test".to_owned()]);
     let good = "| An attack, 2020 | CVE-2020-1 | harm | `docs/attacks.md` | `a_test` |";
     assert_eq!(faults(good, &tests), [""; 0]);

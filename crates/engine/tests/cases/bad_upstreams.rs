@@ -16,7 +16,7 @@ fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &SentQuery) -> Option
     settings.upstream.forwarders = forwarders(forwarded_to);
     let addresses = settings.upstream.forwarders.clone();
     let mut world = World::new(settings);
-    world.upstreams(move |asked: &SentQuery, _: &mut Rng| {
+    world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let reply = behave(place, asked);
         reply.map(|reply| deliver(asked, ROUND_TRIP, &reply)).into_iter().collect()
@@ -82,14 +82,14 @@ fn a_referral_is_a_failure_and_not_an_empty_answer() {
 }
 
 #[test]
-fn an_empty_answer_of_a_resolver_is_one_though_it_has_no_soa() {
+fn an_empty_answer_of_a_resolver_is_accepted_without_soa() {
     let mut world = world("192.0.2.53", |_, _| Some(Reply::default()));
     let token = question(&mut world, 1, Type::A, Span::from_millis(100));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
 }
 
 #[test]
-fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
+fn a_server_that_refuses_everything_is_tried_last_until_it_recovers() {
     for failure in [Reply::rcode(Rcode::REFUSED), Reply::rcode(Rcode::SERVFAIL), referral()] {
         let healed = std::rc::Rc::new(std::cell::Cell::new(false));
         let is_healed = healed.clone();
@@ -122,7 +122,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
 }
 
 #[test]
-fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once() {
+fn names_that_fail_everywhere_count_against_no_server_and_are_tried_once_at_each() {
     let mut world = world("192.0.2.53 192.0.2.54 192.0.2.55", |_, _| Some(Reply::rcode(Rcode::SERVFAIL)));
     for number in 0..50 {
         let token = question(&mut world, number, Type::A, Span::from_millis(50));
@@ -133,7 +133,7 @@ fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once
 }
 
 #[test]
-fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each() {
+fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_query_each() {
     let cut = Reply { flags: Flags::TC, ..Reply::default() };
     let reply = cut.clone();
     let mut alone = world("192.0.2.53", move |_, _| Some(reply.clone()));
@@ -149,9 +149,9 @@ fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each()
 }
 
 #[test]
-fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowed() {
+fn a_truncated_reply_whose_tcp_is_refused_fails_after_the_configured_tries() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &SentQuery, _: &mut Rng| match asked.transport {
+    world.set_upstreams(|asked: &SentQuery, _: &mut Rng| match asked.transport {
         Transport::Udp => vec![deliver(asked, ROUND_TRIP, &Reply { flags: Flags::TC, ..Reply::default() })],
         Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, arrival: Arrival::Failure }],
     });
@@ -163,7 +163,7 @@ fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowe
 }
 
 #[test]
-fn a_server_without_edns_is_found_out_and_asked_without() {
+fn a_server_without_edns_is_detected_and_queried_without_it() {
     // FORMERR or NOTIMP without an OPT record; the question sent back with FORMERR in it; nothing at all.
     for kind in 0..4 {
         let mut world = world("192.0.2.53", move |_, asked| {
@@ -198,9 +198,9 @@ fn a_server_without_edns_is_found_out_and_asked_without() {
 }
 
 #[test]
-fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
+fn one_reply_without_edns_does_not_turn_off_edns_for_a_server_that_supports_it() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &SentQuery, _: &mut Rng| {
+    world.set_upstreams(|asked: &SentQuery, _: &mut Rng| {
         let odd = asked.name().starts_with("n7.") && asked.transport == Transport::Udp;
         let forged = Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) };
         vec![deliver(asked, ROUND_TRIP, &if odd { forged } else { good(asked) })]
@@ -214,7 +214,7 @@ fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
 }
 
 #[test]
-fn an_old_server_in_the_place_of_a_new_one_resolves_by_what_it_says_over_tcp() {
+fn a_server_replaced_by_one_without_edns_is_detected_over_tcp() {
     let is_old = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = is_old.clone();
     let mut world = world("192.0.2.53", move |_, asked| {
@@ -235,7 +235,7 @@ fn an_old_server_in_the_place_of_a_new_one_resolves_by_what_it_says_over_tcp() {
 }
 
 #[test]
-fn a_server_that_drops_aaaa_questions_costs_time_and_no_answers() {
+fn a_server_that_drops_aaaa_queries_costs_time_but_no_answers() {
     let mut world = world("192.0.2.53", |_, asked| (asked.qtype() != Type::AAAA).then(|| good(asked)));
     for number in 0..200 {
         let at = world.now;

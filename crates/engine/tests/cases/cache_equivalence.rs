@@ -200,7 +200,7 @@ fn said(asked: &SentQuery) -> Option<Reply> {
 
 fn world(settings: Settings, cache: usize) -> World {
     let mut world = World::with_cache(settings, cache);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         said(asked).iter().map(|reply| deliver(asked, Span::from_millis(4), reply)).collect()
     });
     world
@@ -304,8 +304,11 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
         }
         for (place, query) in asks.iter().enumerate() {
             let [plain, cached] = [0, 1].map(|which| worlds[which].answers_to(tokens[which][place]));
-            let what =
-                format!("{text}, size {size}, step {step}: {} {:?}", String::from_utf8_lossy(&query.name), query);
+            let what = format!(
+                "{text}, size {size}, step {step}: {} {:?}",
+                String::from_utf8_lossy(&query.name),
+                query
+            );
             assert_eq!(plain.len(), cached.len(), "{what}");
             for (plain, cached) in plain.iter().zip(cached) {
                 assert_eq!(comparable(plain), comparable(cached), "{what}");
@@ -326,9 +329,9 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
 }
 
 #[test]
-fn what_lies_below_a_name_is_forgotten_step_by_step_and_nothing_else() {
+fn a_flush_below_a_name_removes_only_these_entries_step_by_step() {
     let mut world = World::with_cache(crate::world::settings(), 4 << 20);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let reply = Reply::answer(&[&format!("{} 300 IN A 198.51.100.7", asked.name())]);
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });

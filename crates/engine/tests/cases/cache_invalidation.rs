@@ -39,7 +39,7 @@ const FLUSHES: [fn(&mut World); 3] = [
 ];
 
 #[test]
-fn what_was_asked_before_a_flush_is_given_to_who_waits_and_not_kept() {
+fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached() {
     for flush in FLUSHES {
         for reply in
             [Reply::answer(&[OLD]), Reply::rcode(Rcode::SERVFAIL), Reply::empty("example.", 300, 300)]
@@ -60,7 +60,7 @@ fn what_was_asked_before_a_flush_is_given_to_who_waits_and_not_kept() {
 }
 
 #[test]
-fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back() {
+fn a_refresh_from_before_a_flush_is_not_cached() {
     for flush in FLUSHES {
         let mut world = World::with_cache(settings(), 1 << 20);
         world.ask(&www(Type::A, 1));
@@ -78,9 +78,9 @@ fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back()
 }
 
 #[test]
-fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
+fn entries_synthesized_under_other_settings_are_not_listed() {
     let mut world = World::with_cache(settings(), 1 << 20);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let reply = match asked.qtype() {
             Type::AAAA => Reply::empty("example.", 300, 300),
             _ => Reply::answer(&[OLD]),
@@ -112,10 +112,10 @@ fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
 /// A popular name with a long AAAA leg and a short A leg, one of which fails from now on: the other one alone is refreshed, and
 /// the answer that is made of both is not asked for at every turn.
 #[test]
-fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
+fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     for failing in [Type::A, Type::AAAA] {
         let mut world = World::with_cache(settings(), 1 << 20);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let reply = match asked.qtype() {
                 Type::AAAA => Reply::empty("example.", 300, 300),
                 _ => Reply::answer(&[&format!("{} 20 IN A 198.51.100.7", asked.name())]),
@@ -140,14 +140,14 @@ fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
 
 /// A cache so small that a flood pushes both legs out, but not the answer that was made of them, as everybody asks for it.
 #[test]
-fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
+fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
     let rule = "set dns64.rule clients 2001:db8:c:1::/64 prefixes 2001:db8:66::/96";
     let statements = read(rule).expect(rule);
     let settings: Settings = configured(&statements, statements.len()).expect(rule);
     let mut world = World::with_cache(settings, 40_000);
     let has_address = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = has_address.clone();
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         let reply = match (asked.name().as_str(), asked.qtype()) {
             ("www.example.", Type::AAAA) if state.get() => {
                 Reply::answer(&["www.example. 300 IN AAAA 2001:db8:1::7"])

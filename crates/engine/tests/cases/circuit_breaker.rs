@@ -19,7 +19,7 @@ fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>)
     let alive = Rc::new(Cell::new(u32::MAX));
     let state = alive.clone();
     let mut world = World::with_cache(settings, cache);
-    world.upstreams(move |asked: &SentQuery, _: &mut Rng| {
+    world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let name = asked.name();
         let reply = match asked.qtype() {
@@ -63,7 +63,7 @@ fn asked(world: &World, from: Instant, to: Instant) -> (usize, usize) {
 }
 
 #[test]
-fn with_seven_of_eight_dead_no_question_fails() {
+fn with_seven_of_eight_servers_dead_no_query_fails() {
     for (rate, is_cold) in [(500, false), (10, false), (1, true), (200, true)] {
         let (mut world, alive) = world_of(8, one_second(), 0);
         let mut next = 0;
@@ -87,7 +87,7 @@ fn with_seven_of_eight_dead_no_question_fails() {
 }
 
 #[test]
-fn where_all_are_dead_a_question_is_asked_once_and_fails_soon() {
+fn with_all_servers_dead_a_question_is_tried_once_and_fails_soon() {
     let (mut world, alive) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 500, Span::from_secs(2), u32::MAX, &mut next);
@@ -110,7 +110,7 @@ fn where_all_are_dead_a_question_is_asked_once_and_fails_soon() {
 }
 
 #[test]
-fn probes_are_one_at_a_time_however_long_a_try_may_take() {
+fn only_one_probe_is_in_flight_however_long_the_timeout() {
     let (mut world, alive) = world_of(1, Span::from_secs(8), 0);
     let mut next = 0;
     traffic(&mut world, 100, one_second(), u32::MAX, &mut next);
@@ -126,7 +126,7 @@ fn probes_are_one_at_a_time_however_long_a_try_may_take() {
 }
 
 #[test]
-fn after_an_hour_all_come_back_at_once_and_are_found_within_a_second_without_any_client() {
+fn servers_that_return_after_an_hour_are_detected_within_a_second_without_client_queries() {
     let (mut world, alive) = world_of(4, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 100, Span::from_secs(2), u32::MAX, &mut next);
@@ -143,7 +143,7 @@ fn after_an_hour_all_come_back_at_once_and_are_found_within_a_second_without_any
 }
 
 #[test]
-fn expired_names_are_not_all_asked_for_at_the_moment_of_the_return() {
+fn the_return_of_the_upstreams_causes_no_burst_of_refreshes() {
     const NAMES: u32 = 400;
     let (mut world, alive) = world_of(2, one_second(), 4 << 20);
     let mut next = 0;
@@ -173,7 +173,7 @@ fn expired_names_are_not_all_asked_for_at_the_moment_of_the_return() {
 }
 
 #[test]
-fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
+fn a_clock_jump_of_an_hour_makes_no_server_dead_and_loses_no_later_query() {
     let (mut world, _) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
@@ -191,10 +191,10 @@ fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
 }
 
 #[test]
-fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
+fn packet_loss_to_a_single_server_opens_its_breaker_only_briefly() {
     for rate in [5, 50, 500] {
         let mut world = World::sized(settings(), 4096, 3);
-        world.upstreams(|asked: &SentQuery, rng: &mut Rng| match rng.percent(50) {
+        world.set_upstreams(|asked: &SentQuery, rng: &mut Rng| match rng.percent(50) {
             true => vec![],
             false => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
         });
@@ -220,7 +220,7 @@ fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
 }
 
 #[test]
-fn an_idle_server_is_asked_whether_it_lives_when_another_one_is_silent() {
+fn an_idle_server_is_queried_when_another_one_is_silent() {
     let (mut world, alive) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 100, Span::from_secs(3), u32::MAX, &mut next);

@@ -21,12 +21,12 @@ fn ask_of(number: u32, qtype: Type) -> ClientQuery {
 }
 
 #[test]
-fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without() {
+fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_subnet() {
     for lookup in [Lookup::Sequential, Lookup::Parallel] {
         let mut settings = forwarding();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.upstreams(|asked, _| {
+        world.set_upstreams(|asked, _| {
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
                 _ => Reply::empty("example.", 30, 30),
@@ -59,7 +59,7 @@ fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without()
 }
 
 #[test]
-fn questions_that_were_refused_with_their_subnets_stay_under_the_bound_without_them() {
+fn queries_refused_because_of_their_subnets_count_towards_the_limit_without_them() {
     let mut world = World::new(forwarding());
     for number in 0..100 {
         world.ask(&ask_of(number, Type::A));
@@ -95,7 +95,7 @@ fn address() -> Reply {
 }
 
 #[test]
-fn several_refusals_ask_once_without_the_subnet() {
+fn several_refusals_cause_one_query_without_the_subnet() {
     let (mut world, _) = asked_twice();
     for asked in world.asked.clone() {
         world.reply(asked.link, &Reply::rcode(Rcode::REFUSED).to(&asked.bytes));
@@ -110,7 +110,7 @@ fn several_refusals_ask_once_without_the_subnet() {
 }
 
 #[test]
-fn a_late_reply_to_the_question_with_the_subnet_still_counts_and_has_its_scope() {
+fn a_late_reply_to_the_query_with_the_subnet_is_accepted_with_its_scope() {
     let (mut world, _) = asked_twice();
     let [first, second] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(second.link, &Reply::rcode(Rcode::FORMERR).to(&second.bytes));
@@ -124,7 +124,7 @@ fn a_late_reply_to_the_question_with_the_subnet_still_counts_and_has_its_scope()
 }
 
 #[test]
-fn a_question_without_its_subnet_is_not_held_to_it() {
+fn a_reply_to_a_query_without_subnet_may_have_any_subnet() {
     let mut world = World::new(forwarding());
     world.ask(&ask_of(7, Type::A));
     let first = world.asked[0].clone();
@@ -137,9 +137,9 @@ fn a_question_without_its_subnet_is_not_held_to_it() {
 }
 
 #[test]
-fn an_upstream_that_is_wrong_about_the_subnet_over_tcp_too_is_not_believed_and_the_question_fails() {
+fn a_wrong_subnet_over_tcp_too_is_rejected_and_the_query_fails() {
     let mut world = World::new(forwarding());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         vec![deliver(asked, Span::from_millis(1), &address().option(subnet("10.0.8.0/24/24")))]
     });
     let token = world.ask(&ask_of(7, Type::A));
@@ -150,7 +150,7 @@ fn an_upstream_that_is_wrong_about_the_subnet_over_tcp_too_is_not_believed_and_t
 }
 
 #[test]
-fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
+fn every_answer_to_a_query_with_a_subnet_has_it_and_fits_the_size_of_the_client() {
     for count in 0..40 {
         for qtype in [Type::A, Type::AAAA] {
             let mut world = World::new(forwarding());
@@ -174,7 +174,7 @@ fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
 }
 
 #[test]
-fn a_subnet_of_another_edns_version_is_not_read() {
+fn a_subnet_of_another_edns_version_is_not_parsed() {
     let mut world = World::new(forwarding());
     let token = world.ask(&ClientQuery { edns_version: 1, ..ask_of(7, Type::A).option((8, vec![0xff])) });
     assert_eq!(world.answer_to(token).rcode(), Rcode::BADVERS);
@@ -182,7 +182,7 @@ fn a_subnet_of_another_edns_version_is_not_read() {
 }
 
 #[test]
-fn what_is_switched_off_while_questions_are_pending_still_gets_its_answer() {
+fn queries_that_are_pending_when_subnets_are_switched_off_are_answered() {
     let mut world = World::new(forwarding());
     let token = world.ask(&ask_of(7, Type::AAAA));
     world.engine.configure(settings());

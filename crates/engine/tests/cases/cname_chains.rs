@@ -11,7 +11,7 @@ fn answer_last(world: &mut World, reply: &Reply) {
 }
 
 #[test]
-fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
+fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
@@ -36,7 +36,7 @@ fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
 }
 
 #[test]
-fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
+fn a_chain_over_many_replies_is_followed_up_to_the_limit() {
     let mut world = World::new(settings());
     let token = world.ask(&query("n0.example.", Type::AAAA));
     for hop in 0..engine::limits::HOPS {
@@ -59,7 +59,7 @@ fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
 }
 
 #[test]
-fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
+fn the_number_of_chains_followed_at_a_time_is_limited() {
     let mut world = World::sized(settings(), 4096, 1);
     let count = engine::limits::CHAINS as u32 + 50;
     let tokens: Vec<_> = (0..count)
@@ -119,7 +119,7 @@ fn one_network_leaves_room_for_the_chains_of_others() {
 }
 
 #[test]
-fn a_chain_of_twenty_aliases_in_one_reply_is_longer_than_we_follow() {
+fn a_chain_of_twenty_aliases_in_one_reply_exceeds_the_limit() {
     let mut world = World::new(settings());
     let token = world.ask(&query("n0.example.", Type::AAAA));
     let lines: Vec<String> =

@@ -73,14 +73,14 @@ fn a_message_without_a_question_and_without_a_cookie_is_a_format_error() {
 /// Answers of every length around the client's limit: out of the cache and past it, each fits with its cookie, or says that
 /// it was cut, and has its cookie still.
 #[test]
-fn an_answer_with_a_cookie_fits_what_the_client_takes() {
+fn an_answer_with_a_cookie_fits_the_size_of_the_client() {
     for records in 20..40 {
         let lines: Vec<_> =
             (0..records).map(|number| format!("a.example. 60 IN A 198.51.100.{number}")).collect();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         let reply = Reply::answer(&lines);
         let mut world = World::with_cache(settings(), 1_000_000);
-        world.upstreams(move |asked, _| vec![deliver(asked, Span::from_millis(1), &reply)]);
+        world.set_upstreams(move |asked, _| vec![deliver(asked, Span::from_millis(1), &reply)]);
         for (id, edns) in (1..).zip([512, 512, 512, 513, 540]) {
             let token = world.ask(
                 &query("a.example", Type::A)
@@ -106,7 +106,7 @@ fn an_answer_with_a_cookie_fits_what_the_client_takes() {
 #[test]
 fn a_forger_who_knows_all_but_the_cookie_wins_nothing() {
     let mut world = World::with_cache(settings(), 1_000_000);
-    world.upstreams(|asked, rng| {
+    world.set_upstreams(|asked, rng| {
         let real = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
         let real = deliver(asked, Span::from_millis(5), &real.cookie("0102030405060708"));
         if asked.transport == Transport::Tcp || asked.name().starts_with("first") {
@@ -143,7 +143,7 @@ fn a_forger_who_knows_all_but_the_cookie_wins_nothing() {
 
 /// Whoever answers without having seen the question cannot have the engine expect cookies of an upstream that has none.
 #[test]
-fn a_forged_cookie_teaches_nothing() {
+fn a_forged_cookie_does_not_change_the_state_of_a_server() {
     let mut world = World::new(settings());
     for number in 0..100u16 {
         let question = query(&format!("n{number}.example"), Type::A).id(number);
@@ -171,7 +171,7 @@ fn a_forged_cookie_teaches_nothing() {
 #[test]
 fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one() {
     let mut world = World::new(settings());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
         let wrong = cookie_of(&asked.message()).is_some();
         let reply =
@@ -194,7 +194,8 @@ fn every_upstream_sees_a_client_cookie_of_its_own() {
     two.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
     two.upstream.select = engine::settings::Select::Random;
     let mut world = World::new(two);
-    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::NXDOMAIN))]);
+    world
+        .set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::NXDOMAIN))]);
     for number in 0..100u16 {
         world.ask(&query(&format!("n{number}.example"), Type::A).id(number));
         world.run(Span::from_secs(1));

@@ -21,12 +21,12 @@ fn ask_of(number: u32, rng: &mut Rng) -> ClientQuery {
 }
 
 #[test]
-fn two_hundred_clients_with_one_question_ask_each_leg_once_and_get_an_answer_each() {
+fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answer_each() {
     for lookup in [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span::from_millis(5))] {
         let mut settings = settings();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.upstreams(|asked, _| {
+        world.set_upstreams(|asked, _| {
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
                 _ => Reply::empty("example.", 30, 30),
@@ -70,7 +70,7 @@ fn a_question_for_a_and_the_a_leg_of_a_synthesis_share_one_flight() {
 }
 
 #[test]
-fn questions_with_other_bits_do_not_meet() {
+fn questions_with_different_flags_are_not_combined() {
     let mut world = World::new(settings());
     for (number, question) in [
         query("www.example.", Type::AAAA),
@@ -94,7 +94,7 @@ fn questions_with_other_bits_do_not_meet() {
 }
 
 #[test]
-fn a_client_that_repeats_itself_is_answered_once() {
+fn a_retransmitted_client_query_is_answered_once() {
     let mut world = World::new(settings());
     let question = query("www.example.", Type::A);
     world.ask(&question);
@@ -107,7 +107,7 @@ fn a_client_that_repeats_itself_is_answered_once() {
 }
 
 #[test]
-fn another_question_with_the_same_id_from_the_same_port_is_no_repetition() {
+fn another_question_with_the_same_id_from_the_same_port_is_not_a_retransmission() {
     // A stub may use one ID and one port for the A and the AAAA question of a name.
     let mut world = World::new(settings());
     world.ask(&query("www.example.", Type::AAAA));

@@ -2,7 +2,7 @@
 //! state of both legs, under every setting. What must come back follows from the RFCs' rules, written down in [`due`]
 //! without a look at the engine; the upstream is a validating resolver that leaves nothing out for clients without DO.
 
-use crate::world::{Answer, Reply, SentQuery, Text, World, deliver, query, record, settings};
+use crate::world::{Answer, ParsedRecord, Reply, SentQuery, World, deliver, query, record, settings};
 use engine::settings::{Dnssec, Lookup};
 use engine::{Settings, Span};
 use std::net::Ipv6Addr;
@@ -144,12 +144,12 @@ fn due(case: &Case, settings: &Settings) -> Due {
     }
 }
 
-fn signature(owner: &str, rtype: &str) -> Text {
+fn signature(owner: &str, rtype: &str) -> ParsedRecord {
     record(&format!("{owner} 60 IN RRSIG {rtype} 8 2 60 20300101000000 20250101000000 12345 example. c2ln"))
 }
 
 /// A validating resolver's reply: the answer, and what belongs to it elsewhere.
-fn reply(answer: Vec<Text>, secure: bool) -> Reply {
+fn reply(answer: Vec<ParsedRecord>, secure: bool) -> Reply {
     let authority = match answer.is_empty() {
         true => vec![
             record("example. 900 IN SOA ns.example. host.example. 1 7200 900 1209600 900"),
@@ -265,7 +265,7 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
         let mut world = World::new(settings.clone());
         let known = cases.clone();
         let mut seen = vec![false; known.len()];
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             // Probes of an upstream that was silent too often.
             if asked.qtype() == Type::NS {
                 return vec![deliver(asked, Span::from_millis(1), &Reply::default())];

@@ -144,7 +144,7 @@ fn without_an_soa_the_ttl_is_bounded_by_600_seconds() {
 }
 
 #[test]
-fn the_rule_that_decides_is_named_and_so_is_the_one_that_ignores_real_addresses() {
+fn an_explanation_names_the_rule_that_decides_and_the_rule_that_ignores_real_addresses() {
     let mut settings = settings();
     let rule = |ipv4: &str, prefixes: &str, ignores_real| Rule {
         ipv4: networks(ipv4),
@@ -195,7 +195,7 @@ fn real_addresses_are_kept_or_excluded_and_the_a_leg_is_not_asked() {
 }
 
 #[test]
-fn an_a_leg_that_was_asked_ahead_and_not_needed_says_so() {
+fn an_early_a_query_that_was_not_needed_is_an_unfinished_leg() {
     let mut settings = settings();
     settings.dns64.lookup = Lookup::Parallel;
     let aaaa = Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]);
@@ -235,7 +235,7 @@ fn a_reply_that_is_truncated_is_followed_by_a_try_over_tcp() {
 }
 
 #[test]
-fn every_way_that_ends_early_has_its_reason() {
+fn every_early_end_has_its_reason() {
     let failed = |rcode| Reply::rcode(rcode);
     let bogus = Reply { ede: Some(6), ..Reply::rcode(Rcode::SERVFAIL) };
     for (aaaa, a, expected) in [
@@ -257,7 +257,7 @@ fn every_way_that_ends_early_has_its_reason() {
 }
 
 #[test]
-fn a_failure_that_may_hide_a_bogus_answer_is_looked_into_leg_by_leg() {
+fn a_check_for_a_bogus_answer_is_explained_leg_by_leg() {
     let told = explain(settings(), &query("www.example", Type::AAAA), |asked| {
         let is_unchecked = asked.message().flags().contains(Flags::CD);
         Conduct::Replies(match asked.qtype() {
@@ -275,7 +275,7 @@ fn a_failure_that_may_hide_a_bogus_answer_is_looked_into_leg_by_leg() {
 }
 
 #[test]
-fn who_gets_no_dns64_is_told_why() {
+fn the_reason_why_a_client_gets_no_dns64_is_explained() {
     let real = || says(Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]), Reply::default());
     let mut other = settings();
     other.dns64.clients.0 = networks("2001:db8:ffff::/48");
@@ -312,7 +312,7 @@ fn an_alias_that_the_upstream_leaves_unfinished_is_followed_leg_by_leg() {
 }
 
 #[test]
-fn our_own_data_are_legs_that_nobody_is_asked_for() {
+fn local_data_are_legs_without_upstream_queries() {
     let mut settings = settings();
     let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
@@ -352,7 +352,7 @@ fn our_own_data_are_legs_that_nobody_is_asked_for() {
 }
 
 #[test]
-fn a_question_that_waits_longer_than_its_driver_is_unfinished() {
+fn an_explanation_of_a_query_that_is_still_pending_is_unfinished() {
     let mut settings = settings();
     settings.upstream.timeout = Span::from_secs(3600);
     let told = explain(settings, &query("www.example", Type::AAAA), |_| Conduct::Silent);
@@ -361,7 +361,7 @@ fn a_question_that_waits_longer_than_its_driver_is_unfinished() {
 }
 
 #[test]
-fn why_ad_is_set_or_not_is_told() {
+fn the_reason_why_ad_is_set_or_clear_is_explained() {
     let secure = |reply: Reply| Reply { flags: Flags::AD, ..reply };
     let aaaa = Reply::empty("example", 60, 60);
     let a = Reply::answer(&["www.example. 60 IN A 192.0.2.1"]);

@@ -73,7 +73,7 @@ fn weather(asked: &SentQuery, rng: &mut Rng, loss: u64, dead: Option<std::net::S
 }
 
 #[test]
-fn every_question_gets_exactly_one_answer_in_time_whatever_the_weather() {
+fn every_query_gets_exactly_one_answer_in_time_under_random_faults() {
     for seed in 0..SEEDS {
         one_storm(seed);
     }
@@ -89,7 +89,7 @@ fn one_storm(seed: u64) {
     let calm = Rc::new(Cell::new(false));
     let state = calm.clone();
     let mut world = World::sized(settings, 1024, seed);
-    world.upstreams(move |asked, rng| {
+    world.set_upstreams(move |asked, rng| {
         if state.get() {
             return vec![deliver(asked, Span::from_millis(5), &Reply::default())];
         }
@@ -135,10 +135,10 @@ fn one_storm(seed: u64) {
 }
 
 #[test]
-fn equal_seeds_unfold_equally() {
+fn equal_seeds_give_equal_runs() {
     let run = |seed: u64| {
         let mut world = World::sized(settings(), 256, seed);
-        world.upstreams(|asked, rng| weather(asked, rng, 20, None));
+        world.set_upstreams(|asked, rng| weather(asked, rng, 20, None));
         for number in 0..200 {
             world.ask_later(
                 Span::from_millis(u64::from(number) * 3),

@@ -32,7 +32,7 @@ fn upstream(asked: &SentQuery, _: &mut Rng) -> Vec<Delivery> {
 /// Plays the flood below a zone. Returns how many questions the others asked, and how many of them were answered.
 fn flooded(settings: Settings, zone: &str) -> (usize, usize, World) {
     let mut world = World::sized(settings, PENDING, 7);
-    world.upstreams(upstream);
+    world.set_upstreams(upstream);
     let flooder: Client = query("x.", Type::A).network(1).client;
     let mut tokens = vec![];
     for millisecond in 0..SECONDS * 1000 {
@@ -75,12 +75,12 @@ fn a_network_that_asks_ten_times_the_capacity_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_flood_of_names_that_nobody_answers_takes_nothing_from_the_others() {
+fn a_flood_of_names_without_replies_takes_nothing_from_the_others() {
     assert_fair(settings(), "silent.");
 }
 
 #[test]
-fn with_a_rate_limit_hardly_any_of_a_flood_is_worked_on_and_the_others_do_not_notice() {
+fn with_a_rate_limit_a_flood_causes_little_work_and_takes_nothing_from_the_others() {
     let limited = Settings { queries_per_client: 100, responses_per_client: 20, ..settings() };
     let world = assert_fair(limited, "example.");
     assert_eq!(world.count(Counter::RefusedPending), 0);

@@ -20,7 +20,7 @@ fn with_id(mut bytes: Vec<u8>, id: u16) -> Vec<u8> {
 }
 
 #[test]
-fn all_ids_at_the_right_socket_win_nothing() {
+fn guessing_all_ids_at_the_right_socket_gains_nothing() {
     let (mut world, token, asked) = asked_one();
     let evil = Reply::answer(&[EVIL]).to(&asked.bytes);
     let right = wire::header::id(&evil);
@@ -40,7 +40,7 @@ fn all_ids_at_the_right_socket_win_nothing() {
 }
 
 #[test]
-fn equal_questions_with_other_bits_all_leave_udp_when_somebody_guesses() {
+fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
     // The same name and type, with and without DO, over one socket: a guesser may mean either.
     for reversed in [false, true] {
         let mut world = World::new(settings());
@@ -70,7 +70,7 @@ fn equal_questions_with_other_bits_all_leave_udp_when_somebody_guesses() {
 }
 
 #[test]
-fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
+fn the_right_reply_is_accepted_after_wrong_ones_that_do_not_suggest_guessing() {
     let (mut world, token, asked) = asked_one();
     let evil = Reply::answer(&[EVIL]).to(&asked.bytes);
     let mut other_question = evil.clone();
@@ -104,7 +104,7 @@ fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
 }
 
 #[test]
-fn another_letter_case_is_not_believed_and_the_question_moves_to_tcp() {
+fn another_letter_case_is_rejected_and_the_question_moves_to_tcp() {
     let (mut world, token, asked) = asked_one();
     for place in 13..16 {
         let mut evil = Reply::answer(&[EVIL]).to(&asked.bytes);
@@ -124,7 +124,7 @@ fn another_letter_case_is_not_believed_and_the_question_moves_to_tcp() {
 }
 
 #[test]
-fn the_letter_case_of_questions_is_not_to_be_foreseen() {
+fn the_letter_case_of_upstream_queries_is_unpredictable() {
     let mut world = World::new(settings());
     let name = "abcdefghijklmnopqrstuvwxyz.example.";
     let mut upper = [0; 26];
@@ -140,7 +140,7 @@ fn the_letter_case_of_questions_is_not_to_be_foreseen() {
 }
 
 #[test]
-fn a_reply_over_another_link_than_the_question_s_is_not_believed() {
+fn a_reply_over_another_link_than_that_of_its_query_is_rejected() {
     let (mut world, token, asked) = asked_one();
     // The first link is full; a question on the second.
     for number in 0..engine::limits::LINK_QUESTIONS as u16 {
@@ -189,7 +189,7 @@ fn truncated_replies_without_end_move_a_question_to_tcp_once() {
 }
 
 #[test]
-fn records_off_the_way_from_the_question_are_dropped() {
+fn records_off_the_chain_from_the_question_are_dropped() {
     let mut world = World::new(settings());
     for qtype in [Type::A, Type::AAAA, Type::MX] {
         let question = ClientQuery { qtype, ..query("www.example.", Type::A) };

@@ -24,7 +24,7 @@ fn two(tries: u8, pending: usize) -> (World, Sky) {
     let sky: Sky = Rc::new(Cell::new([CLEAR; 2]));
     let above = sky.clone();
     let mut world = World::sized(of_two, pending, 7);
-    world.upstreams(move |asked, rng: &mut Rng| {
+    world.set_upstreams(move |asked, rng: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("one of two");
         let (round_trip, loss) = above.get()[place];
         match rng.percent(loss) {
@@ -75,7 +75,7 @@ fn asked(world: &World) -> u64 {
 }
 
 #[test]
-fn a_late_question_goes_to_the_other_server_too_and_the_first_reply_is_the_answer() {
+fn a_late_query_is_hedged_at_the_other_server_and_the_first_reply_is_the_answer() {
     for (first, second, answered_after) in [(200, 10, 60), (55, 300, 55)] {
         let (mut world, sky) = two(3, 1024);
         let mut traffic = traffic();
@@ -98,7 +98,7 @@ fn a_late_question_goes_to_the_other_server_too_and_the_first_reply_is_the_answe
 }
 
 #[test]
-fn when_all_upstreams_become_slow_a_bounded_number_of_questions_is_repeated() {
+fn when_all_upstreams_become_slow_the_number_of_hedged_queries_is_bounded() {
     let (mut world, sky) = two(3, 65_536);
     let mut traffic = traffic();
     traffic.run(&mut world, 500, Span::from_secs(2));
@@ -116,7 +116,7 @@ fn when_all_upstreams_become_slow_a_bounded_number_of_questions_is_repeated() {
 }
 
 #[test]
-fn lost_messages_pay_for_their_repetitions() {
+fn the_retry_budget_covers_lost_packets() {
     for (tries, percent) in [(3, 10), (3, 30), (3, 50), (6, 10), (6, 30), (6, 50)] {
         let (mut world, sky) = two(tries, 65_536);
         let mut traffic = traffic();
@@ -147,7 +147,7 @@ fn lost_messages_pay_for_their_repetitions() {
 }
 
 #[test]
-fn a_server_whose_room_is_half_taken_repeats_nothing_early() {
+fn nothing_is_hedged_while_the_table_of_pending_queries_is_half_full() {
     let (mut world, sky) = two(3, 100);
     let mut traffic = traffic();
     traffic.run(&mut world, 100, Span::from_secs(1));
@@ -166,7 +166,7 @@ fn a_server_whose_room_is_half_taken_repeats_nothing_early() {
 }
 
 #[test]
-fn replies_after_the_ceiling_are_used_and_measured() {
+fn replies_after_the_timeout_are_used_and_measured() {
     // Always later than any try waits, sooner than all tries together.
     let (mut world, sky) = two(3, 1024);
     sky.set([(Span::from_millis(1_200), 0); 2]);
@@ -182,7 +182,7 @@ fn replies_after_the_ceiling_are_used_and_measured() {
 }
 
 #[test]
-fn upstreams_that_become_slow_together_look_dead_and_are_waited_for_all_the_same() {
+fn upstreams_that_become_slow_together_seem_dead_but_their_replies_are_used() {
     // From one moment to the next, or from the first question on; in a burst, or one after the other.
     for (is_cold, rate) in [(true, 1_000), (true, 100), (false, 1_000), (false, 100)] {
         for delay_ms in [450, 600, 800, 950] {

@@ -10,10 +10,10 @@ use wire::Type;
 /// The wrap-around bug of TOTD: IDs drawn anew beside IDs still in flight, so that replies went to the wrong questions
 /// after some ten thousand of them, and the server seemed to stop.
 #[test]
-fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_link() {
+fn more_than_a_hundred_thousand_queries_with_loss_never_use_an_id_twice_on_a_link() {
     const QUESTIONS: u32 = (1 << 17) + 5000;
     let mut world = World::sized(settings(), 8192, 21);
-    world.upstreams(|asked, rng| {
+    world.set_upstreams(|asked, rng| {
         if rng.percent(30) {
             return vec![];
         }
@@ -63,12 +63,12 @@ fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_l
 /// Klein's and all other predictions, and ports of which each worker has a share (CVE-2026-50252): two workers as the
 /// server makes them, each with entropy of its own, a new port for every question.
 #[test]
-fn ids_and_ports_of_a_hundred_thousand_questions_of_each_worker_look_like_chance() {
+fn ids_and_ports_of_a_hundred_thousand_queries_of_each_worker_look_random() {
     const QUESTIONS: u32 = 100_000;
     const PORTS: u32 = 65_536 - 1024;
     let drawn = [22, 23].map(|seed| {
         let mut world = World::sized(settings(), 64, seed);
-        world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
         for number in 0..QUESTIONS {
             world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
             world.run(Span::from_secs(LINK_LIFE_SECS));
@@ -93,11 +93,11 @@ fn ids_and_ports_of_a_hundred_thousand_questions_of_each_worker_look_like_chance
 }
 
 #[test]
-fn a_tcp_link_carries_many_questions_with_an_id_each() {
+fn a_tcp_link_carries_many_queries_with_an_id_each() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::sized(settings, 64, 23);
-    world.upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
     let mut used = HashSet::new();
     for number in 0..70_000u32 {
         world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));

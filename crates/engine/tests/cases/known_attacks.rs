@@ -24,7 +24,7 @@ fn answer_last(world: &mut World, reply: &Reply) {
 
 /// DNSpooq (CVE-2020-25684) for the engine: the same question waits on several links, and each is answered on its own only.
 #[test]
-fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
+fn an_id_is_accepted_only_on_the_link_of_its_query() {
     let mut world = World::sized(settings(), 1024, 5);
     let token = world.ask(&query("www.example.", Type::A));
     let mine = last(&world);
@@ -47,7 +47,7 @@ fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
 
 /// DNSpooq (CVE-2020-25685): a reply is recognized by its question, not by a short hash of it that can be forged.
 #[test]
-fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() {
+fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
     let mut world = World::new(settings());
     let victim = world.ask(&query("www.example.", Type::A));
     let asked = last(&world);
@@ -68,7 +68,7 @@ fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() 
 /// PowerDNS CVE-2026-52690, RFC 6891 section 6.2.2 turned against its users: nothing that comes over UDP changes how the
 /// next question is asked.
 #[test]
-fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
+fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
     let plain = |reply: Reply| Reply { edns: false, ..reply };
     for reply in [
         plain(Reply::rcode(Rcode::FORMERR)),
@@ -101,7 +101,7 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
 /// CVE-2026-42004 and CVE-2018-14663 of dnsdist: what a client puts behind or into its message does not travel on, and what
 /// an upstream says in options is for us.
 #[test]
-fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
+fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     let (nsid, cookie, padding, own) = (3, 10, 12, 65_001);
     let mut world = World::new(settings());
     let mut question = query("www.example.", Type::A);
@@ -136,7 +136,7 @@ fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
 
 /// CVE-2024-2169 and forwarders that were pointed at each other by mistake: a question that comes back meets itself.
 #[test]
-fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_more() {
+fn a_query_that_loops_back_joins_its_own_pending_question() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
         let token = world.ask(&query("www.example.", qtype));
@@ -163,7 +163,7 @@ fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_mor
 
 /// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: there is no iteration that a reply could make grow.
 #[test]
-fn a_referral_with_a_hundred_name_servers_causes_no_question() {
+fn a_referral_with_a_hundred_name_servers_causes_no_query() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
         let token = world.ask(&query("www.example.", qtype));
@@ -184,10 +184,10 @@ fn a_referral_with_a_hundred_name_servers_causes_no_question() {
 
 /// The bound that stands behind it: the worst that one question of a client can make us ask.
 #[test]
-fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
+fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries() {
     // Every reply is the next alias of a chain without end, and comes with the last try only.
     let mut world = World::new(settings());
-    world.upstreams(|asked, rng| {
+    world.set_upstreams(|asked, rng| {
         let (name, next) = (asked.name(), rng.below(u64::MAX));
         let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
         vec![deliver(asked, Span::from_millis(990), &alias)]
@@ -206,7 +206,7 @@ fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
 
 /// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are passed on, nobody works on them.
 #[test]
-fn colliding_keys_and_signatures_are_records_like_others() {
+fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     let mut world = World::new(settings());
     let token = world.ask(&query("example.", Type::DNSKEY).tcp(1).edns(1232, true));
     let mut reply = Reply::default();
@@ -227,7 +227,7 @@ fn colliding_keys_and_signatures_are_records_like_others() {
 
 /// Reflection, ANY: what a spoofed question brings its victim over UDP has a bound, whatever the upstream sends.
 #[test]
-fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
+fn an_answer_over_udp_has_at_most_the_configured_octets() {
     let mut large = Reply::default();
     for number in 0..200 {
         large.sections[0].push(record(&format!("www.example. 60 IN TXT a-record-to-amplify-{number:030}")));
@@ -252,7 +252,7 @@ fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
 
 /// CVE-2015-8000: records of another class than the question's.
 #[test]
-fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
+fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let mut world = World::new(settings());
     let token = world.ask(&query("www.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
@@ -267,7 +267,7 @@ fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
 
 /// Forged ICMP errors (and honest ones) cost a try, and only a try: what was asked before may still be answered.
 #[test]
-fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
+fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let mut world = World::new(settings());
     let token = world.ask(&query("www.example.", Type::A));
     let first = last(&world);
@@ -289,7 +289,7 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     world.run(Span::from_secs(10));
     assert_eq!(world.engine.pending(), 0);
     assert!(world.asked.iter().filter(|asked| asked.name() != ".").count() <= 51 * 3);
-    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(5));
     assert_eq!(world.engine.flights(), 0);
     let token = world.ask(&query("after.example.", Type::A).id(999));
@@ -300,7 +300,7 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
 
 /// DNS rebinding through the NAT64: a public name for what only the gateway itself, or its cloud, can reach.
 #[test]
-fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
+fn a_public_name_for_a_private_service_is_never_synthesized() {
     let private = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.251", "255.255.255.255", "127.1.2.3"];
     let lines = |owner: &str| private.map(|address| format!("{owner} 60 IN A {address}"));
     let direct: Vec<String> = lines("evil.test.").into();
@@ -309,7 +309,7 @@ fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
         let mut settings = settings();
         set_prefixes(&mut settings.dns64, "2001:db8:64::/96 2001:db8:65::/96 2001:db8:6600::/40");
         let mut world = World::with_cache(settings, 1_000_000);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let lines: Vec<&str> = records.iter().map(String::as_str).collect();
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&lines),
@@ -328,7 +328,7 @@ fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
 
 /// Knot Resolver CVE-2023-46317: replies without sense over TCP are no reason to connect anew.
 #[test]
-fn nonsense_over_tcp_opens_no_connection_and_ends_no_question() {
+fn malformed_replies_over_tcp_open_no_connection_and_end_no_question() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
@@ -357,7 +357,7 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
         let mut settings = settings();
         settings.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
         let mut world = World::new(settings);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let is_attacker = asked.name().ends_with("attacker.test.");
             let reply = if is_attacker { Reply::rcode(rcode) } else { Reply::answer(&[GOOD]) };
             vec![deliver(asked, Span::from_millis(2), &reply)]
@@ -378,7 +378,7 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
 #[test]
 fn forged_replies_do_not_make_an_upstream_dead() {
     let mut world = World::new(settings());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let mut forged = deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::SERVFAIL));
         if let Arrival::Message(bytes) = &mut forged.arrival {
             bytes[0] ^= 0x55;
@@ -404,7 +404,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
 /// DNSBomb (CVE-2024-33655): questions that wait until one moment, so that all answers go off together. They can wait no
 /// longer than the tries last, and there are no more of them than a network may have.
 #[test]
-fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
+fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let mut settings = settings();
     settings.pending_per_client = 100;
     let longest = Span(settings.upstream.timeout.0 * (u64::from(settings.upstream.tries) + 1));
@@ -441,7 +441,7 @@ fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
         vec![deliver(asked, Span::from_millis(900), &reply)]
     };
     let mut world = World::new(settings());
-    world.upstreams(slow);
+    world.set_upstreams(slow);
     let late: Vec<_> = (0..100)
         .map(|number| world.ask(&query("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
         .collect();

@@ -86,7 +86,7 @@ fn victims() -> [ClientQuery; 7] {
 /// Kaminsky (CVE-2008-1447), and the records that other forwarders believed (CVE-2021-25220, CVE-2025-11411, CVE-2025-40778,
 /// MaginotDNS): a reply is kept under its own question, and for that only.
 #[test]
-fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
+fn records_of_other_names_in_a_reply_answer_no_query_for_them() {
     let mut world = world();
     for number in 0..20u16 {
         let name = format!("r{number}.bank.test.");
@@ -106,7 +106,7 @@ fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
 
 /// The same with the victim on the way: an alias of the attacker's that leads to it, with its "address" at once.
 #[test]
-fn what_an_alias_leads_to_is_not_learned_from_the_reply_about_the_alias() {
+fn the_target_of_an_alias_is_not_cached_from_the_reply_with_the_alias() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = world();
         let address = if qtype == Type::A { EVIL } else { "www.bank.test. 86400 IN AAAA 2001:db8:bad::1" };
@@ -137,7 +137,7 @@ fn a_dname_answers_no_question_but_the_one_it_came_with() {
 
 /// MaginotDNS: data of one group of upstreams never answer for another, whatever they say.
 #[test]
-fn what_one_group_of_upstreams_says_of_another_s_names_stays_unheard() {
+fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     let mut settings = settings();
     let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
     settings.upstream.zones.push(zone);
@@ -175,7 +175,7 @@ fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
 
 /// Negative poisoning: a forged "no such name" or failure that is not believed is not kept either.
 #[test]
-fn what_is_not_believed_is_not_kept() {
+fn a_rejected_reply_is_not_cached() {
     let soa = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 86_400, 86_400) };
     for evil in
         [soa, Reply::rcode(Rcode::SERVFAIL), Reply::empty("test.", 86_400, 86_400), Reply::answer(&[EVIL])]
@@ -199,7 +199,7 @@ fn what_is_not_believed_is_not_kept() {
 
 /// RFC 2308 section 5: "no such name" without an SOA, or with that of a zone that cannot have the name, is kept by nobody.
 #[test]
-fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
+fn a_negative_answer_without_the_soa_of_its_zone_is_not_cached() {
     let nxdomain = |reply: Reply| Reply { rcode: Rcode::NXDOMAIN, ..reply };
     for reply in [
         nxdomain(Reply::default()),
@@ -220,7 +220,7 @@ fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
 
 /// Ghost and phoenix domains (CVE-2012-1033, CVE-2022-30698, CVE-2022-30699): asking for data does not keep them alive.
 #[test]
-fn asking_again_and_again_never_prolongs_a_life() {
+fn repeated_queries_never_extend_a_lifetime() {
     let mut world = plain();
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     for second in 1..100u16 {
@@ -237,7 +237,7 @@ fn asking_again_and_again_never_prolongs_a_life() {
 
 /// The same where entries are refreshed: what was revoked is gone with the first refresh.
 #[test]
-fn a_refresh_replaces_what_was_revoked() {
+fn a_refresh_replaces_revoked_data() {
     let mut world = world();
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     world.run(Span::from_secs(95));
@@ -251,7 +251,7 @@ fn a_refresh_replaces_what_was_revoked() {
 
 /// Stale data as a weapon: whoever silences the upstreams prolongs what was revoked by `stale`, and no longer.
 #[test]
-fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
+fn stale_data_expire_though_the_upstream_stays_silent() {
     let mut settings = settings();
     settings.cache.stale = Span::from_secs(600);
     let mut world = World::with_cache(settings, OCTETS);
@@ -280,7 +280,7 @@ fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
 
 /// Lives that nobody should believe: beyond 2^31 (RFC 2181 section 8) and beyond what the configuration allows.
 #[test]
-fn a_ttl_of_years_is_a_day_and_one_with_the_highest_bit_is_none() {
+fn a_ttl_of_years_becomes_a_day_and_one_with_the_highest_bit_zero() {
     let with_ttl = |ttl: u32| Reply::answer(&[&format!("www.bank.test. {ttl} IN A 203.0.113.66")]);
     let mut world = plain();
     ask_and_reply(&mut world, &www(Type::A), &with_ttl(0x7fff_ffff));
@@ -304,7 +304,7 @@ fn a_ttl_of_years_is_a_day_and_one_with_the_highest_bit_is_none() {
 
 /// Kept failures as a weapon (RFC 9520): they concern their own question, do not touch data, and are soon over.
 #[test]
-fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
+fn a_failure_is_cached_for_its_question_only_and_never_replaces_data() {
     let mut settings = settings();
     settings.upstream.tries = 1;
     settings.cache.stale = Span::ZERO;
@@ -335,7 +335,7 @@ fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
 
 /// BIND CVE-2023-5679, CVE-2024-4076: synthesis out of expired data, with settings that change meanwhile.
 #[test]
-fn synthesis_out_of_expired_data_goes_on_through_failures_and_reloads() {
+fn synthesis_from_stale_data_continues_through_failures_and_reloads() {
     let legs = |asked: &SentQuery| match asked.qtype() {
         Type::A => Reply::answer(&[OLD]),
         _ => Reply::empty("bank.test.", 60, 60),
@@ -343,7 +343,7 @@ fn synthesis_out_of_expired_data_goes_on_through_failures_and_reloads() {
     let dead = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = dead.clone();
     let mut world = world();
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         if state.get() { vec![] } else { vec![deliver(asked, Span::from_millis(1), &legs(asked))] }
     });
     world.ask(&www(Type::AAAA));

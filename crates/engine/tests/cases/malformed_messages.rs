@@ -90,7 +90,7 @@ fn breathe(world: &mut World, round: usize) {
 
 /// A mind for upstreams: they answer the root, so that a dead one is found alive, and nothing else.
 fn only_probes(world: &mut World) {
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let probe = asked.name() == ".";
         probe
             .then(|| crate::world::deliver(asked, Span::from_millis(1), &Reply::default()))
@@ -112,7 +112,7 @@ fn random_octets_from_clients_do_no_harm() {
 }
 
 #[test]
-fn faulty_questions_from_clients_do_no_harm() {
+fn mutated_queries_from_clients_do_no_harm() {
     let mut world = World::sized(forwarding(), 2000, 12);
     only_probes(&mut world);
     for round in 0..EACH {
@@ -148,7 +148,7 @@ fn random_octets_from_upstreams_do_no_harm() {
 }
 
 #[test]
-fn faulty_replies_from_upstreams_do_no_harm() {
+fn mutated_replies_from_upstreams_do_no_harm() {
     let mut settings = forwarding();
     settings.dns64.lookup = Lookup::Parallel;
     let mut world = World::sized(settings, 2000, 14);

@@ -85,7 +85,7 @@ fn other_operations_are_not_implemented_whatever_their_sections_hold() {
 }
 
 #[test]
-fn an_unknown_edns_version_is_refused_with_ours() {
+fn an_unknown_edns_version_is_refused_with_version_0() {
     // RFC 6891 section 6.1.3.
     let message = ClientQuery { edns_version: 1, ..question().edns(1232, true) }.bytes();
     let mut world = world();
@@ -106,7 +106,7 @@ fn transfers_are_refused() {
 }
 
 #[test]
-fn types_that_nobody_can_ask_for_are_format_errors() {
+fn types_that_are_not_for_queries_are_format_errors() {
     for qtype in [Type::OPT, Type::TSIG, Type::TKEY, Type::MAILA, Type::MAILB] {
         assert_eq!(answered(&query("example.", qtype).bytes()), Some(Rcode::FORMERR), "{qtype}");
     }
@@ -125,7 +125,7 @@ fn a_malformed_question_is_a_format_error_without_the_question() {
 }
 
 #[test]
-fn the_longest_name_goes_both_ways() {
+fn the_longest_name_passes_in_both_directions() {
     let label = "a".repeat(63);
     let name = format!("{label}.{label}.{label}.{}.", "b".repeat(61));
     let mut world = world();
@@ -139,7 +139,7 @@ fn the_longest_name_goes_both_ways() {
 }
 
 #[test]
-fn an_answer_or_question_that_the_datapath_cannot_take_is_counted() {
+fn an_answer_or_query_that_the_datapath_cannot_send_is_counted() {
     let mut world = world();
     world.outbox.no_answers = true;
     world.ask(&query("example.", Type::AXFR));

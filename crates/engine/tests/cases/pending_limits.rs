@@ -9,7 +9,7 @@ fn numbered(number: u16) -> ClientQuery {
 }
 
 #[test]
-fn one_network_has_no_more_pending_questions_than_allowed() {
+fn one_network_has_no_more_pending_queries_than_allowed() {
     let mut settings = settings();
     settings.pending_per_client = 10;
     let mut world = World::new(settings);
@@ -37,7 +37,7 @@ fn one_network_has_no_more_pending_questions_than_allowed() {
 }
 
 #[test]
-fn when_all_room_is_taken_the_newest_question_of_the_greediest_network_gives_way() {
+fn when_the_table_is_full_the_newest_query_of_the_largest_network_is_evicted() {
     let mut world = World::sized(settings(), 100, 1);
     let greedy: Vec<_> = (0..90).map(|number| world.ask(&numbered(number).network(1))).collect();
     let modest: Vec<_> = (90..100).map(|number| world.ask(&numbered(number).network(2))).collect();
@@ -68,7 +68,7 @@ fn when_all_room_is_taken_the_newest_question_of_the_greediest_network_gives_way
 }
 
 #[test]
-fn equals_do_not_push_each_other_out() {
+fn networks_with_equal_shares_do_not_evict_each_other() {
     let mut world = World::sized(settings(), 50, 1);
     for number in 0..50 {
         world.ask(&numbered(number).network(u32::from(number)));
@@ -79,7 +79,7 @@ fn equals_do_not_push_each_other_out() {
 }
 
 #[test]
-fn pushed_out_questions_of_every_stage_leave_nothing_behind() {
+fn queries_evicted_at_any_stage_leave_no_state() {
     for lookup in [engine::settings::Lookup::Sequential, engine::settings::Lookup::Parallel] {
         let mut settings = settings();
         settings.dns64.lookup = lookup;
@@ -108,7 +108,7 @@ fn pushed_out_questions_of_every_stage_leave_nothing_behind() {
         assert_eq!(world.engine.pending(), 0);
         world.assert_conservation();
         // Whoever asks now finds the memory in order.
-        world.upstreams(|asked, _| {
+        world.set_upstreams(|asked, _| {
             let lines = [format!("{} 60 IN A 198.51.100.7", asked.name())];
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&[&lines[0]]),

@@ -14,7 +14,7 @@ fn with(upstreams: &str, prefix: &str) -> engine::Settings {
 #[test]
 fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
     let mut world = World::sized(with("192.0.2.1 192.0.2.2", "2001:db8:1::/96"), 4096, 31);
-    world.upstreams(|asked, rng| {
+    world.set_upstreams(|asked, rng| {
         if rng.percent(20) {
             return vec![];
         }
@@ -52,7 +52,7 @@ fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
 }
 
 #[test]
-fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_link_behind() {
+fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_open_link() {
     let mut world = World::new(with("192.0.2.1", "2001:db8:1::/96"));
     for round in 0..10u16 {
         world.engine.configure(with(&format!("192.0.2.{}", 1 + round), "2001:db8:1::/96"));
@@ -73,7 +73,7 @@ fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_link_behind() {
 }
 
 #[test]
-fn what_is_known_of_a_server_survives_a_reload_that_keeps_it() {
+fn the_state_of_a_server_survives_a_reload_that_keeps_it() {
     let mut world = World::new(with("192.0.2.1 192.0.2.2", "2001:db8:1::/96"));
     world.ask(&query("www.example.", Type::A));
     let asked = world.asked[0].clone();

@@ -1,7 +1,7 @@
 //! The language of the scenarios: lines of text become steps.
 
 use crate::world::{
-    Reply, SentQuery, Text, forwarders, name, networks, record, set_prefixes, settings, subnet,
+    ParsedRecord, Reply, SentQuery, forwarders, name, networks, record, set_prefixes, settings, subnet,
 };
 use domain::base::rdata::ComposeRecordData;
 use engine::dns64::rules::{Rule, Rules};
@@ -58,7 +58,7 @@ pub enum Step {
         ede: Option<u16>,
         subnet: Option<String>,
         cookie: Option<String>,
-        sections: Box<[Vec<Text>; 3]>,
+        sections: Box<[Vec<ParsedRecord>; 3]>,
     },
     ReceivesNothing {
         from: String,

@@ -42,7 +42,7 @@ impl Weather {
         let mut world = World::with_cache(of_two, cache);
         let skies = [Rc::new(Cell::new(Sky::Clear)), Rc::new(Cell::new(Sky::Clear))];
         let above = skies.clone();
-        world.upstreams(move |asked: &SentQuery, rng: &mut Rng| -> Vec<Delivery> {
+        world.set_upstreams(move |asked: &SentQuery, rng: &mut Rng| -> Vec<Delivery> {
             let place = addresses.iter().position(|&address| address == asked.upstream).expect("one of two");
             let name = asked.name();
             let reply = match asked.qtype() {
@@ -131,7 +131,7 @@ fn one_of_two_upstreams_falls_silent_and_clients_hardly_notice() {
 }
 
 #[test]
-fn with_all_upstreams_dead_old_data_are_given_at_once_and_the_rest_fails_in_two_seconds() {
+fn with_all_upstreams_dead_stale_data_are_served_at_once_and_the_rest_fails_in_two_seconds() {
     let mut weather = Weather::new(4 << 20);
     // A hundred names that are asked again and again.
     let steady = weather.traffic(500, Span::from_secs(4), 100);
@@ -155,7 +155,7 @@ fn with_all_upstreams_dead_old_data_are_given_at_once_and_the_rest_fails_in_two_
 }
 
 #[test]
-fn where_all_upstreams_refuse_both_legs_fail_long_before_two_silent_ones_would() {
+fn icmp_errors_from_all_upstreams_fail_both_legs_sooner_than_timeouts() {
     let mut weather = Weather::new(0);
     weather.traffic(500, Span::from_secs(2), u32::MAX);
     weather.both(Sky::Refuses);
@@ -168,7 +168,7 @@ fn where_all_upstreams_refuse_both_legs_fail_long_before_two_silent_ones_would()
 }
 
 #[test]
-fn the_return_of_the_upstreams_is_noticed_within_a_second_and_brings_no_storm() {
+fn the_return_of_the_upstreams_is_detected_within_a_second_and_causes_no_query_storm() {
     let mut weather = Weather::new(4 << 20);
     weather.traffic(500, Span::from_secs(3), u32::MAX);
     let per_second = |weather: &Weather, from: Instant| {
@@ -199,7 +199,7 @@ fn the_return_of_the_upstreams_is_noticed_within_a_second_and_brings_no_storm() 
 }
 
 #[test]
-fn lost_packets_cost_time_and_as_few_answers_as_three_tries_leave() {
+fn lost_packets_fail_no_more_queries_than_three_tries_leave() {
     for percent in [10, 30, 50] {
         let mut weather = Weather::new(0);
         weather.traffic(200, Span::from_secs(2), u32::MAX);
@@ -220,7 +220,7 @@ fn lost_packets_cost_time_and_as_few_answers_as_three_tries_leave() {
 }
 
 #[test]
-fn slow_upstreams_are_waited_for_and_not_asked_twice() {
+fn replies_of_slow_upstreams_are_awaited_without_retransmission() {
     let mut weather = Weather::new(0);
     weather.both(Sky::Slow(Span::from_millis(500)));
     weather.traffic(100, Span::from_secs(10), u32::MAX);

@@ -1,6 +1,7 @@
-//! A world around one engine: clients that ask, upstreams that answer as a test tells them, links with delay and loss,
-//! and a clock that stands still until somebody moves it. Everything follows from a seed. The driver's part is played
-//! as a datapath plays it: messages in, then one look at the deadlines.
+//! The simulated environment of one engine: clients that send queries, upstreams that reply as a test defines, links with
+//! delay and loss, and a clock that only the test moves. Everything follows from a seed. Like a datapath, [`World`] passes
+//! messages to the engine and then handles its deadlines. It knows nothing of DNS64: a test decides what is correct.
+//! [`client_query`] and [`reply`] write messages, [`answer`] parses answers, [`outbox`] records what the engine sends.
 
 mod answer;
 mod client_query;
@@ -15,7 +16,7 @@ pub use answer::{Answer, canonical};
 pub use client_query::{ClientQuery, client, name, query};
 pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
 pub use outbox::{SentQuery, TestOutbox};
-pub use reply::{Reply, Text, record, records};
+pub use reply::{ParsedRecord, Reply, record, records};
 pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
 
@@ -23,21 +24,21 @@ use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv6Addr;
 
-/// Something on its way to the engine.
+/// A message or a link failure on its way to the engine.
 pub struct Delivery {
     pub after: Span,
     pub via: Link,
     pub arrival: Arrival,
 }
 
-/// What arrives over a link.
+/// An event on a link to an upstream.
 pub enum Arrival {
     Message(Vec<u8>),
-    /// An ICMP error, or the end of a connection.
+    /// An ICMP error, or a closed connection.
     Failure,
 }
 
-/// How upstreams answer.
+/// A function that returns the replies of the upstreams to a query.
 pub type Upstreams = Box<dyn FnMut(&SentQuery, &mut Rng) -> Vec<Delivery>>;
 
 enum Event {
@@ -45,19 +46,19 @@ enum Event {
     FromClient(Client, Vec<u8>),
 }
 
-/// A question that a client asked.
+/// Identifies a client query of [`World::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(usize);
 
-/// See the module.
+/// One engine with its clients, upstreams, links and clock.
 pub struct World {
     pub engine: Engine,
     pub now: Instant,
     pub outbox: TestOutbox,
     pub rng: Rng,
-    /// Questions that left so far, in order.
+    /// Queries sent to upstreams so far, in order.
     pub asked: Vec<SentQuery>,
-    /// Answers that clients got so far, in order.
+    /// Answers sent to clients so far, in order.
     pub answers: Vec<Answer>,
     upstreams: Option<Upstreams>,
     events: BTreeMap<(Instant, u64), Event>,
@@ -68,17 +69,17 @@ pub struct World {
 }
 
 impl World {
-    /// A world whose upstreams are silent: replies are given by hand.
+    /// A world without a cache, for 1,024 pending queries. Its upstreams do not reply; the test gives replies by hand.
     pub fn new(settings: Settings) -> World {
         World::sized(settings, 1024, 1)
     }
 
-    /// The same with a cache of so many octets.
+    /// A world with a cache of `cache` octets, for 1,024 pending queries.
     pub fn with_cache(settings: Settings, cache: usize) -> World {
         World::reserved(settings, Capacity { pending: 1024, cache }, 1)
     }
 
-    /// A world for so many pending questions, unfolding from a seed.
+    /// A world without a cache, for `pending` pending queries, with this seed.
     pub fn sized(settings: Settings, pending: usize, seed: u64) -> World {
         World::reserved(settings, Capacity { pending, cache: 0 }, seed)
     }
@@ -104,17 +105,17 @@ impl World {
         }
     }
 
-    /// Gives the upstreams a mind.
-    pub fn upstreams(&mut self, upstreams: impl FnMut(&SentQuery, &mut Rng) -> Vec<Delivery> + 'static) {
+    /// Sets the function that returns the replies of the upstreams.
+    pub fn set_upstreams(&mut self, upstreams: impl FnMut(&SentQuery, &mut Rng) -> Vec<Delivery> + 'static) {
         self.upstreams = Some(Box::new(upstreams));
     }
 
-    /// Asks a question now.
+    /// Sends a client query now.
     pub fn ask(&mut self, query: &ClientQuery) -> Token {
         self.ask_later(Span::ZERO, query)
     }
 
-    /// Asks a question later.
+    /// Sends a client query after a time.
     pub fn ask_later(&mut self, after: Span, query: &ClientQuery) -> Token {
         let token = Token(self.answers_of.len());
         self.answers_of.push(vec![]);
@@ -128,14 +129,14 @@ impl World {
         token
     }
 
-    /// A message from a client, whatever it is.
+    /// Passes any message of a client to the engine.
     pub fn send_message(&mut self, from: &Client, message: &[u8]) {
         self.outbox.now = self.now;
         self.engine.query(self.now, from, message, &mut self.outbox);
         self.poll();
     }
 
-    /// A message from an upstream, now. What arrives over a closed link goes nowhere, as with a closed socket.
+    /// Passes a message of an upstream to the engine. A message over a closed link is lost, as with a closed socket.
     pub fn reply(&mut self, via: Link, message: &[u8]) {
         if self.outbox.links.contains_key(&via) {
             self.outbox.now = self.now;
@@ -144,7 +145,7 @@ impl World {
         }
     }
 
-    /// A link fails, now. A TCP connection is closed by that.
+    /// Reports a link failure to the engine. It closes a TCP connection.
     pub fn fail(&mut self, via: Link) {
         let Some(opened) = self.outbox.links.get(&via) else { return };
         if opened.transport == Transport::Tcp {
@@ -155,11 +156,11 @@ impl World {
         self.poll();
     }
 
-    /// What a datapath does after each batch: deadlines, and everything that leaves.
+    /// Handles expired deadlines and collects everything that the engine sent, as a datapath does after each batch.
     pub fn poll(&mut self) {
         self.outbox.now = self.now;
         self.deadline = self.engine.expire(self.now, &mut self.outbox);
-        assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "a deadline that never passes");
+        assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "the deadline has expired already");
         for (to, bytes) in std::mem::take(&mut self.outbox.answered) {
             let id = wire::header::id(&bytes);
             if let Some(token) = self.tokens.get(&(to.address, to.port, to.stream, id)) {
@@ -183,12 +184,12 @@ impl World {
         self.events.insert((self.now + after, self.event), event);
     }
 
-    /// Lets time pass: everything due until then happens, in order.
+    /// Advances the clock by `span`; all events until then happen in order.
     pub fn run(&mut self, span: Span) {
         self.run_until(self.now + span);
     }
 
-    /// Lets time pass until then.
+    /// Advances the clock to `end`; all events until then happen in order.
     pub fn run_until(&mut self, end: Instant) {
         loop {
             let event = self.events.first_key_value().map(|(&(at, _), _)| at);
@@ -208,12 +209,12 @@ impl World {
         self.poll();
     }
 
-    /// The answers to a question.
+    /// The answers to a client query.
     pub fn answers_to(&self, token: Token) -> Vec<&Answer> {
         self.answers_of[token.0].iter().map(|&index| &self.answers[index]).collect()
     }
 
-    /// The one answer to a question.
+    /// The only answer to a client query; panics if there is none or more than one.
     pub fn answer_to(&self, token: Token) -> &Answer {
         match self.answers_to(token)[..] {
             [only] => only,
@@ -221,17 +222,17 @@ impl World {
         }
     }
 
-    /// A counter's value.
+    /// The value of a counter.
     pub fn count(&self, counter: Counter) -> u64 {
         self.engine.counters().get(counter)
     }
 
-    /// The sum of several counters.
+    /// The sum of the counters whose family `wanted` accepts.
     pub fn sum(&self, wanted: impl Fn(&str) -> bool) -> u64 {
         Counter::ALL.iter().filter(|counter| wanted(counter.describe().0)).map(|&c| self.count(c)).sum()
     }
 
-    /// Every message from a client was answered, dropped for a counted reason, or still waits.
+    /// Checks the counters: each message of a client was answered, was dropped for a counted reason, or is still pending.
     pub fn assert_conservation(&self) {
         let queries = self.sum(|family| family == "queries_total");
         let answered = self.sum(|family| family == "responses_total");
@@ -256,7 +257,7 @@ impl World {
     }
 }
 
-/// The reply to a question, after a time, over the link that it came by.
+/// A reply to a query that arrives after a time over the link of the query.
 pub fn deliver(asked: &SentQuery, after: Span, reply: &Reply) -> Delivery {
     Delivery { after, via: asked.link, arrival: Arrival::Message(reply.to(&asked.bytes)) }
 }

@@ -1,11 +1,11 @@
-//! The engine's [`Outbox`] in virtual time: a datapath that keeps everything that leaves, and checks on the way what
-//! a real one could not stand: questions over links that are not open, slots opened twice, frames overrun.
+//! The engine's [`Outbox`] in virtual time: a datapath that records everything that the engine sends. It panics at faults
+//! that a real datapath could not handle: queries over links that are not open, slots opened twice, frames overrun.
 
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A question that left for an upstream.
+/// A query that the engine sent to an upstream.
 #[derive(Clone, Debug)]
 pub struct SentQuery {
     pub at: Instant,
@@ -17,17 +17,17 @@ pub struct SentQuery {
 }
 
 impl SentQuery {
-    /// The message, which the engine wrote well.
+    /// The parsed message; panics if the engine wrote a malformed one.
     pub fn message(&self) -> wire::Message<'_> {
-        wire::Message::parse(&self.bytes).expect("the engine asks in well-formed messages")
+        wire::Message::parse(&self.bytes).expect("a well-formed query from the engine")
     }
 
-    /// The name asked, lower case, with a dot at its end.
+    /// The name in the question, in lower case, with a dot at its end.
     pub fn name(&self) -> String {
         self.message().question_name().to_string().to_lowercase()
     }
 
-    /// The type asked.
+    /// The type in the question.
     pub fn qtype(&self) -> wire::Type {
         self.message().qtype()
     }
@@ -42,23 +42,24 @@ pub struct OpenLink {
     pub at: Instant,
 }
 
-/// What the engine sees of the world.
+/// The datapath of the tests.
 #[derive(Default)]
 pub struct TestOutbox {
     pub now: Instant,
     pub links: HashMap<Link, OpenLink>,
-    /// What has left since it was looked at last.
+    /// Queries to upstreams since the last poll.
     pub asked: Vec<SentQuery>,
+    /// Answers to clients since the last poll.
     pub answered: Vec<(Client, Vec<u8>)>,
-    /// Links opened so far, in order.
+    /// All links opened so far, in order.
     pub history: Vec<(Link, OpenLink)>,
-    /// The datapath cannot open links.
+    /// Opening a link fails.
     pub no_links: bool,
-    /// There is no route to these.
+    /// Opening a link to these addresses fails: there is no route.
     pub no_route: Vec<SocketAddr>,
-    /// The datapath takes no answers.
+    /// Sending an answer fails.
     pub no_answers: bool,
-    /// The datapath takes no questions.
+    /// Sending a query to an upstream fails.
     pub no_questions: bool,
 }
 
@@ -67,7 +68,7 @@ impl Outbox for TestOutbox {
         if self.no_answers {
             return false;
         }
-        // What was in a frame before must not show through.
+        // Old contents of a frame must not appear in an answer.
         let mut frame = vec![0xa5; size];
         let len = fill(&mut frame);
         if len == 0 {
@@ -92,7 +93,7 @@ impl Outbox for TestOutbox {
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
-        assert!(!self.links.keys().any(|open| open.slot == link.slot), "{link:?} is open already");
+        assert!(!self.links.keys().any(|open| open.slot == link.slot), "slot of {link:?} is already open");
         if self.no_links || self.no_route.contains(&upstream) {
             return false;
         }

@@ -1,16 +1,16 @@
-//! A seeded source of chance for what surrounds the engine (SplitMix64): cheap, and equal for equal seeds.
+//! Random number generator (SplitMix64) for the simulated clients and upstreams: cheap, and reproducible from its seed.
 
-/// A stream of numbers that a seed unfolds to.
+/// Pseudo-random numbers that follow from a seed.
 #[derive(Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
-    /// 64 bits.
+    /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,12 +19,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
+    /// A random number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound
     }
 
-    /// True so many times out of a hundred.
+    /// True with a probability of `share` percent.
     pub fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }
