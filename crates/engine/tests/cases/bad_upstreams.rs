@@ -1,5 +1,5 @@
-//! Upstreams that reply, but not as they should: lame ones, ones without EDNS, ones that truncate for ever, ones that know
-//! only some types. What comes of that, and after how many questions.
+//! Upstreams that reply, but incorrectly: lame servers, servers without EDNS, servers that always truncate, servers that
+//! answer only some types. The tests check the answers and count the queries that they cost.
 
 use crate::world::{
     Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, records, settings,
@@ -10,7 +10,7 @@ use wire::{Flags, Rcode, Section, Type, ede};
 
 const ROUND_TRIP: Span = Span::from_millis(10);
 
-/// A world whose upstreams do what a function of their place in the configuration says; none: nothing.
+/// A world in which `behave` returns the reply of the upstream at this place in the configuration; `None`: no reply.
 fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &SentQuery) -> Option<Reply> + 'static) -> World {
     let mut settings = settings();
     settings.upstream.forwarders = forwarders(forwarded_to);
@@ -32,7 +32,7 @@ fn good(asked: &SentQuery) -> Reply {
     }
 }
 
-/// What a server says that does not resolve for us.
+/// The reply of a server that does not resolve for us.
 fn referral() -> Reply {
     let authority = records(&["example. 60 IN NS ns.example."]);
     Reply { sections: [vec![], authority, vec![]], ..Reply::default() }
@@ -49,7 +49,7 @@ fn question(world: &mut World, number: u16, qtype: Type, span: Span) -> Token {
     token
 }
 
-/// How often a name was asked for, and without EDNS.
+/// The number of upstream queries for a name, and how many of them had no EDNS.
 fn times(world: &World, number: u16, qtype: Type) -> (usize, usize) {
     let name = format!("n{number}.example.");
     let asked: Vec<_> =
@@ -76,7 +76,7 @@ fn a_referral_is_a_failure_and_not_an_empty_answer() {
         let token = question(&mut alone, 1, Type::AAAA, Span::from_millis(100));
         let answer = alone.answer_to(token);
         assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(ede::NO_REACHABLE_AUTHORITY)));
-        // One for each leg: nobody asks a lame server twice.
+        // One query for each leg: a lame server is not tried twice.
         assert_eq!((alone.asked.len(), alone.count(Counter::Lame)), (2, 2));
     }
 }
@@ -111,7 +111,7 @@ fn a_server_that_refuses_everything_is_tried_last_until_it_recovers() {
         }
         let wasted = world.asked[before..].iter().filter(|asked| asked.upstream == first);
         let (probes, questions): (Vec<_>, Vec<_>) = wasted.partition(|asked| asked.name() == ".");
-        assert_eq!(questions.len(), 0, "nobody asks it while another one answers");
+        assert_eq!(questions.len(), 0, "it is not queried while another one answers");
         assert!((2..=8).contains(&probes.len()), "{} probes in five seconds", probes.len());
         healed.set(true);
         world.run(Span::from_secs(6));
@@ -164,7 +164,7 @@ fn a_truncated_reply_whose_tcp_is_refused_fails_after_the_configured_tries() {
 
 #[test]
 fn a_server_without_edns_is_detected_and_queried_without_it() {
-    // FORMERR or NOTIMP without an OPT record; the question sent back with FORMERR in it; nothing at all.
+    // FORMERR or NOTIMP without an OPT record; the query sent back with RCODE FORMERR; no reply.
     for kind in 0..4 {
         let mut world = world("192.0.2.53", move |_, asked| {
             let plain = Reply { edns: false, ..good(asked) };
@@ -186,14 +186,14 @@ fn a_server_without_edns_is_detected_and_queried_without_it() {
             spent.push((asked, (world.answer_to(token).at - at).0 / 1_000_000));
         }
         println!("kind {kind}: {spent:?}");
-        // After a few nothing is asked twice, and nobody waits.
+        // After a few queries, none is repeated, and clients do not wait.
         assert!(spent[8..].iter().all(|&(asked, ms)| asked == 1 && ms == 10), "kind {kind}: {spent:?}");
         assert!(spent.iter().all(|&(asked, ms)| asked <= 3 && ms <= 800), "kind {kind}: {spent:?}");
         assert!(world.engine.servers().all(|server| !server.is_dead()));
-        // Ten minutes later it may have learnt something.
+        // Ten minutes later the server may support EDNS.
         world.run(Span::from_secs(600));
         question(&mut world, 100, Type::A, Span::from_secs(2));
-        assert!(times(&world, 100, Type::A).0 > 1, "it was not tried again");
+        assert!(times(&world, 100, Type::A).0 > 1, "EDNS was not tried again");
     }
 }
 
@@ -210,7 +210,7 @@ fn one_reply_without_edns_does_not_turn_off_edns_for_a_server_that_supports_it()
         assert!(is_good(&world, token));
         assert_eq!(times(&world, number, Type::A).1, 0, "question {number} went without EDNS");
     }
-    assert!(world.count(Counter::TcpSuspicion) >= 1, "TCP tells the truth");
+    assert!(world.count(Counter::TcpSuspicion) >= 1, "it was verified over TCP");
 }
 
 #[test]
@@ -245,6 +245,6 @@ fn a_server_that_drops_aaaa_queries_costs_time_but_no_answers() {
         assert!(world.engine.servers().all(|server| !server.is_dead()), "question {number}");
         assert_eq!(times(&world, number, Type::A).0, 1);
     }
-    // What its silence cost in questions is what the tries allow.
+    // Its silence costs at most the configured tries.
     assert!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count() <= 3 * 200);
 }

@@ -1,5 +1,5 @@
-//! What the cache must not keep, or not use any more, though nothing has expired: what was asked before an operator had it
-//! forgotten, and what was made of older replies.
+//! Entries that the cache must not store or use although they have not expired: replies to queries from before a flush, and
+//! syntheses from older replies.
 
 use super::scenario_parser::{configured, read};
 use crate::world::{ClientQuery, Reply, Token, World, deliver, name, query, set_prefixes, settings};
@@ -22,7 +22,7 @@ fn addresses(world: &World, token: Token) -> Vec<String> {
     world.answer_to(token).records(wire::Section::Answer)
 }
 
-/// What `sixfold ctl flush` does, in its three forms.
+/// The three forms of `sixfold ctl flush`.
 const FLUSHES: [fn(&mut World); 3] = [
     |world| {
         world.engine.flush_all();
@@ -50,10 +50,10 @@ fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached()
             reply_to_last(&mut world, &reply);
             assert_eq!(world.answer_to(token).rcode(), reply.rcode);
             let token = world.ask(&www(Type::A, 2));
-            assert_eq!(world.asked.len(), 2, "what was to be forgotten is kept");
+            assert_eq!(world.asked.len(), 2, "a reply to a query from before the flush was cached");
             reply_to_last(&mut world, &Reply::answer(&[NEW]));
             let kept = world.ask(&www(Type::A, 3));
-            assert_eq!(world.asked.len(), 2, "what was asked after it is kept");
+            assert_eq!(world.asked.len(), 2, "a reply to a query from after the flush was not cached");
             assert_eq!([addresses(&world, token), addresses(&world, kept)], [[NEW], [NEW]]);
         }
     }
@@ -109,8 +109,8 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
     }
 }
 
-/// A popular name with a long AAAA leg and a short A leg, one of which fails from now on: the other one alone is refreshed, and
-/// the answer that is made of both is not asked for at every turn.
+/// A popular name whose AAAA leg has a long TTL and whose A leg has a short one; one of them fails from some time on. Only the
+/// other leg is refreshed, and not at every query for the answer synthesized from both.
 #[test]
 fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     for failing in [Type::A, Type::AAAA] {
@@ -129,8 +129,8 @@ fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
             world.run(Span::from_millis(50));
             assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
         }
-        // 10 minutes. The leg that fails is asked every half a minute at most; the A leg every 18 s if it does not, the AAAA
-        // leg every 270 s.
+        // 10 minutes. The leg that fails is queried every half a minute at most; the A leg every 18 s if it does not fail, the
+        // AAAA leg every 270 s.
         let asked = |qtype| world.asked.iter().filter(|asked| asked.qtype() == qtype).count();
         let most = if failing == Type::A { [22, 4] } else { [35, 13] };
         let found = [Type::A, Type::AAAA].map(asked);
@@ -138,7 +138,7 @@ fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     }
 }
 
-/// A cache so small that a flood pushes both legs out, but not the answer that was made of them, as everybody asks for it.
+/// A cache so small that a flood evicts both legs, but not the synthesized answer, which is queried often.
 #[test]
 fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
     let rule = "set dns64.rule clients 2001:db8:c:1::/64 prefixes 2001:db8:66::/96";
@@ -174,15 +174,15 @@ fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
         if kept(&world) == [true] {
             break;
         }
-        // Twice, so that they earn a place in the long queue.
+        // Twice, so that they are promoted to the main queue.
         for _ in 0..2 {
             get(&mut world, query(&format!("r{round}.example."), Type::A));
         }
     }
-    assert_eq!(kept(&world), [true], "the legs are gone, the synthesis is kept");
+    assert_eq!(kept(&world), [true], "the legs are evicted, the synthesis is not");
     has_address.set(true);
-    // A client with a rule of its own is not served from the synthesis: both legs are asked.
+    // A client with a DNS64 rule of its own does not get the cached synthesis: both legs are queried.
     let real = ["2001:db8:1::7"];
     assert_eq!(get(&mut world, www(Type::AAAA, 0).network(1)), real);
-    assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor is anybody else any more");
+    assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor do other clients get it any more");
 }

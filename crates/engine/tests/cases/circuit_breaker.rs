@@ -1,4 +1,4 @@
-//! The breaker of each upstream (`breaker.rs`): who is asked while it is open, how it is probed, what recovery looks like.
+//! The circuit breaker of each upstream: the servers queried while it is open, the probes, and the recovery.
 
 use crate::world::{Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings};
 use engine::upstream::BreakerState;
@@ -9,7 +9,7 @@ use wire::{Rcode, Type};
 
 const ROUND_TRIP: Span = Span::from_millis(10);
 
-/// So many upstreams, of which those live whose bit is set.
+/// A world with `count` upstreams. Those whose bit is set are alive.
 fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>) {
     let mut settings = settings();
     let text: Vec<_> = (0..count).map(|place| format!("192.0.2.{}", 53 + place)).collect();
@@ -27,8 +27,8 @@ fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>)
             Type::AAAA => Reply::empty("example.", 5, 5),
             _ => Reply::default(),
         };
-        let lives = state.get() >> place & 1 == 1;
-        if lives { vec![deliver(asked, ROUND_TRIP, &reply)] } else { vec![] }
+        let is_alive = state.get() >> place & 1 == 1;
+        if is_alive { vec![deliver(asked, ROUND_TRIP, &reply)] } else { vec![] }
     });
     (world, alive)
 }
@@ -37,7 +37,7 @@ fn one_second() -> Span {
     Span::from_secs(1)
 }
 
-/// A questions at a rate, of so many names.
+/// Sends queries for A records at a rate, for `names` different names.
 fn traffic(world: &mut World, rate: u64, span: Span, names: u32, next: &mut u32) -> Vec<(Instant, Token)> {
     let end = world.now + span;
     let mut tokens = vec![];
@@ -55,7 +55,7 @@ fn failed(world: &World, tokens: &[(Instant, Token)]) -> usize {
     tokens.iter().filter(|(_, token)| world.answer_to(*token).rcode() != Rcode::NOERROR).count()
 }
 
-/// Questions to upstreams between two points in time: probes, others.
+/// Number of upstream queries between two times: probes, others.
 fn asked(world: &World, from: Instant, to: Instant) -> (usize, usize) {
     let within: Vec<_> = world.asked.iter().filter(|asked| asked.at >= from && asked.at < to).collect();
     let probes = within.iter().filter(|asked| asked.name() == ".").count();
@@ -79,8 +79,8 @@ fn with_seven_of_eight_servers_dead_no_query_fails() {
         world.run(one_second());
         if rate >= 100 {
             let slowest = later.iter().map(|&(at, token)| world.answer_to(token).at - at).max();
-            assert_eq!(slowest, Some(ROUND_TRIP), "nobody waits any more");
-            // Seven dead ones in three seconds.
+            assert_eq!(slowest, Some(ROUND_TRIP), "clients do not wait any more");
+            // Probes of seven dead servers in three seconds.
             assert!(asked(&world, at, world.now).0 <= 7 * 4, "{:?}", asked(&world, at, world.now));
         }
     }
@@ -105,7 +105,7 @@ fn with_all_servers_dead_a_question_is_tried_once_and_fails_soon() {
     assert_eq!((failed(&world, &first), failed(&world, &later)), (first.len(), later.len()));
     assert!(slowest(&first) <= Some(2_000) && slowest(&later) <= Some(500));
     assert!(later.iter().all(|&(_, token)| world.answer_to(token).rcode() == Rcode::SERVFAIL));
-    assert_eq!(others, later.len(), "no repetitions to the dead");
+    assert_eq!(others, later.len(), "no retransmissions to dead servers");
     assert!((10..=26).contains(&probes), "{probes} probes of two servers in five seconds");
 }
 
@@ -166,7 +166,7 @@ fn the_return_of_the_upstreams_causes_no_burst_of_refreshes() {
     println!("{steady} questions a second before, {by_second:?} after");
     assert!(by_second[0] as f64 <= 2.0 * steady, "{steady} {by_second:?}");
     assert!(by_second.iter().all(|&count| count as f64 <= 2.5 * steady), "{steady} {by_second:?}");
-    // And then everything is fresh again.
+    // Then all entries are fresh again.
     let last = &after[after.len() - 1_000..];
     assert!(last.iter().all(|&(_, token)| world.answer_to(token).ede().is_none()));
     assert_eq!(world.engine.servers().filter(|server| server.is_dead()).count(), 0);
@@ -180,7 +180,7 @@ fn a_clock_jump_of_an_hour_makes_no_server_dead_and_loses_no_later_query() {
     for number in 0..50 {
         world.ask(&query(&format!("frozen{number}.example."), Type::A).network(number).id(1));
     }
-    // The machine sleeps; what was under way is late when it wakes.
+    // The machine is suspended; queries in flight are late when it resumes.
     world.now += Span::from_secs(3_600);
     world.poll();
     assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -227,9 +227,9 @@ fn an_idle_server_is_queried_when_another_one_is_silent() {
     alive.set(0b01);
     let before = world.asked.len();
     world.run(Span::from_secs(5));
-    assert_eq!(world.asked.len(), before, "nobody is asked for nothing");
+    assert_eq!(world.asked.len(), before, "no probes without client queries");
     alive.set(0b00);
-    // The first question is repeated to the second server, so this one needs no probe; both are silent.
+    // The first query is hedged at the second server, so that one needs no probe; both are silent.
     let token = traffic(&mut world, 1, Span::from_secs(3), u32::MAX, &mut next);
     assert!(world.answer_to(token[0].1).rcode() == Rcode::SERVFAIL);
     assert!(world.count(Counter::Timeouts) >= 3);

@@ -1,5 +1,5 @@
-//! Client subnets (RFC 7871) where numbers count: what many of them cause, what fits, what late replies are worth. How they
-//! travel is told in `scenarios/subnet-*.txt`.
+//! Client subnets (RFC 7871): the number of queries that many subnets cause, the size of answers, late replies.
+//! `scenarios/subnet-*.txt` shows how subnets are forwarded.
 
 use crate::world::{ClientQuery, Reply, World, deliver, query, settings, subnet, subnets};
 use engine::limits::SUBNETS;
@@ -11,7 +11,7 @@ fn forwarding() -> Settings {
     Settings { client_subnet: ClientSubnet::Forward, ..settings() }
 }
 
-/// A question from the `number`-th of many networks with a subnet of its own.
+/// A query from the client network with this number, with a subnet of its own.
 fn ask_of(number: u32, qtype: Type) -> ClientQuery {
     let [_, _, high, low] = number.to_be_bytes();
     query("www.a-popular-name.example.", qtype)
@@ -38,7 +38,7 @@ fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_s
         for (number, token) in (0..).zip(tokens) {
             let answer = world.answer_to(token);
             assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
-            // Whoever was asked for with the others is told that the answer counts for no one else.
+            // The answer to a client whose subnet was left out has a full scope: it applies to this subnet only.
             let scope = if number < SUBNETS { 0 } else { 24 };
             let [high, low] = (number as u16).to_be_bytes();
             assert_eq!(subnets(&answer.message()), [subnet(&format!("10.{high}.{low}.0/24/{scope}"))]);
@@ -51,7 +51,7 @@ fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_s
         assert_eq!(world.count(Counter::SubnetCrowded), 2 * (1000 - SUBNETS as u64));
         assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
         world.assert_conservation();
-        // There is room again.
+        // The limit is no longer reached.
         world.ask(&ask_of(2000, Type::A));
         let asked = world.asked.last().unwrap();
         assert_eq!(subnets(&asked.message()), [subnet("10.7.208.0/24")]);
@@ -72,10 +72,10 @@ fn queries_refused_because_of_their_subnets_count_towards_the_limit_without_them
     for number in 100..200 {
         world.ask(&ask_of(number, Type::A));
     }
-    assert_eq!(world.asked.len(), 2 * SUBNETS + 1, "nobody else is asked for");
+    assert_eq!(world.asked.len(), 2 * SUBNETS + 1, "no further query is sent");
 }
 
-/// A question of which two tries have left.
+/// A query of which two tries have been sent.
 fn asked_twice() -> (World, crate::world::ClientQuery) {
     let mut world = World::new(forwarding());
     let question = ask_of(7, Type::A);
@@ -101,7 +101,7 @@ fn several_refusals_cause_one_query_without_the_subnet() {
         world.reply(asked.link, &Reply::rcode(Rcode::REFUSED).to(&asked.bytes));
     }
     assert_eq!(world.asked.len(), 3);
-    assert!(world.answers.is_empty(), "the last word is not spoken");
+    assert!(world.answers.is_empty(), "the query without subnet is in flight");
     let last = world.asked[2].clone();
     assert!(subnets(&last.message()).is_empty());
     world.reply(last.link, &address().to(&last.bytes));
@@ -117,7 +117,7 @@ fn a_late_reply_to_the_query_with_the_subnet_is_accepted_with_its_scope() {
     assert_eq!(world.asked.len(), 3);
     world.reply(first.link, &address().option(subnet("10.0.7.0/24/20")).to(&first.bytes));
     assert_eq!(subnets(&world.answers[0].message()), [subnet("10.0.7.0/24/20")]);
-    // What comes to the question without it is late.
+    // The reply to the query without subnet is late.
     let third = world.asked[2].clone();
     world.reply(third.link, &address().to(&third.bytes));
     assert_eq!((world.answers.len(), world.count(Counter::SuspectSubnet)), (1, 0));
@@ -188,7 +188,7 @@ fn queries_that_are_pending_when_subnets_are_switched_off_are_answered() {
     world.engine.configure(settings());
     for reply in [Reply::default(), address()] {
         let asked = world.asked.last().unwrap().clone();
-        assert_eq!(subnets(&asked.message()), [subnet("10.0.7.0/24")], "a question keeps what it is");
+        assert_eq!(subnets(&asked.message()), [subnet("10.0.7.0/24")], "a pending query keeps its subnet");
         world.reply(asked.link, &reply.to(&asked.bytes));
     }
     assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);

@@ -1,10 +1,10 @@
-//! Chains of aliases that go over several replies.
+//! CNAME chains over several replies.
 
 use crate::world::{Reply, World, query, record, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Rcode, Type};
 
-/// Answers the last question asked.
+/// Replies to the last upstream query.
 fn answer_last(world: &mut World, reply: &Reply) {
     let asked = world.asked.last().unwrap().clone();
     world.reply(asked.link, &reply.to(&asked.bytes));
@@ -15,7 +15,7 @@ fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains(
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
-    // Somebody else's chain was followed before.
+    // The chain of another client was followed before.
     world.ask(&query("before.example.", Type::AAAA).network(1));
     for lines in
         [&["before.example. 60 IN CNAME secret.test."][..], &["secret.test. 60 IN AAAA 2001:db8:1::1"]]
@@ -28,7 +28,7 @@ fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains(
         large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
     }
     answer_last(&mut world, &large);
-    // Not followed; so the A leg asks for the client's own name.
+    // It is not followed, so the A leg queries the client's own name.
     let asked = world.asked.last().unwrap();
     assert_eq!((asked.name().as_str(), asked.qtype()), ("www.example.", Type::A));
     answer_last(&mut world, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
@@ -78,7 +78,7 @@ fn the_number_of_chains_followed_at_a_time_is_limited() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     }
     assert_eq!(world.engine.pending(), 0);
-    // The room is free again.
+    // The places are free again.
     let token = world.ask(&query("again.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["again.example. 60 IN CNAME far.test."]));
     answer_last(&mut world, &Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
@@ -95,12 +95,12 @@ fn one_network_leaves_room_for_the_chains_of_others() {
             .network(network)
             .id(number as u16)
     };
-    // As many as a network may have pending at all.
+    // As many as one network may have pending.
     for number in 0..1000 {
         world.ask(&name(1, number));
     }
     assert_eq!(world.engine.followed(), engine::limits::CHAINS / 2);
-    // A second greedy network gets half of the rest, and so does whoever comes then.
+    // A second network with many chains gets half of the rest, and so does the next network.
     for number in 2000..3000 {
         world.ask(&name(2, number));
     }
@@ -112,7 +112,7 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
     world.run(Span::from_secs(20));
     assert_eq!((world.engine.pending(), world.engine.followed()), (0, 0));
-    // What was given back counts no more.
+    // Places that were released no longer count.
     let token = world.ask(&name(1, 5000));
     answer_last(&mut world, &Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);

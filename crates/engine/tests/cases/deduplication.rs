@@ -1,11 +1,11 @@
-//! Equal questions meet on their way, and part again with an answer for each.
+//! Deduplication: client queries with equal questions share one upstream query, and each gets its own answer.
 
 use crate::world::{ClientQuery, Reply, Rng, World, deliver, query, settings};
 use engine::settings::Lookup;
 use engine::{Counter, Span};
 use wire::{Flags, Type};
 
-/// The question in a letter case of its own.
+/// The query with random letter case.
 fn mixed(mut question: ClientQuery, rng: &mut Rng) -> ClientQuery {
     for octet in &mut question.name {
         if octet.is_ascii_alphabetic() && rng.percent(50) {
@@ -34,15 +34,15 @@ fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answ
             vec![deliver(asked, Span::from_millis(20), &reply)]
         });
         let mut rng = Rng::new(5);
-        let asks: Vec<ClientQuery> = (0..200).map(|number| ask_of(number, &mut rng)).collect();
-        let tokens: Vec<_> = asks.iter().map(|question| world.ask(question)).collect();
+        let queries: Vec<ClientQuery> = (0..200).map(|number| ask_of(number, &mut rng)).collect();
+        let tokens: Vec<_> = queries.iter().map(|question| world.ask(question)).collect();
         world.run(Span::from_secs(1));
         assert_eq!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count(), 1);
         assert_eq!(world.asked.iter().filter(|asked| asked.qtype() == Type::A).count(), 1);
-        for (question, token) in asks.iter().zip(tokens) {
+        for (question, token) in queries.iter().zip(tokens) {
             let answer = world.answer_to(token);
             assert_eq!(answer.id(), question.id);
-            assert_eq!(answer.message().question(), question.question(), "its own letter case");
+            assert_eq!(answer.message().question(), question.question(), "the letter case of the client");
             assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
             assert_eq!(
                 answer.message().records(wire::Section::Answer).next().map(|record| record.ttl),
@@ -88,7 +88,7 @@ fn questions_with_different_flags_are_not_combined() {
         world.ask(&question.port(5000 + number as u16));
         assert_eq!(world.asked.len(), number + 1);
     }
-    // EDNS without DO changes only how the answer is written.
+    // EDNS without DO only changes how the answer is written.
     world.ask(&query("www.example.", Type::AAAA).edns(4096, false).port(6000));
     assert_eq!(world.count(Counter::Joined), 1);
 }
@@ -108,12 +108,12 @@ fn a_retransmitted_client_query_is_answered_once() {
 
 #[test]
 fn another_question_with_the_same_id_from_the_same_port_is_not_a_retransmission() {
-    // A stub may use one ID and one port for the A and the AAAA question of a name.
+    // A stub resolver may use one ID and one port for the A and the AAAA query of a name.
     let mut world = World::new(settings());
     world.ask(&query("www.example.", Type::AAAA));
     let asked = world.asked[0].clone();
     world.reply(asked.link, &Reply::default().to(&asked.bytes));
-    // The first question waits for the A leg now, which the second one joins.
+    // The first query now waits for the A leg, which the second one joins.
     world.ask(&query("www.example.", Type::A));
     assert_eq!(world.count(Counter::DroppedRepeated), 0);
     let asked = world.asked[1].clone();

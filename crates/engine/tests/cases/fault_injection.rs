@@ -1,6 +1,6 @@
-//! Bad weather of every kind at once, over many seeds: loss, duplicates, reordering, corruption, forgeries, errors,
-//! truncation, ICMP errors, dead servers, reloads. Every question gets exactly one answer in time, and afterwards
-//! nothing is left.
+//! Random faults of all kinds at once, over many seeds: loss, duplicates, reordering, corruption, forgeries, errors,
+//! truncation, ICMP errors, dead servers, reloads. Every query gets exactly one answer in time, and afterwards no state is
+//! left.
 
 use crate::world::{Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings};
 use engine::settings::{Lookup, OnFailure, Select};
@@ -10,9 +10,9 @@ use std::rc::Rc;
 use wire::{Flags, Rcode, Type};
 
 const SEEDS: u64 = 60;
-const QUESTIONS: u32 = 300;
+const QUERIES: u32 = 300;
 
-fn weather_settings(rng: &mut Rng) -> Settings {
+fn random_settings(rng: &mut Rng) -> Settings {
     let mut settings = settings();
     let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"];
     let first = rng.below(3) as usize;
@@ -29,8 +29,13 @@ fn weather_settings(rng: &mut Rng) -> Settings {
     settings
 }
 
-/// What an upstream in bad weather sends.
-fn weather(asked: &SentQuery, rng: &mut Rng, loss: u64, dead: Option<std::net::SocketAddr>) -> Vec<Delivery> {
+/// Replies of a faulty upstream.
+fn faulty_upstream(
+    asked: &SentQuery,
+    rng: &mut Rng,
+    loss: u64,
+    dead: Option<std::net::SocketAddr>,
+) -> Vec<Delivery> {
     let mut deliveries = vec![];
     if rng.percent(3) {
         deliveries.push(Delivery {
@@ -60,7 +65,7 @@ fn weather(asked: &SentQuery, rng: &mut Rng, loss: u64, dead: Option<std::net::S
         let mut bytes = reply.to(&asked.bytes);
         if asked.transport == Transport::Udp {
             match rng.below(30) {
-                // Checksums are strong enough to keep damage away from records, but not from a tester.
+                // Only the header is damaged: in a real network, checksums keep damage away from records.
                 0 => bytes[rng.below(12) as usize] ^= 1 << rng.below(8),
                 1 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
                 2 => wire::header::set_id(&mut bytes, rng.next_u64() as u16),
@@ -75,28 +80,28 @@ fn weather(asked: &SentQuery, rng: &mut Rng, loss: u64, dead: Option<std::net::S
 #[test]
 fn every_query_gets_exactly_one_answer_in_time_under_random_faults() {
     for seed in 0..SEEDS {
-        one_storm(seed);
+        play_seed(seed);
     }
 }
 
-fn one_storm(seed: u64) {
+fn play_seed(seed: u64) {
     let mut rng = Rng::new(seed);
-    let settings = weather_settings(&mut rng);
+    let settings = random_settings(&mut rng);
     let tries = u64::from(settings.upstream.tries);
     let timeout = settings.upstream.timeout.0;
     let loss = rng.below(60);
     let dead = rng.percent(30).then(|| forwarders("192.0.2.2")[0]);
-    let calm = Rc::new(Cell::new(false));
-    let state = calm.clone();
+    let is_healthy = Rc::new(Cell::new(false));
+    let state = is_healthy.clone();
     let mut world = World::sized(settings, 1024, seed);
     world.set_upstreams(move |asked, rng| {
         if state.get() {
             return vec![deliver(asked, Span::from_millis(5), &Reply::default())];
         }
-        weather(asked, rng, loss, dead)
+        faulty_upstream(asked, rng, loss, dead)
     });
     let mut asked_at = vec![];
-    for number in 0..QUESTIONS {
+    for number in 0..QUERIES {
         let qtype = if rng.percent(70) { Type::AAAA } else { Type::A };
         let name = format!("n{}.example.", rng.below(120));
         let mut question = query(&name, qtype).network(number % 50).id(number as u16).port(number as u16);
@@ -106,12 +111,12 @@ fn one_storm(seed: u64) {
         asked_at.push((world.now, world.ask(&question)));
         world.run(Span(rng.below(12_000_000)));
         if rng.percent(1) {
-            let settings = weather_settings(&mut rng);
+            let settings = random_settings(&mut rng);
             world.engine.configure(settings);
         }
     }
     world.run(Span::from_secs(15));
-    // Two legs; each may begin one more try when it moves to TCP.
+    // Two legs; each may start one more try when it moves to TCP.
     let in_time = Span(2 * (tries + 1) * timeout + 20_000_000);
     for (number, (at, token)) in asked_at.iter().enumerate() {
         let answers = world.answers_to(*token);
@@ -125,8 +130,8 @@ fn one_storm(seed: u64) {
     }
     assert_eq!(world.count(Counter::Hops), 0, "seed {seed}");
     world.assert_conservation();
-    // When the weather is good again, nothing is left: no flight, no dead server, few links.
-    calm.set(true);
+    // Without faults, no state is left: no flight, no dead server, few links.
+    is_healthy.set(true);
     world.run(Span::from_secs(5));
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0), "seed {seed}");
     let servers = world.engine.servers().count();
@@ -138,7 +143,7 @@ fn one_storm(seed: u64) {
 fn equal_seeds_give_equal_runs() {
     let run = |seed: u64| {
         let mut world = World::sized(settings(), 256, seed);
-        world.set_upstreams(|asked, rng| weather(asked, rng, 20, None));
+        world.set_upstreams(|asked, rng| faulty_upstream(asked, rng, 20, None));
         for number in 0..200 {
             world.ask_later(
                 Span::from_millis(u64::from(number) * 3),

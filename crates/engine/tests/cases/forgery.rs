@@ -1,4 +1,4 @@
-//! Replies that are not what they seem, and how little they move.
+//! Forged and mismatched replies: they are rejected, counted, and do not disturb the real reply.
 
 use crate::world::{ClientQuery, Reply, SentQuery, World, query, settings};
 use engine::{Counter, Span, Transport};
@@ -24,7 +24,7 @@ fn guessing_all_ids_at_the_right_socket_gains_nothing() {
     let (mut world, token, asked) = asked_one();
     let evil = Reply::answer(&[EVIL]).to(&asked.bytes);
     let right = wire::header::id(&evil);
-    // The right ID comes last: with the first wrong one the question has left UDP.
+    // The right ID comes last: the first wrong one has moved the question to TCP.
     for distance in 1..=u16::MAX {
         world.reply(asked.link, &with_id(evil.clone(), right.wrapping_add(distance)));
     }
@@ -41,7 +41,7 @@ fn guessing_all_ids_at_the_right_socket_gains_nothing() {
 
 #[test]
 fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
-    // The same name and type, with and without DO, over one socket: a guesser may mean either.
+    // Two queries for one name and type, with and without DO, over one socket: a guess may be for either.
     for reversed in [false, true] {
         let mut world = World::new(settings());
         let mut asks =
@@ -52,7 +52,7 @@ fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
         let tokens = asks.each_ref().map(|question| world.ask(question));
         let udp = [world.asked[0].clone(), world.asked[1].clone()];
         let ids = udp.each_ref().map(|asked| wire::header::id(&asked.bytes));
-        // 0x20 gives each flight a letter case of its own: the guesser knows that of the second.
+        // 0x20 gives each flight a letter case of its own: the guesser knows both.
         for target in &udp {
             let evil = Reply::answer(&[EVIL]).to(&target.bytes);
             for guess in (0..=u16::MAX).filter(|guess| !ids.contains(guess)).take(100) {
@@ -63,7 +63,7 @@ fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
             world.reply(target.link, &Reply::answer(&[EVIL]).to(&target.bytes));
         }
         for token in tokens {
-            assert!(world.answers_to(token).is_empty(), "a guess was believed");
+            assert!(world.answers_to(token).is_empty(), "a guess was accepted");
         }
         assert_eq!(world.count(Counter::TcpSuspicion), 2);
     }
@@ -114,7 +114,7 @@ fn another_letter_case_is_rejected_and_the_question_moves_to_tcp() {
     assert_eq!((world.count(Counter::SuspectCase), world.count(Counter::SuspectAbandoned)), (1, 2));
     world.reply(asked.link, &Reply::answer(&[EVIL]).to(&asked.bytes));
     assert!(world.answers_to(token).is_empty());
-    // Over TCP nobody guesses, and an upstream may write the name as it likes.
+    // Over TCP guessing is not possible, and an upstream may use any letter case.
     let asked = world.asked[1].clone();
     assert_eq!(asked.transport, Transport::Tcp);
     let mut good = Reply::answer(&[GOOD]).to(&asked.bytes);
@@ -142,7 +142,7 @@ fn the_letter_case_of_upstream_queries_is_unpredictable() {
 #[test]
 fn a_reply_over_another_link_than_that_of_its_query_is_rejected() {
     let (mut world, token, asked) = asked_one();
-    // The first link is full; a question on the second.
+    // Fill the first link, so that the last query goes over the second one.
     for number in 0..engine::limits::LINK_QUESTIONS as u16 {
         world.ask(&query(&format!("n{number}.example."), Type::A).port(number));
     }

@@ -1,6 +1,6 @@
-//! Attacks that were published against DNS servers, each tried on the engine: `docs/attacks.md` tells whose they are and
-//! which tests show what becomes of them. Here are those that no other test shows; `known_cache_attacks.rs` has those that would
-//! leave something behind.
+//! Published attacks against DNS servers, each tried on the engine. `docs/attacks.md` lists them with their sources and the
+//! tests that show the defence. This file has the attacks that no other test covers; `known_cache_attacks.rs` has those that
+//! would leave data in the cache.
 
 use crate::world::{
     Arrival, Reply, Rng, SentQuery, World, client, deliver, forwarders, query, record, set_prefixes, settings,
@@ -11,18 +11,18 @@ use wire::{Flags, Rcode, Section, Type};
 const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
-/// The question that left last.
+/// The last upstream query.
 fn last(world: &World) -> SentQuery {
     world.asked.last().expect("a question").clone()
 }
 
-/// Answers the question that left last.
+/// Replies to the last upstream query.
 fn answer_last(world: &mut World, reply: &Reply) {
     let asked = last(world);
     world.reply(asked.link, &reply.to(&asked.bytes));
 }
 
-/// DNSpooq (CVE-2020-25684) for the engine: the same question waits on several links, and each is answered on its own only.
+/// DNSpooq (CVE-2020-25684): queries wait on several links, and a reply is accepted only on the link of its query.
 #[test]
 fn an_id_is_accepted_only_on_the_link_of_its_query() {
     let mut world = World::sized(settings(), 1024, 5);
@@ -45,7 +45,7 @@ fn an_id_is_accepted_only_on_the_link_of_its_query() {
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
 
-/// DNSpooq (CVE-2020-25685): a reply is recognized by its question, not by a short hash of it that can be forged.
+/// DNSpooq (CVE-2020-25685): a reply is matched by its question, not by a short hash of it, for which collisions can be found.
 #[test]
 fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
     let mut world = World::new(settings());
@@ -55,7 +55,7 @@ fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
         let own = format!("n{number}.attacker.test.");
         world.ask(&query(&own, Type::A).port(number).network(u32::from(number)));
         let theirs = last(&world);
-        // The attacker's own question, answered under the ID of the victim's.
+        // A reply to the attacker's question with the ID of the victim's query.
         let mut evil = Reply::answer(&[EVIL]).to(&theirs.bytes);
         wire::header::set_id(&mut evil, wire::header::id(&asked.bytes));
         world.reply(asked.link, &evil);
@@ -65,18 +65,18 @@ fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
     assert_eq!(world.answer_to(victim).records(Section::Answer), [GOOD]);
 }
 
-/// PowerDNS CVE-2026-52690, RFC 6891 section 6.2.2 turned against its users: nothing that comes over UDP changes how the
-/// next question is asked.
+/// PowerDNS CVE-2026-52690, which abuses the fallback of RFC 6891 section 6.2.2: no reply over UDP changes how the next query
+/// is sent.
 #[test]
 fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
-    let plain = |reply: Reply| Reply { edns: false, ..reply };
+    let without_edns = |reply: Reply| Reply { edns: false, ..reply };
     for reply in [
-        plain(Reply::rcode(Rcode::FORMERR)),
-        plain(Reply::rcode(Rcode::NOTIMP)),
-        plain(Reply::rcode(Rcode::SERVFAIL)),
+        without_edns(Reply::rcode(Rcode::FORMERR)),
+        without_edns(Reply::rcode(Rcode::NOTIMP)),
+        without_edns(Reply::rcode(Rcode::SERVFAIL)),
         Reply::rcode(Rcode::BADVERS),
-        plain(Reply::answer(&[EVIL])),
-        Reply { flags: Flags::TC, ..plain(Reply::default()) },
+        without_edns(Reply::answer(&[EVIL])),
+        Reply { flags: Flags::TC, ..without_edns(Reply::default()) },
     ] {
         for is_forged in [true, false] {
             let mut world = World::new(settings());
@@ -98,8 +98,8 @@ fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
     }
 }
 
-/// CVE-2026-42004 and CVE-2018-14663 of dnsdist: what a client puts behind or into its message does not travel on, and what
-/// an upstream says in options is for us.
+/// CVE-2026-42004 and CVE-2018-14663 of dnsdist: options in a client query and octets after it are not forwarded, and neither
+/// are the options of an upstream.
 #[test]
 fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     let (nsid, cookie, padding, own) = (3, 10, 12, 65_001);
@@ -115,7 +115,7 @@ fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     world.send_message(&client("2001:db8:c::2", 40_000), &message);
     for asked in &world.asked {
         let message = asked.message();
-        // A cookie of our own is not the client's.
+        // The cookie is ours, not the client's.
         let options: Vec<_> = message.opt().expect("an OPT record").options().collect();
         assert!(options.iter().all(|(code, data)| *code == cookie && *data != [7; 8]), "{options:?}");
         assert_eq!(message.end(), asked.bytes.len());
@@ -134,14 +134,14 @@ fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     assert_eq!(message.end(), answer.bytes.len());
 }
 
-/// CVE-2024-2169 and forwarders that were pointed at each other by mistake: a question that comes back meets itself.
+/// CVE-2024-2169, and forwarders that are configured to query each other by mistake: a query that loops back joins itself.
 #[test]
 fn a_query_that_loops_back_joins_its_own_pending_question() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
         let token = world.ask(&query("www.example.", qtype));
         let mut seen = 0;
-        // The upstream is a forwarder whose upstream are we.
+        // The upstream is a forwarder that uses this engine as its upstream.
         for round in 0..5000u16 {
             if seen == world.asked.len() {
                 world.run(Span::from_millis(20));
@@ -161,7 +161,7 @@ fn a_query_that_loops_back_joins_its_own_pending_question() {
     }
 }
 
-/// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: there is no iteration that a reply could make grow.
+/// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: without iteration, a reply cannot cause further queries.
 #[test]
 fn a_referral_with_a_hundred_name_servers_causes_no_query() {
     for qtype in [Type::A, Type::AAAA] {
@@ -182,29 +182,29 @@ fn a_referral_with_a_hundred_name_servers_causes_no_query() {
     }
 }
 
-/// The bound that stands behind it: the worst that one question of a client can make us ask.
+/// The largest number of upstream queries that one client query can cause.
 #[test]
 fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries() {
-    // Every reply is the next alias of a chain without end, and comes with the last try only.
+    // Every reply is the next alias of an endless chain, and comes only with the last try.
     let mut world = World::new(settings());
     world.set_upstreams(|asked, rng| {
         let (name, next) = (asked.name(), rng.below(u64::MAX));
         let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
         vec![deliver(asked, Span::from_millis(990), &alias)]
     });
-    // Over TCP, as over UDP nobody waits that long.
+    // Over TCP, because over UDP such a late answer is not sent.
     let token = world.ask(&query("www.attacker.test.", Type::AAAA).tcp(1));
     world.run(Span::from_secs(120));
     assert_eq!(world.answers_to(token).len(), 1);
-    // Each of the two legs follows the chain to its bound; each question of it has three tries.
+    // Each of the two legs follows the chain up to the limit; each question has three tries.
     let asked = world.asked.iter().filter(|asked| asked.name() != ".").count();
     let bound = 2 * (engine::limits::HOPS + 1) * 3;
-    assert!(asked <= bound, "{asked} questions, {bound} at most");
+    assert!(asked <= bound, "{asked} queries, {bound} at most");
     assert!(world.count(Counter::Hops) >= engine::limits::HOPS as u64, "the chain was not followed");
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
 }
 
-/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are passed on, nobody works on them.
+/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are forwarded without validation.
 #[test]
 fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     let mut world = World::new(settings());
@@ -225,7 +225,7 @@ fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     assert_eq!(world.asked.len(), 1);
 }
 
-/// Reflection, ANY: what a spoofed question brings its victim over UDP has a bound, whatever the upstream sends.
+/// Reflection, ANY: the answer to a spoofed query over UDP has a limited size, whatever the upstream sends.
 #[test]
 fn an_answer_over_udp_has_at_most_the_configured_octets() {
     let mut large = Reply::default();
@@ -250,7 +250,7 @@ fn an_answer_over_udp_has_at_most_the_configured_octets() {
     }
 }
 
-/// CVE-2015-8000: records of another class than the question's.
+/// CVE-2015-8000: records of another class than that of the question.
 #[test]
 fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let mut world = World::new(settings());
@@ -258,14 +258,14 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
     let asked = last(&world);
     assert_eq!((asked.name(), asked.qtype()), ("www.example.".into(), Type::A));
-    // The type and length of an address, in a class where they mean nothing.
+    // Type and length of an address, in a class where they have no meaning.
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH A \\# 4 cb007142", GOOD]));
     let answer = world.answer_to(token);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
     assert_eq!(answer.message().count(Section::Answer), 1);
 }
 
-/// Forged ICMP errors (and honest ones) cost a try, and only a try: what was asked before may still be answered.
+/// ICMP errors, forged or genuine, cost only a try: replies to earlier tries are still accepted.
 #[test]
 fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let mut world = World::new(settings());
@@ -273,12 +273,12 @@ fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let first = last(&world);
     world.fail(first.link);
     let second = last(&world);
-    assert_ne!(first.link, second.link, "nothing more goes over a link that is said to be dead");
+    assert_ne!(first.link, second.link, "no further query goes over a link with an ICMP error");
     world.fail(second.link);
     assert!(world.answers_to(token).is_empty());
     world.reply(first.link, &Reply::answer(&[GOOD]).to(&first.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
-    // Errors without end: the question fails after its tries, in time, and all is well when they stop.
+    // Endless errors: the question fails in time after its tries, and the next one succeeds when the errors stop.
     for number in 0..50 {
         world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         for _ in 0..20 {
@@ -298,7 +298,7 @@ fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
-/// DNS rebinding through the NAT64: a public name for what only the gateway itself, or its cloud, can reach.
+/// DNS rebinding through the NAT64: a public name for addresses that only the gateway itself, or its cloud, can reach.
 #[test]
 fn a_public_name_for_a_private_service_is_never_synthesized() {
     let private = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.251", "255.255.255.255", "127.1.2.3"];
@@ -317,7 +317,7 @@ fn a_public_name_for_a_private_service_is_never_synthesized() {
             };
             vec![deliver(asked, Span::from_millis(1), &reply)]
         });
-        // The second one is answered out of the cache, and so is the third, as it lies there.
+        // The second query is answered from the cached legs, the third from the cached answer.
         for id in 0..3 {
             let token = world.ask(&query("evil.test.", Type::AAAA).id(id));
             world.run(Span::from_millis(10));
@@ -326,7 +326,7 @@ fn a_public_name_for_a_private_service_is_never_synthesized() {
     }
 }
 
-/// Knot Resolver CVE-2023-46317: replies without sense over TCP are no reason to connect anew.
+/// Knot Resolver CVE-2023-46317: malformed replies over TCP do not cause a new connection.
 #[test]
 fn malformed_replies_over_tcp_open_no_connection_and_end_no_question() {
     let mut settings = settings();
@@ -336,21 +336,21 @@ fn malformed_replies_over_tcp_open_no_connection_and_end_no_question() {
     let asked = last(&world);
     let reply = Reply::answer(&[EVIL]).to(&asked.bytes);
     for number in 0..1000usize {
-        let mut nonsense = reply.clone();
+        let mut malformed = reply.clone();
         match number % 4 {
-            0 => nonsense.truncate(number % reply.len()),
-            1 => nonsense[13] = b'x',
-            2 => nonsense[0] ^= 0x55,
-            _ => nonsense[2] &= 0x7f,
+            0 => malformed.truncate(number % reply.len()),
+            1 => malformed[13] = b'x',
+            2 => malformed[0] ^= 0x55,
+            _ => malformed[2] &= 0x7f,
         }
-        world.reply(asked.link, &nonsense);
+        world.reply(asked.link, &malformed);
     }
-    assert_eq!((world.asked.len(), world.outbox.history.len()), (1, 1));
+    assert_eq!((world.asked.len(), world.outbox.opened_links.len()), (1, 1));
     world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
 
-/// What an attacker's own names do makes no upstream dead for everybody else.
+/// Failures of an attacker's names do not make an upstream dead for other clients.
 #[test]
 fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
     for rcode in [Rcode::SERVFAIL, Rcode::REFUSED, Rcode::FORMERR, Rcode::NOTIMP] {
@@ -373,8 +373,7 @@ fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
     }
 }
 
-/// CVE-2023-26437 of PowerDNS: forged replies that are found out are held against the forger, not against the server in
-/// whose name they come.
+/// CVE-2023-26437 of PowerDNS: rejected forgeries do not count against the server whose address they carry.
 #[test]
 fn forged_replies_do_not_make_an_upstream_dead() {
     let mut world = World::new(settings());
@@ -401,8 +400,8 @@ fn forged_replies_do_not_make_an_upstream_dead() {
     assert!(world.count(Counter::SuspectId) > 200 && world.count(Counter::DroppedMalformedReply) > 200);
 }
 
-/// DNSBomb (CVE-2024-33655): questions that wait until one moment, so that all answers go off together. They can wait no
-/// longer than the tries last, and there are no more of them than a network may have.
+/// DNSBomb (CVE-2024-33655): queries accumulate until one moment, so that all answers are sent together. They wait no longer
+/// than the tries last, and their number is limited per network.
 #[test]
 fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let mut settings = settings();
@@ -416,7 +415,7 @@ fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let refused = world.answers.iter().filter(|answer| answer.rcode() == Rcode::REFUSED).count() as u64;
     assert_eq!(refused, world.count(Counter::RefusedPendingPerClient));
     assert!(refused > 4000, "{refused} refused");
-    // However it goes on: no burst is larger than what may be pending.
+    // No burst is larger than the limit of pending queries.
     let mut at = std::collections::BTreeMap::new();
     for answer in world.answers.iter().filter(|answer| answer.rcode() != Rcode::REFUSED) {
         *at.entry(answer.at).or_insert(0) += 1;
@@ -428,7 +427,7 @@ fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
 
 #[test]
 fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
-    // An alias at the end of each reply, each as slow as may be: the whole takes longer than any client waits.
+    // Each reply ends with an alias and comes as late as possible: together they take longer than a client waits.
     let slow = |asked: &SentQuery, _: &mut Rng| {
         let name = asked.name();
         let hop: u32 =
@@ -453,5 +452,5 @@ fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
     assert!(late.iter().all(|&token| world.answers_to(token).is_empty()));
     assert_eq!(world.count(Counter::DroppedOverdue), 100);
     assert_eq!(world.answers_to(in_time).len(), 1);
-    assert_eq!(world.answers_to(over_tcp).len(), 1, "who holds a connection waits");
+    assert_eq!(world.answers_to(over_tcp).len(), 1, "clients over TCP wait longer");
 }

@@ -1,7 +1,7 @@
-//! Records of our own, blocked names, policy zones, rules and reverse names under bad weather and odd questions: whatever comes, every
-//! question gets one answer, and nothing is left.
+//! Local data, blocked names, RPZ zones, DNS64 rules and reverse names under random faults and unusual queries. Every query gets
+//! one answer, and no state is left.
 
-use super::scenario_parser::{add_policy, own_record};
+use super::scenario_parser::{add_rpz_record, local_record};
 use crate::world::{Reply, Rng, World, client, deliver, name, networks, query, settings};
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::LocalData;
@@ -12,8 +12,8 @@ use wire::{Rcode, Type};
 
 const NAMES: u64 = 60;
 
-/// Some names have records, some are aliases of others, also in circles, some are blocked.
-fn odd_settings(rng: &mut Rng) -> Settings {
+/// Random settings: some names have records, some are aliases of others (also in loops), some are blocked.
+fn random_settings(rng: &mut Rng) -> Settings {
     let mut settings = settings();
     let dns64 = &mut settings.dns64;
     dns64.lookup =
@@ -34,20 +34,20 @@ fn odd_settings(rng: &mut Rng) -> Settings {
             2 | 3 => format!("CNAME n{}.example.", rng.below(NAMES)),
             _ => continue,
         };
-        records.push(own_record(&format!("n{number}.example. 60 IN {data}")));
+        records.push(local_record(&format!("n{number}.example. 60 IN {data}")));
         if rng.percent(20) {
             let data = format!("PTR n{}.example.", rng.below(NAMES));
-            records.push(own_record(&format!("{number}.2.0.192.in-addr.arpa. 60 IN {data}")));
+            records.push(local_record(&format!("{number}.2.0.192.in-addr.arpa. 60 IN {data}")));
         }
     }
     let blocked = [name(&format!("n{}.example.", rng.below(NAMES))).into()];
     settings.local_data = LocalData::new(records, blocked).into();
-    settings.rpz = ResponsePolicy::build(odd_zones(rng)).expect("a few rules").into();
+    settings.rpz = ResponsePolicy::build(random_zones(rng)).expect("a few rules").into();
     settings
 }
 
-/// Up to three policy zones, for names, addresses and clients.
-fn odd_zones(rng: &mut Rng) -> Vec<PolicyZone> {
+/// Up to three RPZ zones, with triggers for names, addresses and clients.
+fn random_zones(rng: &mut Rng) -> Vec<PolicyZone> {
     let mut zones = Vec::new();
     for zone in 0..rng.below(4) {
         for _ in 0..rng.below(12) {
@@ -70,17 +70,17 @@ fn odd_zones(rng: &mut Rng) -> Vec<PolicyZone> {
                 6 => "A 198.51.100.8".to_owned(),
                 _ => "AAAA 2001:db8:1::81".to_owned(),
             };
-            // A trigger that has another action already keeps it.
-            let _ = add_policy(&mut zones, &format!("zone{zone}.test. {owner} 60 IN {data}"));
+            // A trigger that already has another action keeps it.
+            let _ = add_rpz_record(&mut zones, &format!("zone{zone}.test. {owner} 60 IN {data}"));
         }
     }
     zones.into_iter().map(|(_, zone)| zone.finish()).collect()
 }
 
-/// Returns how many aliases were followed.
-fn one_storm(seed: u64) -> u64 {
+/// Plays the queries of one seed. Returns the number of aliases that were followed.
+fn play_seed(seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
-    let settings = odd_settings(&mut rng);
+    let settings = random_settings(&mut rng);
     let mut world = World::sized(settings, 1024, seed);
     world.set_upstreams(|asked, rng| {
         if rng.percent(10) {
@@ -111,7 +111,7 @@ fn one_storm(seed: u64) -> u64 {
         asked.push(world.ask(&question));
         world.run(Span(rng.below(12_000_000)));
         if rng.percent(4) {
-            let settings = odd_settings(&mut rng);
+            let settings = random_settings(&mut rng);
             world.engine.configure(settings);
         }
     }
@@ -129,12 +129,12 @@ fn one_storm(seed: u64) -> u64 {
 
 #[test]
 fn local_data_change_and_every_query_gets_exactly_one_answer() {
-    let followed: u64 = (0..60).map(one_storm).sum();
+    let followed: u64 = (0..60).map(play_seed).sum();
     assert!(followed > 1000, "{followed} aliases were followed");
 }
 
-/// A name of labels that special names are made of, of up to 255 octets.
-fn odd_name(rng: &mut Rng) -> Vec<u8> {
+/// A random name of up to 255 octets, made of the labels of special-use names.
+fn random_name(rng: &mut Rng) -> Vec<u8> {
     let zones: [&[u8]; 6] = [
         b"\x03ip6\x04arpa\0",
         b"\x09\x03ip6\x04arpa\0",
@@ -172,14 +172,14 @@ fn every_unusual_name_under_arpa_is_answered() {
     let mut rng = Rng::new(7);
     let (mut answered, mut asked) = (0, 0);
     for round in 0..20 {
-        let mut settings = odd_settings(&mut rng);
+        let mut settings = random_settings(&mut rng);
         for prefix in ["2001:db8::/32", "2001:db8:4600::/40"] {
             settings.dns64.prefixes.push(prefix.parse().expect("a prefix"));
         }
         let mut world = World::sized(settings, 4096, round);
         world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(5), &Reply::default())]);
         for number in 0..500u16 {
-            let name = odd_name(&mut rng);
+            let name = random_name(&mut rng);
             assert!(name.len() <= 255);
             let qtype =
                 [Type::PTR, Type::AAAA, Type::A, Type::SOA, Type::NS, Type::DS, Type::ANY, Type::CNAME]
@@ -201,5 +201,5 @@ fn every_unusual_name_under_arpa_is_answered() {
         let left = (world.engine.pending(), world.engine.flights(), world.engine.followed());
         assert_eq!(left, (0, 0, 0), "round {round}");
     }
-    assert!(answered > 1000 && asked > 1000, "{answered} answered at once, {asked} asked");
+    assert!(answered > 1000 && asked > 1000, "{answered} answered at once, {asked} forwarded");
 }

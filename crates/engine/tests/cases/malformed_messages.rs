@@ -1,13 +1,14 @@
-//! Octets without sense, and messages with faults: a million in all. Nothing panics, everything is accounted for.
+//! Random octets and mutated messages, a million in all: the engine does not panic, and counts every message.
 
 use crate::world::{ClientQuery, Reply, Rng, World, client, query, settings, subnet};
 use engine::settings::{ClientSubnet, Lookup};
 use engine::{Link, Settings, Span};
 use wire::{Flags, Type};
 
-const EACH: usize = 250_000;
+/// Messages per test.
+const MESSAGES: usize = 250_000;
 
-fn noise(rng: &mut Rng) -> Vec<u8> {
+fn random_octets(rng: &mut Rng) -> Vec<u8> {
     let length = match rng.below(4) {
         0 => rng.below(14),
         1 => rng.below(64),
@@ -16,7 +17,7 @@ fn noise(rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
-/// The message with a few faults.
+/// The message with up to four random changes.
 fn mutated(message: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = message.to_vec();
     for _ in 0..=rng.below(4) {
@@ -35,7 +36,7 @@ fn mutated(message: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-fn any_ask(rng: &mut Rng) -> ClientQuery {
+fn any_query(rng: &mut Rng) -> ClientQuery {
     let qtype = [Type::AAAA, Type::A, Type::MX, Type::ANY][rng.below(4) as usize];
     let question = query(&format!("n{}.example.", rng.below(5000)), qtype)
         .id(rng.next_u64() as u16)
@@ -52,7 +53,7 @@ fn any_subnet(rng: &mut Rng) -> (u16, Vec<u8>) {
     )
 }
 
-/// The usual settings, with client subnets passed on: more to read for whoever is fed with faults.
+/// The default settings, but client subnets are forwarded, so that more octets of each message are parsed.
 fn forwarding() -> Settings {
     Settings { client_subnet: ClientSubnet::Forward, ..settings() }
 }
@@ -79,8 +80,8 @@ fn finish(mut world: World) {
     assert!(world.engine.open_links() <= 2, "{}", world.engine.open_links());
 }
 
-/// Keeps the record of a long run short, and its clock going.
-fn breathe(world: &mut World, round: usize) {
+/// Advances the clock and discards the recorded messages, every 64 rounds.
+fn advance(world: &mut World, round: usize) {
     if round.is_multiple_of(64) {
         world.run(Span::from_millis(3));
         world.asked.clear();
@@ -88,8 +89,8 @@ fn breathe(world: &mut World, round: usize) {
     }
 }
 
-/// A mind for upstreams: they answer the root, so that a dead one is found alive, and nothing else.
-fn only_probes(world: &mut World) {
+/// Lets the upstreams reply only to queries for the root, so that probes find them alive.
+fn reply_to_probes_only(world: &mut World) {
     world.set_upstreams(|asked, _| {
         let probe = asked.name() == ".";
         probe
@@ -102,11 +103,11 @@ fn only_probes(world: &mut World) {
 #[test]
 fn random_octets_from_clients_do_no_harm() {
     let mut world = World::sized(settings(), 2000, 11);
-    only_probes(&mut world);
-    for round in 0..EACH {
-        let message = noise(&mut world.rng);
+    reply_to_probes_only(&mut world);
+    for round in 0..MESSAGES {
+        let message = random_octets(&mut world.rng);
         world.send_message(&client("2001:db8:c::1", 4000), &message);
-        breathe(&mut world, round);
+        advance(&mut world, round);
     }
     finish(world);
 }
@@ -114,12 +115,12 @@ fn random_octets_from_clients_do_no_harm() {
 #[test]
 fn mutated_queries_from_clients_do_no_harm() {
     let mut world = World::sized(forwarding(), 2000, 12);
-    only_probes(&mut world);
-    for round in 0..EACH {
-        let question = any_ask(&mut world.rng);
+    reply_to_probes_only(&mut world);
+    for round in 0..MESSAGES {
+        let question = any_query(&mut world.rng);
         let message = mutated(&question.bytes(), &mut world.rng);
         world.send_message(&question.client, &message);
-        breathe(&mut world, round);
+        advance(&mut world, round);
     }
     finish(world);
 }
@@ -127,22 +128,22 @@ fn mutated_queries_from_clients_do_no_harm() {
 #[test]
 fn random_octets_from_upstreams_do_no_harm() {
     let mut world = World::sized(forwarding(), 2000, 13);
-    only_probes(&mut world);
-    for round in 0..EACH {
+    reply_to_probes_only(&mut world);
+    for round in 0..MESSAGES {
         if round % 16 == 0 {
-            let question = any_ask(&mut world.rng);
+            let question = any_query(&mut world.rng);
             world.ask(&question);
         }
         let link = world.outbox.links.keys().min_by_key(|link| link.slot).copied();
-        let message = noise(&mut world.rng);
-        // Also over links that never were.
+        let message = random_octets(&mut world.rng);
+        // Also over links that never existed.
         let stray = Link { slot: world.rng.below(2000) as u16, generation: world.rng.below(3) as u16 };
         let link = link.filter(|_| round % 8 != 0).unwrap_or(stray);
         let mut outbox = std::mem::take(&mut world.outbox);
         engine::Machine::reply(&mut world.engine, world.now, link, &message, &mut outbox);
         world.outbox = outbox;
         world.poll();
-        breathe(&mut world, round);
+        advance(&mut world, round);
     }
     finish(world);
 }
@@ -152,12 +153,12 @@ fn mutated_replies_from_upstreams_do_no_harm() {
     let mut settings = forwarding();
     settings.dns64.lookup = Lookup::Parallel;
     let mut world = World::sized(settings, 2000, 14);
-    only_probes(&mut world);
+    reply_to_probes_only(&mut world);
     let replies = replies();
     let (mut sent, mut round) = (0, 0);
-    while sent < EACH {
+    while sent < MESSAGES {
         round += 1;
-        let question = any_ask(&mut world.rng);
+        let question = any_query(&mut world.rng);
         let first = world.asked.len();
         world.send_message(&question.client, &question.bytes());
         let mut place = first;
@@ -171,7 +172,7 @@ fn mutated_replies_from_upstreams_do_no_harm() {
                 sent += 1;
             }
         }
-        breathe(&mut world, round);
+        advance(&mut world, round);
     }
     finish(world);
 }

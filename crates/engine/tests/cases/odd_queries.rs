@@ -1,4 +1,4 @@
-//! Client messages that are no ordinary questions.
+//! Client messages that are not ordinary queries.
 
 use crate::world::{ClientQuery, World, client, query, settings};
 use engine::Counter;
@@ -8,12 +8,12 @@ fn world() -> World {
     World::new(settings())
 }
 
-/// The RCODE that a message is answered with, if it is answered at once.
+/// The RCODE of the immediate answer to a message, if there is one.
 fn answered(message: &[u8]) -> Option<Rcode> {
     let mut world = world();
     world.send_message(&client("2001:db8:c::1", 4000), message);
     world.assert_conservation();
-    assert!(world.asked.is_empty(), "asked upstream");
+    assert!(world.asked.is_empty(), "forwarded to an upstream");
     match &world.answers[..] {
         [] => None,
         [answer] => {
@@ -76,8 +76,8 @@ fn other_operations_are_not_implemented_whatever_their_sections_hold() {
     for opcode in 1..16 {
         let flags = Flags::RD.with_opcode(Opcode(opcode));
         assert_eq!(answered(&question().flags(flags).bytes()), Some(Rcode::NOTIMP), "{opcode}");
-        // A message of DNS Stateful Operations has no question (RFC 8490 section 5.4), an update may have more in
-        // other sections than we read.
+        // A message of DNS Stateful Operations has no question (RFC 8490 section 5.4); the other sections of an update
+        // may contain more than the engine parses.
         let mut bare = question().flags(flags).bytes()[..12].to_vec();
         wire::header::set_qdcount(&mut bare, 0);
         assert_eq!(answered(&bare), Some(Rcode::NOTIMP), "{opcode} without question");
@@ -115,7 +115,7 @@ fn types_that_are_not_for_queries_are_format_errors() {
 #[test]
 fn a_malformed_question_is_a_format_error_without_the_question() {
     for message in [
-        // A pointer in the question, a label type of its own, a cut question.
+        // A pointer in the question, an unknown label type, a question cut short.
         [&question().bytes()[..12], &[0xc0, 12, 0, 28, 0, 1]].concat(),
         [&question().bytes()[..12], &[0x41, 12, 0, 28, 0, 1]].concat(),
         question().bytes()[..20].to_vec(),

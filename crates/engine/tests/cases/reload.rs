@@ -1,4 +1,4 @@
-//! Other settings while questions are in flight.
+//! Changes of the settings while queries are in flight.
 
 use crate::world::{Reply, World, deliver, forwarders, query, set_prefixes, settings};
 use engine::{Counter, Span};

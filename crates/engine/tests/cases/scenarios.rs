@@ -23,7 +23,7 @@ fn every_scenario_passes() {
         let file = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("a readable file");
         println!("{file}");
-        assert!(text.starts_with("# "), "{file}: the first line says what the scenario shows");
+        assert!(text.starts_with("# "), "{file}: the first line must describe the scenario");
         if let Err(failure) = play(&text) {
             failures += &format!("\n{file}:{failure}");
         }
@@ -47,54 +47,54 @@ fn a_scenario_with_a_wrong_expectation_fails_with_its_line() {
     }
 }
 
-/// A scenario under way.
-struct Play {
+/// A scenario during its run.
+struct Player {
     world: World,
     queries: Vec<ClientQuery>,
-    /// Questions to upstreams and answers to clients that no statement has spoken of yet.
+    /// Upstream queries and answers to clients that no statement has mentioned yet.
     unseen: Vec<SentQuery>,
     unread: Vec<Answer>,
-    /// How much of the world's record was looked at.
-    looked: (usize, usize),
-    /// Questions that a statement has spoken of, the last one at the end.
+    /// Number of upstream queries and answers of the world that were collected.
+    collected: (usize, usize),
+    /// Upstream queries that a statement has mentioned, the last one at the end.
     seen: Vec<SentQuery>,
 }
 
 fn play(text: &str) -> Result<(), String> {
     let statements = read(text)?;
     let settings = configured(&statements, statements.len())?;
-    let mut play = Play {
+    let mut player = Player {
         world: World::with_cache(settings, cache_size(&statements)),
         queries: vec![],
         unseen: vec![],
         unread: vec![],
-        looked: (0, 0),
+        collected: (0, 0),
         seen: vec![],
     };
     for (place, statement) in statements.iter().enumerate() {
         let outcome = match &statement.step {
             Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
-                .map(|settings| play.world.engine.configure(settings)),
-            _ => play.step(statement),
+                .map(|settings| player.world.engine.configure(settings)),
+            _ => player.step(statement),
         };
         outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;
-        play.poll();
+        player.poll();
     }
-    if let Some(asked) = play.unseen.first() {
-        return Err(format!("end: unexpected question: {}", shown(asked)));
+    if let Some(asked) = player.unseen.first() {
+        return Err(format!("end: unexpected query: {}", describe_query(asked)));
     }
-    match play.unread.first() {
-        Some(answer) => Err(format!("end: unexpected answer: {}", told(answer))),
+    match player.unread.first() {
+        Some(answer) => Err(format!("end: unexpected answer: {}", describe_answer(answer))),
         None => Ok(()),
     }
 }
 
-impl Play {
+impl Player {
     fn poll(&mut self) {
         self.world.poll();
-        self.unseen.extend_from_slice(&self.world.asked[self.looked.0..]);
-        self.unread.extend_from_slice(&self.world.answers[self.looked.1..]);
-        self.looked = (self.world.asked.len(), self.world.answers.len());
+        self.unseen.extend_from_slice(&self.world.asked[self.collected.0..]);
+        self.unread.extend_from_slice(&self.world.answers[self.collected.1..]);
+        self.collected = (self.world.asked.len(), self.world.answers.len());
     }
 
     fn step(&mut self, statement: &Statement) -> Result<(), String> {
@@ -108,29 +108,29 @@ impl Play {
             Step::IsAsked { upstream, name, qtype, words } => {
                 self.upstream_is_asked(upstream.as_deref(), name, *qtype, words)
             }
-            Step::NobodyIsAsked => match self.unseen.first() {
+            Step::NoUpstreamQuery => match self.unseen.first() {
                 None => Ok(()),
-                Some(asked) => Err(shown(asked)),
+                Some(asked) => Err(describe_query(asked)),
             },
-            Step::Replies { to, twist, reply } => {
-                let asked = self.spoken_of(to.as_ref())?;
-                let bytes = twist.apply(&asked, reply);
+            Step::Replies { to, fault, reply } => {
+                let asked = self.mentioned_query(to.as_ref())?;
+                let bytes = fault.apply(&asked, reply);
                 self.world.reply(asked.link, &bytes);
                 Ok(())
             }
             Step::Unreachable => {
-                let asked = self.spoken_of(None)?;
+                let asked = self.mentioned_query(None)?;
                 self.world.fail(asked.link);
                 Ok(())
             }
             Step::ReceivesNothing { from } => match self.unread.iter().find(|answer| is_from(answer, from)) {
                 None => Ok(()),
-                Some(answer) => Err(told(answer)),
+                Some(answer) => Err(describe_answer(answer)),
             },
             Step::Receives { from, rcode, flags, ede, subnet: expected, cookie, sections } => {
                 let place = self.unread.iter().position(|answer| is_from(answer, from)).ok_or("no answer")?;
                 let answer = self.unread.remove(place);
-                self.check_frame(&answer)?;
+                self.check_invariants(&answer)?;
                 let expected: Vec<_> = expected.iter().map(|text| subnet(text)).collect();
                 let found = subnets(&answer.message());
                 if found != expected {
@@ -160,7 +160,7 @@ impl Play {
     }
 
     fn client_asks(&mut self, from: &str, text: &str, qtype: Type, words: &[String]) -> Result<(), String> {
-        // Every question has an ID and a port of its own.
+        // Every query has an ID and a port of its own.
         let number = self.queries.len() as u16;
         let mut question =
             ClientQuery { name: name(text), ..query(".", qtype) }.id(0x4000 + number).port(50_000 + number);
@@ -191,7 +191,7 @@ impl Play {
                         words.next().and_then(|class| class.parse::<Class>().ok()).ok_or("class CLASS")?;
                 }
                 "again" => {
-                    let last = self.queries.last().ok_or("no question before")?;
+                    let last = self.queries.last().ok_or("no query before")?;
                     question = last.clone();
                 }
                 _ => return Err(format!("{word}?")),
@@ -202,7 +202,7 @@ impl Play {
         Ok(())
     }
 
-    /// The first question not spoken of yet must be among those that left; the others may be spoken of later.
+    /// Checks that this upstream query was sent, and marks it as mentioned. Other queries may be mentioned later.
     fn upstream_is_asked(
         &mut self,
         upstream: Option<&str>,
@@ -222,8 +222,8 @@ impl Play {
                     && address.is_none_or(|address| asked.upstream == address)
             })
             .ok_or_else(|| match self.unseen.first() {
-                None => "nothing was asked".to_owned(),
-                Some(asked) => format!("asked instead: {}", shown(asked)),
+                None => "no query was sent".to_owned(),
+                Some(asked) => format!("sent instead: {}", describe_query(asked)),
             })?;
         let asked = self.unseen.remove(place);
         let message = asked.message();
@@ -257,25 +257,25 @@ impl Play {
         Ok(())
     }
 
-    /// The question that a reply is for: the last one spoken of, or the last one with this name and type.
-    fn spoken_of(&self, to: Option<&(String, Type)>) -> Result<SentQuery, String> {
+    /// The query that a reply is for: the last one mentioned, or the last one with this name and type.
+    fn mentioned_query(&self, to: Option<&(String, Type)>) -> Result<SentQuery, String> {
         self.seen
             .iter()
             .rev()
             .find(|asked| to.is_none_or(|(name, qtype)| asked.name() == *name && asked.qtype() == *qtype))
             .cloned()
-            .ok_or_else(|| "no question was spoken of".to_owned())
+            .ok_or_else(|| "no query was mentioned".to_owned())
     }
 
-    /// What holds for every answer: whose it is, the question octet for octet, the header, EDNS, the size.
-    fn check_frame(&self, answer: &Answer) -> Result<(), String> {
+    /// Checks the properties of every answer: its query, the question octet for octet, the header, EDNS, the size.
+    fn check_invariants(&self, answer: &Answer) -> Result<(), String> {
         let query = self
             .queries
             .iter()
             .find(|query| query.client == answer.to && query.id == answer.id())
-            .ok_or("an answer to nobody's question")?;
+            .ok_or("an answer without a query")?;
         let message = answer.message();
-        let kept = Flags::RD.with(Flags::CD);
+        let copied = Flags::RD.with(Flags::CD);
         let limit = match (query.client.transport, query.edns) {
             (engine::ClientTransport::Tcp, _) => 65_535,
             (engine::ClientTransport::Udp, None) => 512,
@@ -285,7 +285,7 @@ impl Play {
             (message.question() == query.question(), "another question"),
             (message.is_response(), "QR is clear"),
             (message.flags().contains(Flags::RA), "RA is clear"),
-            (message.flags().0 & kept.0 == query.flags.0 & kept.0, "RD or CD differ"),
+            (message.flags().0 & copied.0 == query.flags.0 & copied.0, "RD or CD differ"),
             (message.opt().is_some() == query.edns.is_some(), "an OPT record too many or too few"),
             (
                 message
@@ -303,7 +303,7 @@ impl Play {
     }
 }
 
-/// An option from its code and its data in hexadecimal digits.
+/// An EDNS option from its code and its data in hexadecimal digits.
 fn option(code: Option<&str>, digits: Option<&str>) -> Option<(u16, Vec<u8>)> {
     Some((code?.parse().ok()?, octets(digits?)?))
 }
@@ -321,7 +321,7 @@ fn compare(
 ) -> Result<(), String> {
     let found = answer.flags().0 & Flags::AA.with(Flags::AD).with(Flags::TC).0;
     if answer.rcode() != rcode || found != flags.0 || answer.ede() != ede {
-        return Err(format!("received {}", told(answer)));
+        return Err(format!("received {}", describe_answer(answer)));
     }
     for (section, expected) in
         [Section::Answer, Section::Authority, Section::Additional].into_iter().zip(sections)
@@ -335,11 +335,11 @@ fn compare(
     Ok(())
 }
 
-fn shown(asked: &SentQuery) -> String {
+fn describe_query(asked: &SentQuery) -> String {
     format!("{} is asked {} {} over {:?}", asked.upstream, asked.name(), asked.qtype(), asked.transport)
 }
 
-fn told(answer: &Answer) -> String {
+fn describe_answer(answer: &Answer) -> String {
     let mut text = answer.rcode().to_string();
     for (flag, word) in [(Flags::AA, " aa"), (Flags::AD, " ad"), (Flags::TC, " tc")] {
         if answer.flags().contains(flag) {

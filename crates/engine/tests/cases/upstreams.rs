@@ -1,4 +1,4 @@
-//! Upstream servers that are slow, silent, unreachable or many.
+//! Timeouts, retransmissions and selection of upstream servers that are slow, silent, unreachable or many.
 
 use crate::world::{Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings};
 use engine::settings::Select;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::{Rcode, Type};
 
-fn of(text: &str) -> Settings {
+fn with_forwarders(text: &str) -> Settings {
     let mut settings = settings();
     settings.upstream.forwarders = forwarders(text);
     settings
@@ -19,7 +19,7 @@ fn address(text: &str) -> SocketAddr {
     forwarders(text)[0]
 }
 
-/// Asks one A question with a name of its own and lets so much time pass.
+/// Sends one query for an A record with a name of its own, and advances the clock.
 fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
     let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
     let token = world.ask(&question);
@@ -27,7 +27,7 @@ fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Tok
     token
 }
 
-/// When the questions for a name left.
+/// The times when queries for a name were sent.
 fn times(world: &World, name: &str) -> Vec<Instant> {
     world.asked.iter().filter(|asked| asked.name() == name).map(|asked| asked.at).collect()
 }
@@ -44,14 +44,14 @@ fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
         let delay = Span::from_millis(120);
         if silent { vec![] } else { vec![deliver(asked, delay, &Reply::default())] }
     });
-    // Before anything was measured: 250 ms, 500 ms, and the ceiling for the last try.
+    // Before the first measurement: 250 ms, 500 ms, and the configured timeout for the last try.
     let token = world.ask(&query("silent1.example.", Type::A));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent1.example.");
     assert_eq!([ms(at[1] - at[0]), ms(at[2] - at[1]), at.len() as u64], [250, 500, 3]);
     let answer = world.answer_to(token);
     assert_eq!((ms(answer.at - at[2]), answer.rcode()), (1000, Rcode::SERVFAIL));
-    // After many replies in 120 ms: little more than that.
+    // After many replies in 120 ms: a little more than that.
     for number in 0..60 {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
@@ -60,7 +60,7 @@ fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
     let at = times(&world, "silent2.example.");
     assert_eq!(at.len(), 3);
     let (first, second) = (ms(at[1] - at[0]), ms(at[2] - at[1]));
-    // A quarter more, as the variance has gone.
+    // A quarter more, because the variance has decayed.
     assert!((149..=155).contains(&first), "{first} ms");
     assert!((2 * first - 2..=2 * first + 1).contains(&second), "{second} ms");
 }
@@ -69,7 +69,7 @@ fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
 fn configured_tries_and_timeouts_are_respected() {
     for tries in 1..=8 {
         for timeout in [30, 400, 2000] {
-            let mut settings = of("192.0.2.53 192.0.2.54 192.0.2.55");
+            let mut settings = with_forwarders("192.0.2.53 192.0.2.54 192.0.2.55");
             settings.upstream.tries = tries;
             settings.upstream.timeout = Span::from_millis(timeout);
             let mut world = World::new(settings);
@@ -89,7 +89,7 @@ fn configured_tries_and_timeouts_are_respected() {
 fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     let alive = Rc::new(Cell::new(false));
     let state = alive.clone();
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let first = address("192.0.2.53");
     world.set_upstreams(move |asked, _| {
         let silent = asked.upstream == first && !state.get();
@@ -99,12 +99,12 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
         let token = ask_and_wait(&mut world, number, Span::from_millis(400));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR, "{number}");
     }
-    // Silence alone proves nothing: it is asked whether it lives, and does not answer that either.
+    // Silence alone proves nothing: the server is probed, and does not reply to the probe either.
     let dead = |world: &World| world.engine.servers().map(|server| server.is_dead()).collect::<Vec<_>>();
     assert_eq!(dead(&world), [false, false]);
     world.run(Span::from_millis(500));
     assert_eq!(dead(&world), [true, false]);
-    // Skipped: nobody waits any more; but probed, less and less often, with a question for the root.
+    // It is skipped, so clients do not wait; and it is probed, less and less often, with a query for the root.
     let before = world.asked.len();
     for number in 100..120 {
         let token = ask_and_wait(&mut world, number, Span::from_millis(100));
@@ -115,7 +115,7 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     let to_first: Vec<_> = world.asked[before..].iter().filter(|asked| asked.upstream == first).collect();
     assert!((2..=5).contains(&to_first.len()), "{} probes in two seconds", to_first.len());
     assert!(to_first.iter().all(|asked| asked.name() == "." && asked.qtype() == Type::NS));
-    // It lives again: the next probe finds out, and it is the first again.
+    // It recovers: the next probe detects it, and it is the first server again.
     alive.set(true);
     world.run(Span::from_millis(5_100));
     assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -134,7 +134,7 @@ fn the_timeout_of_a_probe_is_among_the_deadlines() {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
     assert!(world.engine.servers().all(|server| server.is_dead()));
-    // Stepped from deadline to deadline, as a driver would that sleeps in between.
+    // Advance from deadline to deadline, as a driver that sleeps in between.
     for _ in 0..20 {
         let next = world.engine.expire(world.now, &mut world.outbox).expect("a probe is always due");
         world.outbox.asked.clear();
@@ -150,7 +150,7 @@ fn the_timeout_of_a_probe_is_among_the_deadlines() {
 
 #[test]
 fn after_an_icmp_error_the_next_server_is_queried_at_once() {
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let first = address("192.0.2.53");
     world.set_upstreams(move |asked, _| {
         if asked.upstream == first {
@@ -173,7 +173,7 @@ fn after_an_icmp_error_the_next_server_is_queried_at_once() {
 fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
     let mut world = World::new(settings());
     for round in 0..20 {
-        // One question on the old link, one on its successor.
+        // One query on the old link, one on its successor.
         world.ask(&query("old.example.", Type::A).id(round).port(1));
         let old = world.asked.last().unwrap().link;
         world.run(Span::from_millis(240));
@@ -202,7 +202,7 @@ fn random_selection_is_even_and_fastest_finds_the_fastest() {
         _ => Span::from_millis(30),
     };
     for select in [Select::Random, Select::Fastest] {
-        let mut settings = of(three);
+        let mut settings = with_forwarders(three);
         settings.upstream.select = select;
         let mut world = World::new(settings);
         world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
@@ -224,25 +224,29 @@ fn random_selection_is_even_and_fastest_finds_the_fastest() {
 fn a_failure_is_not_the_answer_while_a_query_to_another_server_is_in_flight() {
     let good = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
     let failure = Reply::rcode(Rcode::SERVFAIL);
-    // The first server was silent, the second is asked; then the first one's failure comes, late.
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    // The first server is silent, so the second one is queried; then the late failure of the first one arrives.
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(260));
     let [first, second] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(first.link, &failure.to(&first.bytes));
-    assert!(world.answers_to(token).is_empty(), "the second server was not waited for");
+    assert!(world.answers_to(token).is_empty(), "the engine did not wait for the second server");
     world.reply(second.link, &good.to(&second.bytes));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
-    // A failure that comes twice is one failure.
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    // A duplicate of a failure counts once.
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let token = world.ask(&query("www.example.", Type::A));
     let first = world.asked[0].clone();
     world.reply(first.link, &failure.to(&first.bytes));
     world.reply(first.link, &failure.to(&first.bytes));
-    assert!(world.answers_to(token).is_empty(), "the second server was not waited for");
+    assert!(world.answers_to(token).is_empty(), "the engine did not wait for the second server");
     let second = world.asked[1].clone();
     world.reply(second.link, &failure.to(&second.bytes));
-    assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL, "when all have failed, that is the answer");
+    assert_eq!(
+        world.answer_to(token).rcode(),
+        Rcode::SERVFAIL,
+        "after all servers have failed, the failure is the answer"
+    );
     assert_eq!(world.engine.flights(), 0);
 }
 
@@ -266,7 +270,7 @@ fn a_tcp_connection_that_breaks_loses_no_question() {
     for token in tokens {
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
-    // An idle connection that the upstream closes is no failure (RFC 7766 section 6.2.3).
+    // An upstream may close an idle connection: that is not a failure (RFC 7766 section 6.2.3).
     let unreachable = world.count(Counter::Unreachable);
     let idle = *world.outbox.links.keys().next().unwrap();
     world.fail(idle);
@@ -307,12 +311,12 @@ fn a_slow_name_does_not_close_a_working_tcp_connection() {
     for number in 0..100 {
         ask_and_wait(&mut world, number, Span::from_millis(50));
     }
-    assert_eq!(world.outbox.history.len(), 1);
+    assert_eq!(world.outbox.opened_links.len(), 1);
 }
 
 #[test]
 fn a_group_without_servers_fails_at_once() {
-    let mut world = World::new(of(""));
+    let mut world = World::new(with_forwarders(""));
     let token = world.ask(&query("www.example.", Type::AAAA));
     world.run(Span::from_millis(10));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
@@ -321,7 +325,7 @@ fn a_group_without_servers_fails_at_once() {
 #[test]
 fn a_clock_jump_of_years_takes_no_time() {
     let mut world = World::new(settings());
-    // 500 years of milliseconds, one by one, would take longer than anybody waits.
+    // Stepping through 500 years of milliseconds one by one would take too long.
     world.now = Instant(500 * 365 * 86_400 * 1_000_000_000);
     let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_secs(5));
@@ -331,7 +335,7 @@ fn a_clock_jump_of_years_takes_no_time() {
 
 #[test]
 fn a_server_without_a_route_is_skipped_at_once_and_found_dead() {
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     world.outbox.no_route = vec![address("192.0.2.53")];
     world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     for number in 0..3 {
@@ -346,11 +350,11 @@ fn a_server_without_a_route_is_skipped_at_once_and_found_dead() {
 
 #[test]
 fn a_single_server_that_is_unreachable_for_a_moment_is_tried_again() {
-    let mut world = World::new(of("192.0.2.53"));
+    let mut world = World::new(with_forwarders("192.0.2.53"));
     world.outbox.no_links = true;
     let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(100));
-    assert!(world.answers_to(token).is_empty(), "all tries were burnt at once");
+    assert!(world.answers_to(token).is_empty(), "all tries were used at once");
     world.outbox.no_links = false;
     world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(1));
@@ -359,7 +363,7 @@ fn a_single_server_that_is_unreachable_for_a_moment_is_tried_again() {
 
 #[test]
 fn a_late_reply_to_a_retransmission_is_not_a_suspected_forgery() {
-    let mut world = World::new(of("192.0.2.53"));
+    let mut world = World::new(with_forwarders("192.0.2.53"));
     let reply = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
     let question = query("www.example.", Type::A);
     let first = world.ask(&question.clone().id(1));
@@ -368,7 +372,7 @@ fn a_late_reply_to_a_retransmission_is_not_a_suspected_forgery() {
     assert_eq!(try_1.link, try_2.link);
     world.reply(try_1.link, &reply.to(&try_1.bytes));
     assert_eq!(world.answer_to(first).rcode(), Rcode::NOERROR);
-    // The same name again, over the same link, before the reply to the second try comes.
+    // A query for the same name, over the same link, before the reply to the second try comes.
     let second = world.ask(&question.id(2));
     let again = world.asked[2].clone();
     world.reply(try_2.link, &reply.to(&try_2.bytes));
@@ -380,8 +384,8 @@ fn a_late_reply_to_a_retransmission_is_not_a_suspected_forgery() {
 
 #[test]
 fn names_whose_own_servers_are_silent_do_not_make_an_upstream_dead() {
-    let mut world = World::new(of("192.0.2.53"));
-    // It answers what it is asked about the root, and nothing about the names.
+    let mut world = World::new(with_forwarders("192.0.2.53"));
+    // It replies to queries for the root, but not to queries for the names.
     world.set_upstreams(|asked, _| match asked.name().as_str() {
         "." => vec![deliver(asked, Span::from_millis(10), &Reply::default())],
         _ => vec![],

@@ -52,7 +52,7 @@ pub struct TestOutbox {
     /// Answers to clients since the last poll.
     pub answered: Vec<(Client, Vec<u8>)>,
     /// All links opened so far, in order.
-    pub history: Vec<(Link, OpenLink)>,
+    pub opened_links: Vec<(Link, OpenLink)>,
     /// Opening a link fails.
     pub no_links: bool,
     /// Opening a link to these addresses fails: there is no route.
@@ -99,7 +99,7 @@ impl Outbox for TestOutbox {
         }
         let opened = OpenLink { upstream, transport, port, at: self.now };
         self.links.insert(link, opened);
-        self.history.push((link, opened));
+        self.opened_links.push((link, opened));
         true
     }
 
