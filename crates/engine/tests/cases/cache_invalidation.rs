@@ -52,9 +52,9 @@ fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached()
             let token = world.ask(&www(Type::A, 2));
             assert_eq!(world.asked.len(), 2, "a reply to a query from before the flush was cached");
             reply_to_last(&mut world, &Reply::answer(&[NEW]));
-            let kept = world.ask(&www(Type::A, 3));
+            let cached = world.ask(&www(Type::A, 3));
             assert_eq!(world.asked.len(), 2, "a reply to a query from after the flush was not cached");
-            assert_eq!([addresses(&world, token), addresses(&world, kept)], [[NEW], [NEW]]);
+            assert_eq!([addresses(&world, token), addresses(&world, cached)], [[NEW], [NEW]]);
         }
     }
 }
@@ -88,8 +88,8 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     let shown = |world: &World| {
-        let kept = world.engine.cached_entries(&name("www.example."), None, world.now);
-        let mut shown: Vec<_> = kept.iter().map(|kept| (kept.qtype, kept.is_synthesized)).collect();
+        let entries = world.engine.cached_entries(&name("www.example."), None, world.now);
+        let mut shown: Vec<_> = entries.iter().map(|entry| (entry.qtype, entry.is_synthesized)).collect();
         shown.sort_by_key(|&(qtype, is_synthesized)| (qtype.0, is_synthesized));
         shown
     };
@@ -164,14 +164,14 @@ fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
         world.run(Span::from_millis(3));
         world.answer_to(token).addresses()
     };
-    let kept = |world: &World| -> Vec<bool> {
-        let kept = world.engine.cached_entries(&name("www.example."), Some(Type::AAAA), world.now);
-        kept.iter().map(|kept| kept.is_synthesized).collect()
+    let are_synthesized = |world: &World| -> Vec<bool> {
+        let entries = world.engine.cached_entries(&name("www.example."), Some(Type::AAAA), world.now);
+        entries.iter().map(|entry| entry.is_synthesized).collect()
     };
     let synthesized = ["2001:db8:64::c633:6407"];
     for round in 0..3_000u32 {
         assert_eq!(get(&mut world, www(Type::AAAA, 0)), synthesized);
-        if kept(&world) == [true] {
+        if are_synthesized(&world) == [true] {
             break;
         }
         // Twice, so that they are promoted to the main queue.
@@ -179,7 +179,7 @@ fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
             get(&mut world, query(&format!("r{round}.example."), Type::A));
         }
     }
-    assert_eq!(kept(&world), [true], "the legs are evicted, the synthesis is not");
+    assert_eq!(are_synthesized(&world), [true], "the legs are evicted, the synthesis is not");
     has_address.set(true);
     // A client with a DNS64 rule of its own does not get the cached synthesis: both legs are queried.
     let real = ["2001:db8:1::7"];
