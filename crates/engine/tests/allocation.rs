@@ -1,7 +1,7 @@
-//! What the engine takes from the allocator: a bounded amount at start, nothing per packet afterwards. The datapath and
-//! the upstream here write into memory of their own, so that every allocation counted is the engine's.
+//! Memory allocations of the engine: a bounded amount at start, and none per packet afterwards. The datapath and the
+//! upstream of these tests use fixed memory, so every allocation that is counted is the engine's.
 
-// As the other crates call it.
+// The name by which the other crates use it.
 extern crate sixfold_engine as engine;
 
 use engine::local::LocalRecord;
@@ -20,14 +20,14 @@ thread_local! {
     static RESERVED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting what each thread asks of it.
+/// The system's allocator with counters of the allocations of each thread.
 struct Counting;
 
-// SAFETY: every call goes on to the system's allocator unchanged; the counters are plain cells without destructors.
+// SAFETY: every call is passed to the system's allocator unchanged; the counters are plain cells without destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller upholds the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -57,10 +57,10 @@ fn count(octets: usize) {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Messages in flight at a time, at most.
+/// Maximum number of upstream queries between two steps of a test.
 const FRAMES: usize = 4;
 
-/// A datapath in fixed memory.
+/// A datapath with fixed memory.
 struct Frames {
     asked: [(Link, [u8; 512], usize); FRAMES],
     asked_len: usize,
@@ -102,16 +102,16 @@ impl Outbox for Frames {
     fn close(&mut self, _: Link) {}
 }
 
-/// What the upstream holds.
+/// The data of the upstream.
 #[derive(Clone, Copy, PartialEq)]
 enum Zone {
-    /// An A, no AAAA.
+    /// An A record, no AAAA record.
     Ipv4Only,
-    /// A real AAAA.
+    /// A real AAAA record.
     Ipv6,
-    /// Two aliases before an A.
+    /// Two aliases before an A record.
     Aliases,
-    /// An A, no AAAA, and the client says where it is.
+    /// An A record, no AAAA record; the queries have a client subnet.
     Subnets,
 }
 
@@ -154,7 +154,7 @@ fn settings(lookup: Lookup) -> Settings {
     }
 }
 
-/// Writes the reply to a question.
+/// Writes the reply to a query.
 fn reply(question: &[u8], zone: Zone, frame: &mut [u8; 1232]) -> usize {
     let asked = Message::parse(question).expect("a question");
     let flags = asked.flags().with(Flags::QR).with(Flags::RA);
@@ -187,7 +187,7 @@ fn reply(question: &[u8], zone: Zone, frame: &mut [u8; 1232]) -> usize {
     builder.finish()
 }
 
-/// Resolves one name, of so many, with all its messages.
+/// Resolves one of `names` names, with all messages.
 fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone, names: u32) {
     let now = Instant(u64::from(number) * 100_000);
     // With the client subnet 203.0.113.0/24.
@@ -213,7 +213,7 @@ fn resolve(engine: &mut Engine, frames: &mut Frames, number: u32, zone: Zone, na
         if frames.asked_len == 0 {
             break;
         }
-        // The newest first: with lookup "parallel" the A answer comes before the AAAA answer and has to be kept.
+        // The newest first: with lookup "parallel" the A reply comes before the AAAA reply and has to be parked.
         frames.asked_len -= 1;
         let (link, ref asked, len) = frames.asked[frames.asked_len];
         let octets = reply(&asked[..len], zone, &mut packet);
@@ -236,11 +236,11 @@ fn allocations_with(settings: Settings, zone: Zone) -> u64 {
     allocations_among(settings, zone, 0, u32::MAX)
 }
 
-/// With a cache of so many octets, and so many different names.
+/// Counts the allocations with a cache of `cache` octets and `names` different names.
 fn allocations_among(settings: Settings, zone: Zone, cache: usize, names: u32) -> u64 {
     let mut engine = Engine::new(settings, Capacity { pending: 1000, cache }, [7; 32]);
     let mut frames = Frames::new();
-    // Long enough for links to have been replaced.
+    // Long enough for links to be replaced.
     for number in 0..2000 {
         resolve(&mut engine, &mut frames, number, zone, names);
     }
@@ -272,8 +272,8 @@ fn a_real_aaaa_passed_on_allocates_nothing() {
 
 #[test]
 fn a_cache_allocates_nothing() {
-    // New names all the time, in a cache that is too small for them; and names that it knows: 100 of them, each asked for
-    // every 10 ms, so that they expire, are refreshed, and are synthesized anew, too.
+    // First, always new names in a cache that is too small for them. Then 100 names, each queried every 10 ms, so that
+    // entries are hit, expire, are refreshed and are synthesized again.
     for zone in [Zone::Ipv4Only, Zone::Ipv6, Zone::Aliases] {
         for lookup in [Lookup::Sequential, Lookup::Parallel] {
             assert_eq!(allocations_among(settings(lookup), zone, 1 << 20, u32::MAX), 0);
@@ -290,7 +290,7 @@ fn client_subnets_allocate_nothing() {
 
 #[test]
 fn rate_limits_allocate_nothing() {
-    // Twice as much as is asked, and then hardly anything of it.
+    // First a limit of twice the query rate, then one far below it.
     let generous =
         |settings| Settings { queries_per_client: 20_000, responses_per_client: 20_000, ..settings };
     assert_eq!(allocations_with(generous(settings(Lookup::Sequential)), Zone::Ipv4Only), 0);
@@ -303,7 +303,7 @@ fn rate_limits_allocate_nothing() {
         let root = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\xfc\x00\x01";
         engine.query(Instant(number * 10_000), &client, root, &mut frames);
     }
-    // Ten at once and one in every tenth of a second are refused as transfers; of the others, half are sent to TCP.
+    // Ten at once and one in every tenth of a second are refused as transfers; half of the others get an empty answer with TC.
     assert_eq!((ALLOCATIONS.get() - before, frames.answers), (0, 10 + 9 + 99_981 / 2));
 }
 
@@ -314,7 +314,7 @@ fn chains_of_aliases_allocate_nothing() {
 }
 
 #[test]
-fn names_and_addresses_that_are_watched_allocate_nothing() {
+fn rpz_rules_for_names_and_addresses_allocate_nothing() {
     let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
         rtype,
@@ -334,8 +334,8 @@ fn names_and_addresses_that_are_watched_allocate_nothing() {
             .into()
     };
     let sequential = || settings(Lookup::Sequential);
-    let unharmed = zone(b"\x03bad\x04test\0", Action::NxDomain);
-    assert_eq!(allocations_with(Settings { rpz: unharmed, ..sequential() }, Zone::Ipv4Only), 0);
+    let unmatched = zone(b"\x03bad\x04test\0", Action::NxDomain);
+    assert_eq!(allocations_with(Settings { rpz: unmatched, ..sequential() }, Zone::Ipv4Only), 0);
     let data = Action::Data([record(b"\0", Type::A, &[198, 51, 100, 7])].into());
     let replaced = zone(b"\x07example\x04test\0", data);
     assert_eq!(allocations_with(Settings { rpz: replaced, ..sequential() }, Zone::Ipv6), 0);
@@ -353,9 +353,9 @@ fn the_default_capacity_reserves_its_memory_at_start() {
     let before = RESERVED.get();
     let engine = Engine::new(settings(Lookup::Sequential), Capacity { pending: 65_536, cache: 0 }, [7; 32]);
     let reserved = RESERVED.get() - before;
-    println!("an engine for 65,536 pending questions reserves {} KiB at start", reserved / 1024);
-    // 65,536 questions of 512 octets, 131,584 flights of 800, the ledger and the tables: address space that becomes
-    // memory only as far as it is used.
+    println!("an engine for 65,536 pending queries reserves {} KiB at start", reserved / 1024);
+    // 65,536 client queries of 512 octets, 131,584 flights of 800, the client quotas and the tables: address space that
+    // becomes memory only as far as it is used.
     assert!((64 << 20..176 << 20).contains(&reserved), "{reserved} octets");
     assert_eq!(engine.pending(), 0);
 }

@@ -1,7 +1,7 @@
-//! The engine in virtual time: clients, upstreams and a clock stepped by hand. `world` is the world, `cases` is what
-//! is tried in it; `scenarios/*.txt` in the repository's root are exchanges that need no Rust to be read.
+//! Tests of the engine in virtual time. `world` simulates clients, upstreams, links and the clock; `cases` has the tests.
+//! `scenarios/*.txt` in the root of the repository are exchanges as text, for readers who do not know Rust.
 
-// As the other crates call it.
+// The name by which the other crates use it.
 extern crate sixfold_engine as engine;
 
 mod cases;

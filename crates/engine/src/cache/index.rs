@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_is_found_until_it_is_removed() {
+    fn an_entry_is_found_until_it_is_removed() {
         let mut index = Index::new(64 * 1024);
         for number in 0..2_000 {
             index.put(hash(number), number as Place + 1, |_| 0);

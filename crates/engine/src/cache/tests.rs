@@ -75,7 +75,7 @@ fn ask(cache: &mut Cache, number: u64) -> bool {
 }
 
 #[test]
-fn what_was_put_last_under_a_key_is_what_is_found() {
+fn a_lookup_finds_the_last_entry_stored_under_a_key() {
     // Everything fits, so nothing may be missing; lengths and keys change all the time.
     let mut cache = Cache::new(4 << 20);
     let mut expected: HashMap<u64, usize> = HashMap::new();
@@ -150,7 +150,7 @@ fn a_cache_of_no_size_keeps_nothing() {
 }
 
 #[test]
-fn what_is_too_long_is_not_kept_and_what_it_replaces_is_gone() {
+fn an_entry_that_is_too_long_is_not_stored_and_the_one_it_replaces_is_removed() {
     let mut cache = Cache::new(1 << 20);
     put(&mut cache, 1, 100);
     assert!(put(&mut cache, 1, 60_000));
@@ -180,7 +180,7 @@ fn entries_are_forgotten_by_choice_or_all_at_once() {
 }
 
 #[test]
-fn what_has_expired_leaves_before_what_has_not() {
+fn expired_entries_are_evicted_before_fresh_ones() {
     let mut cache = Cache::new(256 << 10);
     cache.keep_stale(Span(1000));
     let mut put = |number: u64, now: u64, expires: u64, marks: u8| {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_proven_to_be_there_has_a_bucket_of_his_own() {
+    fn a_client_with_a_proven_address_has_its_own_bucket() {
         let mut rate_limiter = rate_limiter(3, 0);
         let victim = address("2001:db8::1");
         assert_eq!(within(&mut rate_limiter, victim, 1_000, 1), 5);

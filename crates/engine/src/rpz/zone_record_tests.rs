@@ -54,7 +54,7 @@ fn names_and_networks_are_triggers() {
 }
 
 #[test]
-fn what_cannot_be_a_trigger_is_refused() {
+fn owners_that_cannot_be_triggers_are_refused() {
     for (owner, unfit) in [
         ("ns.example.rpz-nsdname", RpzRecordError::Delegation),
         ("24.0.2.0.192.rpz-nsip", RpzRecordError::Delegation),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_in_octets_and_room_comes_back() {
+    fn parked_replies_are_bounded_in_octets_and_their_room_is_released() {
         let mut parked = ParkedReplies::new();
         let reply = vec![7; 60_000];
         let mut kept: Vec<_> =

@@ -1,5 +1,5 @@
 //! A test of the tests: the predictable generators of servers before this one are built in on purpose, and the tests that
-//! hold for ours (`tests/cases/identity.rs`) find every one of them. So is TOTD's wrap-around.
+//! hold for ours (`tests/cases/ids_and_ports.rs`) find every one of them. So is TOTD's wrap-around.
 
 use crate::base::random::{Planted, Random};
 use crate::base::time::Instant;

@@ -1,8 +1,8 @@
-//! Upstreams that reply, but not as they should: lame ones, ones without EDNS, ones that truncate for ever, ones that know
-//! only some types. What comes of that, and after how many questions.
+//! Upstreams that reply, but incorrectly: lame servers, servers without EDNS, servers that always truncate, servers that
+//! answer only some types. The tests check the answers and count the queries that they cost.
 
 use crate::world::{
-    Asked, Chance, Delivery, Reply, Token, What, World, ask, deliver, forwarders, records, settings,
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, records, settings,
 };
 use engine::upstream::BreakerState;
 use engine::{Counter, Span, Transport};
@@ -10,13 +10,13 @@ use wire::{Flags, Rcode, Section, Type, ede};
 
 const ROUND_TRIP: Span = Span::from_millis(10);
 
-/// A world whose upstreams do what a function of their place in the configuration says; none: nothing.
-fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &Asked) -> Option<Reply> + 'static) -> World {
+/// A world in which `behave` returns the reply of the upstream at this place in the configuration; `None`: no reply.
+fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &SentQuery) -> Option<Reply> + 'static) -> World {
     let mut settings = settings();
     settings.upstream.forwarders = forwarders(forwarded_to);
     let addresses = settings.upstream.forwarders.clone();
     let mut world = World::new(settings);
-    world.upstreams(move |asked: &Asked, _: &mut Chance| {
+    world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let reply = behave(place, asked);
         reply.map(|reply| deliver(asked, ROUND_TRIP, &reply)).into_iter().collect()
@@ -25,31 +25,31 @@ fn world(forwarded_to: &str, mut behave: impl FnMut(usize, &Asked) -> Option<Rep
 }
 
 /// The usual answer: an address, no AAAA.
-fn good(asked: &Asked) -> Reply {
+fn good(asked: &SentQuery) -> Reply {
     match asked.qtype() {
         Type::A => Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]),
         _ => Reply::empty("example.", 60, 60),
     }
 }
 
-/// What a server says that does not resolve for us.
+/// The reply of a server that does not resolve for us.
 fn referral() -> Reply {
     let authority = records(&["example. 60 IN NS ns.example."]);
     Reply { sections: [vec![], authority, vec![]], ..Reply::default() }
 }
 
-fn has_opt(asked: &Asked) -> bool {
+fn has_opt(asked: &SentQuery) -> bool {
     asked.message().opt().is_some()
 }
 
 fn question(world: &mut World, number: u16, qtype: Type, span: Span) -> Token {
-    let question = ask(&format!("n{number}.example."), qtype).id(number).port(number).edns(1232, false);
+    let question = query(&format!("n{number}.example."), qtype).id(number).port(number).edns(1232, false);
     let token = world.ask(&question);
     world.run(span);
     token
 }
 
-/// How often a name was asked for, and without EDNS.
+/// The number of upstream queries for a name, and how many of them had no EDNS.
 fn times(world: &World, number: u16, qtype: Type) -> (usize, usize) {
     let name = format!("n{number}.example.");
     let asked: Vec<_> =
@@ -76,20 +76,20 @@ fn a_referral_is_a_failure_and_not_an_empty_answer() {
         let token = question(&mut alone, 1, Type::AAAA, Span::from_millis(100));
         let answer = alone.answer_to(token);
         assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(ede::NO_REACHABLE_AUTHORITY)));
-        // One for each leg: nobody asks a lame server twice.
+        // One query for each leg: a lame server is not tried twice.
         assert_eq!((alone.asked.len(), alone.count(Counter::Lame)), (2, 2));
     }
 }
 
 #[test]
-fn an_empty_answer_of_a_resolver_is_one_though_it_has_no_soa() {
+fn an_empty_answer_of_a_resolver_is_accepted_without_soa() {
     let mut world = world("192.0.2.53", |_, _| Some(Reply::default()));
     let token = question(&mut world, 1, Type::A, Span::from_millis(100));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
 }
 
 #[test]
-fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
+fn a_server_that_refuses_everything_is_tried_last_until_it_recovers() {
     for failure in [Reply::rcode(Rcode::REFUSED), Reply::rcode(Rcode::SERVFAIL), referral()] {
         let healed = std::rc::Rc::new(std::cell::Cell::new(false));
         let is_healed = healed.clone();
@@ -111,7 +111,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
         }
         let wasted = world.asked[before..].iter().filter(|asked| asked.upstream == first);
         let (probes, questions): (Vec<_>, Vec<_>) = wasted.partition(|asked| asked.name() == ".");
-        assert_eq!(questions.len(), 0, "nobody asks it while another one answers");
+        assert_eq!(questions.len(), 0, "it is not queried while another one answers");
         assert!((2..=8).contains(&probes.len()), "{} probes in five seconds", probes.len());
         healed.set(true);
         world.run(Span::from_secs(6));
@@ -122,7 +122,7 @@ fn a_server_that_refuses_everything_is_asked_last_until_it_has_answers_again() {
 }
 
 #[test]
-fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once() {
+fn names_that_fail_everywhere_count_against_no_server_and_are_tried_once_at_each() {
     let mut world = world("192.0.2.53 192.0.2.54 192.0.2.55", |_, _| Some(Reply::rcode(Rcode::SERVFAIL)));
     for number in 0..50 {
         let token = question(&mut world, number, Type::A, Span::from_millis(50));
@@ -133,7 +133,7 @@ fn names_that_fail_everywhere_make_no_server_look_bad_and_are_asked_of_each_once
 }
 
 #[test]
-fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each() {
+fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_query_each() {
     let cut = Reply { flags: Flags::TC, ..Reply::default() };
     let reply = cut.clone();
     let mut alone = world("192.0.2.53", move |_, _| Some(reply.clone()));
@@ -149,11 +149,11 @@ fn a_reply_that_is_truncated_over_tcp_too_is_a_failure_after_one_question_each()
 }
 
 #[test]
-fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowed() {
+fn a_truncated_reply_whose_tcp_is_refused_fails_after_the_configured_tries() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &Asked, _: &mut Chance| match asked.transport {
+    world.set_upstreams(|asked: &SentQuery, _: &mut Rng| match asked.transport {
         Transport::Udp => vec![deliver(asked, ROUND_TRIP, &Reply { flags: Flags::TC, ..Reply::default() })],
-        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, what: What::Failure }],
+        Transport::Tcp => vec![Delivery { after: ROUND_TRIP, via: asked.link, arrival: Arrival::Failure }],
     });
     let token = question(&mut world, 1, Type::A, Span::from_secs(4));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
@@ -163,8 +163,8 @@ fn a_truncated_reply_whose_tcp_is_refused_ends_after_as_many_tries_as_are_allowe
 }
 
 #[test]
-fn a_server_without_edns_is_found_out_and_asked_without() {
-    // FORMERR or NOTIMP without an OPT record; the question sent back with FORMERR in it; nothing at all.
+fn a_server_without_edns_is_detected_and_queried_without_it() {
+    // FORMERR or NOTIMP without an OPT record; the query sent back with RCODE FORMERR; no reply.
     for kind in 0..4 {
         let mut world = world("192.0.2.53", move |_, asked| {
             let plain = Reply { edns: false, ..good(asked) };
@@ -186,21 +186,21 @@ fn a_server_without_edns_is_found_out_and_asked_without() {
             spent.push((asked, (world.answer_to(token).at - at).0 / 1_000_000));
         }
         println!("kind {kind}: {spent:?}");
-        // After a few nothing is asked twice, and nobody waits.
+        // After a few queries, none is repeated, and clients do not wait.
         assert!(spent[8..].iter().all(|&(asked, ms)| asked == 1 && ms == 10), "kind {kind}: {spent:?}");
         assert!(spent.iter().all(|&(asked, ms)| asked <= 3 && ms <= 800), "kind {kind}: {spent:?}");
         assert!(world.engine.servers().all(|server| !server.is_dead()));
-        // Ten minutes later it may have learnt something.
+        // Ten minutes later the server may support EDNS.
         world.run(Span::from_secs(600));
         question(&mut world, 100, Type::A, Span::from_secs(2));
-        assert!(times(&world, 100, Type::A).0 > 1, "it was not tried again");
+        assert!(times(&world, 100, Type::A).0 > 1, "EDNS was not tried again");
     }
 }
 
 #[test]
-fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
+fn one_reply_without_edns_does_not_turn_off_edns_for_a_server_that_supports_it() {
     let mut world = World::new(settings());
-    world.upstreams(|asked: &Asked, _: &mut Chance| {
+    world.set_upstreams(|asked: &SentQuery, _: &mut Rng| {
         let odd = asked.name().starts_with("n7.") && asked.transport == Transport::Udp;
         let forged = Reply { edns: false, ..Reply::rcode(Rcode::FORMERR) };
         vec![deliver(asked, ROUND_TRIP, &if odd { forged } else { good(asked) })]
@@ -210,11 +210,11 @@ fn one_reply_without_edns_turns_nothing_off_where_edns_was_seen() {
         assert!(is_good(&world, token));
         assert_eq!(times(&world, number, Type::A).1, 0, "question {number} went without EDNS");
     }
-    assert!(world.count(Counter::TcpSuspicion) >= 1, "TCP tells the truth");
+    assert!(world.count(Counter::TcpSuspicion) >= 1, "it was verified over TCP");
 }
 
 #[test]
-fn an_old_server_in_the_place_of_a_new_one_resolves_by_what_it_says_over_tcp() {
+fn a_server_replaced_by_one_without_edns_is_detected_over_tcp() {
     let is_old = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = is_old.clone();
     let mut world = world("192.0.2.53", move |_, asked| {
@@ -235,7 +235,7 @@ fn an_old_server_in_the_place_of_a_new_one_resolves_by_what_it_says_over_tcp() {
 }
 
 #[test]
-fn a_server_that_drops_aaaa_questions_costs_time_and_no_answers() {
+fn a_server_that_drops_aaaa_queries_costs_time_but_no_answers() {
     let mut world = world("192.0.2.53", |_, asked| (asked.qtype() != Type::AAAA).then(|| good(asked)));
     for number in 0..200 {
         let at = world.now;
@@ -245,6 +245,6 @@ fn a_server_that_drops_aaaa_questions_costs_time_and_no_answers() {
         assert!(world.engine.servers().all(|server| !server.is_dead()), "question {number}");
         assert_eq!(times(&world, number, Type::A).0, 1);
     }
-    // What its silence cost in questions is what the tries allow.
+    // Its silence costs at most the configured tries.
     assert!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count() <= 3 * 200);
 }

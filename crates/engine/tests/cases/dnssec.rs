@@ -1,23 +1,23 @@
 //! The matrix of RFC 6147 section 5.5 for a forwarder that trusts its upstream: every client (CD, DO, AD, EDNS) with every
-//! state of both legs, under every setting. What must come back follows from the RFCs' rules, written down in [`due`]
-//! without a look at the engine; the upstream is a validating resolver that leaves nothing out for clients without DO.
+//! state of both legs, under every setting. [`expected`] derives the answer from the rules of the RFCs, independently of the
+//! engine. The upstream is a validating resolver that omits nothing for clients without DO.
 
-use crate::world::{Answer, Asked, Reply, Text, World, ask, deliver, record, settings};
+use crate::world::{Answer, ParsedRecord, Reply, SentQuery, World, deliver, query, record, settings};
 use engine::settings::{Dnssec, Lookup};
 use engine::{Settings, Span};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Section, Type};
 
-/// What is asked for, in bits.
+/// The flags of a client query.
 #[derive(Clone, Copy, Debug)]
-struct Asker {
+struct Requestor {
     cd: bool,
     dnssec_ok: bool,
     ad: bool,
     edns: bool,
 }
 
-/// What there is to the AAAA leg.
+/// State of the AAAA leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Aaaa {
     NoData {
@@ -29,21 +29,21 @@ enum Aaaa {
     Excluded {
         secure: bool,
     },
-    /// Bogus, and the upstream says so.
+    /// Bogus, and the upstream reports it.
     Bogus,
-    /// Bogus, and the upstream says nothing.
+    /// Bogus, and the upstream reports no reason.
     SilentlyBogus,
     /// No server of the zone answers.
     Dead,
-    /// The same, and the upstream says so.
-    DeadSaysSo,
-    /// The first question fails.
+    /// No server of the zone answers, and the upstream reports it.
+    DeadReported,
+    /// The first query fails.
     FailsOnce,
     /// The upstream does not reply.
     Silent,
 }
 
-/// What there is to the A leg.
+/// State of the A leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum A {
     Address { secure: bool, alias: bool },
@@ -53,22 +53,22 @@ enum A {
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    asker: Asker,
+    requestor: Requestor,
     aaaa: Aaaa,
     a: A,
 }
 
-/// What the answer must be.
+/// Properties of an answer.
 #[derive(Debug, PartialEq)]
-struct Due {
+struct Outcome {
     rcode: Rcode,
     /// Addresses in the answer section.
     addresses: Vec<&'static str>,
     ad: bool,
     ede: Option<u16>,
-    /// What the signatures of the answer section cover.
+    /// Types that the signatures of the answer section cover.
     signed: Vec<Type>,
-    /// Whether there are signatures or proofs elsewhere.
+    /// True if there are signatures or proofs in other sections.
     proofs: bool,
 }
 
@@ -76,80 +76,84 @@ const REAL: &str = "2001:db8:1::80";
 const EXCLUDED: &str = "2001:db8:64::1";
 const SYNTHESIZED: &str = "2001:db8:64::c633:6407";
 
-impl Due {
-    fn failure(asker: Asker, code: u16) -> Due {
-        let ede = asker.edns.then_some(code);
-        Due { rcode: Rcode::SERVFAIL, addresses: vec![], ad: false, ede, signed: vec![], proofs: false }
+impl Outcome {
+    fn failure(requestor: Requestor, code: u16) -> Outcome {
+        let ede = requestor.edns.then_some(code);
+        Outcome { rcode: Rcode::SERVFAIL, addresses: vec![], ad: false, ede, signed: vec![], proofs: false }
     }
 
-    fn records(asker: Asker, addresses: &[&'static str], signed: &[Type], ad: bool) -> Due {
-        // RFC 4035 section 3.2.1: signatures and proofs for DO alone.
-        let signed = if asker.dnssec_ok { signed.to_vec() } else { vec![] };
-        let (addresses, proofs) = (addresses.to_vec(), asker.dnssec_ok);
-        Due { rcode: Rcode::NOERROR, addresses, ad, ede: None, signed, proofs }
+    fn records(requestor: Requestor, addresses: &[&'static str], signed: &[Type], ad: bool) -> Outcome {
+        // RFC 4035 section 3.2.1: signatures and proofs only with DO.
+        let signed = if requestor.dnssec_ok { signed.to_vec() } else { vec![] };
+        let (addresses, proofs) = (addresses.to_vec(), requestor.dnssec_ok);
+        Outcome { rcode: Rcode::NOERROR, addresses, ad, ede: None, signed, proofs }
     }
 }
 
-/// The rules.
-fn due(case: &Case, settings: &Settings) -> Due {
-    let Case { asker, aaaa, a } = *case;
+/// The answer that the rules require.
+fn expected(case: &Case, settings: &Settings) -> Outcome {
+    let Case { requestor, aaaa, a } = *case;
     let trust = settings.dns64.dnssec == Dnssec::Trust;
-    // RFC 6840 section 5.8: AD is for those who understand it, who say so by DO or AD.
-    let may_ad = trust && (asker.dnssec_ok || asker.ad);
+    // RFC 6840 section 5.8: AD is for clients that understand it, which they show by DO or AD.
+    let may_ad = trust && (requestor.dnssec_ok || requestor.ad);
     // RFC 6147 section 5.5 (3): MUST NOT synthesize for DO and CD.
-    let synthesizes = !(asker.dnssec_ok && asker.cd) || settings.dns64.break_dnssec;
+    let synthesizes = !(requestor.dnssec_ok && requestor.cd) || settings.dns64.break_dnssec;
 
-    // The AAAA leg as this asker gets it: the upstream validates without CD alone (RFC 4035 section 3.2.2).
+    // The AAAA leg as this client gets it: the upstream validates only without CD (RFC 4035 section 3.2.2).
     let (proved_absent, is_absent) = match aaaa {
         Aaaa::Real { secure } => {
-            return Due::records(asker, &[REAL], &[Type::AAAA], may_ad && secure);
+            return Outcome::records(requestor, &[REAL], &[Type::AAAA], may_ad && secure);
         }
         Aaaa::Excluded { secure } if !synthesizes => {
-            return Due::records(asker, &[EXCLUDED], &[Type::AAAA], may_ad && secure);
+            return Outcome::records(requestor, &[EXCLUDED], &[Type::AAAA], may_ad && secure);
         }
         Aaaa::NoData { secure } if !synthesizes => {
-            return Due::records(asker, &[], &[], may_ad && secure);
+            return Outcome::records(requestor, &[], &[], may_ad && secure);
         }
         Aaaa::Excluded { secure } => (secure, false),
         Aaaa::NoData { secure } => (secure, true),
         // RFC 6147 section 5.5 (2): bogus is SERVFAIL.
-        Aaaa::Bogus if !asker.cd => return Due::failure(asker, 6),
-        Aaaa::SilentlyBogus if !asker.cd && trust => return Due::failure(asker, 6),
-        Aaaa::Bogus | Aaaa::SilentlyBogus if asker.cd && !synthesizes => {
-            return Due::records(asker, &[], &[], false);
+        Aaaa::Bogus if !requestor.cd => return Outcome::failure(requestor, 6),
+        Aaaa::SilentlyBogus if !requestor.cd && trust => return Outcome::failure(requestor, 6),
+        Aaaa::Bogus | Aaaa::SilentlyBogus if requestor.cd && !synthesizes => {
+            return Outcome::records(requestor, &[], &[], false);
         }
-        Aaaa::Bogus | Aaaa::SilentlyBogus => (false, asker.cd),
-        // Asked once more, it is there.
-        Aaaa::FailsOnce if !asker.cd && trust => (true, true),
-        Aaaa::Dead | Aaaa::DeadSaysSo | Aaaa::FailsOnce if !synthesizes => return Due::failure(asker, 22),
-        Aaaa::Silent if !synthesizes => return Due::failure(asker, 23),
-        // RFC 6147 sections 5.1.2 and 5.1.3: as if it were empty; nobody has proved that it is.
-        Aaaa::Dead | Aaaa::DeadSaysSo | Aaaa::FailsOnce | Aaaa::Silent => (false, false),
+        Aaaa::Bogus | Aaaa::SilentlyBogus => (false, requestor.cd),
+        // The second query succeeds.
+        Aaaa::FailsOnce if !requestor.cd && trust => (true, true),
+        Aaaa::Dead | Aaaa::DeadReported | Aaaa::FailsOnce if !synthesizes => {
+            return Outcome::failure(requestor, 22);
+        }
+        Aaaa::Silent if !synthesizes => return Outcome::failure(requestor, 23),
+        // RFC 6147 sections 5.1.2 and 5.1.3: treated as empty, without a proof of that.
+        Aaaa::Dead | Aaaa::DeadReported | Aaaa::FailsOnce | Aaaa::Silent => (false, false),
     };
     match a {
-        A::Bogus if !asker.cd => Due::failure(asker, 6),
-        A::NoData { secure } => Due::records(asker, &[], &[], may_ad && is_absent && proved_absent && secure),
+        A::Bogus if !requestor.cd => Outcome::failure(requestor, 6),
+        A::NoData { secure } => {
+            Outcome::records(requestor, &[], &[], may_ad && is_absent && proved_absent && secure)
+        }
         A::Address { .. } | A::Bogus => {
             let (secure, alias) = match a {
                 A::Address { secure, alias } => (secure, alias),
                 _ => (false, false),
             };
-            // RFC 6147 section 5.5 (1): MUST NOT set AD without DO; (2): both legs are secure.
-            let ad = trust && asker.dnssec_ok && !asker.cd && proved_absent && secure;
-            // The signature over the A records is none over what was made of them; that over the alias stays.
+            // RFC 6147 section 5.5 (1): MUST NOT set AD without DO; (2): both legs must be secure.
+            let ad = trust && requestor.dnssec_ok && !requestor.cd && proved_absent && secure;
+            // The signature over the A records does not cover the synthesized records; the signature over the alias stays.
             let signed: &[Type] = if alias { &[Type::CNAME] } else { &[] };
-            let ede = asker.edns.then_some(29);
-            Due { ede, ..Due::records(asker, &[SYNTHESIZED], signed, ad) }
+            let ede = requestor.edns.then_some(29);
+            Outcome { ede, ..Outcome::records(requestor, &[SYNTHESIZED], signed, ad) }
         }
     }
 }
 
-fn signature(owner: &str, rtype: &str) -> Text {
+fn signature(owner: &str, rtype: &str) -> ParsedRecord {
     record(&format!("{owner} 60 IN RRSIG {rtype} 8 2 60 20300101000000 20250101000000 12345 example. c2ln"))
 }
 
-/// A validating resolver's reply: the answer, and what belongs to it elsewhere.
-fn reply(answer: Vec<Text>, secure: bool) -> Reply {
+/// The reply of a validating resolver: the answer, with the NS records, or the SOA and proofs, of the authority section.
+fn reply(answer: Vec<ParsedRecord>, secure: bool) -> Reply {
     let authority = match answer.is_empty() {
         true => vec![
             record("example. 900 IN SOA ns.example. host.example. 1 7200 900 1209600 900"),
@@ -163,7 +167,7 @@ fn reply(answer: Vec<Text>, secure: bool) -> Reply {
     Reply { flags, sections: [answer, authority, vec![]], ..Reply::default() }
 }
 
-fn upstream(case: &Case, asked: &Asked, is_first: bool) -> Option<Reply> {
+fn upstream(case: &Case, asked: &SentQuery, is_first: bool) -> Option<Reply> {
     let name = asked.name();
     let checked = !asked.message().flags().contains(Flags::CD);
     let failure = |ede| Reply { ede, ..Reply::rcode(Rcode::SERVFAIL) };
@@ -179,7 +183,7 @@ fn upstream(case: &Case, asked: &Asked, is_first: bool) -> Option<Reply> {
         (Type::AAAA, Aaaa::Bogus | Aaaa::SilentlyBogus, _) => reply(vec![], false),
         (Type::AAAA, Aaaa::FailsOnce, _) if !is_first => reply(vec![], true),
         (Type::AAAA, Aaaa::Dead | Aaaa::FailsOnce, _) => failure(None),
-        (Type::AAAA, Aaaa::DeadSaysSo, _) => failure(Some(22)),
+        (Type::AAAA, Aaaa::DeadReported, _) => failure(Some(22)),
         (Type::AAAA, Aaaa::Silent, _) => return None,
         (_, _, A::NoData { secure }) => reply(vec![], secure),
         (_, _, A::Bogus) if checked => failure(Some(6)),
@@ -205,7 +209,7 @@ fn cases() -> Vec<Case> {
         .chain([A::Bogus])
     {
         let aaaa =
-            [Aaaa::Bogus, Aaaa::SilentlyBogus, Aaaa::Dead, Aaaa::Silent, Aaaa::DeadSaysSo, Aaaa::FailsOnce];
+            [Aaaa::Bogus, Aaaa::SilentlyBogus, Aaaa::Dead, Aaaa::Silent, Aaaa::DeadReported, Aaaa::FailsOnce];
         let secure =
             both.map(|secure| [Aaaa::NoData { secure }, Aaaa::Real { secure }, Aaaa::Excluded { secure }]);
         legs.extend(secure.into_iter().flatten().chain(aaaa).map(|aaaa| (aaaa, a)));
@@ -214,17 +218,17 @@ fn cases() -> Vec<Case> {
     for bits in 0..16 {
         let [cd, dnssec_ok, ad, edns] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
         if edns || !dnssec_ok {
-            let asker = Asker { cd, dnssec_ok, ad, edns };
-            cases.extend(legs.iter().map(|&(aaaa, a)| Case { asker, aaaa, a }));
+            let requestor = Requestor { cd, dnssec_ok, ad, edns };
+            cases.extend(legs.iter().map(|&(aaaa, a)| Case { requestor, aaaa, a }));
         }
     }
     cases
 }
 
-/// What an answer is.
-fn found(answer: &Answer) -> Due {
+/// The properties of an answer of the engine.
+fn found(answer: &Answer) -> Outcome {
     let message = answer.message();
-    let mut found = Due {
+    let mut found = Outcome {
         rcode: answer.rcode(),
         addresses: vec![],
         ad: answer.flags().contains(Flags::AD),
@@ -265,8 +269,8 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
         let mut world = World::new(settings.clone());
         let known = cases.clone();
         let mut seen = vec![false; known.len()];
-        world.upstreams(move |asked, _| {
-            // Probes of an upstream that was silent too often.
+        world.set_upstreams(move |asked, _| {
+            // Probes, after the upstream was silent too often.
             if asked.qtype() == Type::NS {
                 return vec![deliver(asked, Span::from_millis(1), &Reply::default())];
             }
@@ -277,9 +281,9 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
             reply.iter().map(|reply| deliver(asked, Span::from_millis(5), reply)).collect()
         });
         for (number, case) in cases.iter().enumerate() {
-            let Asker { cd, dnssec_ok, ad, edns } = case.asker;
+            let Requestor { cd, dnssec_ok, ad, edns } = case.requestor;
             let flags = Flags::RD.with(if cd { Flags::CD } else { Flags(0) });
-            let mut question = ask(&format!("n{number}.example."), Type::AAAA).id(number as u16);
+            let mut question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
             question.flags = flags.with(if ad { Flags::AD } else { Flags(0) });
             question.edns = edns.then_some((1232, dnssec_ok));
             let token = world.ask(&question);
@@ -287,7 +291,7 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
             let at = format!("{case:?} with settings {bits}");
             let answer =
                 world.answers_to(token).first().copied().unwrap_or_else(|| panic!("{at}: no answer"));
-            assert_eq!(found(answer), due(case, &settings), "{at}");
+            assert_eq!(found(answer), expected(case, &settings), "{at}");
         }
         assert_eq!(world.engine.pending(), 0);
     }

@@ -1,15 +1,15 @@
-//! Replies that are not what they seem, and how little they move.
+//! Forged and mismatched replies: they are rejected, counted, and do not disturb the real reply.
 
-use crate::world::{Ask, Asked, Reply, World, ask, settings};
+use crate::world::{ClientQuery, Reply, SentQuery, World, query, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Type};
 
 const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
-fn asked_one() -> (World, crate::world::Token, Asked) {
+fn asked_one() -> (World, crate::world::Token, SentQuery) {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let asked = world.asked[0].clone();
     (world, token, asked)
 }
@@ -20,11 +20,11 @@ fn with_id(mut bytes: Vec<u8>, id: u16) -> Vec<u8> {
 }
 
 #[test]
-fn all_ids_at_the_right_socket_win_nothing() {
+fn guessing_all_ids_at_the_right_socket_gains_nothing() {
     let (mut world, token, asked) = asked_one();
     let evil = Reply::answer(&[EVIL]).to(&asked.bytes);
     let right = wire::header::id(&evil);
-    // The right ID comes last: with the first wrong one the question has left UDP.
+    // The right ID comes last: the first wrong one has moved the question to TCP.
     for distance in 1..=u16::MAX {
         world.reply(asked.link, &with_id(evil.clone(), right.wrapping_add(distance)));
     }
@@ -40,18 +40,19 @@ fn all_ids_at_the_right_socket_win_nothing() {
 }
 
 #[test]
-fn equal_questions_with_other_bits_all_leave_udp_when_somebody_guesses() {
-    // The same name and type, with and without DO, over one socket: a guesser may mean either.
+fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
+    // Two queries for one name and type, with and without DO, over one socket: a guess may be for either.
     for reversed in [false, true] {
         let mut world = World::new(settings());
-        let mut asks = [ask("www.example.", Type::A), ask("www.example.", Type::A).edns(1232, true).port(9)];
+        let mut asks =
+            [query("www.example.", Type::A), query("www.example.", Type::A).edns(1232, true).port(9)];
         if reversed {
             asks.reverse();
         }
         let tokens = asks.each_ref().map(|question| world.ask(question));
         let udp = [world.asked[0].clone(), world.asked[1].clone()];
         let ids = udp.each_ref().map(|asked| wire::header::id(&asked.bytes));
-        // 0x20 gives each flight a letter case of its own: the guesser knows that of the second.
+        // 0x20 gives each flight a letter case of its own: the guesser knows both.
         for target in &udp {
             let evil = Reply::answer(&[EVIL]).to(&target.bytes);
             for guess in (0..=u16::MAX).filter(|guess| !ids.contains(guess)).take(100) {
@@ -62,14 +63,14 @@ fn equal_questions_with_other_bits_all_leave_udp_when_somebody_guesses() {
             world.reply(target.link, &Reply::answer(&[EVIL]).to(&target.bytes));
         }
         for token in tokens {
-            assert!(world.answers_to(token).is_empty(), "a guess was believed");
+            assert!(world.answers_to(token).is_empty(), "a guess was accepted");
         }
         assert_eq!(world.count(Counter::TcpSuspicion), 2);
     }
 }
 
 #[test]
-fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
+fn the_right_reply_is_accepted_after_wrong_ones_that_do_not_suggest_guessing() {
     let (mut world, token, asked) = asked_one();
     let evil = Reply::answer(&[EVIL]).to(&asked.bytes);
     let mut other_question = evil.clone();
@@ -103,7 +104,7 @@ fn the_right_reply_counts_after_wrong_ones_that_give_no_hint_of_guessing() {
 }
 
 #[test]
-fn another_letter_case_is_not_believed_and_the_question_moves_to_tcp() {
+fn another_letter_case_is_rejected_and_the_question_moves_to_tcp() {
     let (mut world, token, asked) = asked_one();
     for place in 13..16 {
         let mut evil = Reply::answer(&[EVIL]).to(&asked.bytes);
@@ -113,7 +114,7 @@ fn another_letter_case_is_not_believed_and_the_question_moves_to_tcp() {
     assert_eq!((world.count(Counter::SuspectCase), world.count(Counter::SuspectAbandoned)), (1, 2));
     world.reply(asked.link, &Reply::answer(&[EVIL]).to(&asked.bytes));
     assert!(world.answers_to(token).is_empty());
-    // Over TCP nobody guesses, and an upstream may write the name as it likes.
+    // Over TCP guessing is not possible, and an upstream may use any letter case.
     let asked = world.asked[1].clone();
     assert_eq!(asked.transport, Transport::Tcp);
     let mut good = Reply::answer(&[GOOD]).to(&asked.bytes);
@@ -123,12 +124,12 @@ fn another_letter_case_is_not_believed_and_the_question_moves_to_tcp() {
 }
 
 #[test]
-fn the_letter_case_of_questions_is_not_to_be_foreseen() {
+fn the_letter_case_of_upstream_queries_is_unpredictable() {
     let mut world = World::new(settings());
     let name = "abcdefghijklmnopqrstuvwxyz.example.";
     let mut upper = [0; 26];
     for number in 0..400 {
-        world.ask(&ask(name, Type(2000 + number)).network(u32::from(number)));
+        world.ask(&query(name, Type(2000 + number)).network(u32::from(number)));
         let asked = world.asked.last().unwrap();
         for (place, count) in upper.iter_mut().enumerate() {
             *count += usize::from(asked.bytes[13 + place].is_ascii_uppercase());
@@ -139,11 +140,11 @@ fn the_letter_case_of_questions_is_not_to_be_foreseen() {
 }
 
 #[test]
-fn a_reply_over_another_link_than_the_question_s_is_not_believed() {
+fn a_reply_over_another_link_than_that_of_its_query_is_rejected() {
     let (mut world, token, asked) = asked_one();
-    // The first link is full; a question on the second.
+    // Fill the first link, so that the last query goes over the second one.
     for number in 0..engine::limits::LINK_QUESTIONS as u16 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).port(number));
+        world.ask(&query(&format!("n{number}.example."), Type::A).port(number));
     }
     let other = world.asked.last().unwrap().link;
     assert_ne!(other, asked.link);
@@ -188,10 +189,10 @@ fn truncated_replies_without_end_move_a_question_to_tcp_once() {
 }
 
 #[test]
-fn records_off_the_way_from_the_question_are_dropped() {
+fn records_off_the_chain_from_the_question_are_dropped() {
     let mut world = World::new(settings());
     for qtype in [Type::A, Type::AAAA, Type::MX] {
-        let question = Ask { qtype, ..ask("www.example.", Type::A) };
+        let question = ClientQuery { qtype, ..query("www.example.", Type::A) };
         let token = world.ask(&question.id(qtype.0));
         let asked = world.asked.last().unwrap().clone();
         let real = match qtype {

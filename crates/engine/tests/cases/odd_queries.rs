@@ -1,6 +1,6 @@
-//! Client messages that are no ordinary questions.
+//! Client messages that are not ordinary queries.
 
-use crate::world::{Ask, World, ask, client, settings};
+use crate::world::{ClientQuery, World, client, query, settings};
 use engine::Counter;
 use wire::{Flags, Opcode, Rcode, Type};
 
@@ -8,12 +8,12 @@ fn world() -> World {
     World::new(settings())
 }
 
-/// The RCODE that a message is answered with, if it is answered at once.
+/// The RCODE of the immediate answer to a message, if there is one.
 fn answered(message: &[u8]) -> Option<Rcode> {
     let mut world = world();
-    world.query(&client("2001:db8:c::1", 4000), message);
+    world.send_message(&client("2001:db8:c::1", 4000), message);
     world.assert_conservation();
-    assert!(world.asked.is_empty(), "asked upstream");
+    assert!(world.asked.is_empty(), "forwarded to an upstream");
     match &world.answers[..] {
         [] => None,
         [answer] => {
@@ -28,8 +28,8 @@ fn answered(message: &[u8]) -> Option<Rcode> {
     }
 }
 
-fn question() -> Ask {
-    ask("www.example.", Type::AAAA)
+fn question() -> ClientQuery {
+    query("www.example.", Type::AAAA)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_response_is_never_answered_whatever_it_holds() {
             let mut message = valid[..length].to_vec();
             message[2] = 0x80 | flags >> 1;
             message[3] = flags.rotate_right(1);
-            world.query(&client("2001:db8:c::1", 4000), &message);
+            world.send_message(&client("2001:db8:c::1", 4000), &message);
         }
     }
     assert_eq!((world.answers.len(), world.asked.len()), (0, 0));
@@ -76,8 +76,8 @@ fn other_operations_are_not_implemented_whatever_their_sections_hold() {
     for opcode in 1..16 {
         let flags = Flags::RD.with_opcode(Opcode(opcode));
         assert_eq!(answered(&question().flags(flags).bytes()), Some(Rcode::NOTIMP), "{opcode}");
-        // A message of DNS Stateful Operations has no question (RFC 8490 section 5.4), an update may have more in
-        // other sections than we read.
+        // A message of DNS Stateful Operations has no question (RFC 8490 section 5.4); the other sections of an update
+        // may contain more than the engine parses.
         let mut bare = question().flags(flags).bytes()[..12].to_vec();
         wire::header::set_qdcount(&mut bare, 0);
         assert_eq!(answered(&bare), Some(Rcode::NOTIMP), "{opcode} without question");
@@ -85,11 +85,11 @@ fn other_operations_are_not_implemented_whatever_their_sections_hold() {
 }
 
 #[test]
-fn an_unknown_edns_version_is_refused_with_ours() {
+fn an_unknown_edns_version_is_refused_with_version_0() {
     // RFC 6891 section 6.1.3.
-    let message = Ask { edns_version: 1, ..question().edns(1232, true) }.bytes();
+    let message = ClientQuery { edns_version: 1, ..question().edns(1232, true) }.bytes();
     let mut world = world();
-    world.query(&client("2001:db8:c::1", 4000), &message);
+    world.send_message(&client("2001:db8:c::1", 4000), &message);
     let answer = world.answers[0].message();
     assert_eq!(answer.rcode(), Rcode::BADVERS);
     assert_eq!(answer.opt().map(|opt| opt.version()), Some(0));
@@ -100,22 +100,22 @@ fn an_unknown_edns_version_is_refused_with_ours() {
 #[test]
 fn transfers_are_refused() {
     for qtype in [Type::AXFR, Type::IXFR] {
-        assert_eq!(answered(&ask("example.", qtype).bytes()), Some(Rcode::REFUSED), "{qtype}");
-        assert_eq!(answered(&ask("example.", qtype).tcp(1).bytes()), Some(Rcode::REFUSED), "{qtype}");
+        assert_eq!(answered(&query("example.", qtype).bytes()), Some(Rcode::REFUSED), "{qtype}");
+        assert_eq!(answered(&query("example.", qtype).tcp(1).bytes()), Some(Rcode::REFUSED), "{qtype}");
     }
 }
 
 #[test]
-fn types_that_nobody_can_ask_for_are_format_errors() {
+fn types_that_are_not_for_queries_are_format_errors() {
     for qtype in [Type::OPT, Type::TSIG, Type::TKEY, Type::MAILA, Type::MAILB] {
-        assert_eq!(answered(&ask("example.", qtype).bytes()), Some(Rcode::FORMERR), "{qtype}");
+        assert_eq!(answered(&query("example.", qtype).bytes()), Some(Rcode::FORMERR), "{qtype}");
     }
 }
 
 #[test]
 fn a_malformed_question_is_a_format_error_without_the_question() {
     for message in [
-        // A pointer in the question, a label type of its own, a cut question.
+        // A pointer in the question, an unknown label type, a question cut short.
         [&question().bytes()[..12], &[0xc0, 12, 0, 28, 0, 1]].concat(),
         [&question().bytes()[..12], &[0x41, 12, 0, 28, 0, 1]].concat(),
         question().bytes()[..20].to_vec(),
@@ -125,11 +125,11 @@ fn a_malformed_question_is_a_format_error_without_the_question() {
 }
 
 #[test]
-fn the_longest_name_goes_both_ways() {
+fn the_longest_name_passes_in_both_directions() {
     let label = "a".repeat(63);
     let name = format!("{label}.{label}.{label}.{}.", "b".repeat(61));
     let mut world = world();
-    let token = world.ask(&ask(&name, Type::AAAA).edns(1232, true));
+    let token = world.ask(&query(&name, Type::AAAA).edns(1232, true));
     for records in [vec![], vec![format!("{name} 60 IN A 198.51.100.7")]] {
         let asked = world.asked.last().unwrap().clone();
         let lines: Vec<&str> = records.iter().map(String::as_str).collect();
@@ -139,17 +139,17 @@ fn the_longest_name_goes_both_ways() {
 }
 
 #[test]
-fn an_answer_or_question_that_the_datapath_cannot_take_is_counted() {
+fn an_answer_or_query_that_the_datapath_cannot_send_is_counted() {
     let mut world = world();
-    world.wires.no_answers = true;
-    world.ask(&ask("example.", Type::AXFR));
+    world.outbox.no_answers = true;
+    world.ask(&query("example.", Type::AXFR));
     assert_eq!(world.count(Counter::DroppedAnswer), 1);
     world.assert_conservation();
-    world.wires.no_answers = false;
+    world.outbox.no_answers = false;
     for (no_links, no_questions) in [(true, false), (false, true)] {
         let mut world = World::new(settings());
-        world.wires.no_links = no_links;
-        world.wires.no_questions = no_questions;
+        world.outbox.no_links = no_links;
+        world.outbox.no_questions = no_questions;
         let token = world.ask(&question());
         world.run(engine::Span::from_secs(10));
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);

@@ -1,6 +1,6 @@
-//! Other settings while questions are in flight.
+//! Changes of the settings while queries are in flight.
 
-use crate::world::{Reply, World, ask, deliver, forwarders, set_prefixes, settings};
+use crate::world::{Reply, World, deliver, forwarders, query, set_prefixes, settings};
 use engine::{Counter, Span};
 use wire::{Rcode, Type};
 
@@ -14,8 +14,8 @@ fn with(upstreams: &str, prefix: &str) -> engine::Settings {
 #[test]
 fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
     let mut world = World::sized(with("192.0.2.1 192.0.2.2", "2001:db8:1::/96"), 4096, 31);
-    world.upstreams(|asked, chance| {
-        if chance.percent(20) {
+    world.set_upstreams(|asked, rng| {
+        if rng.percent(20) {
             return vec![];
         }
         let line = format!("{} 60 IN A 198.51.100.7", asked.name());
@@ -23,12 +23,12 @@ fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
             Type::A => Reply::answer(&[&line]),
             _ => Reply::default(),
         };
-        vec![deliver(asked, Span::from_millis(1 + chance.below(60)), &reply)]
+        vec![deliver(asked, Span::from_millis(1 + rng.below(60)), &reply)]
     });
     let mut tokens = vec![];
     for round in 0..200u32 {
         for number in 0..20 {
-            let question = ask(&format!("n{round}-{number}.example."), Type::AAAA).network(number);
+            let question = query(&format!("n{round}-{number}.example."), Type::AAAA).network(number);
             tokens.push(world.ask(&question.id(round as u16)));
             world.run(Span::from_millis(1));
         }
@@ -52,12 +52,12 @@ fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
 }
 
 #[test]
-fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_link_behind() {
+fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_open_link() {
     let mut world = World::new(with("192.0.2.1", "2001:db8:1::/96"));
     for round in 0..10u16 {
         world.engine.configure(with(&format!("192.0.2.{}", 1 + round), "2001:db8:1::/96"));
         world.run(Span::from_millis(10));
-        let token = world.ask(&ask("www.example.", Type::A).id(round));
+        let token = world.ask(&query("www.example.", Type::A).id(round));
         let over_udp = world.asked.last().unwrap().clone();
         world.engine.configure(with("192.0.2.99", "2001:db8:1::/96"));
         world.run(Span::from_millis(10));
@@ -73,9 +73,9 @@ fn a_question_that_moves_to_tcp_after_a_reload_leaves_no_link_behind() {
 }
 
 #[test]
-fn what_is_known_of_a_server_survives_a_reload_that_keeps_it() {
+fn the_state_of_a_server_survives_a_reload_that_keeps_it() {
     let mut world = World::new(with("192.0.2.1 192.0.2.2", "2001:db8:1::/96"));
-    world.ask(&ask("www.example.", Type::A));
+    world.ask(&query("www.example.", Type::A));
     let asked = world.asked[0].clone();
     world.run(Span::from_millis(7));
     world.reply(asked.link, &Reply::default().to(&asked.bytes));

@@ -1,6 +1,6 @@
-//! Upstream servers that are slow, silent, unreachable or many.
+//! Timeouts, retransmissions and selection of upstream servers that are slow, silent, unreachable or many.
 
-use crate::world::{Asked, Chance, Delivery, Reply, What, World, ask, deliver, forwarders, settings};
+use crate::world::{Arrival, Delivery, Reply, Rng, SentQuery, World, deliver, forwarders, query, settings};
 use engine::settings::Select;
 use engine::{Counter, Instant, Machine, Settings, Span, Transport};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use wire::{Rcode, Type};
 
-fn of(text: &str) -> Settings {
+fn with_forwarders(text: &str) -> Settings {
     let mut settings = settings();
     settings.upstream.forwarders = forwarders(text);
     settings
@@ -19,15 +19,15 @@ fn address(text: &str) -> SocketAddr {
     forwarders(text)[0]
 }
 
-/// Asks one A question with a name of its own and lets so much time pass.
+/// Sends one query for an A record with a name of its own, and advances the clock.
 fn ask_and_wait(world: &mut World, number: u16, span: Span) -> crate::world::Token {
-    let question = ask(&format!("n{number}.example."), Type::A).id(number).port(number);
+    let question = query(&format!("n{number}.example."), Type::A).id(number).port(number);
     let token = world.ask(&question);
     world.run(span);
     token
 }
 
-/// When the questions for a name left.
+/// The times when queries for a name were sent.
 fn times(world: &World, name: &str) -> Vec<Instant> {
     world.asked.iter().filter(|asked| asked.name() == name).map(|asked| asked.at).collect()
 }
@@ -37,39 +37,39 @@ fn ms(span: Span) -> u64 {
 }
 
 #[test]
-fn waits_follow_the_measured_round_trip_double_and_end_at_the_ceiling() {
+fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
     let mut world = World::new(settings());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let silent = asked.name().starts_with("silent");
         let delay = Span::from_millis(120);
         if silent { vec![] } else { vec![deliver(asked, delay, &Reply::default())] }
     });
-    // Before anything was measured: 250 ms, 500 ms, and the ceiling for the last try.
-    let token = world.ask(&ask("silent1.example.", Type::A));
+    // Before the first measurement: 250 ms, 500 ms, and the configured timeout for the last try.
+    let token = world.ask(&query("silent1.example.", Type::A));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent1.example.");
     assert_eq!([ms(at[1] - at[0]), ms(at[2] - at[1]), at.len() as u64], [250, 500, 3]);
     let answer = world.answer_to(token);
     assert_eq!((ms(answer.at - at[2]), answer.rcode()), (1000, Rcode::SERVFAIL));
-    // After many replies in 120 ms: little more than that.
+    // After many replies in 120 ms: a little more than that.
     for number in 0..60 {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
-    world.ask(&ask("silent2.example.", Type::A).id(2));
+    world.ask(&query("silent2.example.", Type::A).id(2));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent2.example.");
     assert_eq!(at.len(), 3);
     let (first, second) = (ms(at[1] - at[0]), ms(at[2] - at[1]));
-    // A quarter more, as the variance has gone.
+    // A quarter more, because the variance has decayed.
     assert!((149..=155).contains(&first), "{first} ms");
     assert!((2 * first - 2..=2 * first + 1).contains(&second), "{second} ms");
 }
 
 #[test]
-fn tries_and_ceiling_are_respected_whatever_they_are() {
+fn configured_tries_and_timeouts_are_respected() {
     for tries in 1..=8 {
         for timeout in [30, 400, 2000] {
-            let mut settings = of("192.0.2.53 192.0.2.54 192.0.2.55");
+            let mut settings = with_forwarders("192.0.2.53 192.0.2.54 192.0.2.55");
             settings.upstream.tries = tries;
             settings.upstream.timeout = Span::from_millis(timeout);
             let mut world = World::new(settings);
@@ -86,12 +86,12 @@ fn tries_and_ceiling_are_respected_whatever_they_are() {
 }
 
 #[test]
-fn a_silent_server_is_found_skipped_probed_and_taken_back() {
+fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     let alive = Rc::new(Cell::new(false));
     let state = alive.clone();
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let first = address("192.0.2.53");
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         let silent = asked.upstream == first && !state.get();
         if silent { vec![] } else { vec![deliver(asked, Span::from_millis(10), &Reply::default())] }
     });
@@ -99,12 +99,12 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
         let token = ask_and_wait(&mut world, number, Span::from_millis(400));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR, "{number}");
     }
-    // Silence alone proves nothing: it is asked whether it lives, and does not answer that either.
+    // Silence alone proves nothing: the server is probed, and does not reply to the probe either.
     let dead = |world: &World| world.engine.servers().map(|server| server.is_dead()).collect::<Vec<_>>();
     assert_eq!(dead(&world), [false, false]);
     world.run(Span::from_millis(500));
     assert_eq!(dead(&world), [true, false]);
-    // Skipped: nobody waits any more; but probed, less and less often, with a question for the root.
+    // It is skipped, so clients do not wait; and it is probed, less and less often, with a query for the root.
     let before = world.asked.len();
     for number in 100..120 {
         let token = ask_and_wait(&mut world, number, Span::from_millis(100));
@@ -115,7 +115,7 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
     let to_first: Vec<_> = world.asked[before..].iter().filter(|asked| asked.upstream == first).collect();
     assert!((2..=5).contains(&to_first.len()), "{} probes in two seconds", to_first.len());
     assert!(to_first.iter().all(|asked| asked.name() == "." && asked.qtype() == Type::NS));
-    // It lives again: the next probe finds out, and it is the first again.
+    // It recovers: the next probe detects it, and it is the first server again.
     alive.set(true);
     world.run(Span::from_millis(5_100));
     assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -126,7 +126,7 @@ fn a_silent_server_is_found_skipped_probed_and_taken_back() {
 }
 
 #[test]
-fn the_time_of_a_probe_s_end_is_among_the_deadlines() {
+fn the_timeout_of_a_probe_is_among_the_deadlines() {
     let mut settings = settings();
     settings.upstream.timeout = Span::from_millis(50);
     let mut world = World::new(settings);
@@ -134,10 +134,10 @@ fn the_time_of_a_probe_s_end_is_among_the_deadlines() {
         ask_and_wait(&mut world, number, Span::from_millis(200));
     }
     assert!(world.engine.servers().all(|server| server.is_dead()));
-    // Stepped from deadline to deadline, as a driver would that sleeps in between.
+    // Advance from deadline to deadline, as a driver that sleeps in between.
     for _ in 0..20 {
-        let next = world.engine.expire(world.now, &mut world.wires).expect("a probe is always due");
-        world.wires.asked.clear();
+        let next = world.engine.expire(world.now, &mut world.outbox).expect("a probe is always due");
+        world.outbox.asked.clear();
         let flights = world.engine.flights();
         assert!(
             flights == 0 || next - world.now <= Span::from_millis(51),
@@ -149,12 +149,12 @@ fn the_time_of_a_probe_s_end_is_among_the_deadlines() {
 }
 
 #[test]
-fn an_icmp_error_makes_the_next_server_be_asked_at_once() {
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
+fn after_an_icmp_error_the_next_server_is_queried_at_once() {
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
     let first = address("192.0.2.53");
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         if asked.upstream == first {
-            vec![Delivery { after: Span::from_millis(1), via: asked.link, what: What::Failure }]
+            vec![Delivery { after: Span::from_millis(1), via: asked.link, arrival: Arrival::Failure }]
         } else {
             vec![deliver(asked, Span::from_millis(5), &Reply::default())]
         }
@@ -173,22 +173,22 @@ fn an_icmp_error_makes_the_next_server_be_asked_at_once() {
 fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
     let mut world = World::new(settings());
     for round in 0..20 {
-        // One question on the old link, one on its successor.
-        world.ask(&ask("old.example.", Type::A).id(round).port(1));
+        // One query on the old link, one on its successor.
+        world.ask(&query("old.example.", Type::A).id(round).port(1));
         let old = world.asked.last().unwrap().link;
         world.run(Span::from_millis(240));
         for number in 0..engine::limits::LINK_QUESTIONS as u16 {
-            world.ask(&ask(&format!("n{number}.example."), Type::A).id(round).port(10 + number));
+            world.ask(&query(&format!("n{number}.example."), Type::A).id(round).port(10 + number));
             let asked = world.asked.last().unwrap().clone();
             if number > 0 {
                 world.reply(asked.link, &Reply::default().to(&asked.bytes));
             }
         }
-        assert!(world.wires.links.len() >= 2);
+        assert!(world.outbox.links.len() >= 2);
         world.fail(old);
         world.run(Span::from_secs(4));
     }
-    world.upstreams(|asked, _| vec![deliver(asked, Span(1), &Reply::default())]);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span(1), &Reply::default())]);
     world.run(Span::from_secs(4));
     assert_eq!(world.engine.flights(), 0);
     assert!(world.engine.open_links() <= 1, "{} links leaked", world.engine.open_links());
@@ -197,15 +197,15 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
 #[test]
 fn random_selection_is_even_and_fastest_finds_the_fastest() {
     let three = "192.0.2.1 192.0.2.2 192.0.2.3";
-    let delay = |asked: &Asked| match asked.upstream {
+    let delay = |asked: &SentQuery| match asked.upstream {
         fast if fast == address("192.0.2.2") => Span::from_millis(5),
         _ => Span::from_millis(30),
     };
     for select in [Select::Random, Select::Fastest] {
-        let mut settings = of(three);
+        let mut settings = with_forwarders(three);
         settings.upstream.select = select;
         let mut world = World::new(settings);
-        world.upstreams(move |asked: &Asked, _: &mut Chance| {
+        world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
             vec![deliver(asked, delay(asked), &Reply::default())]
         });
         for number in 0..3000 {
@@ -221,28 +221,32 @@ fn random_selection_is_even_and_fastest_finds_the_fastest() {
 }
 
 #[test]
-fn a_failure_is_not_the_answer_while_another_server_is_asked() {
+fn a_failure_is_not_the_answer_while_a_query_to_another_server_is_in_flight() {
     let good = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
     let failure = Reply::rcode(Rcode::SERVFAIL);
-    // The first server was silent, the second is asked; then the first one's failure comes, late.
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    let token = world.ask(&ask("www.example.", Type::A));
+    // The first server is silent, so the second one is queried; then the late failure of the first one arrives.
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(260));
     let [first, second] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(first.link, &failure.to(&first.bytes));
-    assert!(world.answers_to(token).is_empty(), "the second server was not waited for");
+    assert!(world.answers_to(token).is_empty(), "the engine did not wait for the second server");
     world.reply(second.link, &good.to(&second.bytes));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
-    // A failure that comes twice is one failure.
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    let token = world.ask(&ask("www.example.", Type::A));
+    // A duplicate of a failure counts once.
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
+    let token = world.ask(&query("www.example.", Type::A));
     let first = world.asked[0].clone();
     world.reply(first.link, &failure.to(&first.bytes));
     world.reply(first.link, &failure.to(&first.bytes));
-    assert!(world.answers_to(token).is_empty(), "the second server was not waited for");
+    assert!(world.answers_to(token).is_empty(), "the engine did not wait for the second server");
     let second = world.asked[1].clone();
     world.reply(second.link, &failure.to(&second.bytes));
-    assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL, "when all have failed, that is the answer");
+    assert_eq!(
+        world.answer_to(token).rcode(),
+        Rcode::SERVFAIL,
+        "after all servers have failed, the failure is the answer"
+    );
     assert_eq!(world.engine.flights(), 0);
 }
 
@@ -252,12 +256,12 @@ fn a_tcp_connection_that_breaks_loses_no_question() {
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
     let tokens: Vec<_> = (0..20)
-        .map(|number| world.ask(&ask(&format!("n{number}.example."), Type::A).id(number).port(number)))
+        .map(|number| world.ask(&query(&format!("n{number}.example."), Type::A).id(number).port(number)))
         .collect();
-    assert_eq!(world.wires.links.len(), 1);
+    assert_eq!(world.outbox.links.len(), 1);
     let broken = world.asked[0].link;
     world.fail(broken);
-    assert_eq!((world.asked.len(), world.wires.links.len()), (40, 1));
+    assert_eq!((world.asked.len(), world.outbox.links.len()), (40, 1));
     let again = world.asked[20..].to_vec();
     for asked in again {
         assert_ne!(asked.link, broken);
@@ -266,22 +270,22 @@ fn a_tcp_connection_that_breaks_loses_no_question() {
     for token in tokens {
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
-    // An idle connection that the upstream closes is no failure (RFC 7766 section 6.2.3).
+    // An upstream may close an idle connection: that is not a failure (RFC 7766 section 6.2.3).
     let unreachable = world.count(Counter::Unreachable);
-    let idle = *world.wires.links.keys().next().unwrap();
+    let idle = *world.outbox.links.keys().next().unwrap();
     world.fail(idle);
     assert_eq!(world.count(Counter::Unreachable), unreachable);
     assert_eq!(world.engine.open_links(), 0);
 }
 
 #[test]
-fn a_tcp_connection_over_which_nothing_comes_any_more_is_replaced() {
+fn a_tcp_connection_that_falls_silent_is_replaced() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let hung = Rc::new(Cell::new(None));
     let state = hung.clone();
     let mut world = World::new(settings);
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         let silent = state.get() == Some(asked.link);
         if silent { vec![] } else { vec![deliver(asked, Span::from_millis(5), &Reply::default())] }
     });
@@ -295,47 +299,47 @@ fn a_tcp_connection_over_which_nothing_comes_any_more_is_replaced() {
 }
 
 #[test]
-fn a_slow_name_does_not_cost_a_lively_tcp_connection() {
+fn a_slow_name_does_not_close_a_working_tcp_connection() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let slow = asked.name().starts_with("slow");
         if slow { vec![] } else { vec![deliver(asked, Span::from_millis(5), &Reply::default())] }
     });
-    world.ask(&ask("slow.example.", Type::A));
+    world.ask(&query("slow.example.", Type::A));
     for number in 0..100 {
         ask_and_wait(&mut world, number, Span::from_millis(50));
     }
-    assert_eq!(world.wires.history.len(), 1);
+    assert_eq!(world.outbox.opened_links.len(), 1);
 }
 
 #[test]
 fn a_group_without_servers_fails_at_once() {
-    let mut world = World::new(of(""));
-    let token = world.ask(&ask("www.example.", Type::AAAA));
+    let mut world = World::new(with_forwarders(""));
+    let token = world.ask(&query("www.example.", Type::AAAA));
     world.run(Span::from_millis(10));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
 }
 
 #[test]
-fn an_engine_that_slept_for_years_is_awake_at_once() {
+fn a_clock_jump_of_years_takes_no_time() {
     let mut world = World::new(settings());
-    // 500 years of milliseconds, one by one, would take longer than anybody waits.
+    // Stepping through 500 years of milliseconds one by one would take too long.
     world.now = Instant(500 * 365 * 86_400 * 1_000_000_000);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_secs(5));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     assert_eq!(world.asked.len(), 3);
 }
 
 #[test]
-fn a_server_without_a_route_is_passed_over_at_once_and_found_dead() {
-    let mut world = World::new(of("192.0.2.53 192.0.2.54"));
-    world.wires.no_route = vec![address("192.0.2.53")];
-    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+fn a_server_without_a_route_is_skipped_at_once_and_found_dead() {
+    let mut world = World::new(with_forwarders("192.0.2.53 192.0.2.54"));
+    world.outbox.no_route = vec![address("192.0.2.53")];
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     for number in 0..3 {
-        let token = world.ask(&ask(&format!("n{number}.example."), Type::A).id(number));
+        let token = world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         world.run(Span::from_millis(10));
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
@@ -345,30 +349,30 @@ fn a_server_without_a_route_is_passed_over_at_once_and_found_dead() {
 }
 
 #[test]
-fn a_single_server_that_cannot_be_asked_for_a_moment_is_asked_again() {
-    let mut world = World::new(of("192.0.2.53"));
-    world.wires.no_links = true;
-    let token = world.ask(&ask("www.example.", Type::A));
+fn a_single_server_that_is_unreachable_for_a_moment_is_tried_again() {
+    let mut world = World::new(with_forwarders("192.0.2.53"));
+    world.outbox.no_links = true;
+    let token = world.ask(&query("www.example.", Type::A));
     world.run(Span::from_millis(100));
-    assert!(world.answers_to(token).is_empty(), "all tries were burnt at once");
-    world.wires.no_links = false;
-    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    assert!(world.answers_to(token).is_empty(), "all tries were used at once");
+    world.outbox.no_links = false;
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
 }
 
 #[test]
-fn a_late_reply_to_an_own_repetition_is_no_forgery() {
-    let mut world = World::new(of("192.0.2.53"));
+fn a_late_reply_to_a_retransmission_is_not_a_suspected_forgery() {
+    let mut world = World::new(with_forwarders("192.0.2.53"));
     let reply = Reply::answer(&["www.example. 60 IN A 198.51.100.7"]);
-    let question = ask("www.example.", Type::A);
+    let question = query("www.example.", Type::A);
     let first = world.ask(&question.clone().id(1));
     world.run(Span::from_millis(300));
     let [try_1, try_2] = [0, 1].map(|place| world.asked[place].clone());
     assert_eq!(try_1.link, try_2.link);
     world.reply(try_1.link, &reply.to(&try_1.bytes));
     assert_eq!(world.answer_to(first).rcode(), Rcode::NOERROR);
-    // The same name again, over the same link, before the reply to the second try comes.
+    // A query for the same name, over the same link, before the reply to the second try comes.
     let second = world.ask(&question.id(2));
     let again = world.asked[2].clone();
     world.reply(try_2.link, &reply.to(&try_2.bytes));
@@ -380,9 +384,9 @@ fn a_late_reply_to_an_own_repetition_is_no_forgery() {
 
 #[test]
 fn names_whose_own_servers_are_silent_do_not_make_an_upstream_dead() {
-    let mut world = World::new(of("192.0.2.53"));
-    // It answers what it is asked about the root, and nothing about the names.
-    world.upstreams(|asked, _| match asked.name().as_str() {
+    let mut world = World::new(with_forwarders("192.0.2.53"));
+    // It replies to queries for the root, but not to queries for the names.
+    world.set_upstreams(|asked, _| match asked.name().as_str() {
         "." => vec![deliver(asked, Span::from_millis(10), &Reply::default())],
         _ => vec![],
     });

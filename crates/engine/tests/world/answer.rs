@@ -1,12 +1,12 @@
-//! Answers that clients got, read by another DNS library (`domain`) and shown as text.
+//! Answers to clients, parsed by another DNS library (`domain`) and shown as text.
 
-use super::reply::{Reply, Text};
+use super::reply::{ParsedRecord, Reply};
 use domain::base::{Message, RecordSection};
 use domain::rdata::ZoneRecordData;
 use engine::{Client, Instant};
 use wire::{Flags, Rcode, Section};
 
-/// An answer.
+/// An answer that a client received.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub at: Instant,
@@ -31,17 +31,17 @@ impl Answer {
         wire::header::id(&self.bytes)
     }
 
-    /// The first extended error.
+    /// The first extended DNS error (EDE).
     pub fn ede(&self) -> Option<u16> {
         self.message().opt().and_then(|opt| opt.ede().next()).map(|(code, _)| code)
     }
 
-    /// A section's records without OPT as text, names in lower case.
+    /// The records of a section as text, without OPT; names in lower case.
     pub fn records(&self, section: Section) -> Vec<String> {
         section_texts(&self.bytes, section)
     }
 
-    /// The addresses in the answer section as text.
+    /// The IPv6 addresses in the answer section as text.
     pub fn addresses(&self) -> Vec<String> {
         let records = self.records(Section::Answer);
         let addresses = records.iter().filter(|line| line.contains(" AAAA "));
@@ -49,10 +49,10 @@ impl Answer {
     }
 }
 
-/// Records as they read after a way through a message: what lines of text are compared with.
-pub fn canonical(records: &[Text]) -> Vec<String> {
+/// Records as text, after they were written to a message and parsed again. Tests compare this form with the records of an answer.
+pub fn canonical(records: &[ParsedRecord]) -> Vec<String> {
     let reply = Reply { sections: [records.to_vec(), vec![], vec![]], edns: false, ..Reply::default() };
-    let question = super::ask::ask("canonical.test", wire::Type::A).bytes();
+    let question = super::client_query::query("canonical.test", wire::Type::A).bytes();
     section_texts(&reply.to(&question), Section::Answer)
 }
 

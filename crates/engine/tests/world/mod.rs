@@ -1,63 +1,64 @@
-//! A world around one engine: clients that ask, upstreams that answer as a test tells them, links with delay and loss,
-//! and a clock that stands still until somebody moves it. Everything follows from a seed. The driver's part is played
-//! as a datapath plays it: messages in, then one look at the deadlines.
+//! The simulated environment of one engine: clients that send queries, upstreams that reply as a test defines, links with
+//! delay and loss, and a clock that only the test moves. Everything follows from a seed. Like a datapath, [`World`] passes
+//! messages to the engine and then handles its deadlines. It knows nothing of DNS64: a test decides what is correct.
+//! [`client_query`] and [`reply`] write messages, [`answer`] parses answers, [`outbox`] records what the engine sends.
 
 mod answer;
-mod ask;
-mod chance;
-mod option;
+mod client_query;
+mod edns_option;
+mod outbox;
 mod reply;
+mod rng;
 mod settings;
 pub mod statistics;
-mod wires;
 
 pub use answer::{Answer, canonical};
-pub use ask::{Ask, ask, client, name};
-pub use chance::Chance;
-pub use option::{COOKIE, cookie_of, octets, subnet, subnets};
-pub use reply::{Reply, Text, record, records};
+pub use client_query::{ClientQuery, client, name, query};
+pub use edns_option::{COOKIE, cookie_of, octets, subnet, subnets};
+pub use outbox::{SentQuery, TestOutbox};
+pub use reply::{ParsedRecord, Reply, record, records};
+pub use rng::Rng;
 pub use settings::{START_UNIX_SECS, forwarders, networks, set_prefixes, settings};
-pub use wires::{Asked, Wires};
 
 use engine::{Capacity, Client, Counter, Engine, Instant, Link, Machine, Settings, Span, Transport};
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv6Addr;
 
-/// Something on its way to the engine.
+/// A message or a link failure on its way to the engine.
 pub struct Delivery {
     pub after: Span,
     pub via: Link,
-    pub what: What,
+    pub arrival: Arrival,
 }
 
-/// What arrives over a link.
-pub enum What {
+/// An event on a link to an upstream.
+pub enum Arrival {
     Message(Vec<u8>),
-    /// An ICMP error, or the end of a connection.
+    /// An ICMP error, or a closed connection.
     Failure,
 }
 
-/// How upstreams answer.
-pub type Upstreams = Box<dyn FnMut(&Asked, &mut Chance) -> Vec<Delivery>>;
+/// A function that returns the replies of the upstreams to a query.
+pub type Upstreams = Box<dyn FnMut(&SentQuery, &mut Rng) -> Vec<Delivery>>;
 
 enum Event {
-    FromUpstream(Link, What),
+    FromUpstream(Link, Arrival),
     FromClient(Client, Vec<u8>),
 }
 
-/// A question that a client asked.
+/// Identifies a client query of [`World::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(usize);
 
-/// See the module.
+/// One engine with its clients, upstreams, links and clock.
 pub struct World {
     pub engine: Engine,
     pub now: Instant,
-    pub wires: Wires,
-    pub chance: Chance,
-    /// Questions that left so far, in order.
-    pub asked: Vec<Asked>,
-    /// Answers that clients got so far, in order.
+    pub outbox: TestOutbox,
+    pub rng: Rng,
+    /// Queries sent to upstreams so far, in order.
+    pub asked: Vec<SentQuery>,
+    /// Answers sent to clients so far, in order.
     pub answers: Vec<Answer>,
     upstreams: Option<Upstreams>,
     events: BTreeMap<(Instant, u64), Event>,
@@ -68,31 +69,31 @@ pub struct World {
 }
 
 impl World {
-    /// A world whose upstreams are silent: replies are given by hand.
+    /// A world without a cache, for 1,024 pending queries. Its upstreams do not reply; the test gives replies by hand.
     pub fn new(settings: Settings) -> World {
         World::sized(settings, 1024, 1)
     }
 
-    /// The same with a cache of so many octets.
+    /// A world with a cache of `cache` octets, for 1,024 pending queries.
     pub fn with_cache(settings: Settings, cache: usize) -> World {
         World::reserved(settings, Capacity { pending: 1024, cache }, 1)
     }
 
-    /// A world for so many pending questions, unfolding from a seed.
+    /// A world without a cache, for `pending` pending queries, with this seed.
     pub fn sized(settings: Settings, pending: usize, seed: u64) -> World {
         World::reserved(settings, Capacity { pending, cache: 0 }, seed)
     }
 
     fn reserved(settings: Settings, capacity: Capacity, seed: u64) -> World {
-        let mut chance = Chance::new(seed);
-        let entropy: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
+        let mut rng = Rng::new(seed);
+        let entropy: Vec<u8> = (0..4).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
         let mut engine = Engine::new(settings, capacity, entropy.try_into().expect("32 octets"));
         engine.set_unix_time(Instant(0), Span::from_secs(START_UNIX_SECS));
         World {
             engine,
             now: Instant(0),
-            wires: Wires::default(),
-            chance,
+            outbox: TestOutbox::default(),
+            rng,
             asked: vec![],
             answers: vec![],
             upstreams: None,
@@ -104,73 +105,73 @@ impl World {
         }
     }
 
-    /// Gives the upstreams a mind.
-    pub fn upstreams(&mut self, upstreams: impl FnMut(&Asked, &mut Chance) -> Vec<Delivery> + 'static) {
+    /// Sets the function that returns the replies of the upstreams.
+    pub fn set_upstreams(&mut self, upstreams: impl FnMut(&SentQuery, &mut Rng) -> Vec<Delivery> + 'static) {
         self.upstreams = Some(Box::new(upstreams));
     }
 
-    /// Asks a question now.
-    pub fn ask(&mut self, ask: &Ask) -> Token {
-        self.ask_in(Span::ZERO, ask)
+    /// Sends a client query now.
+    pub fn ask(&mut self, query: &ClientQuery) -> Token {
+        self.ask_later(Span::ZERO, query)
     }
 
-    /// Asks a question later.
-    pub fn ask_in(&mut self, after: Span, ask: &Ask) -> Token {
+    /// Sends a client query after a time.
+    pub fn ask_later(&mut self, after: Span, query: &ClientQuery) -> Token {
         let token = Token(self.answers_of.len());
         self.answers_of.push(vec![]);
-        let Client { address, port, stream, .. } = ask.client;
-        self.tokens.insert((address, port, stream, ask.id), token);
+        let Client { address, port, stream, .. } = query.client;
+        self.tokens.insert((address, port, stream, query.id), token);
         if after == Span::ZERO {
-            self.query(&ask.client, &ask.bytes());
+            self.send_message(&query.client, &query.bytes());
         } else {
-            self.schedule(after, Event::FromClient(ask.client, ask.bytes()));
+            self.schedule(after, Event::FromClient(query.client, query.bytes()));
         }
         token
     }
 
-    /// A message from a client, whatever it is.
-    pub fn query(&mut self, from: &Client, message: &[u8]) {
-        self.wires.now = self.now;
-        self.engine.query(self.now, from, message, &mut self.wires);
-        self.look();
+    /// Passes any message of a client to the engine.
+    pub fn send_message(&mut self, from: &Client, message: &[u8]) {
+        self.outbox.now = self.now;
+        self.engine.query(self.now, from, message, &mut self.outbox);
+        self.poll();
     }
 
-    /// A message from an upstream, now. What arrives over a closed link goes nowhere, as with a closed socket.
+    /// Passes a message of an upstream to the engine. A message over a closed link is lost, as with a closed socket.
     pub fn reply(&mut self, via: Link, message: &[u8]) {
-        if self.wires.links.contains_key(&via) {
-            self.wires.now = self.now;
-            self.engine.reply(self.now, via, message, &mut self.wires);
-            self.look();
+        if self.outbox.links.contains_key(&via) {
+            self.outbox.now = self.now;
+            self.engine.reply(self.now, via, message, &mut self.outbox);
+            self.poll();
         }
     }
 
-    /// A link fails, now. A TCP connection is closed by that.
+    /// Reports a link failure to the engine. It closes a TCP connection.
     pub fn fail(&mut self, via: Link) {
-        let Some(opened) = self.wires.links.get(&via) else { return };
+        let Some(opened) = self.outbox.links.get(&via) else { return };
         if opened.transport == Transport::Tcp {
-            self.wires.links.remove(&via);
+            self.outbox.links.remove(&via);
         }
-        self.wires.now = self.now;
-        self.engine.unreachable(self.now, via, &mut self.wires);
-        self.look();
+        self.outbox.now = self.now;
+        self.engine.unreachable(self.now, via, &mut self.outbox);
+        self.poll();
     }
 
-    /// What a datapath does after each batch: deadlines, and everything that leaves.
-    pub fn look(&mut self) {
-        self.wires.now = self.now;
-        self.deadline = self.engine.expire(self.now, &mut self.wires);
-        assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "a deadline that never passes");
-        for (to, bytes) in std::mem::take(&mut self.wires.answered) {
+    /// Handles expired deadlines and collects everything that the engine sent, as a datapath does after each batch.
+    pub fn poll(&mut self) {
+        self.outbox.now = self.now;
+        self.deadline = self.engine.expire(self.now, &mut self.outbox);
+        assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "the deadline has expired already");
+        for (to, bytes) in std::mem::take(&mut self.outbox.answered) {
             let id = wire::header::id(&bytes);
             if let Some(token) = self.tokens.get(&(to.address, to.port, to.stream, id)) {
                 self.answers_of[token.0].push(self.answers.len());
             }
             self.answers.push(Answer { at: self.now, to, bytes });
         }
-        for asked in std::mem::take(&mut self.wires.asked) {
+        for asked in std::mem::take(&mut self.outbox.asked) {
             if let Some(mut upstreams) = self.upstreams.take() {
-                for Delivery { after, via, what } in upstreams(&asked, &mut self.chance) {
-                    self.schedule(after, Event::FromUpstream(via, what));
+                for Delivery { after, via, arrival } in upstreams(&asked, &mut self.rng) {
+                    self.schedule(after, Event::FromUpstream(via, arrival));
                 }
                 self.upstreams = Some(upstreams);
             }
@@ -183,12 +184,12 @@ impl World {
         self.events.insert((self.now + after, self.event), event);
     }
 
-    /// Lets time pass: everything due until then happens, in order.
+    /// Advances the clock by `span`; all events until then happen in order.
     pub fn run(&mut self, span: Span) {
         self.run_until(self.now + span);
     }
 
-    /// Lets time pass until then.
+    /// Advances the clock to `end`; all events until then happen in order.
     pub fn run_until(&mut self, end: Instant) {
         loop {
             let event = self.events.first_key_value().map(|(&(at, _), _)| at);
@@ -196,24 +197,24 @@ impl World {
             let Some(next) = next.filter(|&next| next <= end) else { break };
             self.now = self.now.max(next);
             match self.events.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                None => self.look(),
+                None => self.poll(),
                 Some(entry) => match entry.remove() {
-                    Event::FromUpstream(via, What::Message(bytes)) => self.reply(via, &bytes),
-                    Event::FromUpstream(via, What::Failure) => self.fail(via),
-                    Event::FromClient(from, bytes) => self.query(&from, &bytes),
+                    Event::FromUpstream(via, Arrival::Message(bytes)) => self.reply(via, &bytes),
+                    Event::FromUpstream(via, Arrival::Failure) => self.fail(via),
+                    Event::FromClient(from, bytes) => self.send_message(&from, &bytes),
                 },
             }
         }
         self.now = end;
-        self.look();
+        self.poll();
     }
 
-    /// The answers to a question.
+    /// The answers to a client query.
     pub fn answers_to(&self, token: Token) -> Vec<&Answer> {
         self.answers_of[token.0].iter().map(|&index| &self.answers[index]).collect()
     }
 
-    /// The one answer to a question.
+    /// The only answer to a client query; panics if there is none or more than one.
     pub fn answer_to(&self, token: Token) -> &Answer {
         match self.answers_to(token)[..] {
             [only] => only,
@@ -221,17 +222,17 @@ impl World {
         }
     }
 
-    /// A counter's value.
+    /// The value of a counter.
     pub fn count(&self, counter: Counter) -> u64 {
         self.engine.counters().get(counter)
     }
 
-    /// The sum of several counters.
+    /// The sum of the counters whose family `wanted` accepts.
     pub fn sum(&self, wanted: impl Fn(&str) -> bool) -> u64 {
         Counter::ALL.iter().filter(|counter| wanted(counter.describe().0)).map(|&c| self.count(c)).sum()
     }
 
-    /// Every message from a client was answered, dropped for a counted reason, or still waits.
+    /// Checks the counters: each message of a client was answered, was dropped for a counted reason, or is still pending.
     pub fn assert_conservation(&self) {
         let queries = self.sum(|family| family == "queries_total");
         let answered = self.sum(|family| family == "responses_total");
@@ -256,7 +257,7 @@ impl World {
     }
 }
 
-/// The reply to a question, after a time, over the link that it came by.
-pub fn deliver(asked: &Asked, after: Span, reply: &Reply) -> Delivery {
-    Delivery { after, via: asked.link, what: What::Message(reply.to(&asked.bytes)) }
+/// A reply to a query that arrives after a time over the link of the query.
+pub fn deliver(asked: &SentQuery, after: Span, reply: &Reply) -> Delivery {
+    Delivery { after, via: asked.link, arrival: Arrival::Message(reply.to(&asked.bytes)) }
 }

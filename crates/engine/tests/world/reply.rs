@@ -1,7 +1,7 @@
-//! Replies of upstreams, built from text by another DNS library (`domain`), with its name compression: what the engine
-//! reads was not written by its own code.
+//! Replies of upstreams, built from text by another DNS library (`domain`), with its name compression. So the engine does
+//! not parse messages that its own code has written.
 
-use super::option::{COOKIE, cookie_of, octets};
+use super::edns_option::{COOKIE, cookie_of, octets};
 use domain::base::iana::{Class, OptRcode, Rtype};
 use domain::base::message_builder::StaticCompressor;
 use domain::base::rdata::UnknownRecordData;
@@ -11,13 +11,13 @@ use domain::dep::octseq::OctetsBuilder;
 use domain::rdata::ZoneRecordData;
 use wire::{Flags, Rcode};
 
-/// A record of its own.
-pub type Text = Record<Name<Vec<u8>>, ZoneRecordData<Vec<u8>, Name<Vec<u8>>>>;
+/// A record as the library `domain` parses it.
+pub type ParsedRecord = Record<Name<Vec<u8>>, ZoneRecordData<Vec<u8>, Name<Vec<u8>>>>;
 
-/// Reads `OWNER TTL CLASS TYPE RDATA`.
-pub fn record(line: &str) -> Text {
+/// Parses `OWNER TTL CLASS TYPE RDATA`.
+pub fn record(line: &str) -> ParsedRecord {
     let mut words = line.split_whitespace();
-    let mut word = || words.next().unwrap_or_else(|| panic!("{line:?} is no record"));
+    let mut word = || words.next().unwrap_or_else(|| panic!("{line:?} is not a record"));
     let owner = Name::vec_from_str(word()).expect(line);
     let ttl = Ttl::from_secs(word().parse().expect(line));
     let class: Class = word().parse().expect(line);
@@ -35,23 +35,24 @@ pub fn record(line: &str) -> Text {
     Record::new(owner, class, ttl, data)
 }
 
-/// What an upstream says.
+/// A reply of an upstream, before it is written for a query.
 #[derive(Clone)]
 pub struct Reply {
     pub rcode: Rcode,
     /// Flags besides QR, RD and RA.
     pub flags: Flags,
-    /// The upstream resolves for others.
+    /// The RA flag.
     pub ra: bool,
     /// Answer, authority, additional.
-    pub sections: [Vec<Text>; 3],
+    pub sections: [Vec<ParsedRecord>; 3],
     pub ede: Option<u16>,
-    /// The upstream knows EDNS and repeats DO.
+    /// The reply has an OPT record with the DO bit of the query.
     pub edns: bool,
-    /// The server's cookie, which goes behind the client's of the question; and whether the client's is spoilt.
+    /// The server cookie, written after the client cookie of the query.
     pub cookie: Option<Vec<u8>>,
+    /// The reply returns a wrong client cookie.
     pub wrong_cookie: bool,
-    /// Further options, by code.
+    /// Other options with their codes.
     pub options: Vec<(u16, Vec<u8>)>,
 }
 
@@ -77,30 +78,30 @@ impl Reply {
         Reply { sections: [records(lines), vec![], vec![]], ..Reply::default() }
     }
 
-    /// An empty answer with an SOA of `zone` whose TTL and MINIMUM are as given.
+    /// NOERROR without answer records, with the SOA of `zone` that has this TTL and MINIMUM.
     pub fn empty(zone: &str, ttl: u32, minimum: u32) -> Reply {
         let soa = format!("{zone} {ttl} IN SOA ns.{zone} host.{zone} 1 2 3 4 {minimum}");
         Reply { sections: [vec![], records(&[&soa]), vec![]], ..Reply::default() }
     }
 
-    /// An RCODE and nothing else.
+    /// A reply with this RCODE and no records.
     pub fn rcode(rcode: Rcode) -> Reply {
         Reply { rcode, ..Reply::default() }
     }
 
-    /// With an option.
+    /// Adds an EDNS option.
     pub fn option(mut self, option: (u16, Vec<u8>)) -> Reply {
         self.options.push(option);
         self
     }
 
-    /// With the client cookie of the question and this server cookie, in hexadecimal digits.
+    /// Adds the client cookie of the query and this server cookie, in hexadecimal digits.
     pub fn cookie(mut self, digits: &str) -> Reply {
         self.cookie = octets(digits);
         self
     }
 
-    /// The reply to a question: its ID, its question octet for octet.
+    /// Writes the reply to a query, with its ID and its question octet for octet.
     pub fn to(&self, question: &[u8]) -> Vec<u8> {
         let asked = Message::from_octets(question).expect("a question");
         let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::new())).expect("memory");
@@ -154,7 +155,7 @@ impl Reply {
     }
 }
 
-/// Records from lines.
-pub fn records(lines: &[&str]) -> Vec<Text> {
+/// Parses records, one per line.
+pub fn records(lines: &[&str]) -> Vec<ParsedRecord> {
     lines.iter().map(|line| record(line)).collect()
 }

@@ -1,5 +1,5 @@
-//! Settings to start from: the defaults of the configuration file, but for a prefix that may carry the addresses
-//! of examples and an upstream of its own.
+//! Settings that tests start from: the defaults of the configuration file, except for the prefix, which can embed the
+//! addresses of examples, and the upstream.
 
 use engine::message::cookie::Cookies;
 use engine::settings::{
@@ -9,14 +9,14 @@ use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What server cookies are made with, and when it is at the start of a world: those of RFC 9018 appendix A.1.
+/// The secret of server cookies and the Unix time at the start of a test: both from RFC 9018 appendix A.1.
 const COOKIE_SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 pub const START_UNIX_SECS: u64 = 1_559_731_985;
 
-/// The one upstream.
+/// The upstream.
 const UPSTREAM: &str = "192.0.2.53:53";
 
-/// A network from text like `10.0.0.0/8` or `2001:db8::/32`.
+/// Parses a network like `10.0.0.0/8` or `2001:db8::/32`.
 fn network(text: &str) -> Network {
     let (address, length) = text.split_once('/').expect(text);
     let length = length.parse().expect(text);
@@ -26,12 +26,12 @@ fn network(text: &str) -> Network {
     }
 }
 
-/// Networks from text.
+/// Parses networks.
 pub fn networks(text: &str) -> Vec<Network> {
     text.split_whitespace().map(network).collect()
 }
 
-/// The addresses of upstreams; without a port 53.
+/// Parses the addresses of upstreams; the default port is 53.
 pub fn forwarders(text: &str) -> Vec<SocketAddr> {
     let address = |word: &str| match word.parse() {
         Ok(address) => address,
@@ -40,13 +40,13 @@ pub fn forwarders(text: &str) -> Vec<SocketAddr> {
     text.split_whitespace().map(address).collect()
 }
 
-/// Sets the prefixes, and excludes them.
+/// Sets the DNS64 prefixes, and adds them to the excluded networks.
 pub fn set_prefixes(dns64: &mut Dns64, text: &str) {
     dns64.prefixes = text.split_whitespace().map(|word| word.parse::<Pref64>().expect(word)).collect();
     dns64.exclude_aaaa.extend(networks(text));
 }
 
-/// The defaults.
+/// The default settings.
 pub fn settings() -> Settings {
     let mut settings = Settings {
         allow: Networks(networks("::/0 0.0.0.0/0")),

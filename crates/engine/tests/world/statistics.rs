@@ -1,42 +1,42 @@
-//! What tells numbers that can be foreseen from those that cannot, as far as statistics can tell: generators of early
-//! servers fail here (counters, linear congruences, shift registers, `random()`). A generator that passes is not yet a
-//! cryptographic one: that is a matter of which one it is. No use is made of the engine, so its own unit tests use this too.
+//! Statistical tests for random numbers that must be unpredictable (message IDs, ports). The generators of early servers
+//! fail them: counters, linear congruences, shift registers, `random()`. A generator that passes is not thereby
+//! cryptographic: that depends on the algorithm. This file does not use the engine, so the unit tests of the engine use it too.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// Values in a row that a linear complexity is computed of, and how far below its mean it may be: once in 2^48 sequences. A
-/// value that was left out, as it was in use, makes a sequence worthless, so several are looked at.
+/// Length of a sequence for the linear complexity, and its allowed distance below the mean: random sequences exceed it once
+/// in 2^48. A value that the engine skipped because it was in use makes a sequence worthless, so several are tested.
 const LINEAR: (usize, usize) = (256, 24);
 const SEQUENCES: usize = 16;
-/// Lags that sums of earlier values are looked for at.
+/// Largest lag at which `lagged_sums` looks for sums of earlier values.
 const LAGS: usize = 64;
-/// Values that are looked at for that.
+/// Number of values that `lagged_sums` tests.
 const SUMS: usize = 2000;
-/// Serial correlations are looked at up to this lag.
+/// Largest lag of the serial correlation.
 const SERIAL: usize = 16;
 
-/// Pearson's chi-square of counts that should be equal.
+/// Pearson's chi-square statistic for counts that should be equal.
 pub fn chi_square(counts: &[u64]) -> f64 {
     let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
     counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum()
 }
 
-/// What chi-square exceeds once in a million times with so many degrees of freedom (Wilson and Hilferty).
+/// Bound that chi-square exceeds once in a million times with `freedom` degrees of freedom (Wilson and Hilferty).
 pub fn bound(freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * freedom);
     freedom * (1.0 - part + 4.75 * part.sqrt()).powi(3)
 }
 
-/// How often each value below `bins` comes.
+/// Counts how often each value below `bins` occurs.
 pub fn tally(bins: usize, values: impl Iterator<Item = usize>) -> Vec<u64> {
     let mut counts = vec![0; bins];
     values.for_each(|value| counts[value] += 1);
     counts
 }
 
-/// The correlation of each value with the one `lag` places on.
+/// The correlation of each value with the value `lag` places later.
 pub fn serial_correlation(values: &[f64], lag: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -44,24 +44,24 @@ pub fn serial_correlation(values: &[f64], lag: usize) -> f64 {
     pairs.map(|(one, other)| (one - mean) * (other - mean)).sum::<f64>() / variance
 }
 
-/// The length of the shortest linear feedback shift register that gives these bits (Berlekamp and Massey): half of their
-/// number if nobody can foresee them, that of the register if one gave them.
+/// The length of the shortest linear feedback shift register that generates these bits (Berlekamp and Massey): half of the
+/// number of bits if they are random, the length of the register if a register has generated them.
 fn linear_complexity(bits: &[bool]) -> usize {
     let (mut current, mut before) = (vec![false; bits.len() + 1], vec![false; bits.len() + 1]);
     (current[0], before[0]) = (true, true);
     let (mut length, mut since) = (0, 1);
     for at in 0..bits.len() {
-        let is_off = (0..=length).filter(|&tap| current[tap] && bits[at - tap]).count() % 2 == 1;
-        if !is_off {
+        let is_discrepant = (0..=length).filter(|&tap| current[tap] && bits[at - tap]).count() % 2 == 1;
+        if !is_discrepant {
             since += 1;
             continue;
         }
-        let kept = current.clone();
+        let previous = current.clone();
         for place in since..current.len() {
             current[place] ^= before[place - since];
         }
         if 2 * length <= at {
-            (length, before, since) = (at + 1 - length, kept, 1);
+            (length, before, since) = (at + 1 - length, previous, 1);
         } else {
             since += 1;
         }
@@ -69,8 +69,8 @@ fn linear_complexity(bits: &[bool]) -> usize {
     length
 }
 
-/// Whether values between `lowest` and `lowest + span` could be foreseen, and by what. At least 2,000 of them are needed; the
-/// lowest ten bits of `span` must be 0.
+/// Tests values between `lowest` and `lowest + span`; returns the first test that finds them predictable. At least 2,000
+/// values are needed; the lowest ten bits of `span` must be 0.
 pub fn examine(values: &[u16], lowest: u16, span: u32) -> Result<(), String> {
     let fail = |what: &str, value: f64| Err(format!("{what}: {value}"));
     let offsets: Vec<u32> = values.iter().map(|&value| u32::from(value - lowest)).collect();
@@ -86,7 +86,7 @@ pub fn examine(values: &[u16], lowest: u16, span: u32) -> Result<(), String> {
         }
     }
     let low = tally(1024, offsets.iter().map(|offset| (offset % 1024) as usize));
-    // Eight values a bin are what a chi-square needs.
+    // A chi-square test needs about eight values per bin.
     if offsets.len() >= 8 * 1024 && chi_square(&low) > bound(1023.0) {
         return fail("low bits", chi_square(&low));
     }
@@ -115,8 +115,8 @@ pub fn examine(values: &[u16], lowest: u16, span: u32) -> Result<(), String> {
     lagged_sums(&values[..values.len().min(SUMS)])
 }
 
-/// Whether each value is the sum of two earlier ones, with or without a carry, as `random()` makes them. Of values that
-/// nobody can foresee, one in 32,768 is.
+/// Checks that values are not the sums of two earlier values, with or without a carry, as those of `random()` are. Of random
+/// values, one in 32,768 is such a sum.
 fn lagged_sums(values: &[u16]) -> Result<(), String> {
     for far in 1..=LAGS {
         for near in 1..=far {
@@ -131,13 +131,13 @@ fn lagged_sums(values: &[u16]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether one sequence says something of another one.
+/// Checks that two sequences are statistically independent.
 pub fn independent(one: &[u16], other: &[u16]) -> Result<(), String> {
     let cells = tally(
         256,
         one.iter().zip(other).map(|(one, other)| usize::from(one >> 12) * 16 + usize::from(other >> 12)),
     );
-    // The margins need not be even (ports begin at 1024): what is expected is their product.
+    // The margins need not be uniform (ports begin at 1024): the expected counts are products of the margins.
     let sum = |of: &mut dyn Iterator<Item = usize>| of.map(|cell| cells[cell]).sum::<u64>();
     let rows: Vec<u64> = (0..16).map(|row| sum(&mut (row * 16..row * 16 + 16))).collect();
     let columns: Vec<u64> = (0..16).map(|column| sum(&mut (column..256).step_by(16))).collect();
@@ -147,15 +147,19 @@ pub fn independent(one: &[u16], other: &[u16]) -> Result<(), String> {
         let expected = rows[cell / 16] as f64 * columns[cell % 16] as f64 / total;
         chi_square += (count as f64 - expected).powi(2) / expected;
     }
-    if chi_square > bound(225.0) { Err(format!("they depend on each other: {chi_square}")) } else { Ok(()) }
+    if chi_square > bound(225.0) {
+        Err(format!("the sequences depend on each other: {chi_square}"))
+    } else {
+        Ok(())
+    }
 }
 
-/// Whether as many of `span` values come as should of so many drawn from the whole range: a share of it gives fewer.
+/// Checks that the values come from the whole range of `span` values: draws from a part of it give fewer different values.
 pub fn covers(values: &[u16], span: u32) -> Result<(), String> {
     let different = values.iter().collect::<HashSet<_>>().len() as f64;
     let (span, draws) = (f64::from(span), values.len() as f64);
     let missing = (-draws / span).exp();
-    // The variance of the number of empty boxes (Johnson and Kotz), six standard deviations.
+    // The variance of the number of empty urns (Johnson and Kotz); six standard deviations are allowed.
     let deviation = (span * missing * (1.0 - (1.0 + draws / span) * missing)).sqrt();
     let expected = span * (1.0 - missing);
     if (different - expected).abs() > 6.0 * deviation {
@@ -164,12 +168,12 @@ pub fn covers(values: &[u16], span: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether something comes twice that may not: an ID on a link.
+/// Checks that no value occurs twice, for example a message ID on a link.
 pub fn never_twice<T: Copy + Debug + Eq + Hash>(issued: impl Iterator<Item = T>) -> Result<(), String> {
     let mut used = HashSet::new();
     let mut issued = issued;
     match issued.find(|one| !used.insert(*one)) {
-        Some(one) => Err(format!("{one:?} came twice")),
+        Some(one) => Err(format!("{one:?} occurs twice")),
         None => Ok(()),
     }
 }

@@ -1,23 +1,23 @@
-//! One network asks ten times as much as there is room for: all others are served as if it were not there. What is shared
-//! is the room for pending questions; a network gives way before those that hold less.
+//! Isolation of client networks: one network sends ten times the queries for which there is room, and all others are served
+//! as without it. They share the table of pending queries; the network that holds most gives way first.
 
-use crate::world::{Ask, Asked, Chance, Delivery, Reply, World, ask, deliver, settings};
+use crate::world::{ClientQuery, Delivery, Reply, Rng, SentQuery, World, deliver, query, settings};
 use engine::{Client, Counter, Settings, Span};
 use wire::{Rcode, Type};
 
-/// Room for questions, and how long the upstream takes: 200 / 0.1 s are 2,000 legs a second.
+/// Room for pending queries, and the time to a reply: 200 / 0.1 s are 2,000 legs a second.
 const PENDING: usize = 200;
 const DELAY: Span = Span::from_millis(100);
-/// Ten times that, in each millisecond.
+/// Ten times that rate, in queries per millisecond.
 const FLOOD_PER_MS: u64 = 20;
-/// Other networks; each asks four questions a second, all together 200.
+/// Number of other networks; each sends four queries a second, together 200.
 const OTHERS: u32 = 50;
 const OTHERS_EVERY_MS: u64 = 5;
-/// How long it goes on.
+/// Duration of the flood.
 const SECONDS: u64 = 10;
 
-/// Names have an A record and no AAAA; below `silent.` nobody answers.
-fn upstream(asked: &Asked, _: &mut Chance) -> Vec<Delivery> {
+/// Names have an A record and no AAAA record; below `silent.` there is no reply.
+fn upstream(asked: &SentQuery, _: &mut Rng) -> Vec<Delivery> {
     if asked.name().ends_with("silent.") {
         return vec![];
     }
@@ -29,22 +29,22 @@ fn upstream(asked: &Asked, _: &mut Chance) -> Vec<Delivery> {
     vec![deliver(asked, DELAY, &reply)]
 }
 
-/// Plays the flood below a zone. Returns how many questions the others asked, and how many of them were answered.
+/// Sends the flood for names below a zone. Returns the number of queries of the others, and how many of them were answered.
 fn flooded(settings: Settings, zone: &str) -> (usize, usize, World) {
     let mut world = World::sized(settings, PENDING, 7);
-    world.upstreams(upstream);
-    let flooder: Client = ask("x.", Type::A).network(1).client;
+    world.set_upstreams(upstream);
+    let flooder: Client = query("x.", Type::A).network(1).client;
     let mut tokens = vec![];
     for millisecond in 0..SECONDS * 1000 {
         for number in 0..FLOOD_PER_MS {
             let number = millisecond * FLOOD_PER_MS + number;
             // From many addresses and ports of its /64.
-            let question: Ask = ask(&format!("flood{number}.{zone}"), Type::AAAA).id(number as u16);
-            world.query(&Client { port: (number % 60_000) as u16, ..flooder }, &question.bytes());
+            let question: ClientQuery = query(&format!("flood{number}.{zone}"), Type::AAAA).id(number as u16);
+            world.send_message(&Client { port: (number % 60_000) as u16, ..flooder }, &question.bytes());
         }
         if millisecond % OTHERS_EVERY_MS == 0 {
             let number = millisecond / OTHERS_EVERY_MS;
-            let question = ask(&format!("n{number}.example."), Type::AAAA).id(number as u16);
+            let question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
             tokens.push(world.ask(&question.port(number as u16).network(100 + number as u32 % OTHERS)));
         }
         assert!(world.engine.pending() <= PENDING);
@@ -68,23 +68,23 @@ fn assert_fair(settings: Settings, zone: &str) -> World {
 #[test]
 fn a_network_that_asks_ten_times_the_capacity_takes_nothing_from_the_others() {
     let world = assert_fair(settings(), "example.");
-    // It was a flood, and what room the others leave is still the flooder's.
+    // The flood was refused, but the flooder still gets the room that the others leave.
     assert!(world.count(Counter::RefusedPending) > 150_000, "{}", world.count(Counter::RefusedPending));
     let synthesized = world.count(Counter::SynthesizedNoData);
     assert!(synthesized > 8_000, "{synthesized}");
 }
 
 #[test]
-fn a_flood_of_names_that_nobody_answers_takes_nothing_from_the_others() {
+fn a_flood_of_names_without_replies_takes_nothing_from_the_others() {
     assert_fair(settings(), "silent.");
 }
 
 #[test]
-fn with_a_rate_limit_hardly_any_of_a_flood_is_worked_on_and_the_others_do_not_notice() {
+fn with_a_rate_limit_a_flood_causes_little_work_and_takes_nothing_from_the_others() {
     let limited = Settings { queries_per_client: 100, responses_per_client: 20, ..settings() };
     let world = assert_fair(limited, "example.");
     assert_eq!(world.count(Counter::RefusedPending), 0);
-    // 100 at once, and 100 in each second.
+    // 100 at once, and 100 a second.
     assert!(world.count(Counter::SynthesizedNoData) <= 2_000 + 100 * (SECONDS + 1));
     let (dropped, slipped) = (world.count(Counter::DroppedQueryRate), world.count(Counter::SlippedQueryRate));
     assert!(dropped.abs_diff(slipped) <= 1 && dropped > 90_000, "{dropped} {slipped}");

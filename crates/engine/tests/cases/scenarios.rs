@@ -1,8 +1,9 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
-use super::script::{Statement, Step, cache_size, configured, read};
+use super::scenario_parser::{Statement, Step, cache_size, configured, read};
 use crate::world::{
-    Answer, Ask, Asked, COOKIE, World, ask, canonical, client, cookie_of, name, octets, subnet, subnets,
+    Answer, COOKIE, ClientQuery, SentQuery, World, canonical, client, cookie_of, name, octets, query, subnet,
+    subnets,
 };
 use engine::{Counter, Transport};
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::Path;
 use wire::{Class, Flags, Rcode, Section, Type};
 
 #[test]
-fn every_scenario_goes_as_it_is_written() {
+fn every_scenario_passes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut files: Vec<_> =
         fs::read_dir(&folder).expect("the scenarios").map(|e| e.unwrap().path()).collect();
@@ -22,7 +23,7 @@ fn every_scenario_goes_as_it_is_written() {
         let file = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("a readable file");
         println!("{file}");
-        assert!(text.starts_with("# "), "{file}: the first line says what the scenario shows");
+        assert!(text.starts_with("# "), "{file}: the first line must describe the scenario");
         if let Err(failure) = play(&text) {
             failures += &format!("\n{file}:{failure}");
         }
@@ -31,7 +32,7 @@ fn every_scenario_goes_as_it_is_written() {
 }
 
 #[test]
-fn a_scenario_that_expects_something_else_fails_with_its_line() {
+fn a_scenario_with_a_wrong_expectation_fails_with_its_line() {
     let start =
         "client asks www.example. AAAA\nupstream is asked www.example. AAAA\nupstream replies NXDOMAIN\n";
     for (end, line) in [
@@ -46,54 +47,54 @@ fn a_scenario_that_expects_something_else_fails_with_its_line() {
     }
 }
 
-/// A scenario under way.
-struct Play {
+/// A scenario during its run.
+struct Player {
     world: World,
-    asks: Vec<Ask>,
-    /// Questions to upstreams and answers to clients that no statement has spoken of yet.
-    unseen: Vec<Asked>,
+    queries: Vec<ClientQuery>,
+    /// Upstream queries and answers to clients that no statement has mentioned yet.
+    unseen: Vec<SentQuery>,
     unread: Vec<Answer>,
-    /// How much of the world's record was looked at.
-    looked: (usize, usize),
-    /// Questions that a statement has spoken of, the last one at the end.
-    seen: Vec<Asked>,
+    /// Number of upstream queries and answers of the world that were collected.
+    collected: (usize, usize),
+    /// Upstream queries that a statement has mentioned, the last one at the end.
+    seen: Vec<SentQuery>,
 }
 
 fn play(text: &str) -> Result<(), String> {
     let statements = read(text)?;
     let settings = configured(&statements, statements.len())?;
-    let mut play = Play {
+    let mut player = Player {
         world: World::with_cache(settings, cache_size(&statements)),
-        asks: vec![],
+        queries: vec![],
         unseen: vec![],
         unread: vec![],
-        looked: (0, 0),
+        collected: (0, 0),
         seen: vec![],
     };
     for (place, statement) in statements.iter().enumerate() {
         let outcome = match &statement.step {
             Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
-                .map(|settings| play.world.engine.configure(settings)),
-            _ => play.step(statement),
+                .map(|settings| player.world.engine.configure(settings)),
+            _ => player.step(statement),
         };
         outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;
-        play.look();
+        player.poll();
     }
-    if let Some(asked) = play.unseen.first() {
-        return Err(format!("end: unexpected question: {}", shown(asked)));
+    if let Some(asked) = player.unseen.first() {
+        return Err(format!("end: unexpected query: {}", describe_query(asked)));
     }
-    match play.unread.first() {
-        Some(answer) => Err(format!("end: unexpected answer: {}", told(answer))),
+    match player.unread.first() {
+        Some(answer) => Err(format!("end: unexpected answer: {}", describe_answer(answer))),
         None => Ok(()),
     }
 }
 
-impl Play {
-    fn look(&mut self) {
-        self.world.look();
-        self.unseen.extend_from_slice(&self.world.asked[self.looked.0..]);
-        self.unread.extend_from_slice(&self.world.answers[self.looked.1..]);
-        self.looked = (self.world.asked.len(), self.world.answers.len());
+impl Player {
+    fn poll(&mut self) {
+        self.world.poll();
+        self.unseen.extend_from_slice(&self.world.asked[self.collected.0..]);
+        self.unread.extend_from_slice(&self.world.answers[self.collected.1..]);
+        self.collected = (self.world.asked.len(), self.world.answers.len());
     }
 
     fn step(&mut self, statement: &Statement) -> Result<(), String> {
@@ -107,29 +108,29 @@ impl Play {
             Step::IsAsked { upstream, name, qtype, words } => {
                 self.upstream_is_asked(upstream.as_deref(), name, *qtype, words)
             }
-            Step::NobodyIsAsked => match self.unseen.first() {
+            Step::NoUpstreamQuery => match self.unseen.first() {
                 None => Ok(()),
-                Some(asked) => Err(shown(asked)),
+                Some(asked) => Err(describe_query(asked)),
             },
-            Step::Replies { to, twist, reply } => {
-                let asked = self.spoken_of(to.as_ref())?;
-                let bytes = twist.apply(&asked, reply);
+            Step::Replies { to, fault, reply } => {
+                let asked = self.mentioned_query(to.as_ref())?;
+                let bytes = fault.apply(&asked, reply);
                 self.world.reply(asked.link, &bytes);
                 Ok(())
             }
             Step::Unreachable => {
-                let asked = self.spoken_of(None)?;
+                let asked = self.mentioned_query(None)?;
                 self.world.fail(asked.link);
                 Ok(())
             }
             Step::ReceivesNothing { from } => match self.unread.iter().find(|answer| is_from(answer, from)) {
                 None => Ok(()),
-                Some(answer) => Err(told(answer)),
+                Some(answer) => Err(describe_answer(answer)),
             },
             Step::Receives { from, rcode, flags, ede, subnet: expected, cookie, sections } => {
                 let place = self.unread.iter().position(|answer| is_from(answer, from)).ok_or("no answer")?;
                 let answer = self.unread.remove(place);
-                self.check_frame(&answer)?;
+                self.check_invariants(&answer)?;
                 let expected: Vec<_> = expected.iter().map(|text| subnet(text)).collect();
                 let found = subnets(&answer.message());
                 if found != expected {
@@ -159,10 +160,10 @@ impl Play {
     }
 
     fn client_asks(&mut self, from: &str, text: &str, qtype: Type, words: &[String]) -> Result<(), String> {
-        // Every question has an ID and a port of its own.
-        let number = self.asks.len() as u16;
+        // Every query has an ID and a port of its own.
+        let number = self.queries.len() as u16;
         let mut question =
-            Ask { name: name(text), ..ask(".", qtype) }.id(0x4000 + number).port(50_000 + number);
+            ClientQuery { name: name(text), ..query(".", qtype) }.id(0x4000 + number).port(50_000 + number);
         question.client.address = client(from, 0).address;
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
@@ -190,18 +191,18 @@ impl Play {
                         words.next().and_then(|class| class.parse::<Class>().ok()).ok_or("class CLASS")?;
                 }
                 "again" => {
-                    let last = self.asks.last().ok_or("no question before")?;
+                    let last = self.queries.last().ok_or("no query before")?;
                     question = last.clone();
                 }
                 _ => return Err(format!("{word}?")),
             }
         }
         self.world.ask(&question);
-        self.asks.push(question);
+        self.queries.push(question);
         Ok(())
     }
 
-    /// The first question not spoken of yet must be among those that left; the others may be spoken of later.
+    /// Checks that this upstream query was sent, and marks it as mentioned. Other queries may be mentioned later.
     fn upstream_is_asked(
         &mut self,
         upstream: Option<&str>,
@@ -221,8 +222,8 @@ impl Play {
                     && address.is_none_or(|address| asked.upstream == address)
             })
             .ok_or_else(|| match self.unseen.first() {
-                None => "nothing was asked".to_owned(),
-                Some(asked) => format!("asked instead: {}", shown(asked)),
+                None => "no query was sent".to_owned(),
+                Some(asked) => format!("sent instead: {}", describe_query(asked)),
             })?;
         let asked = self.unseen.remove(place);
         let message = asked.message();
@@ -256,40 +257,40 @@ impl Play {
         Ok(())
     }
 
-    /// The question that a reply is for: the last one spoken of, or the last one with this name and type.
-    fn spoken_of(&self, to: Option<&(String, Type)>) -> Result<Asked, String> {
+    /// The query that a reply is for: the last one mentioned, or the last one with this name and type.
+    fn mentioned_query(&self, to: Option<&(String, Type)>) -> Result<SentQuery, String> {
         self.seen
             .iter()
             .rev()
             .find(|asked| to.is_none_or(|(name, qtype)| asked.name() == *name && asked.qtype() == *qtype))
             .cloned()
-            .ok_or_else(|| "no question was spoken of".to_owned())
+            .ok_or_else(|| "no query was mentioned".to_owned())
     }
 
-    /// What holds for every answer: whose it is, the question octet for octet, the header, EDNS, the size.
-    fn check_frame(&self, answer: &Answer) -> Result<(), String> {
-        let ask = self
-            .asks
+    /// Checks the properties of every answer: its query, the question octet for octet, the header, EDNS, the size.
+    fn check_invariants(&self, answer: &Answer) -> Result<(), String> {
+        let query = self
+            .queries
             .iter()
-            .find(|ask| ask.client == answer.to && ask.id == answer.id())
-            .ok_or("an answer to nobody's question")?;
+            .find(|query| query.client == answer.to && query.id == answer.id())
+            .ok_or("an answer without a query")?;
         let message = answer.message();
-        let kept = Flags::RD.with(Flags::CD);
-        let limit = match (ask.client.transport, ask.edns) {
+        let copied = Flags::RD.with(Flags::CD);
+        let limit = match (query.client.transport, query.edns) {
             (engine::ClientTransport::Tcp, _) => 65_535,
             (engine::ClientTransport::Udp, None) => 512,
             (engine::ClientTransport::Udp, Some((size, _))) => usize::from(size.clamp(512, 1232)),
         };
         for (fits, what) in [
-            (message.question() == ask.question(), "another question"),
+            (message.question() == query.question(), "another question"),
             (message.is_response(), "QR is clear"),
             (message.flags().contains(Flags::RA), "RA is clear"),
-            (message.flags().0 & kept.0 == ask.flags.0 & kept.0, "RD or CD differ"),
-            (message.opt().is_some() == ask.edns.is_some(), "an OPT record too many or too few"),
+            (message.flags().0 & copied.0 == query.flags.0 & copied.0, "RD or CD differ"),
+            (message.opt().is_some() == query.edns.is_some(), "an OPT record too many or too few"),
             (
                 message
                     .opt()
-                    .is_none_or(|opt| Some(opt.dnssec_ok()) == ask.edns.map(|(_, dnssec_ok)| dnssec_ok)),
+                    .is_none_or(|opt| Some(opt.dnssec_ok()) == query.edns.map(|(_, dnssec_ok)| dnssec_ok)),
                 "DO differs",
             ),
             (answer.bytes.len() <= limit, "too long"),
@@ -302,7 +303,7 @@ impl Play {
     }
 }
 
-/// An option from its code and its data in hexadecimal digits.
+/// An EDNS option from its code and its data in hexadecimal digits.
 fn option(code: Option<&str>, digits: Option<&str>) -> Option<(u16, Vec<u8>)> {
     Some((code?.parse().ok()?, octets(digits?)?))
 }
@@ -316,11 +317,11 @@ fn compare(
     rcode: Rcode,
     flags: Flags,
     ede: Option<u16>,
-    sections: &[Vec<crate::world::Text>; 3],
+    sections: &[Vec<crate::world::ParsedRecord>; 3],
 ) -> Result<(), String> {
     let found = answer.flags().0 & Flags::AA.with(Flags::AD).with(Flags::TC).0;
     if answer.rcode() != rcode || found != flags.0 || answer.ede() != ede {
-        return Err(format!("received {}", told(answer)));
+        return Err(format!("received {}", describe_answer(answer)));
     }
     for (section, expected) in
         [Section::Answer, Section::Authority, Section::Additional].into_iter().zip(sections)
@@ -334,11 +335,11 @@ fn compare(
     Ok(())
 }
 
-fn shown(asked: &Asked) -> String {
+fn describe_query(asked: &SentQuery) -> String {
     format!("{} is asked {} {} over {:?}", asked.upstream, asked.name(), asked.qtype(), asked.transport)
 }
 
-fn told(answer: &Answer) -> String {
+fn describe_answer(answer: &Answer) -> String {
     let mut text = answer.rcode().to_string();
     for (flag, word) in [(Flags::AA, " aa"), (Flags::AD, " ad"), (Flags::TC, " tc")] {
         if answer.flags().contains(flag) {

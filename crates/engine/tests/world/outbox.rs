@@ -1,13 +1,13 @@
-//! The engine's [`Outbox`] in virtual time: a datapath that keeps everything that leaves, and checks on the way what
-//! a real one could not stand: questions over links that are not open, slots opened twice, frames overrun.
+//! The engine's [`Outbox`] in virtual time: a datapath that records everything that the engine sends. It panics at faults
+//! that a real datapath could not handle: queries over links that are not open, slots opened twice, frames overrun.
 
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A question that left for an upstream.
+/// A query that the engine sent to an upstream.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SentQuery {
     pub at: Instant,
     pub link: Link,
     pub upstream: SocketAddr,
@@ -16,18 +16,18 @@ pub struct Asked {
     pub bytes: Vec<u8>,
 }
 
-impl Asked {
-    /// The message, which the engine wrote well.
+impl SentQuery {
+    /// The parsed message; panics if the engine wrote a malformed one.
     pub fn message(&self) -> wire::Message<'_> {
-        wire::Message::parse(&self.bytes).expect("the engine asks in well-formed messages")
+        wire::Message::parse(&self.bytes).expect("a well-formed query from the engine")
     }
 
-    /// The name asked, lower case, with a dot at its end.
+    /// The name in the question, in lower case, with a dot at its end.
     pub fn name(&self) -> String {
         self.message().question_name().to_string().to_lowercase()
     }
 
-    /// The type asked.
+    /// The type in the question.
     pub fn qtype(&self) -> wire::Type {
         self.message().qtype()
     }
@@ -35,39 +35,40 @@ impl Asked {
 
 /// An open link.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened {
+pub struct OpenLink {
     pub upstream: SocketAddr,
     pub transport: Transport,
     pub port: u16,
     pub at: Instant,
 }
 
-/// What the engine sees of the world.
+/// The datapath of the tests.
 #[derive(Default)]
-pub struct Wires {
+pub struct TestOutbox {
     pub now: Instant,
-    pub links: HashMap<Link, Opened>,
-    /// What has left since it was looked at last.
-    pub asked: Vec<Asked>,
+    pub links: HashMap<Link, OpenLink>,
+    /// Queries to upstreams since the last poll.
+    pub asked: Vec<SentQuery>,
+    /// Answers to clients since the last poll.
     pub answered: Vec<(Client, Vec<u8>)>,
-    /// Links opened so far, in order.
-    pub history: Vec<(Link, Opened)>,
-    /// The datapath cannot open links.
+    /// All links opened so far, in order.
+    pub opened_links: Vec<(Link, OpenLink)>,
+    /// Opening a link fails.
     pub no_links: bool,
-    /// There is no route to these.
+    /// Opening a link to these addresses fails: there is no route.
     pub no_route: Vec<SocketAddr>,
-    /// The datapath takes no answers.
+    /// Sending an answer fails.
     pub no_answers: bool,
-    /// The datapath takes no questions.
+    /// Sending a query to an upstream fails.
     pub no_questions: bool,
 }
 
-impl Outbox for Wires {
+impl Outbox for TestOutbox {
     fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
         if self.no_answers {
             return false;
         }
-        // What was in a frame before must not show through.
+        // Old contents of a frame must not appear in an answer.
         let mut frame = vec![0xa5; size];
         let len = fill(&mut frame);
         if len == 0 {
@@ -80,25 +81,25 @@ impl Outbox for Wires {
     }
 
     fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let Opened { upstream, transport, port, .. } = self.links[&via];
+        let OpenLink { upstream, transport, port, .. } = self.links[&via];
         if self.no_questions {
             return false;
         }
         let mut frame = vec![0xa5; 512];
         let len = fill(&mut frame);
         frame.truncate(len);
-        self.asked.push(Asked { at: self.now, link: via, upstream, transport, port, bytes: frame });
+        self.asked.push(SentQuery { at: self.now, link: via, upstream, transport, port, bytes: frame });
         true
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
-        assert!(!self.links.keys().any(|open| open.slot == link.slot), "{link:?} is open already");
+        assert!(!self.links.keys().any(|open| open.slot == link.slot), "slot of {link:?} is already open");
         if self.no_links || self.no_route.contains(&upstream) {
             return false;
         }
-        let opened = Opened { upstream, transport, port, at: self.now };
+        let opened = OpenLink { upstream, transport, port, at: self.now };
         self.links.insert(link, opened);
-        self.history.push((link, opened));
+        self.opened_links.push((link, opened));
         true
     }
 

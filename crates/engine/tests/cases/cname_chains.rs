@@ -1,34 +1,34 @@
-//! Chains of aliases that go over several replies.
+//! CNAME chains over several replies.
 
-use crate::world::{Reply, World, ask, record, settings};
+use crate::world::{Reply, World, query, record, settings};
 use engine::{Counter, Span, Transport};
 use wire::{Rcode, Type};
 
-/// Answers the last question asked.
+/// Replies to the last upstream query.
 fn answer_last(world: &mut World, reply: &Reply) {
     let asked = world.asked.last().unwrap().clone();
     world.reply(asked.link, &reply.to(&asked.bytes));
 }
 
 #[test]
-fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
+fn a_chain_too_large_to_store_is_not_followed_and_shows_no_data_of_other_chains() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
-    // Somebody else's chain was followed before.
-    world.ask(&ask("before.example.", Type::AAAA).network(1));
+    // The chain of another client was followed before.
+    world.ask(&query("before.example.", Type::AAAA).network(1));
     for lines in
         [&["before.example. 60 IN CNAME secret.test."][..], &["secret.test. 60 IN AAAA 2001:db8:1::1"]]
     {
         answer_last(&mut world, &Reply::answer(lines));
     }
-    let token = world.ask(&ask("www.example.", Type::AAAA).network(2));
+    let token = world.ask(&query("www.example.", Type::AAAA).network(2));
     let mut large = Reply::answer(&["www.example. 60 IN CNAME far.test."]);
     for number in 0..400 {
         large.sections[0].push(record(&format!("www.example. 60 IN TXT filler-number-{number}")));
     }
     answer_last(&mut world, &large);
-    // Not followed; so the A leg asks for the client's own name.
+    // It is not followed, so the A leg queries the client's own name.
     let asked = world.asked.last().unwrap();
     assert_eq!((asked.name().as_str(), asked.qtype()), ("www.example.", Type::A));
     answer_last(&mut world, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));
@@ -36,9 +36,9 @@ fn a_chain_too_large_to_keep_is_not_followed_and_mixes_up_nobody() {
 }
 
 #[test]
-fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
+fn a_chain_over_many_replies_is_followed_up_to_the_limit() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    let token = world.ask(&query("n0.example.", Type::AAAA));
     for hop in 0..engine::limits::HOPS {
         let asked = world.asked.last().unwrap();
         assert_eq!((asked.name(), asked.qtype()), (format!("n{hop}.example."), Type::AAAA));
@@ -59,12 +59,12 @@ fn a_chain_over_many_replies_is_followed_so_far_and_no_further() {
 }
 
 #[test]
-fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
+fn the_number_of_chains_followed_at_a_time_is_limited() {
     let mut world = World::sized(settings(), 4096, 1);
     let count = engine::limits::CHAINS as u32 + 50;
     let tokens: Vec<_> = (0..count)
         .map(|number| {
-            let token = world.ask(&ask(&format!("n{number}.example."), Type::AAAA).network(number));
+            let token = world.ask(&query(&format!("n{number}.example."), Type::AAAA).network(number));
             answer_last(
                 &mut world,
                 &Reply::answer(&[&format!("n{number}.example. 60 IN CNAME far{number}.test.")]),
@@ -78,8 +78,8 @@ fn no_more_chains_are_followed_at_a_time_than_there_is_room_for() {
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     }
     assert_eq!(world.engine.pending(), 0);
-    // The room is free again.
-    let token = world.ask(&ask("again.example.", Type::AAAA));
+    // The places are free again.
+    let token = world.ask(&query("again.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["again.example. 60 IN CNAME far.test."]));
     answer_last(&mut world, &Reply::answer(&["far.test. 60 IN AAAA 2001:db8:1::1"]));
     assert_eq!(world.answer_to(token).addresses(), ["2001:db8:1::1"]);
@@ -91,16 +91,16 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     let name = |network: u32, number: u32| {
         let nibbles =
             format!("{number:08x}").chars().rev().map(|nibble| format!("{nibble}.")).collect::<String>();
-        (ask(&format!("{nibbles}0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa."), Type::PTR))
+        (query(&format!("{nibbles}0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa."), Type::PTR))
             .network(network)
             .id(number as u16)
     };
-    // As many as a network may have pending at all.
+    // As many as one network may have pending.
     for number in 0..1000 {
         world.ask(&name(1, number));
     }
     assert_eq!(world.engine.chases(), engine::limits::CHAINS / 2);
-    // A second greedy network gets half of the rest, and so does whoever comes then.
+    // A second network with many chains gets half of the rest, and so does the next network.
     for number in 2000..3000 {
         world.ask(&name(2, number));
     }
@@ -112,16 +112,16 @@ fn one_network_leaves_room_for_the_chains_of_others() {
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
     world.run(Span::from_secs(20));
     assert_eq!((world.engine.pending(), world.engine.chases()), (0, 0));
-    // What was given back counts no more.
+    // Places that were released no longer count.
     let token = world.ask(&name(1, 5000));
     answer_last(&mut world, &Reply::answer(&["136.19.0.0.in-addr.arpa. 60 IN PTR www.example."]));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer).len(), 2);
 }
 
 #[test]
-fn a_chain_of_twenty_aliases_in_one_reply_is_longer_than_we_follow() {
+fn a_chain_of_twenty_aliases_in_one_reply_exceeds_the_limit() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("n0.example.", Type::AAAA));
+    let token = world.ask(&query("n0.example.", Type::AAAA));
     let lines: Vec<String> =
         (0..20).map(|n| format!("n{n}.example. 60 IN CNAME n{}.example.", n + 1)).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();

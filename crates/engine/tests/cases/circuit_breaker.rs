@@ -1,6 +1,6 @@
-//! The breaker of each upstream (`breaker.rs`): who is asked while it is open, how it is probed, what recovery looks like.
+//! The circuit breaker of each upstream: the servers queried while it is open, the probes, and the recovery.
 
-use crate::world::{Asked, Chance, Reply, Token, World, ask, deliver, forwarders, settings};
+use crate::world::{Reply, Rng, SentQuery, Token, World, deliver, forwarders, query, settings};
 use engine::upstream::BreakerState;
 use engine::{Counter, Instant, Span};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use wire::{Rcode, Type};
 
 const ROUND_TRIP: Span = Span::from_millis(10);
 
-/// So many upstreams, of which those live whose bit is set.
+/// A world with `count` upstreams. Those whose bit is set are alive.
 fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>) {
     let mut settings = settings();
     let text: Vec<_> = (0..count).map(|place| format!("192.0.2.{}", 53 + place)).collect();
@@ -19,7 +19,7 @@ fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>)
     let alive = Rc::new(Cell::new(u32::MAX));
     let state = alive.clone();
     let mut world = World::with_cache(settings, cache);
-    world.upstreams(move |asked: &Asked, _: &mut Chance| {
+    world.set_upstreams(move |asked: &SentQuery, _: &mut Rng| {
         let place = addresses.iter().position(|&address| address == asked.upstream).expect("configured");
         let name = asked.name();
         let reply = match asked.qtype() {
@@ -27,8 +27,8 @@ fn world_of(count: usize, timeout: Span, cache: usize) -> (World, Rc<Cell<u32>>)
             Type::AAAA => Reply::empty("example.", 5, 5),
             _ => Reply::default(),
         };
-        let lives = state.get() >> place & 1 == 1;
-        if lives { vec![deliver(asked, ROUND_TRIP, &reply)] } else { vec![] }
+        let is_alive = state.get() >> place & 1 == 1;
+        if is_alive { vec![deliver(asked, ROUND_TRIP, &reply)] } else { vec![] }
     });
     (world, alive)
 }
@@ -37,13 +37,13 @@ fn one_second() -> Span {
     Span::from_secs(1)
 }
 
-/// A questions at a rate, of so many names.
+/// Sends queries for A records at a rate, for `names` different names.
 fn traffic(world: &mut World, rate: u64, span: Span, names: u32, next: &mut u32) -> Vec<(Instant, Token)> {
     let end = world.now + span;
     let mut tokens = vec![];
     while world.now < end {
         let name = format!("n{}.example.", *next % names);
-        let question = ask(&name, Type::A).id(*next as u16).port(1024 + (*next >> 16) as u16);
+        let question = query(&name, Type::A).id(*next as u16).port(1024 + (*next >> 16) as u16);
         *next += 1;
         tokens.push((world.now, world.ask(&question)));
         world.run(Span(1_000_000_000 / rate));
@@ -55,7 +55,7 @@ fn failed(world: &World, tokens: &[(Instant, Token)]) -> usize {
     tokens.iter().filter(|(_, token)| world.answer_to(*token).rcode() != Rcode::NOERROR).count()
 }
 
-/// Questions to upstreams between two points in time: probes, others.
+/// Number of upstream queries between two times: probes, others.
 fn asked(world: &World, from: Instant, to: Instant) -> (usize, usize) {
     let within: Vec<_> = world.asked.iter().filter(|asked| asked.at >= from && asked.at < to).collect();
     let probes = within.iter().filter(|asked| asked.name() == ".").count();
@@ -63,7 +63,7 @@ fn asked(world: &World, from: Instant, to: Instant) -> (usize, usize) {
 }
 
 #[test]
-fn with_seven_of_eight_dead_no_question_fails() {
+fn with_seven_of_eight_servers_dead_no_query_fails() {
     for (rate, is_cold) in [(500, false), (10, false), (1, true), (200, true)] {
         let (mut world, alive) = world_of(8, one_second(), 0);
         let mut next = 0;
@@ -79,15 +79,15 @@ fn with_seven_of_eight_dead_no_question_fails() {
         world.run(one_second());
         if rate >= 100 {
             let slowest = later.iter().map(|&(at, token)| world.answer_to(token).at - at).max();
-            assert_eq!(slowest, Some(ROUND_TRIP), "nobody waits any more");
-            // Seven dead ones in three seconds.
+            assert_eq!(slowest, Some(ROUND_TRIP), "clients do not wait any more");
+            // Probes of seven dead servers in three seconds.
             assert!(asked(&world, at, world.now).0 <= 7 * 4, "{:?}", asked(&world, at, world.now));
         }
     }
 }
 
 #[test]
-fn where_all_are_dead_a_question_is_asked_once_and_fails_soon() {
+fn with_all_servers_dead_a_question_is_tried_once_and_fails_soon() {
     let (mut world, alive) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 500, Span::from_secs(2), u32::MAX, &mut next);
@@ -105,12 +105,12 @@ fn where_all_are_dead_a_question_is_asked_once_and_fails_soon() {
     assert_eq!((failed(&world, &first), failed(&world, &later)), (first.len(), later.len()));
     assert!(slowest(&first) <= Some(2_000) && slowest(&later) <= Some(500));
     assert!(later.iter().all(|&(_, token)| world.answer_to(token).rcode() == Rcode::SERVFAIL));
-    assert_eq!(others, later.len(), "no repetitions to the dead");
+    assert_eq!(others, later.len(), "no retransmissions to dead servers");
     assert!((10..=26).contains(&probes), "{probes} probes of two servers in five seconds");
 }
 
 #[test]
-fn probes_are_one_at_a_time_however_long_a_try_may_take() {
+fn only_one_probe_is_in_flight_however_long_the_timeout() {
     let (mut world, alive) = world_of(1, Span::from_secs(8), 0);
     let mut next = 0;
     traffic(&mut world, 100, one_second(), u32::MAX, &mut next);
@@ -126,7 +126,7 @@ fn probes_are_one_at_a_time_however_long_a_try_may_take() {
 }
 
 #[test]
-fn after_an_hour_all_come_back_at_once_and_are_found_within_a_second_without_any_client() {
+fn servers_that_return_after_an_hour_are_detected_within_a_second_without_client_queries() {
     let (mut world, alive) = world_of(4, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 100, Span::from_secs(2), u32::MAX, &mut next);
@@ -143,7 +143,7 @@ fn after_an_hour_all_come_back_at_once_and_are_found_within_a_second_without_any
 }
 
 #[test]
-fn expired_names_are_not_all_asked_for_at_the_moment_of_the_return() {
+fn the_return_of_the_upstreams_causes_no_burst_of_refreshes() {
     const NAMES: u32 = 400;
     let (mut world, alive) = world_of(2, one_second(), 4 << 20);
     let mut next = 0;
@@ -166,23 +166,23 @@ fn expired_names_are_not_all_asked_for_at_the_moment_of_the_return() {
     println!("{steady} questions a second before, {by_second:?} after");
     assert!(by_second[0] as f64 <= 2.0 * steady, "{steady} {by_second:?}");
     assert!(by_second.iter().all(|&count| count as f64 <= 2.5 * steady), "{steady} {by_second:?}");
-    // And then everything is fresh again.
+    // Then all entries are fresh again.
     let last = &after[after.len() - 1_000..];
     assert!(last.iter().all(|&(_, token)| world.answer_to(token).ede().is_none()));
     assert_eq!(world.engine.servers().filter(|server| server.is_dead()).count(), 0);
 }
 
 #[test]
-fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
+fn a_clock_jump_of_an_hour_makes_no_server_dead_and_loses_no_later_query() {
     let (mut world, _) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     for number in 0..50 {
-        world.ask(&ask(&format!("frozen{number}.example."), Type::A).network(number).id(1));
+        world.ask(&query(&format!("frozen{number}.example."), Type::A).network(number).id(1));
     }
-    // The machine sleeps; what was under way is late when it wakes.
+    // The machine is suspended; queries in flight are late when it resumes.
     world.now += Span::from_secs(3_600);
-    world.look();
+    world.poll();
     assert!(world.engine.servers().all(|server| !server.is_dead()));
     let after = traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     world.run(Span::from_secs(3));
@@ -191,10 +191,10 @@ fn a_clock_that_jumps_an_hour_kills_no_server_and_loses_no_later_question() {
 }
 
 #[test]
-fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
+fn packet_loss_to_a_single_server_opens_its_breaker_only_briefly() {
     for rate in [5, 50, 500] {
         let mut world = World::sized(settings(), 4096, 3);
-        world.upstreams(|asked: &Asked, chance: &mut Chance| match chance.percent(50) {
+        world.set_upstreams(|asked: &SentQuery, rng: &mut Rng| match rng.percent(50) {
             true => vec![],
             false => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
         });
@@ -220,16 +220,16 @@ fn a_lossy_line_to_a_single_server_opens_its_breaker_never_for_long() {
 }
 
 #[test]
-fn an_idle_server_is_asked_whether_it_lives_when_another_one_is_silent() {
+fn an_idle_server_is_queried_when_another_one_is_silent() {
     let (mut world, alive) = world_of(2, one_second(), 0);
     let mut next = 0;
     traffic(&mut world, 100, Span::from_secs(3), u32::MAX, &mut next);
     alive.set(0b01);
     let before = world.asked.len();
     world.run(Span::from_secs(5));
-    assert_eq!(world.asked.len(), before, "nobody is asked for nothing");
+    assert_eq!(world.asked.len(), before, "no probes without client queries");
     alive.set(0b00);
-    // The first question is repeated to the second server, so this one needs no probe; both are silent.
+    // The first query is hedged at the second server, so that one needs no probe; both are silent.
     let token = traffic(&mut world, 1, Span::from_secs(3), u32::MAX, &mut next);
     assert!(world.answer_to(token[0].1).rcode() == Rcode::SERVFAIL);
     assert!(world.count(Counter::Timeouts) >= 3);

@@ -1,9 +1,9 @@
-//! Attacks that were published against DNS servers, each tried on the engine: `docs/attacks.md` tells whose they are and
-//! which tests show what becomes of them. Here are those that no other test shows; `museum_cache.rs` has those that would
-//! leave something behind.
+//! Published attacks against DNS servers, each tried on the engine. `docs/attacks.md` lists them with their sources and the
+//! tests that show the defence. This file has the attacks that no other test covers; `known_cache_attacks.rs` has those that
+//! would leave data in the cache.
 
 use crate::world::{
-    Asked, Chance, Reply, What, World, ask, client, deliver, forwarders, record, set_prefixes, settings,
+    Arrival, Reply, Rng, SentQuery, World, client, deliver, forwarders, query, record, set_prefixes, settings,
 };
 use engine::{Counter, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
@@ -11,26 +11,26 @@ use wire::{Flags, Rcode, Section, Type};
 const GOOD: &str = "www.example. 60 IN A 198.51.100.7";
 const EVIL: &str = "www.example. 60 IN A 203.0.113.66";
 
-/// The question that left last.
-fn last(world: &World) -> Asked {
+/// The last upstream query.
+fn last(world: &World) -> SentQuery {
     world.asked.last().expect("a question").clone()
 }
 
-/// Answers the question that left last.
+/// Replies to the last upstream query.
 fn answer_last(world: &mut World, reply: &Reply) {
     let asked = last(world);
     world.reply(asked.link, &reply.to(&asked.bytes));
 }
 
-/// DNSpooq (CVE-2020-25684) for the engine: the same question waits on several links, and each is answered on its own only.
+/// DNSpooq (CVE-2020-25684): queries wait on several links, and a reply is accepted only on the link of its query.
 #[test]
-fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
+fn an_id_is_accepted_only_on_the_link_of_its_query() {
     let mut world = World::sized(settings(), 1024, 5);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let mine = last(&world);
     let mut others = vec![];
     for number in 0..3 * engine::limits::LINK_QUESTIONS as u16 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
+        world.ask(&query(&format!("n{number}.example."), Type::A).port(number).network(u32::from(number)));
         others.push(last(&world).link);
     }
     others.sort_unstable_by_key(|link| link.slot);
@@ -45,17 +45,17 @@ fn an_id_counts_on_the_link_it_was_issued_for_and_on_no_other() {
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
 
-/// DNSpooq (CVE-2020-25685): a reply is recognized by its question, not by a short hash of it that can be forged.
+/// DNSpooq (CVE-2020-25685): a reply is matched by its question, not by a short hash of it, for which collisions can be found.
 #[test]
-fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() {
+fn a_reply_is_not_accepted_for_another_question_on_the_same_link() {
     let mut world = World::new(settings());
-    let victim = world.ask(&ask("www.example.", Type::A));
+    let victim = world.ask(&query("www.example.", Type::A));
     let asked = last(&world);
     for number in 0..200u16 {
         let own = format!("n{number}.attacker.test.");
-        world.ask(&ask(&own, Type::A).port(number).network(u32::from(number)));
+        world.ask(&query(&own, Type::A).port(number).network(u32::from(number)));
         let theirs = last(&world);
-        // The attacker's own question, answered under the ID of the victim's.
+        // A reply to the attacker's question with the ID of the victim's query.
         let mut evil = Reply::answer(&[EVIL]).to(&theirs.bytes);
         wire::header::set_id(&mut evil, wire::header::id(&asked.bytes));
         world.reply(asked.link, &evil);
@@ -65,22 +65,22 @@ fn a_reply_to_one_question_is_no_reply_to_another_that_waits_on_the_same_link() 
     assert_eq!(world.answer_to(victim).records(Section::Answer), [GOOD]);
 }
 
-/// PowerDNS CVE-2026-52690, RFC 6891 section 6.2.2 turned against its users: nothing that comes over UDP changes how the
-/// next question is asked.
+/// PowerDNS CVE-2026-52690, which abuses the fallback of RFC 6891 section 6.2.2: no reply over UDP changes how the next query
+/// is sent.
 #[test]
-fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
-    let plain = |reply: Reply| Reply { edns: false, ..reply };
+fn no_reply_over_udp_changes_how_the_next_query_is_sent() {
+    let without_edns = |reply: Reply| Reply { edns: false, ..reply };
     for reply in [
-        plain(Reply::rcode(Rcode::FORMERR)),
-        plain(Reply::rcode(Rcode::NOTIMP)),
-        plain(Reply::rcode(Rcode::SERVFAIL)),
+        without_edns(Reply::rcode(Rcode::FORMERR)),
+        without_edns(Reply::rcode(Rcode::NOTIMP)),
+        without_edns(Reply::rcode(Rcode::SERVFAIL)),
         Reply::rcode(Rcode::BADVERS),
-        plain(Reply::answer(&[EVIL])),
-        Reply { flags: Flags::TC, ..plain(Reply::default()) },
+        without_edns(Reply::answer(&[EVIL])),
+        Reply { flags: Flags::TC, ..without_edns(Reply::default()) },
     ] {
         for is_forged in [true, false] {
             let mut world = World::new(settings());
-            world.ask(&ask("www.example.", Type::A));
+            world.ask(&query("www.example.", Type::A));
             let asked = last(&world);
             let mut message = reply.to(&asked.bytes);
             if is_forged {
@@ -88,7 +88,7 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
             }
             world.reply(asked.link, &message);
             world.run(Span::from_secs(20));
-            world.ask(&ask("next.example.", Type::A).id(2));
+            world.ask(&query("next.example.", Type::A).id(2));
             let next = last(&world);
             assert_eq!((next.name(), next.transport), ("next.example.".into(), Transport::Udp));
             let message = next.message();
@@ -98,13 +98,13 @@ fn whatever_an_upstream_says_the_next_question_is_asked_as_before() {
     }
 }
 
-/// CVE-2026-42004 and CVE-2018-14663 of dnsdist: what a client puts behind or into its message does not travel on, and what
-/// an upstream says in options is for us.
+/// CVE-2026-42004 and CVE-2018-14663 of dnsdist: options in a client query and octets after it are not forwarded, and neither
+/// are the options of an upstream.
 #[test]
-fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
+fn options_and_trailing_octets_are_not_forwarded_in_either_direction() {
     let (nsid, cookie, padding, own) = (3, 10, 12, 65_001);
     let mut world = World::new(settings());
-    let mut question = ask("www.example.", Type::A);
+    let mut question = query("www.example.", Type::A);
     for code in [nsid, cookie, padding, own, own] {
         question = question.option((code, vec![7; 8]));
     }
@@ -112,10 +112,10 @@ fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
     message.extend([0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0]);
     let token = world.ask(&question);
     let asked = last(&world);
-    world.query(&client("2001:db8:c::2", 40_000), &message);
+    world.send_message(&client("2001:db8:c::2", 40_000), &message);
     for asked in &world.asked {
         let message = asked.message();
-        // A cookie of our own is not the client's.
+        // The cookie is ours, not the client's.
         let options: Vec<_> = message.opt().expect("an OPT record").options().collect();
         assert!(options.iter().all(|(code, data)| *code == cookie && *data != [7; 8]), "{options:?}");
         assert_eq!(message.end(), asked.bytes.len());
@@ -134,14 +134,14 @@ fn options_and_octets_behind_a_message_go_no_further_in_either_direction() {
     assert_eq!(message.end(), answer.bytes.len());
 }
 
-/// CVE-2024-2169 and forwarders that were pointed at each other by mistake: a question that comes back meets itself.
+/// CVE-2024-2169, and forwarders that are configured to query each other by mistake: a query that loops back joins itself.
 #[test]
-fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_more() {
+fn a_query_that_loops_back_joins_its_own_pending_question() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
-        let token = world.ask(&ask("www.example.", qtype));
+        let token = world.ask(&query("www.example.", qtype));
         let mut seen = 0;
-        // The upstream is a forwarder whose upstream are we.
+        // The upstream is a forwarder that uses this engine as its upstream.
         for round in 0..5000u16 {
             if seen == world.asked.len() {
                 world.run(Span::from_millis(20));
@@ -149,7 +149,7 @@ fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_mor
             while seen < world.asked.len() {
                 let asked = world.asked[seen].bytes.clone();
                 seen += 1;
-                world.query(&client("192.0.2.53", 1024 + round), &asked);
+                world.send_message(&client("192.0.2.53", 1024 + round), &asked);
             }
         }
         let legs = if qtype == Type::A { 1 } else { 2 };
@@ -161,12 +161,12 @@ fn a_question_that_comes_back_from_the_upstream_meets_itself_and_goes_out_no_mor
     }
 }
 
-/// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: there is no iteration that a reply could make grow.
+/// NXNSAttack (CVE-2020-8616 and others), NRDelegation, CAMP: without iteration, a reply cannot cause further queries.
 #[test]
-fn a_referral_with_a_hundred_name_servers_causes_no_question() {
+fn a_referral_with_a_hundred_name_servers_causes_no_query() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = World::new(settings());
-        let token = world.ask(&ask("www.example.", qtype));
+        let token = world.ask(&query("www.example.", qtype));
         let mut referral = Reply::default();
         for number in 0..100 {
             referral.sections[1].push(record(&format!("example. 60 IN NS ns{number}.victim.test.")));
@@ -182,33 +182,33 @@ fn a_referral_with_a_hundred_name_servers_causes_no_question() {
     }
 }
 
-/// The bound that stands behind it: the worst that one question of a client can make us ask.
+/// The largest number of upstream queries that one client query can cause.
 #[test]
-fn one_question_of_a_client_never_makes_more_than_its_legs_hops_and_tries() {
-    // Every reply is the next alias of a chain without end, and comes with the last try only.
+fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries() {
+    // Every reply is the next alias of an endless chain, and comes only with the last try.
     let mut world = World::new(settings());
-    world.upstreams(|asked, chance| {
-        let (name, next) = (asked.name(), chance.below(u64::MAX));
+    world.set_upstreams(|asked, rng| {
+        let (name, next) = (asked.name(), rng.below(u64::MAX));
         let alias = Reply::answer(&[&format!("{name} 60 IN CNAME n{next}.attacker.test.")]);
         vec![deliver(asked, Span::from_millis(990), &alias)]
     });
-    // Over TCP, as over UDP nobody waits that long.
-    let token = world.ask(&ask("www.attacker.test.", Type::AAAA).tcp(1));
+    // Over TCP, because over UDP such a late answer is not sent.
+    let token = world.ask(&query("www.attacker.test.", Type::AAAA).tcp(1));
     world.run(Span::from_secs(120));
     assert_eq!(world.answers_to(token).len(), 1);
-    // Each of the two legs follows the chain to its bound; each question of it has three tries.
+    // Each of the two legs follows the chain up to the limit; each question has three tries.
     let asked = world.asked.iter().filter(|asked| asked.name() != ".").count();
     let bound = 2 * (engine::limits::HOPS + 1) * 3;
-    assert!(asked <= bound, "{asked} questions, {bound} at most");
+    assert!(asked <= bound, "{asked} queries, {bound} at most");
     assert!(world.count(Counter::Hops) >= engine::limits::HOPS as u64, "the chain was not followed");
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
 }
 
-/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are passed on, nobody works on them.
+/// KeyTrap (CVE-2023-50387) and NSEC3 (CVE-2023-50868): keys and signatures are forwarded without validation.
 #[test]
-fn colliding_keys_and_signatures_are_records_like_others() {
+fn colliding_keys_and_signatures_are_forwarded_like_other_records() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("example.", Type::DNSKEY).tcp(1).edns(1232, true));
+    let token = world.ask(&query("example.", Type::DNSKEY).tcp(1).edns(1232, true));
     let mut reply = Reply::default();
     let generic = |rtype: &str, octets: &[u8]| {
         let hexadecimal: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -225,9 +225,9 @@ fn colliding_keys_and_signatures_are_records_like_others() {
     assert_eq!(world.asked.len(), 1);
 }
 
-/// Reflection, ANY: what a spoofed question brings its victim over UDP has a bound, whatever the upstream sends.
+/// Reflection, ANY: the answer to a spoofed query over UDP has a limited size, whatever the upstream sends.
 #[test]
-fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
+fn an_answer_over_udp_has_at_most_the_configured_octets() {
     let mut large = Reply::default();
     for number in 0..200 {
         large.sections[0].push(record(&format!("www.example. 60 IN TXT a-record-to-amplify-{number:030}")));
@@ -238,7 +238,7 @@ fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
         let mut settings = settings();
         settings.upstream.transport = Transport::Tcp;
         let mut world = World::new(settings);
-        let mut question = ask("www.example.", Type::ANY);
+        let mut question = query("www.example.", Type::ANY);
         if let Some(size) = edns {
             question = question.edns(size, false);
         }
@@ -250,37 +250,37 @@ fn what_one_datagram_brings_back_has_at_most_the_octets_that_were_configured() {
     }
 }
 
-/// CVE-2015-8000: records of another class than the question's.
+/// CVE-2015-8000: records of another class than that of the question.
 #[test]
-fn records_of_another_class_are_dropped_and_nothing_is_made_of_them() {
+fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::AAAA));
+    let token = world.ask(&query("www.example.", Type::AAAA));
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH CNAME evil.test."]));
     let asked = last(&world);
     assert_eq!((asked.name(), asked.qtype()), ("www.example.".into(), Type::A));
-    // The type and length of an address, in a class where they mean nothing.
+    // Type and length of an address, in a class where they have no meaning.
     answer_last(&mut world, &Reply::answer(&["www.example. 60 CH A \\# 4 cb007142", GOOD]));
     let answer = world.answer_to(token);
     assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
     assert_eq!(answer.message().count(Section::Answer), 1);
 }
 
-/// Forged ICMP errors (and honest ones) cost a try, and only a try: what was asked before may still be answered.
+/// ICMP errors, forged or genuine, cost only a try: replies to earlier tries are still accepted.
 #[test]
-fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
+fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let mut world = World::new(settings());
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let first = last(&world);
     world.fail(first.link);
     let second = last(&world);
-    assert_ne!(first.link, second.link, "nothing more goes over a link that is said to be dead");
+    assert_ne!(first.link, second.link, "no further query goes over a link with an ICMP error");
     world.fail(second.link);
     assert!(world.answers_to(token).is_empty());
     world.reply(first.link, &Reply::answer(&[GOOD]).to(&first.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
-    // Errors without end: the question fails after its tries, in time, and all is well when they stop.
+    // Endless errors: the question fails in time after its tries, and the next one succeeds when the errors stop.
     for number in 0..50 {
-        world.ask(&ask(&format!("n{number}.example."), Type::A).id(number));
+        world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         for _ in 0..20 {
             let asked = last(&world);
             world.fail(asked.link);
@@ -289,18 +289,18 @@ fn icmp_errors_cost_tries_and_never_an_answer_that_is_under_way() {
     world.run(Span::from_secs(10));
     assert_eq!(world.engine.pending(), 0);
     assert!(world.asked.iter().filter(|asked| asked.name() != ".").count() <= 51 * 3);
-    world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
     world.run(Span::from_secs(5));
     assert_eq!(world.engine.flights(), 0);
-    let token = world.ask(&ask("after.example.", Type::A).id(999));
+    let token = world.ask(&query("after.example.", Type::A).id(999));
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     assert!(world.engine.servers().all(|server| !server.is_dead()));
 }
 
-/// DNS rebinding through the NAT64: a public name for what only the gateway itself, or its cloud, can reach.
+/// DNS rebinding through the NAT64: a public name for addresses that only the gateway itself, or its cloud, can reach.
 #[test]
-fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
+fn a_public_name_for_a_private_service_is_never_synthesized() {
     let private = ["127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.251", "255.255.255.255", "127.1.2.3"];
     let lines = |owner: &str| private.map(|address| format!("{owner} 60 IN A {address}"));
     let direct: Vec<String> = lines("evil.test.").into();
@@ -309,7 +309,7 @@ fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
         let mut settings = settings();
         set_prefixes(&mut settings.dns64, "2001:db8:64::/96 2001:db8:65::/96 2001:db8:6600::/40");
         let mut world = World::with_cache(settings, 1_000_000);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let lines: Vec<&str> = records.iter().map(String::as_str).collect();
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&lines),
@@ -317,70 +317,69 @@ fn a_public_name_for_a_private_service_leads_nowhere_by_any_way() {
             };
             vec![deliver(asked, Span::from_millis(1), &reply)]
         });
-        // The second one is answered out of the cache, and so is the third, as it lies there.
+        // The second query is answered from the cached legs, the third from the cached answer.
         for id in 0..3 {
-            let token = world.ask(&ask("evil.test.", Type::AAAA).id(id));
+            let token = world.ask(&query("evil.test.", Type::AAAA).id(id));
             world.run(Span::from_millis(10));
             assert_eq!(world.answer_to(token).addresses(), [""; 0]);
         }
     }
 }
 
-/// Knot Resolver CVE-2023-46317: replies without sense over TCP are no reason to connect anew.
+/// Knot Resolver CVE-2023-46317: malformed replies over TCP do not cause a new connection.
 #[test]
-fn nonsense_over_tcp_opens_no_connection_and_ends_no_question() {
+fn malformed_replies_over_tcp_open_no_connection_and_end_no_question() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::new(settings);
-    let token = world.ask(&ask("www.example.", Type::A));
+    let token = world.ask(&query("www.example.", Type::A));
     let asked = last(&world);
     let reply = Reply::answer(&[EVIL]).to(&asked.bytes);
     for number in 0..1000usize {
-        let mut nonsense = reply.clone();
+        let mut malformed = reply.clone();
         match number % 4 {
-            0 => nonsense.truncate(number % reply.len()),
-            1 => nonsense[13] = b'x',
-            2 => nonsense[0] ^= 0x55,
-            _ => nonsense[2] &= 0x7f,
+            0 => malformed.truncate(number % reply.len()),
+            1 => malformed[13] = b'x',
+            2 => malformed[0] ^= 0x55,
+            _ => malformed[2] &= 0x7f,
         }
-        world.reply(asked.link, &nonsense);
+        world.reply(asked.link, &malformed);
     }
-    assert_eq!((world.asked.len(), world.wires.history.len()), (1, 1));
+    assert_eq!((world.asked.len(), world.outbox.opened_links.len()), (1, 1));
     world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
 }
 
-/// What an attacker's own names do makes no upstream dead for everybody else.
+/// Failures of an attacker's names do not make an upstream dead for other clients.
 #[test]
 fn failures_of_an_attacker_s_names_do_not_make_an_upstream_dead() {
     for rcode in [Rcode::SERVFAIL, Rcode::REFUSED, Rcode::FORMERR, Rcode::NOTIMP] {
         let mut settings = settings();
         settings.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
         let mut world = World::new(settings);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let is_attacker = asked.name().ends_with("attacker.test.");
             let reply = if is_attacker { Reply::rcode(rcode) } else { Reply::answer(&[GOOD]) };
             vec![deliver(asked, Span::from_millis(2), &reply)]
         });
         for number in 0..500u16 {
-            world.ask(&ask(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
+            world.ask(&query(&format!("n{number}.attacker.test."), Type::A).id(number).port(number));
             world.run(Span::from_millis(5));
         }
         assert!(world.engine.servers().all(|server| !server.is_dead()), "{rcode}");
-        let token = world.ask(&ask("www.example.", Type::A).id(9));
+        let token = world.ask(&query("www.example.", Type::A).id(9));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
     }
 }
 
-/// CVE-2023-26437 of PowerDNS: forged replies that are found out are held against the forger, not against the server in
-/// whose name they come.
+/// CVE-2023-26437 of PowerDNS: rejected forgeries do not count against the server whose address they carry.
 #[test]
 fn forged_replies_do_not_make_an_upstream_dead() {
     let mut world = World::new(settings());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let mut forged = deliver(asked, Span::from_millis(1), &Reply::rcode(Rcode::SERVFAIL));
-        if let What::Message(bytes) = &mut forged.what {
+        if let Arrival::Message(bytes) = &mut forged.arrival {
             bytes[0] ^= 0x55;
             if bytes[1] & 1 == 1 {
                 bytes.truncate(20);
@@ -393,7 +392,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
         deliveries
     });
     for number in 0..500u16 {
-        let token = world.ask(&ask("www.example.", Type::A).id(number));
+        let token = world.ask(&query("www.example.", Type::A).id(number));
         world.run(Span::from_millis(5));
         assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
         assert!(world.engine.servers().all(|server| !server.is_dead()));
@@ -401,22 +400,22 @@ fn forged_replies_do_not_make_an_upstream_dead() {
     assert!(world.count(Counter::SuspectId) > 200 && world.count(Counter::DroppedMalformedReply) > 200);
 }
 
-/// DNSBomb (CVE-2024-33655): questions that wait until one moment, so that all answers go off together. They can wait no
-/// longer than the tries last, and there are no more of them than a network may have.
+/// DNSBomb (CVE-2024-33655): queries accumulate until one moment, so that all answers are sent together. They wait no longer
+/// than the tries last, and their number is limited per network.
 #[test]
-fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
+fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let mut settings = settings();
     settings.pending_per_client = 100;
     let longest = Span(settings.upstream.timeout.0 * (u64::from(settings.upstream.tries) + 1));
     let mut world = World::new(settings);
     for number in 0..5000u32 {
-        world.ask(&ask("slow.attacker.test.", Type::A).id(number as u16).port(1 + (number >> 4) as u16));
+        world.ask(&query("slow.attacker.test.", Type::A).id(number as u16).port(1 + (number >> 4) as u16));
         world.run(Span::from_millis(1));
     }
     let refused = world.answers.iter().filter(|answer| answer.rcode() == Rcode::REFUSED).count() as u64;
     assert_eq!(refused, world.count(Counter::RefusedPendingPerClient));
     assert!(refused > 4000, "{refused} refused");
-    // However it goes on: no burst is larger than what may be pending.
+    // No burst is larger than the limit of pending queries.
     let mut at = std::collections::BTreeMap::new();
     for answer in world.answers.iter().filter(|answer| answer.rcode() != Rcode::REFUSED) {
         *at.entry(answer.at).or_insert(0) += 1;
@@ -428,8 +427,8 @@ fn what_accumulates_for_one_network_is_bounded_in_number_and_time() {
 
 #[test]
 fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
-    // An alias at the end of each reply, each as slow as may be: the whole takes longer than any client waits.
-    let slow = |asked: &Asked, _: &mut Chance| {
+    // Each reply ends with an alias and comes as late as possible: together they take longer than a client waits.
+    let slow = |asked: &SentQuery, _: &mut Rng| {
         let name = asked.name();
         let hop: u32 =
             name.trim_start_matches('h').split('.').next().unwrap_or_default().parse().unwrap_or(9);
@@ -441,17 +440,17 @@ fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
         vec![deliver(asked, Span::from_millis(900), &reply)]
     };
     let mut world = World::new(settings());
-    world.upstreams(slow);
+    world.set_upstreams(slow);
     let late: Vec<_> = (0..100)
-        .map(|number| world.ask(&ask("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
+        .map(|number| world.ask(&query("h0.attacker.test.", Type::AAAA).id(number).port(1000 + number)))
         .collect();
-    let over_tcp = world.ask(&ask("h0.attacker.test.", Type::AAAA).tcp(1));
-    let in_time = world.ask(&ask("h5.attacker.test.", Type::AAAA).id(200));
+    let over_tcp = world.ask(&query("h0.attacker.test.", Type::AAAA).tcp(1));
+    let in_time = world.ask(&query("h5.attacker.test.", Type::AAAA).id(200));
     world.run(Span::from_secs(20));
     assert_eq!(world.engine.pending(), 0);
     world.assert_conservation();
     assert!(late.iter().all(|&token| world.answers_to(token).is_empty()));
     assert_eq!(world.count(Counter::DroppedOverdue), 100);
     assert_eq!(world.answers_to(in_time).len(), 1);
-    assert_eq!(world.answers_to(over_tcp).len(), 1, "who holds a connection waits");
+    assert_eq!(world.answers_to(over_tcp).len(), 1, "clients over TCP wait longer");
 }

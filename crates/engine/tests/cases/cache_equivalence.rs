@@ -1,13 +1,13 @@
-//! Two engines, one with a cache and one without, get the same questions, and their upstreams say the same of a name at
-//! all times. What clients get must be equal, but for TTLs and extended errors, under every policy; so must be what is
-//! counted of it.
+//! Comparison of an engine with a cache and an engine without one. Both get the same queries, and their upstreams always
+//! give the same data for a name. Under all settings, the answers must be equal except for TTLs and extended errors, and so
+//! must be the counters of them.
 
-use super::script::{configured, read};
-use crate::world::{Answer, Ask, Asked, Chance, Reply, World, ask, deliver, name, record};
+use super::scenario_parser::{configured, read};
+use crate::world::{Answer, ClientQuery, Reply, Rng, SentQuery, World, deliver, name, query, record};
 use engine::{Counter, Settings, Span};
 use wire::{Class, Flags, Rcode, Section, Type};
 
-/// What is configured, a line for each try; the lines are those of scenarios.
+/// Settings, one string for each run, in the language of the scenarios.
 const SETTINGS: [&str; 24] = [
     "",
     "set dns64.lookup parallel",
@@ -78,8 +78,8 @@ const NAMES: [&str; 40] = [
     "7.0.4.6.3.3.6.c.0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa.",
 ];
 
-/// What the upstream says. Nothing: it is silent.
-fn said(asked: &Asked) -> Option<Reply> {
+/// The reply of the upstream; `None`: it is silent.
+fn reply_of(asked: &SentQuery) -> Option<Reply> {
     let (owner, qtype) = (asked.name(), asked.qtype());
     let message = asked.message();
     let flags = message.flags();
@@ -200,52 +200,52 @@ fn said(asked: &Asked) -> Option<Reply> {
 
 fn world(settings: Settings, cache: usize) -> World {
     let mut world = World::with_cache(settings, cache);
-    world.upstreams(|asked, _| {
-        said(asked).iter().map(|reply| deliver(asked, Span::from_millis(4), reply)).collect()
+    world.set_upstreams(|asked, _| {
+        reply_of(asked).iter().map(|reply| deliver(asked, Span::from_millis(4), reply)).collect()
     });
     world
 }
 
-fn question(number: u16, chance: &mut Chance) -> Ask {
+fn question(number: u16, rng: &mut Rng) -> ClientQuery {
     let types = [Type::AAAA, Type::AAAA, Type::AAAA, Type::A, Type::PTR, Type::ANY, Type::TXT, Type::CNAME];
-    let pick = |chance: &mut Chance, count: usize| chance.below(count as u64) as usize;
-    // A few of the names at a time, so that some are asked for again before they expire.
-    let place = (usize::from(number) / 100 * 5 + pick(chance, 6)) % NAMES.len();
-    let qtype = if NAMES[place].ends_with("arpa.") && chance.percent(60) {
+    let pick = |rng: &mut Rng, count: usize| rng.below(count as u64) as usize;
+    // A few of the names at a time, so that some are queried again before they expire.
+    let place = (usize::from(number) / 100 * 5 + pick(rng, 6)) % NAMES.len();
+    let qtype = if NAMES[place].ends_with("arpa.") && rng.percent(60) {
         Type::PTR
     } else {
-        types[pick(chance, types.len())]
+        types[pick(rng, types.len())]
     };
-    let mut asked = ask(NAMES[place], qtype).network(chance.below(6) as u32).id(number).port(2_000 + number);
+    let mut asked = query(NAMES[place], qtype).network(rng.below(6) as u32).id(number).port(2_000 + number);
     for octet in &mut asked.name {
-        if octet.is_ascii_alphabetic() && chance.percent(20) {
+        if octet.is_ascii_alphabetic() && rng.percent(20) {
             *octet ^= 0x20;
         }
     }
     for (flag, share) in [(Flags::CD, 15), (Flags::AD, 15)] {
-        if chance.percent(share) {
+        if rng.percent(share) {
             asked.flags = asked.flags.with(flag);
         }
     }
-    if chance.percent(8) {
+    if rng.percent(8) {
         asked.flags = asked.flags.without(Flags::RD);
     }
-    if chance.percent(60) {
-        asked = asked.edns([0, 512, 700, 1232, 4096][pick(chance, 5)], chance.percent(40));
+    if rng.percent(60) {
+        asked = asked.edns([0, 512, 700, 1232, 4096][pick(rng, 5)], rng.percent(40));
     }
-    if chance.percent(10) {
+    if rng.percent(10) {
         asked = asked.tcp(u64::from(number) + 1);
     }
-    if chance.percent(3) {
+    if rng.percent(3) {
         asked.class = Class::CH;
     }
-    if chance.percent(5) {
+    if rng.percent(5) {
         asked = asked.option(crate::world::subnet("203.0.113.0/24"));
     }
     asked
 }
 
-/// An answer without what may differ.
+/// The parts of an answer that must be equal.
 fn comparable(answer: &Answer) -> (Rcode, Flags, Vec<u8>, bool, [Vec<String>; 3]) {
     let message = answer.message();
     let sections = [Section::Answer, Section::Authority, Section::Additional].map(|section| {
@@ -259,7 +259,7 @@ fn comparable(answer: &Answer) -> (Rcode, Flags, Vec<u8>, bool, [Vec<String>; 3]
     (answer.rcode(), answer.flags(), message.question().to_vec(), message.opt().is_some(), sections)
 }
 
-/// What must be counted alike.
+/// The counters that must be equal.
 fn counted(world: &World) -> Vec<(String, u64)> {
     let families = [
         "synthesized_total",
@@ -268,8 +268,8 @@ fn counted(world: &World) -> Vec<(String, u64)> {
         "responses_total",
         "filtered_total",
     ];
-    let alike = Counter::ALL.iter().filter(|counter| families.contains(&counter.describe().0));
-    alike.map(|&counter| (format!("{counter:?}"), world.count(counter))).collect()
+    let counters = Counter::ALL.iter().filter(|counter| families.contains(&counter.describe().0));
+    counters.map(|&counter| (format!("{counter:?}"), world.count(counter))).collect()
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn clients_get_the_same_answers_with_a_cache_as_without_one() {
     for (place, text) in SETTINGS.iter().enumerate() {
         let statements = read(text).expect(text);
         let settings = configured(&statements, statements.len()).expect(text);
-        // The smaller one throws away all the time.
+        // The smaller cache evicts all the time.
         for size in [1 << 20, 40_000] {
             play(text, &settings, size, 100 + place as u64);
         }
@@ -286,36 +286,40 @@ fn clients_get_the_same_answers_with_a_cache_as_without_one() {
 
 fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
     let mut worlds = [world(settings.clone(), 0), world(settings.clone(), size)];
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut number = 0;
     for step in 0..600 {
-        let asks: Vec<Ask> = (0..1 + chance.below(3))
+        let queries: Vec<ClientQuery> = (0..1 + rng.below(3))
             .map(|_| {
                 number += 1;
-                question(number, &mut chance)
+                question(number, &mut rng)
             })
             .collect();
-        let tokens = worlds.each_mut().map(|world| asks.iter().map(|ask| world.ask(ask)).collect::<Vec<_>>());
+        let tokens =
+            worlds.each_mut().map(|world| queries.iter().map(|query| world.ask(query)).collect::<Vec<_>>());
         for _ in 0..20 {
             worlds.iter_mut().for_each(|world| world.run(Span::from_millis(400)));
             if worlds.iter().all(|world| world.engine.pending() == 0) {
                 break;
             }
         }
-        for (place, ask) in asks.iter().enumerate() {
+        for (place, query) in queries.iter().enumerate() {
             let [plain, cached] = [0, 1].map(|which| worlds[which].answers_to(tokens[which][place]));
-            let what =
-                format!("{text}, size {size}, step {step}: {} {:?}", String::from_utf8_lossy(&ask.name), ask);
+            let what = format!(
+                "{text}, size {size}, step {step}: {} {:?}",
+                String::from_utf8_lossy(&query.name),
+                query
+            );
             assert_eq!(plain.len(), cached.len(), "{what}");
             for (plain, cached) in plain.iter().zip(cached) {
                 assert_eq!(comparable(plain), comparable(cached), "{what}");
             }
         }
         let [plain, cached] = [0, 1].map(|which| counted(&worlds[which]));
-        assert_eq!(plain, cached, "{text}, size {size}, step {step}: {asks:?}");
-        let pause = [0, 0, 0, 700, 3_000][chance.below(5) as usize];
+        assert_eq!(plain, cached, "{text}, size {size}, step {step}: {queries:?}");
+        let pause = [0, 0, 0, 700, 3_000][rng.below(5) as usize];
         worlds.iter_mut().for_each(|world| world.run(Span::from_millis(pause)));
-        if chance.percent(1) {
+        if rng.percent(1) {
             worlds.iter_mut().for_each(|world| world.engine.configure(settings.clone()));
         }
     }
@@ -326,30 +330,30 @@ fn play(text: &str, settings: &Settings, size: usize, seed: u64) {
 }
 
 #[test]
-fn what_lies_below_a_name_is_forgotten_step_by_step_and_nothing_else() {
+fn a_flush_below_a_name_removes_only_these_entries_step_by_step() {
     let mut world = World::with_cache(crate::world::settings(), 4 << 20);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let reply = Reply::answer(&[&format!("{} 300 IN A 198.51.100.7", asked.name())]);
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     for number in 0..400 {
         let zone = if number % 4 == 0 { "other.test" } else { "Some.test" };
-        world.ask(&ask(&format!("host{number}.{zone}."), Type::A).id(number));
+        world.ask(&query(&format!("host{number}.{zone}."), Type::A).id(number));
         world.run(Span::from_millis(2));
     }
-    let held = |world: &World| world.engine.cached().1;
-    assert_eq!(held(&world), 400);
+    let entries = |world: &World| world.engine.cached().1;
+    assert_eq!(entries(&world), 400);
     let (mut removed, mut steps, mut next) = (0, 0, Some(0));
     while let Some(step) = next {
         let (count, more) = world.engine.flush_below(&name("sOME.test."), step);
         (removed, steps, next) = (removed + count, steps + 1, more);
     }
     assert!(steps > 1, "a cache of this size takes more than one step");
-    assert_eq!((removed, held(&world)), (300, 100));
+    assert_eq!((removed, entries(&world)), (300, 100));
     assert_eq!(world.engine.flush_below(&name("."), usize::MAX), (0, None));
     assert_eq!(world.engine.cached_entries(&name("HOST4.other.test."), Some(Type::A), world.now).len(), 1);
     assert_eq!(world.engine.flush(&name("Host4.Other.test.")), 1);
     assert_eq!(world.engine.flush(&name("other.test.")), 0, "names below it stay");
     assert!(world.engine.cached_entries(&name("host4.other.test."), None, world.now).is_empty());
-    assert_eq!((world.engine.flush_all(), held(&world)), (99, 0));
+    assert_eq!((world.engine.flush_all(), entries(&world)), (99, 0));
 }

@@ -1,39 +1,39 @@
-//! Client questions, written octet by octet so that they may be as odd as a test needs them.
+//! Client queries, written octet by octet, so that a test can also make unusual or malformed ones.
 
 use engine::Client;
 use engine::ClientTransport;
 use std::net::{Ipv6Addr, SocketAddr};
 use wire::{Class, Flags, Type};
 
-/// One client question.
+/// One client query.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ClientQuery {
     pub client: Client,
     pub id: u16,
     pub name: Vec<u8>,
     pub qtype: Type,
     pub class: Class,
     pub flags: Flags,
-    /// UDP size and DO; none: no OPT record.
+    /// UDP payload size and DO; `None`: no OPT record.
     pub edns: Option<(u16, bool)>,
     pub edns_version: u8,
     /// Options of the OPT record.
     pub options: Vec<(u16, Vec<u8>)>,
 }
 
-/// The name in wire form.
+/// Converts a name to wire format.
 pub fn name(text: &str) -> Vec<u8> {
     domain::base::Name::<Vec<u8>>::vec_from_str(text).expect(text).as_slice().to_vec()
 }
 
-/// An address as the engine sees it.
+/// A UDP client with this address and port.
 pub fn client(text: &str, port: u16) -> Client {
     Client::udp(SocketAddr::new(text.parse().expect(text), port))
 }
 
-/// A question with RD set, without EDNS, over UDP, from a client of the first network.
-pub fn ask(text: &str, qtype: Type) -> Ask {
-    Ask {
+/// A query with RD set, without EDNS, over UDP, from a client of the first network.
+pub fn query(text: &str, qtype: Type) -> ClientQuery {
+    ClientQuery {
         client: client("2001:db8:c::1", 40_000),
         id: 0x1234,
         name: name(text),
@@ -46,46 +46,46 @@ pub fn ask(text: &str, qtype: Type) -> Ask {
     }
 }
 
-impl Ask {
-    pub fn address(mut self, address: &str) -> Ask {
+impl ClientQuery {
+    pub fn address(mut self, address: &str) -> ClientQuery {
         self.client.address = client(address, 0).address;
         self
     }
 
-    /// From the `number`-th of many networks.
-    pub fn network(mut self, number: u32) -> Ask {
+    /// Sets the source address to one of the client network with this number.
+    pub fn network(mut self, number: u32) -> ClientQuery {
         self.client.address = Ipv6Addr::from((0x2001_0db8_000c << 80) | u128::from(number) << 64 | 1);
         self
     }
 
-    pub fn port(mut self, port: u16) -> Ask {
+    pub fn port(mut self, port: u16) -> ClientQuery {
         self.client.port = port;
         self
     }
 
-    pub fn id(mut self, id: u16) -> Ask {
+    pub fn id(mut self, id: u16) -> ClientQuery {
         self.id = id;
         self
     }
 
-    pub fn tcp(mut self, stream: u64) -> Ask {
+    pub fn tcp(mut self, stream: u64) -> ClientQuery {
         self.client.transport = ClientTransport::Tcp;
         self.client.stream = stream;
         self
     }
 
-    pub fn flags(mut self, flags: Flags) -> Ask {
+    pub fn flags(mut self, flags: Flags) -> ClientQuery {
         self.flags = flags;
         self
     }
 
-    pub fn edns(mut self, size: u16, dnssec_ok: bool) -> Ask {
+    pub fn edns(mut self, size: u16, dnssec_ok: bool) -> ClientQuery {
         self.edns = Some((size, dnssec_ok));
         self
     }
 
-    /// With an option, and with the OPT record that it needs.
-    pub fn option(mut self, option: (u16, Vec<u8>)) -> Ask {
+    /// Adds an EDNS option, and an OPT record if there is none.
+    pub fn option(mut self, option: (u16, Vec<u8>)) -> ClientQuery {
         self.edns = self.edns.or(Some((1232, false)));
         self.options.push(option);
         self
@@ -99,7 +99,7 @@ impl Ask {
         octets
     }
 
-    /// The message.
+    /// The message in wire format.
     pub fn bytes(&self) -> Vec<u8> {
         let mut octets = vec![0; 12];
         wire::header::set_id(&mut octets, self.id);

@@ -1,31 +1,31 @@
-//! `docs/attacks.md` names a test for every attack. Every one of them is there, and is a test; so is every file.
+//! Checks of `docs/attacks.md`: the page names a test for every attack, and each test and file that it names exists.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rows that the page has at least.
+/// Minimum number of rows of the page.
 const ROWS: usize = 60;
-/// Lines between `#[test]` and the name of the function, at most.
+/// Maximum number of lines between `#[test]` and the name of the function.
 const ATTRIBUTES: usize = 6;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The rows of all tables, as cells.
+/// The rows of all tables, split into cells.
 fn rows(page: &str) -> Vec<Vec<&str>> {
     let lines = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
     let cells = lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>());
     cells.filter(|cells| cells[0] != "attack").collect()
 }
 
-/// What stands between backquotes.
+/// The texts between backquotes.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The names of all tests below a folder.
+/// Collects the names of all tests below a folder.
 fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -43,7 +43,7 @@ fn tests_below(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What is wrong with a page, given the tests that there are.
+/// The faults of a page, given the names of all tests.
 fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
     let mut faults = vec![];
     for cells in rows(page) {
@@ -57,7 +57,7 @@ fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
         let files =
             quoted(stands).chain(quoted(shown)).filter(|word| word.contains('/') && word.contains('.'));
         for file in files.filter(|file| !file.contains(':') && !root().join(file).is_file()) {
-            // A prefix is no file.
+            // An address prefix has a slash and a dot too.
             if file.ends_with(".rs") || file.ends_with(".txt") || file.ends_with(".md") {
                 faults.push(format!("{attack}: there is no {file}"));
             }
@@ -72,7 +72,7 @@ fn faults(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
 }
 
 #[test]
-fn every_attack_in_the_museum_has_a_test_that_exists() {
+fn every_attack_on_the_page_has_a_test_that_exists() {
     let page = fs::read_to_string(root().join("docs/attacks.md")).expect("docs/attacks.md");
     let mut tests = BTreeSet::new();
     for folder in ["crates", "interop"] {
@@ -88,7 +88,7 @@ fn every_attack_in_the_museum_has_a_test_that_exists() {
 }
 
 #[test]
-fn a_page_that_names_what_is_not_there_has_faults() {
+fn missing_files_and_tests_are_faults_of_the_page() {
     let tests = BTreeSet::from(["a_test".to_owned()]);
     let good = "| An attack, 2020 | CVE-2020-1 | harm | `docs/attacks.md` | `a_test` |";
     assert_eq!(faults(good, &tests), [""; 0]);

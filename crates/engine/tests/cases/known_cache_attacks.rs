@@ -1,7 +1,10 @@
-//! What an attacker could leave behind: poisoning of the cache, lives that are prolonged, failures that are kept. See
-//! `museum.rs`; every reply here is believed, be it that the attacker is an upstream's authority, or has guessed right.
+//! Published attacks that would leave data in the cache: poisoning, extended lifetimes, cached failures. See also
+//! `known_attacks.rs`. Replies here are accepted, because the attacker controls the authoritative server or has guessed right,
+//! unless the test is about rejected replies.
 
-use crate::world::{Answer, Ask, Asked, Reply, World, ask, deliver, forwarders, name, record, settings};
+use crate::world::{
+    Answer, ClientQuery, Reply, SentQuery, World, deliver, forwarders, name, query, record, settings,
+};
 use engine::settings::ForwardZone;
 use engine::{Counter, Settings, Span, Transport};
 use wire::{Flags, Rcode, Section, Type};
@@ -15,48 +18,48 @@ fn world() -> World {
     World::with_cache(settings(), OCTETS)
 }
 
-/// A world whose cache neither refreshes nor gives what has expired.
-fn plain() -> World {
+/// A world without prefetch and without serve-stale.
+fn without_refresh() -> World {
     let mut settings = settings();
     settings.cache.prefetch = false;
     settings.cache.stale = Span::ZERO;
     World::with_cache(settings, OCTETS)
 }
 
-fn www(qtype: Type) -> Ask {
-    ask("www.bank.test.", qtype)
+fn www(qtype: Type) -> ClientQuery {
+    query("www.bank.test.", qtype)
 }
 
-fn last(world: &World) -> Asked {
+fn last(world: &World) -> SentQuery {
     world.asked.last().expect("a question").clone()
 }
 
-/// Asks, and says whether that made a question to an upstream.
-fn goes_out(world: &mut World, question: &Ask) -> bool {
+/// Sends a client query. True if it caused an upstream query.
+fn is_forwarded(world: &mut World, question: &ClientQuery) -> bool {
     let before = world.asked.len();
     world.ask(question);
     world.asked.len() > before
 }
 
-/// Asks, and answers the question that this makes.
-fn ask_and_reply<'w>(world: &'w mut World, question: &Ask, reply: &Reply) -> &'w Answer {
+/// Sends a client query, and replies to the upstream query that it causes.
+fn ask_and_reply<'w>(world: &'w mut World, question: &ClientQuery, reply: &Reply) -> &'w Answer {
     let before = world.asked.len();
     let token = world.ask(question);
-    assert_eq!(world.asked.len(), before + 1, "it was answered out of the cache");
+    assert_eq!(world.asked.len(), before + 1, "answered from the cache");
     let asked = last(world);
     world.reply(asked.link, &reply.to(&asked.bytes));
     world.answer_to(token)
 }
 
-/// What a question that is answered out of the cache is answered with.
-fn from_cache(world: &mut World, question: &Ask) -> Vec<String> {
+/// Sends a client query that must be answered from the cache; returns the records of the answer.
+fn from_cache(world: &mut World, question: &ClientQuery) -> Vec<String> {
     let before = world.asked.len();
     let token = world.ask(question);
-    assert_eq!(world.asked.len(), before, "it is not in the cache");
+    assert_eq!(world.asked.len(), before, "not in the cache");
     world.answer_to(token).records(Section::Answer)
 }
 
-/// A reply that says a lot about other names: in the answer beside the way, in authority and additional.
+/// A reply with records of other names: in the answer section off the chain, and in the authority and additional sections.
 fn poisoned(name: &str) -> Reply {
     let mut reply = Reply::answer(&[&format!("{name} 86400 IN A 192.0.2.1"), EVIL]);
     for line in ["bank.test. 86400 IN NS ns.evil.test.", "test. 86400 IN NS ns.evil.test.", EVIL] {
@@ -68,56 +71,56 @@ fn poisoned(name: &str) -> Reply {
     reply
 }
 
-/// The names that a poisoner is after.
-fn victims() -> [Ask; 7] {
+/// The questions that the attacker tries to poison.
+fn victims() -> [ClientQuery; 7] {
     [
         www(Type::A),
         www(Type::AAAA),
-        ask("bank.test.", Type::NS),
-        ask("ns.bank.test.", Type::A),
-        ask("bank.test.", Type::DNAME),
-        ask("ns.evil.test.", Type::A),
-        ask("test.", Type::NS),
+        query("bank.test.", Type::NS),
+        query("ns.bank.test.", Type::A),
+        query("bank.test.", Type::DNAME),
+        query("ns.evil.test.", Type::A),
+        query("test.", Type::NS),
     ]
 }
 
-/// Kaminsky (CVE-2008-1447), and the records that other forwarders believed (CVE-2021-25220, CVE-2025-11411, CVE-2025-40778,
-/// MaginotDNS): a reply is kept under its own question, and for that only.
+/// Kaminsky (CVE-2008-1447), and the records that other forwarders accepted (CVE-2021-25220, CVE-2025-11411, CVE-2025-40778,
+/// MaginotDNS): a reply is cached under its own question only.
 #[test]
-fn what_a_reply_says_of_other_names_is_no_answer_to_questions_for_them() {
+fn records_of_other_names_in_a_reply_answer_no_query_for_them() {
     let mut world = world();
     for number in 0..20u16 {
         let name = format!("r{number}.bank.test.");
-        ask_and_reply(&mut world, &ask(&name, Type::A).id(number), &poisoned(&name));
+        ask_and_reply(&mut world, &query(&name, Type::A).id(number), &poisoned(&name));
         for (place, victim) in victims().into_iter().enumerate() {
-            // An answer that is not kept, so that the next round finds things as they were.
+            // An answer that is not cached, so that the next round starts from the same state.
             let gone = Reply::rcode(Rcode::NXDOMAIN);
             ask_and_reply(&mut world, &victim.id(1000 + number * 10 + place as u16), &gone);
         }
     }
-    // What it said of itself is kept.
+    // The records of the name itself are cached.
     assert_eq!(
-        from_cache(&mut world, &ask("r3.bank.test.", Type::A)),
+        from_cache(&mut world, &query("r3.bank.test.", Type::A)),
         ["r3.bank.test. 86400 IN A 192.0.2.1"]
     );
 }
 
-/// The same with the victim on the way: an alias of the attacker's that leads to it, with its "address" at once.
+/// Poisoning by an alias: the attacker's alias leads to the victim, and the reply contains a false address of the victim.
 #[test]
-fn what_an_alias_leads_to_is_not_learned_from_the_reply_about_the_alias() {
+fn the_target_of_an_alias_is_not_cached_from_the_reply_with_the_alias() {
     for qtype in [Type::A, Type::AAAA] {
         let mut world = world();
         let address = if qtype == Type::A { EVIL } else { "www.bank.test. 86400 IN AAAA 2001:db8:bad::1" };
         let alias = Reply::answer(&["www.evil.test. 86400 IN CNAME www.bank.test.", address]);
-        ask_and_reply(&mut world, &ask("www.evil.test.", qtype), &alias);
-        assert_eq!(from_cache(&mut world, &ask("www.evil.test.", qtype).id(2)).len(), 2);
-        assert!(goes_out(&mut world, &www(Type::A).id(3)));
-        assert!(goes_out(&mut world, &www(Type::AAAA).id(4)));
+        ask_and_reply(&mut world, &query("www.evil.test.", qtype), &alias);
+        assert_eq!(from_cache(&mut world, &query("www.evil.test.", qtype).id(2)).len(), 2);
+        assert!(is_forwarded(&mut world, &www(Type::A).id(3)));
+        assert!(is_forwarded(&mut world, &www(Type::AAAA).id(4)));
     }
 }
 
-/// CVE-2025-40778 again: a DNAME over everything, which guesses without end could have brought (every name below it is a new
-/// try), is data of the one question that it came with.
+/// CVE-2025-40778 again: a DNAME over a whole zone, for which an attacker can guess without limit (every name below it is a
+/// new try), is used only for the question that it came with.
 #[test]
 fn a_dname_answers_no_question_but_the_one_it_came_with() {
     let mut world = world();
@@ -125,30 +128,30 @@ fn a_dname_answers_no_question_but_the_one_it_came_with() {
     let mut dname = Reply::answer(&["bank.test. 86400 IN DNAME evil.test."]);
     dname.sections[0].push(record("r1.bank.test. 86400 IN CNAME r1.evil.test."));
     dname.sections[0].push(record("r1.evil.test. 86400 IN A 203.0.113.66"));
-    ask_and_reply(&mut world, &ask(name, Type::A), &dname);
-    assert_eq!(from_cache(&mut world, &ask(name, Type::A).id(2)).len(), 3);
-    assert!(goes_out(&mut world, &www(Type::A).id(3)));
-    assert!(goes_out(&mut world, &ask("bank.test.", Type::DNAME).id(4)));
-    assert!(goes_out(&mut world, &ask("r1.evil.test.", Type::A).id(5)));
-    assert!(goes_out(&mut world, &ask("deep.r1.bank.test.", Type::A).id(6)));
+    ask_and_reply(&mut world, &query(name, Type::A), &dname);
+    assert_eq!(from_cache(&mut world, &query(name, Type::A).id(2)).len(), 3);
+    assert!(is_forwarded(&mut world, &www(Type::A).id(3)));
+    assert!(is_forwarded(&mut world, &query("bank.test.", Type::DNAME).id(4)));
+    assert!(is_forwarded(&mut world, &query("r1.evil.test.", Type::A).id(5)));
+    assert!(is_forwarded(&mut world, &query("deep.r1.bank.test.", Type::A).id(6)));
 }
 
-/// MaginotDNS: data of one group of upstreams never answer for another, whatever they say.
+/// MaginotDNS: data from one group of upstreams are never used for names of another group.
 #[test]
-fn what_one_group_of_upstreams_says_of_another_s_names_stays_unheard() {
+fn replies_of_one_upstream_group_answer_no_query_for_names_of_another() {
     let mut settings = settings();
     let zone = ForwardZone { name: name("bank.test.").into(), forwarders: forwarders("192.0.2.77") };
     settings.upstream.zones.push(zone);
     let mut world = World::with_cache(settings, OCTETS);
-    ask_and_reply(&mut world, &ask("www.evil.test.", Type::A), &poisoned("www.evil.test."));
+    ask_and_reply(&mut world, &query("www.evil.test.", Type::A), &poisoned("www.evil.test."));
     let alias = Reply::answer(&["a.evil.test. 86400 IN CNAME www.bank.test.", EVIL]);
-    ask_and_reply(&mut world, &ask("a.evil.test.", Type::A), &alias);
+    ask_and_reply(&mut world, &query("a.evil.test.", Type::A), &alias);
     ask_and_reply(&mut world, &www(Type::A).id(3), &Reply::answer(&[OLD]));
     assert_eq!(last(&world).upstream, forwarders("192.0.2.77")[0]);
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [OLD]);
 }
 
-/// Forging while an entry is refreshed: the old data stay until somebody is believed.
+/// Forgery while an entry is refreshed: the old data stay until a reply is accepted.
 #[test]
 fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
     let mut world = world();
@@ -171,9 +174,9 @@ fn a_forger_gains_nothing_while_an_entry_is_refreshed() {
     assert_eq!(from_cache(&mut world, &www(Type::A).id(4)), [NEW]);
 }
 
-/// Negative poisoning: a forged "no such name" or failure that is not believed is not kept either.
+/// Negative poisoning: a forged NXDOMAIN or failure that is rejected is not cached.
 #[test]
-fn what_is_not_believed_is_not_kept() {
+fn a_rejected_reply_is_not_cached() {
     let soa = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 86_400, 86_400) };
     for evil in
         [soa, Reply::rcode(Rcode::SERVFAIL), Reply::empty("test.", 86_400, 86_400), Reply::answer(&[EVIL])]
@@ -182,9 +185,9 @@ fn what_is_not_believed_is_not_kept() {
         let token = world.ask(&www(Type::A));
         let asked = last(&world);
         // A wrong ID, then a letter in the other case.
-        for twist in [0, 13] {
+        for place in [0, 13] {
             let mut evil = evil.to(&asked.bytes);
-            evil[twist] ^= 0x20;
+            evil[place] ^= 0x20;
             world.reply(asked.link, &evil);
         }
         assert!(world.answers_to(token).is_empty());
@@ -195,9 +198,9 @@ fn what_is_not_believed_is_not_kept() {
     }
 }
 
-/// RFC 2308 section 5: "no such name" without an SOA, or with that of a zone that cannot have the name, is kept by nobody.
+/// RFC 2308 section 5: an NXDOMAIN without an SOA, or with the SOA of a zone that cannot contain the name, is not cached.
 #[test]
-fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
+fn a_negative_answer_without_the_soa_of_its_zone_is_not_cached() {
     let nxdomain = |reply: Reply| Reply { rcode: Rcode::NXDOMAIN, ..reply };
     for reply in [
         nxdomain(Reply::default()),
@@ -208,34 +211,34 @@ fn a_negative_answer_without_the_soa_of_its_zone_is_not_kept() {
     ] {
         let mut world = world();
         ask_and_reply(&mut world, &www(Type::A), &reply);
-        assert!(goes_out(&mut world, &www(Type::A).id(2)), "{:?}", reply.rcode);
+        assert!(is_forwarded(&mut world, &www(Type::A).id(2)), "{:?}", reply.rcode);
     }
-    // RFC 8020 is not used: that a name does not exist says nothing of those below.
+    // RFC 8020 is not used: an NXDOMAIN does not apply to the names below.
     let mut world = world();
-    ask_and_reply(&mut world, &ask("bank.test.", Type::A), &nxdomain(Reply::empty("test.", 600, 600)));
-    assert!(goes_out(&mut world, &www(Type::A)));
+    ask_and_reply(&mut world, &query("bank.test.", Type::A), &nxdomain(Reply::empty("test.", 600, 600)));
+    assert!(is_forwarded(&mut world, &www(Type::A)));
 }
 
-/// Ghost and phoenix domains (CVE-2012-1033, CVE-2022-30698, CVE-2022-30699): asking for data does not keep them alive.
+/// Ghost and phoenix domains (CVE-2012-1033, CVE-2022-30698, CVE-2022-30699): queries do not extend the lifetime of data.
 #[test]
-fn asking_again_and_again_never_prolongs_a_life() {
-    let mut world = plain();
+fn repeated_queries_never_extend_a_lifetime() {
+    let mut world = without_refresh();
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     for second in 1..100u16 {
         world.run(Span::from_secs(1));
         let records = from_cache(&mut world, &www(Type::A).id(second));
         assert_eq!(records, [format!("www.bank.test. {} IN A 198.51.100.7", 100 - second)]);
-        // Nor do questions for names around it.
+        // Nor do queries for names below it.
         let name = format!("n{second}.www.bank.test.");
-        ask_and_reply(&mut world, &ask(&name, Type::A).id(second), &poisoned(&name));
+        ask_and_reply(&mut world, &query(&name, Type::A).id(second), &poisoned(&name));
     }
     world.run(Span::from_secs(1));
-    assert!(goes_out(&mut world, &www(Type::A)));
+    assert!(is_forwarded(&mut world, &www(Type::A)));
 }
 
-/// The same where entries are refreshed: what was revoked is gone with the first refresh.
+/// Ghost and phoenix domains with prefetch: revoked data are replaced by the first refresh.
 #[test]
-fn a_refresh_replaces_what_was_revoked() {
+fn a_refresh_replaces_revoked_data() {
     let mut world = world();
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     world.run(Span::from_secs(95));
@@ -247,9 +250,9 @@ fn a_refresh_replaces_what_was_revoked() {
     assert_eq!(world.answer_to(token).rcode(), Rcode::NXDOMAIN);
 }
 
-/// Stale data as a weapon: whoever silences the upstreams prolongs what was revoked by `stale`, and no longer.
+/// Abuse of serve-stale: an attacker who silences the upstreams keeps revoked data in use for `stale`, and no longer.
 #[test]
-fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
+fn stale_data_expire_though_the_upstream_stays_silent() {
     let mut settings = settings();
     settings.cache.stale = Span::from_secs(600);
     let mut world = World::with_cache(settings, OCTETS);
@@ -268,7 +271,7 @@ fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
                 stale += 1;
                 assert!(answer.at.0 <= 700_000_000_000, "stale data after {:?}", answer.at);
                 assert_eq!(answer.records(Section::Answer), ["www.bank.test. 30 IN A 198.51.100.7"]);
-                assert_eq!(answer.ede(), Some(3), "the client is told");
+                assert_eq!(answer.ede(), Some(3), "Stale Answer");
             }
             rcode => assert_eq!(rcode, Rcode::SERVFAIL),
         }
@@ -276,72 +279,72 @@ fn expired_data_end_when_their_time_is_over_though_the_upstream_stays_silent() {
     assert!(stale >= 8, "{stale}");
 }
 
-/// Lives that nobody should believe: beyond 2^31 (RFC 2181 section 8) and beyond what the configuration allows.
+/// Excessive TTLs: 2^31 and more (RFC 2181 section 8), and more than the configuration allows.
 #[test]
-fn a_ttl_of_years_is_a_day_and_one_with_the_highest_bit_is_none() {
+fn a_ttl_of_years_becomes_a_day_and_one_with_the_highest_bit_zero() {
     let with_ttl = |ttl: u32| Reply::answer(&[&format!("www.bank.test. {ttl} IN A 203.0.113.66")]);
-    let mut world = plain();
+    let mut world = without_refresh();
     ask_and_reply(&mut world, &www(Type::A), &with_ttl(0x7fff_ffff));
     assert_eq!(from_cache(&mut world, &www(Type::A).id(2)), ["www.bank.test. 86400 IN A 203.0.113.66"]);
     world.run(Span::from_secs(86_400));
     for (number, ttl) in [0x8000_0000, 0xffff_ffff, 0].into_iter().enumerate() {
         let number = number as u16;
         ask_and_reply(&mut world, &www(Type::A).id(10 + number), &with_ttl(ttl));
-        assert!(goes_out(&mut world, &www(Type::A).id(20 + number)), "{ttl:#x} is kept");
+        assert!(is_forwarded(&mut world, &www(Type::A).id(20 + number)), "{ttl:#x} was cached");
         let asked = last(&world);
         world.reply(asked.link, &with_ttl(0).to(&asked.bytes));
     }
-    // "No such name" for a week is no such name for an hour.
+    // An NXDOMAIN for a week is cached for an hour.
     let gone = Reply { rcode: Rcode::NXDOMAIN, ..Reply::empty("test.", 604_800, 604_800) };
     ask_and_reply(&mut world, &www(Type::MX), &gone);
     world.run(Span::from_secs(3_599));
-    assert!(!goes_out(&mut world, &www(Type::MX).id(2)));
+    assert!(!is_forwarded(&mut world, &www(Type::MX).id(2)));
     world.run(Span::from_secs(2));
-    assert!(goes_out(&mut world, &www(Type::MX).id(3)));
+    assert!(is_forwarded(&mut world, &www(Type::MX).id(3)));
 }
 
-/// Kept failures as a weapon (RFC 9520): they concern their own question, do not touch data, and are soon over.
+/// Abuse of cached failures (RFC 9520): they apply to their own question only, do not replace data, and expire soon.
 #[test]
-fn a_failure_is_kept_for_its_question_only_and_never_in_the_place_of_data() {
+fn a_failure_is_cached_for_its_question_only_and_never_replaces_data() {
     let mut settings = settings();
     settings.upstream.tries = 1;
     settings.cache.stale = Span::ZERO;
     let mut world = World::with_cache(settings, OCTETS);
     let failure = Reply::rcode(Rcode::SERVFAIL);
-    // Data that are still good stay when their refresh fails.
+    // Fresh data stay when their refresh fails.
     ask_and_reply(&mut world, &www(Type::A), &Reply::answer(&[OLD]));
     world.run(Span::from_secs(92));
     world.ask(&www(Type::A).id(2));
     let refresh = last(&world);
     world.reply(refresh.link, &failure.to(&refresh.bytes));
     assert_eq!(from_cache(&mut world, &www(Type::A).id(3)), ["www.bank.test. 8 IN A 198.51.100.7"]);
-    // A failure of one type says nothing of another, nor of another name, nor of the same with other bits.
+    // A failure does not apply to another type, another name, or other flags.
     ask_and_reply(&mut world, &www(Type::MX).id(4), &failure);
-    assert!(goes_out(&mut world, &www(Type::TXT).id(5)));
-    assert!(goes_out(&mut world, &www(Type::MX).id(6).edns(1232, true)));
-    assert!(goes_out(&mut world, &ask("bank.test.", Type::MX).id(7)));
+    assert!(is_forwarded(&mut world, &www(Type::TXT).id(5)));
+    assert!(is_forwarded(&mut world, &www(Type::MX).id(6).edns(1232, true)));
+    assert!(is_forwarded(&mut world, &query("bank.test.", Type::MX).id(7)));
     assert_eq!(from_cache(&mut world, &www(Type::MX).id(8)), [""; 0]);
-    // However often it fails, and whoever asks meanwhile: after half a minute the upstream is asked again.
+    // After half a minute the upstream is queried again, however often it has failed and whatever clients send meanwhile.
     for round in 0..20u16 {
         world.run(Span::from_secs(33));
         ask_and_reply(&mut world, &www(Type::MX).id(100 + round), &failure);
         for again in 0..50 {
-            assert!(!goes_out(&mut world, &www(Type::MX).id(1000 + round * 50 + again)));
+            assert!(!is_forwarded(&mut world, &www(Type::MX).id(1000 + round * 50 + again)));
         }
     }
 }
 
-/// BIND CVE-2023-5679, CVE-2024-4076: synthesis out of expired data, with settings that change meanwhile.
+/// BIND CVE-2023-5679, CVE-2024-4076: synthesis from stale data, with settings that change meanwhile.
 #[test]
-fn synthesis_out_of_expired_data_goes_on_through_failures_and_reloads() {
-    let legs = |asked: &Asked| match asked.qtype() {
+fn synthesis_from_stale_data_continues_through_failures_and_reloads() {
+    let legs = |asked: &SentQuery| match asked.qtype() {
         Type::A => Reply::answer(&[OLD]),
         _ => Reply::empty("bank.test.", 60, 60),
     };
     let dead = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = dead.clone();
     let mut world = world();
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         if state.get() { vec![] } else { vec![deliver(asked, Span::from_millis(1), &legs(asked))] }
     });
     world.ask(&www(Type::AAAA));

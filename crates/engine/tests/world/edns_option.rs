@@ -1,11 +1,11 @@
-//! EDNS options as octets, written and read without the engine's own code.
+//! EDNS options as octets, written and parsed without the engine's code.
 
 use std::net::IpAddr;
 
-/// The option code of client subnets.
+/// The option code of client subnets (RFC 7871).
 pub const CLIENT_SUBNET: u16 = 8;
 
-/// The option code of cookies.
+/// The option code of cookies (RFC 7873).
 pub const COOKIE: u16 = 10;
 
 /// Octets from hexadecimal digits.
@@ -14,7 +14,7 @@ pub fn octets(digits: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(octet).collect()
 }
 
-/// The cookie of a message in hexadecimal digits; several with blanks between.
+/// The cookie of a message in hexadecimal digits; several cookies are separated by blanks.
 pub fn cookie_of(message: &wire::Message<'_>) -> Option<String> {
     let cookies = message.opt()?.options().filter(|(code, _)| *code == COOKIE);
     let digits = |data: &[u8]| data.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
@@ -22,7 +22,7 @@ pub fn cookie_of(message: &wire::Message<'_>) -> Option<String> {
     (!cookies.is_empty()).then(|| cookies.join(" "))
 }
 
-/// The client subnet `ADDRESS/SOURCE` or `ADDRESS/SOURCE/SCOPE`; without a scope that is 0.
+/// A client subnet option from `ADDRESS/SOURCE` or `ADDRESS/SOURCE/SCOPE`; the default scope is 0.
 pub fn subnet(text: &str) -> (u16, Vec<u8>) {
     let mut words = text.split('/');
     let mut word = || words.next().unwrap_or("0");
@@ -36,7 +36,7 @@ pub fn subnet(text: &str) -> (u16, Vec<u8>) {
     (CLIENT_SUBNET, [&[0, family, source, scope], &address[..octets]].concat())
 }
 
-/// The client subnets of a message.
+/// The client subnet options of a message.
 pub fn subnets(message: &wire::Message<'_>) -> Vec<(u16, Vec<u8>)> {
     let Some(opt) = message.opt() else { return vec![] };
     opt.options()

@@ -1,16 +1,16 @@
-//! What the cache must not keep, or not use any more, though nothing has expired: what was asked before an operator had it
-//! forgotten, and what was made of older replies.
+//! Entries that the cache must not store or use although they have not expired: replies to queries from before a flush, and
+//! syntheses from older replies.
 
-use super::script::{configured, read};
-use crate::world::{Ask, Reply, Token, World, ask, deliver, name, set_prefixes, settings};
+use super::scenario_parser::{configured, read};
+use crate::world::{ClientQuery, Reply, Token, World, deliver, name, query, set_prefixes, settings};
 use engine::{Instant, Settings, Span};
 use wire::{Rcode, Type};
 
 const OLD: &str = "www.example. 300 IN A 198.51.100.7";
 const NEW: &str = "www.example. 300 IN A 198.51.100.8";
 
-fn www(qtype: Type, id: u16) -> Ask {
-    ask("www.example.", qtype).id(id)
+fn www(qtype: Type, id: u16) -> ClientQuery {
+    query("www.example.", qtype).id(id)
 }
 
 fn reply_to_last(world: &mut World, reply: &Reply) {
@@ -22,7 +22,7 @@ fn addresses(world: &World, token: Token) -> Vec<String> {
     world.answer_to(token).records(wire::Section::Answer)
 }
 
-/// What `sixfold ctl flush` does, in its three forms.
+/// The three forms of `sixfold ctl flush`.
 const FLUSHES: [fn(&mut World); 3] = [
     |world| {
         world.engine.flush_all();
@@ -39,7 +39,7 @@ const FLUSHES: [fn(&mut World); 3] = [
 ];
 
 #[test]
-fn what_was_asked_before_a_flush_is_given_to_who_waits_and_not_kept() {
+fn a_reply_to_a_query_from_before_a_flush_is_sent_to_the_client_but_not_cached() {
     for flush in FLUSHES {
         for reply in
             [Reply::answer(&[OLD]), Reply::rcode(Rcode::SERVFAIL), Reply::empty("example.", 300, 300)]
@@ -50,17 +50,17 @@ fn what_was_asked_before_a_flush_is_given_to_who_waits_and_not_kept() {
             reply_to_last(&mut world, &reply);
             assert_eq!(world.answer_to(token).rcode(), reply.rcode);
             let token = world.ask(&www(Type::A, 2));
-            assert_eq!(world.asked.len(), 2, "what was to be forgotten is kept");
+            assert_eq!(world.asked.len(), 2, "a reply to a query from before the flush was cached");
             reply_to_last(&mut world, &Reply::answer(&[NEW]));
-            let kept = world.ask(&www(Type::A, 3));
-            assert_eq!(world.asked.len(), 2, "what was asked after it is kept");
-            assert_eq!([addresses(&world, token), addresses(&world, kept)], [[NEW], [NEW]]);
+            let cached = world.ask(&www(Type::A, 3));
+            assert_eq!(world.asked.len(), 2, "a reply to a query from after the flush was not cached");
+            assert_eq!([addresses(&world, token), addresses(&world, cached)], [[NEW], [NEW]]);
         }
     }
 }
 
 #[test]
-fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back() {
+fn a_refresh_from_before_a_flush_is_not_cached() {
     for flush in FLUSHES {
         let mut world = World::with_cache(settings(), 1 << 20);
         world.ask(&www(Type::A, 1));
@@ -78,9 +78,9 @@ fn a_refresh_that_was_under_way_when_the_cache_was_flushed_brings_nothing_back()
 }
 
 #[test]
-fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
+fn entries_synthesized_under_other_settings_are_not_listed() {
     let mut world = World::with_cache(settings(), 1 << 20);
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         let reply = match asked.qtype() {
             Type::AAAA => Reply::empty("example.", 300, 300),
             _ => Reply::answer(&[OLD]),
@@ -88,8 +88,8 @@ fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     let shown = |world: &World| {
-        let kept = world.engine.cached_entries(&name("www.example."), None, world.now);
-        let mut shown: Vec<_> = kept.iter().map(|kept| (kept.qtype, kept.is_synthesized)).collect();
+        let entries = world.engine.cached_entries(&name("www.example."), None, world.now);
+        let mut shown: Vec<_> = entries.iter().map(|entry| (entry.qtype, entry.is_synthesized)).collect();
         shown.sort_by_key(|&(qtype, is_synthesized)| (qtype.0, is_synthesized));
         shown
     };
@@ -109,13 +109,13 @@ fn an_operator_is_not_shown_what_was_synthesized_under_other_settings() {
     }
 }
 
-/// A popular name with a long AAAA leg and a short A leg, one of which fails from now on: the other one alone is refreshed, and
-/// the answer that is made of both is not asked for at every turn.
+/// A popular name whose AAAA leg has a long TTL and whose A leg has a short one; one of them fails from some time on. Only the
+/// other leg is refreshed, and not at every query for the answer synthesized from both.
 #[test]
-fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
+fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     for failing in [Type::A, Type::AAAA] {
         let mut world = World::with_cache(settings(), 1 << 20);
-        world.upstreams(move |asked, _| {
+        world.set_upstreams(move |asked, _| {
             let reply = match asked.qtype() {
                 Type::AAAA => Reply::empty("example.", 300, 300),
                 _ => Reply::answer(&[&format!("{} 20 IN A 198.51.100.7", asked.name())]),
@@ -129,8 +129,8 @@ fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
             world.run(Span::from_millis(50));
             assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
         }
-        // 10 minutes. The leg that fails is asked every half a minute at most; the A leg every 18 s if it does not, the AAAA
-        // leg every 270 s.
+        // 10 minutes. The leg that fails is queried every half a minute at most; the A leg every 18 s if it does not fail, the
+        // AAAA leg every 270 s.
         let asked = |qtype| world.asked.iter().filter(|asked| asked.qtype() == qtype).count();
         let most = if failing == Type::A { [22, 4] } else { [35, 13] };
         let found = [Type::A, Type::AAAA].map(asked);
@@ -138,16 +138,16 @@ fn a_leg_that_cannot_be_refreshed_makes_no_storm_of_the_other_one() {
     }
 }
 
-/// A cache so small that a flood pushes both legs out, but not the answer that was made of them, as everybody asks for it.
+/// A cache so small that a flood evicts both legs, but not the synthesized answer, which is queried often.
 #[test]
-fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
+fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
     let rule = "set dns64.rule clients 2001:db8:c:1::/64 prefixes 2001:db8:66::/96";
     let statements = read(rule).expect(rule);
     let settings: Settings = configured(&statements, statements.len()).expect(rule);
     let mut world = World::with_cache(settings, 40_000);
     let has_address = std::rc::Rc::new(std::cell::Cell::new(false));
     let state = has_address.clone();
-    world.upstreams(move |asked, _| {
+    world.set_upstreams(move |asked, _| {
         let reply = match (asked.name().as_str(), asked.qtype()) {
             ("www.example.", Type::AAAA) if state.get() => {
                 Reply::answer(&["www.example. 300 IN AAAA 2001:db8:1::7"])
@@ -158,31 +158,31 @@ fn a_new_reply_ends_what_was_made_of_an_older_one_that_is_already_gone() {
         vec![deliver(asked, Span::from_millis(1), &reply)]
     });
     let mut id = 0;
-    let mut get = |world: &mut World, question: Ask| {
+    let mut get = |world: &mut World, question: ClientQuery| {
         id += 1;
         let token = world.ask(&question.id(id));
         world.run(Span::from_millis(3));
         world.answer_to(token).addresses()
     };
-    let kept = |world: &World| -> Vec<bool> {
-        let kept = world.engine.cached_entries(&name("www.example."), Some(Type::AAAA), world.now);
-        kept.iter().map(|kept| kept.is_synthesized).collect()
+    let are_synthesized = |world: &World| -> Vec<bool> {
+        let entries = world.engine.cached_entries(&name("www.example."), Some(Type::AAAA), world.now);
+        entries.iter().map(|entry| entry.is_synthesized).collect()
     };
     let synthesized = ["2001:db8:64::c633:6407"];
     for round in 0..3_000u32 {
         assert_eq!(get(&mut world, www(Type::AAAA, 0)), synthesized);
-        if kept(&world) == [true] {
+        if are_synthesized(&world) == [true] {
             break;
         }
-        // Twice, so that they earn a place in the long queue.
+        // Twice, so that they are promoted to the main queue.
         for _ in 0..2 {
-            get(&mut world, ask(&format!("r{round}.example."), Type::A));
+            get(&mut world, query(&format!("r{round}.example."), Type::A));
         }
     }
-    assert_eq!(kept(&world), [true], "the legs are gone, the synthesis is kept");
+    assert_eq!(are_synthesized(&world), [true], "the legs are evicted, the synthesis is not");
     has_address.set(true);
-    // A client with a rule of its own is not served from the synthesis: both legs are asked.
+    // A client with a DNS64 rule of its own does not get the cached synthesis: both legs are queried.
     let real = ["2001:db8:1::7"];
     assert_eq!(get(&mut world, www(Type::AAAA, 0).network(1)), real);
-    assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor is anybody else any more");
+    assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor do other clients get it any more");
 }

@@ -1,41 +1,41 @@
-//! Message IDs, ports and links: nothing comes twice while it may still be answered, and nothing can be foreseen.
+//! Message IDs, ports and links: no ID is used twice while a reply to it may come, and all numbers are unpredictable.
 
 use crate::world::statistics::{covers, examine, independent, never_twice};
-use crate::world::{Reply, World, ask, deliver, settings};
+use crate::world::{Reply, World, deliver, query, settings};
 use engine::limits::{LINK_LIFE_SECS, LINK_QUESTIONS};
 use engine::{Span, Transport};
 use std::collections::{HashMap, HashSet};
 use wire::Type;
 
-/// The wrap-around bug of TOTD: IDs drawn anew beside IDs still in flight, so that replies went to the wrong questions
-/// after some ten thousand of them, and the server seemed to stop.
+/// The wrap-around bug of TOTD: new IDs collided with IDs still in flight, so that after some ten thousand queries replies went
+/// to the wrong questions, and the server seemed to stop.
 #[test]
-fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_link() {
-    const QUESTIONS: u32 = (1 << 17) + 5000;
+fn more_than_a_hundred_thousand_queries_with_loss_never_use_an_id_twice_on_a_link() {
+    const QUERIES: u32 = (1 << 17) + 5000;
     let mut world = World::sized(settings(), 8192, 21);
-    world.upstreams(|asked, chance| {
-        if chance.percent(30) {
+    world.set_upstreams(|asked, rng| {
+        if rng.percent(30) {
             return vec![];
         }
         let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
-        vec![deliver(asked, Span(1_000_000 + chance.below(40_000_000)), &reply)]
+        vec![deliver(asked, Span(1_000_000 + rng.below(40_000_000)), &reply)]
     });
     let mut tokens = vec![];
-    for number in 0..QUESTIONS {
-        let question = ask(&format!("n{number}.example."), Type::A).network(number % 997);
+    for number in 0..QUERIES {
+        let question = query(&format!("n{number}.example."), Type::A).network(number % 997);
         tokens.push(world.ask(&question.id(number as u16).port(1 + (number >> 16) as u16)));
         world.run(Span(25_000));
     }
     world.run(Span::from_secs(10));
-    assert!(world.asked.len() > QUESTIONS as usize * 13 / 10);
+    assert!(world.asked.len() > QUERIES as usize * 13 / 10);
     assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
     assert!(world.engine.open_links() <= 2, "{} links leaked", world.engine.open_links());
 
     let over_udp = || world.asked.iter().filter(|asked| asked.transport == Transport::Udp);
     never_twice(over_udp().map(|asked| (asked.link, wire::header::id(&asked.bytes)))).unwrap();
     let mut carried = HashMap::new();
-    let opened: HashMap<_, _> = world.wires.history.iter().copied().collect();
-    assert_eq!(opened.len(), world.wires.history.len(), "a link number came twice");
+    let opened: HashMap<_, _> = world.outbox.opened_links.iter().copied().collect();
+    assert_eq!(opened.len(), world.outbox.opened_links.len(), "a link number was reused");
     for asked in over_udp() {
         *carried.entry(asked.link).or_insert(0) += 1;
         let age = asked.at - opened[&asked.link].at;
@@ -43,7 +43,7 @@ fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_l
     }
     assert_eq!(carried.values().max(), Some(&LINK_QUESTIONS));
 
-    // 30 % loss and three tries: one in 37 fails; none is lost, none gets another's answer.
+    // 30 % loss and three tries: one query in 37 fails; each gets an answer, and none gets that of another.
     let mut failed = 0;
     for (number, token) in tokens.iter().enumerate() {
         let answer = world.answer_to(*token);
@@ -54,26 +54,29 @@ fn more_than_a_hundred_thousand_questions_with_loss_never_use_an_id_twice_on_a_l
             _ => failed += 1,
         }
     }
-    assert!((failed as f64 / f64::from(QUESTIONS) - 0.027).abs() < 0.005, "{failed} failed");
+    assert!((failed as f64 / f64::from(QUERIES) - 0.027).abs() < 0.005, "{failed} failed");
 
     let ids: Vec<u16> = world.asked.iter().map(|asked| wire::header::id(&asked.bytes)).collect();
     examine(&ids, 0, 1 << 16).unwrap();
 }
 
-/// Klein's and all other predictions, and ports of which each worker has a share (CVE-2026-50252): two workers as the
-/// server makes them, each with entropy of its own, a new port for every question.
+/// Prediction attacks, such as Klein's, and ports divided among workers (CVE-2026-50252): two workers as in the server, each
+/// with entropy of its own and a new port for every query.
 #[test]
-fn ids_and_ports_of_a_hundred_thousand_questions_of_each_worker_look_like_chance() {
-    const QUESTIONS: u32 = 100_000;
+fn ids_and_ports_of_a_hundred_thousand_queries_of_each_worker_look_random() {
+    const QUERIES: u32 = 100_000;
     const PORTS: u32 = 65_536 - 1024;
     let drawn = [22, 23].map(|seed| {
         let mut world = World::sized(settings(), 64, seed);
-        world.upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
-        for number in 0..QUESTIONS {
-            world.ask(&ask("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
+        world.set_upstreams(|asked, _| vec![deliver(asked, Span::from_millis(1), &Reply::default())]);
+        for number in 0..QUERIES {
+            world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
             world.run(Span::from_secs(LINK_LIFE_SECS));
         }
-        assert_eq!((world.asked.len(), world.wires.history.len()), (QUESTIONS as usize, QUESTIONS as usize));
+        assert_eq!(
+            (world.asked.len(), world.outbox.opened_links.len()),
+            (QUERIES as usize, QUERIES as usize)
+        );
         assert_eq!(world.engine.open_links(), 1);
         let ids: Vec<u16> = world.asked.iter().map(|asked| wire::header::id(&asked.bytes)).collect();
         let ports: Vec<u16> = world.asked.iter().map(|asked| asked.port).collect();
@@ -93,19 +96,19 @@ fn ids_and_ports_of_a_hundred_thousand_questions_of_each_worker_look_like_chance
 }
 
 #[test]
-fn a_tcp_link_carries_many_questions_with_an_id_each() {
+fn a_tcp_link_carries_many_queries_with_an_id_each() {
     let mut settings = settings();
     settings.upstream.transport = Transport::Tcp;
     let mut world = World::sized(settings, 64, 23);
-    world.upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
+    world.set_upstreams(|asked, _| vec![deliver(asked, Span(1000), &Reply::default())]);
     let mut used = HashSet::new();
     for number in 0..70_000u32 {
-        world.ask(&ask("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
+        world.ask(&query("www.example.", Type::A).id(number as u16).port((number >> 16) as u16));
         world.run(Span(2000));
         let asked = world.asked.pop().unwrap();
         assert!(used.insert((asked.link, wire::header::id(&asked.bytes))));
         world.answers.clear();
     }
-    assert_eq!(world.wires.history.len(), 3, "70,000 questions over links of 32,768");
+    assert_eq!(world.outbox.opened_links.len(), 3, "70,000 queries over links of 32,768");
     assert_eq!(world.engine.open_links(), 1);
 }

@@ -1,7 +1,7 @@
-//! Client subnets (RFC 7871) where numbers count: what many of them cause, what fits, what late replies are worth. How they
-//! travel is told in `scenarios/subnet-*.txt`.
+//! Client subnets (RFC 7871): the number of queries that many subnets cause, the size of answers, late replies.
+//! `scenarios/subnet-*.txt` shows how subnets are forwarded.
 
-use crate::world::{Ask, Reply, World, ask, deliver, settings, subnet, subnets};
+use crate::world::{ClientQuery, Reply, World, deliver, query, settings, subnet, subnets};
 use engine::limits::SUBNETS;
 use engine::settings::{ClientSubnet, Lookup};
 use engine::{Counter, Settings, Span};
@@ -11,22 +11,22 @@ fn forwarding() -> Settings {
     Settings { client_subnet: ClientSubnet::Forward, ..settings() }
 }
 
-/// A question from the `number`-th of many networks with a subnet of its own.
-fn ask_of(number: u32, qtype: Type) -> Ask {
+/// A query from the client network with this number, with a subnet of its own.
+fn ask_of(number: u32, qtype: Type) -> ClientQuery {
     let [_, _, high, low] = number.to_be_bytes();
-    ask("www.a-popular-name.example.", qtype)
+    query("www.a-popular-name.example.", qtype)
         .network(number)
         .id(number as u16)
         .option(subnet(&format!("10.{high}.{low}.0/24")))
 }
 
 #[test]
-fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without() {
+fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_subnet() {
     for lookup in [Lookup::Sequential, Lookup::Parallel] {
         let mut settings = forwarding();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.upstreams(|asked, _| {
+        world.set_upstreams(|asked, _| {
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
                 _ => Reply::empty("example.", 30, 30),
@@ -38,7 +38,7 @@ fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without()
         for (number, token) in (0..).zip(tokens) {
             let answer = world.answer_to(token);
             assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
-            // Whoever was asked for with the others is told that the answer counts for no one else.
+            // The answer to a client whose subnet was left out has a full scope: it applies to this subnet only.
             let scope = if number < SUBNETS { 0 } else { 24 };
             let [high, low] = (number as u16).to_be_bytes();
             assert_eq!(subnets(&answer.message()), [subnet(&format!("10.{high}.{low}.0/24/{scope}"))]);
@@ -51,7 +51,7 @@ fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without()
         assert_eq!(world.count(Counter::SubnetCrowded), 2 * (1000 - SUBNETS as u64));
         assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
         world.assert_conservation();
-        // There is room again.
+        // The limit is no longer reached.
         world.ask(&ask_of(2000, Type::A));
         let asked = world.asked.last().unwrap();
         assert_eq!(subnets(&asked.message()), [subnet("10.7.208.0/24")]);
@@ -59,7 +59,7 @@ fn many_subnets_ask_no_more_questions_at_a_time_than_the_bound_and_one_without()
 }
 
 #[test]
-fn questions_that_were_refused_with_their_subnets_stay_under_the_bound_without_them() {
+fn queries_refused_because_of_their_subnets_count_towards_the_limit_without_them() {
     let mut world = World::new(forwarding());
     for number in 0..100 {
         world.ask(&ask_of(number, Type::A));
@@ -72,11 +72,11 @@ fn questions_that_were_refused_with_their_subnets_stay_under_the_bound_without_t
     for number in 100..200 {
         world.ask(&ask_of(number, Type::A));
     }
-    assert_eq!(world.asked.len(), 2 * SUBNETS + 1, "nobody else is asked for");
+    assert_eq!(world.asked.len(), 2 * SUBNETS + 1, "no further query is sent");
 }
 
-/// A question of which two tries have left.
-fn asked_twice() -> (World, crate::world::Ask) {
+/// A query of which two tries have been sent.
+fn asked_twice() -> (World, crate::world::ClientQuery) {
     let mut world = World::new(forwarding());
     let question = ask_of(7, Type::A);
     world.ask(&question);
@@ -95,13 +95,13 @@ fn address() -> Reply {
 }
 
 #[test]
-fn several_refusals_ask_once_without_the_subnet() {
+fn several_refusals_cause_one_query_without_the_subnet() {
     let (mut world, _) = asked_twice();
     for asked in world.asked.clone() {
         world.reply(asked.link, &Reply::rcode(Rcode::REFUSED).to(&asked.bytes));
     }
     assert_eq!(world.asked.len(), 3);
-    assert!(world.answers.is_empty(), "the last word is not spoken");
+    assert!(world.answers.is_empty(), "the query without subnet is in flight");
     let last = world.asked[2].clone();
     assert!(subnets(&last.message()).is_empty());
     world.reply(last.link, &address().to(&last.bytes));
@@ -110,21 +110,21 @@ fn several_refusals_ask_once_without_the_subnet() {
 }
 
 #[test]
-fn a_late_reply_to_the_question_with_the_subnet_still_counts_and_has_its_scope() {
+fn a_late_reply_to_the_query_with_the_subnet_is_accepted_with_its_scope() {
     let (mut world, _) = asked_twice();
     let [first, second] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(second.link, &Reply::rcode(Rcode::FORMERR).to(&second.bytes));
     assert_eq!(world.asked.len(), 3);
     world.reply(first.link, &address().option(subnet("10.0.7.0/24/20")).to(&first.bytes));
     assert_eq!(subnets(&world.answers[0].message()), [subnet("10.0.7.0/24/20")]);
-    // What comes to the question without it is late.
+    // The reply to the query without subnet is late.
     let third = world.asked[2].clone();
     world.reply(third.link, &address().to(&third.bytes));
     assert_eq!((world.answers.len(), world.count(Counter::SuspectSubnet)), (1, 0));
 }
 
 #[test]
-fn a_question_without_its_subnet_is_not_held_to_it() {
+fn a_reply_to_a_query_without_subnet_may_have_any_subnet() {
     let mut world = World::new(forwarding());
     world.ask(&ask_of(7, Type::A));
     let first = world.asked[0].clone();
@@ -137,9 +137,9 @@ fn a_question_without_its_subnet_is_not_held_to_it() {
 }
 
 #[test]
-fn an_upstream_that_is_wrong_about_the_subnet_over_tcp_too_is_not_believed_and_the_question_fails() {
+fn a_wrong_subnet_over_tcp_too_is_rejected_and_the_query_fails() {
     let mut world = World::new(forwarding());
-    world.upstreams(|asked, _| {
+    world.set_upstreams(|asked, _| {
         vec![deliver(asked, Span::from_millis(1), &address().option(subnet("10.0.8.0/24/24")))]
     });
     let token = world.ask(&ask_of(7, Type::A));
@@ -150,12 +150,12 @@ fn an_upstream_that_is_wrong_about_the_subnet_over_tcp_too_is_not_believed_and_t
 }
 
 #[test]
-fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
+fn every_answer_to_a_query_with_a_subnet_has_it_and_fits_the_size_of_the_client() {
     for count in 0..40 {
         for qtype in [Type::A, Type::AAAA] {
             let mut world = World::new(forwarding());
             let name = "a-name-of-some-length.example.";
-            let mut question = ask(name, qtype).option(subnet("2001:db8:a:b::/128"));
+            let mut question = query(name, qtype).option(subnet("2001:db8:a:b::/128"));
             question.edns = Some((512, true));
             let token = world.ask(&question);
             let lines: Vec<String> = (0..count).map(|n| format!("{name} 60 IN A 198.51.100.{n}")).collect();
@@ -174,21 +174,21 @@ fn every_answer_with_a_subnet_has_it_and_fits_what_the_client_takes() {
 }
 
 #[test]
-fn a_subnet_of_another_edns_version_is_not_read() {
+fn a_subnet_of_another_edns_version_is_not_parsed() {
     let mut world = World::new(forwarding());
-    let token = world.ask(&Ask { edns_version: 1, ..ask_of(7, Type::A).option((8, vec![0xff])) });
+    let token = world.ask(&ClientQuery { edns_version: 1, ..ask_of(7, Type::A).option((8, vec![0xff])) });
     assert_eq!(world.answer_to(token).rcode(), Rcode::BADVERS);
     assert!(subnets(&world.answer_to(token).message()).is_empty());
 }
 
 #[test]
-fn what_is_switched_off_while_questions_are_pending_still_gets_its_answer() {
+fn queries_that_are_pending_when_subnets_are_switched_off_are_answered() {
     let mut world = World::new(forwarding());
     let token = world.ask(&ask_of(7, Type::AAAA));
     world.engine.configure(settings());
     for reply in [Reply::default(), address()] {
         let asked = world.asked.last().unwrap().clone();
-        assert_eq!(subnets(&asked.message()), [subnet("10.0.7.0/24")], "a question keeps what it is");
+        assert_eq!(subnets(&asked.message()), [subnet("10.0.7.0/24")], "a pending query keeps its subnet");
         world.reply(asked.link, &reply.to(&asked.bytes));
     }
     assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);

@@ -1,6 +1,8 @@
-//! The language of the scenarios: lines of text become steps.
+//! Parser of the scenario language: lines of text become steps.
 
-use crate::world::{Asked, Reply, Text, forwarders, name, networks, record, set_prefixes, settings, subnet};
+use crate::world::{
+    ParsedRecord, Reply, SentQuery, forwarders, name, networks, record, set_prefixes, settings, subnet,
+};
 use domain::base::rdata::ComposeRecordData;
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
@@ -11,19 +13,19 @@ use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
 
-/// A client that has no address in a scenario has this one.
+/// The default address of a client in a scenario.
 const CLIENT: &str = "2001:db8:c::1";
 
-/// One line that does something, with the indented lines below it.
+/// One statement: a line, with the indented lines below it.
 pub struct Statement {
     pub line: usize,
     pub text: String,
     pub step: Step,
 }
 
-/// What a line says.
+/// The action of a statement.
 pub enum Step {
-    /// `late`: while the engine runs, so all settings so far are taken over.
+    /// `late`: after another step, so the engine is reconfigured with all settings so far.
     Set {
         key: String,
         value: String,
@@ -42,10 +44,10 @@ pub enum Step {
         qtype: Type,
         words: Vec<String>,
     },
-    NobodyIsAsked,
+    NoUpstreamQuery,
     Replies {
         to: Option<(String, Type)>,
-        twist: Twist,
+        fault: Fault,
         reply: Box<Reply>,
     },
     Unreachable,
@@ -56,7 +58,7 @@ pub enum Step {
         ede: Option<u16>,
         subnet: Option<String>,
         cookie: Option<String>,
-        sections: Box<[Vec<Text>; 3]>,
+        sections: Box<[Vec<ParsedRecord>; 3]>,
     },
     ReceivesNothing {
         from: String,
@@ -68,9 +70,9 @@ pub enum Step {
     },
 }
 
-/// What is wrong with a reply.
+/// A fault in a reply.
 #[derive(Clone, Copy)]
-pub enum Twist {
+pub enum Fault {
     None,
     Id,
     Case,
@@ -79,24 +81,24 @@ pub enum Twist {
     Malformed,
 }
 
-impl Twist {
-    /// The reply with its fault.
-    pub fn apply(self, asked: &Asked, reply: &Reply) -> Vec<u8> {
+impl Fault {
+    /// Writes the reply with its fault.
+    pub fn apply(self, asked: &SentQuery, reply: &Reply) -> Vec<u8> {
         let mut bytes = reply.to(&asked.bytes);
         match self {
-            Twist::None => {}
-            Twist::Id => bytes[1] ^= 1,
+            Fault::None => {}
+            Fault::Id => bytes[1] ^= 1,
             // The first letter of the first label.
-            Twist::Case => bytes[13] ^= 0x20,
-            Twist::Question => bytes[13] = if bytes[13] == b'x' { b'y' } else { b'x' },
-            Twist::NotAResponse => bytes[2] &= 0x7f,
-            Twist::Malformed => bytes.truncate(bytes.len() - 1),
+            Fault::Case => bytes[13] ^= 0x20,
+            Fault::Question => bytes[13] = if bytes[13] == b'x' { b'y' } else { b'x' },
+            Fault::NotAResponse => bytes[2] &= 0x7f,
+            Fault::Malformed => bytes.truncate(bytes.len() - 1),
         }
         bytes
     }
 }
 
-/// Reads a scenario.
+/// Parses a scenario.
 pub fn read(text: &str) -> Result<Vec<Statement>, String> {
     let mut statements: Vec<Statement> = vec![];
     let mut section = 0;
@@ -107,11 +109,14 @@ pub fn read(text: &str) -> Result<Vec<Statement>, String> {
         let place = number + 1;
         let fault = |reason: String| format!("{place}: {}: {reason}", content.trim());
         if content.starts_with(' ') {
-            let step = &mut statements.last_mut().ok_or_else(|| fault("nothing to belong to".into()))?.step;
+            let step = &mut statements
+                .last_mut()
+                .ok_or_else(|| fault("an indented line without a statement".into()))?
+                .step;
             let sections = match step {
                 Step::Replies { reply, .. } => &mut reply.sections,
                 Step::Receives { sections, .. } => &mut **sections,
-                _ => return Err(fault("no section can stand here".into())),
+                _ => return Err(fault("sections are not allowed here".into())),
             };
             match ["answer", "authority", "additional"].iter().position(|&title| title == content.trim()) {
                 Some(title) => section = title,
@@ -134,7 +139,7 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
     Ok(match words[..] {
         ["set", key, ..] => Step::Set { key: key.into(), value: words[2..].join(" "), late: begun },
         ["wait", time] => Step::Wait(span(time)?),
-        ["nobody", "is", "asked"] => Step::NobodyIsAsked,
+        ["nobody", "is", "asked"] => Step::NoUpstreamQuery,
         ["client", "asks", name, qtype, ref rest @ ..] => {
             Step::Asks { from: CLIENT.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
         }
@@ -159,15 +164,17 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
         }
         ["upstream", "replies", rcode, ref rest @ ..] => replies(None, rcode, rest)?,
         ["upstream", "cannot", "be", "reached"] => Step::Unreachable,
-        ["count", family, value] => {
-            Step::Count { family: family.into(), label: None, value: value.parse().map_err(|_| "no number")? }
-        }
+        ["count", family, value] => Step::Count {
+            family: family.into(),
+            label: None,
+            value: value.parse().map_err(|_| "not a number")?,
+        },
         ["count", family, label, value] => Step::Count {
             family: family.into(),
             label: Some(label.into()),
-            value: value.parse().map_err(|_| "no number")?,
+            value: value.parse().map_err(|_| "not a number")?,
         },
-        _ => return Err("not understood".into()),
+        _ => return Err("unknown statement".into()),
     })
 }
 
@@ -193,7 +200,7 @@ fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
 fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<Step, String> {
     let rcode = rcode.parse::<Rcode>().map_err(|error| error.to_string())?;
     let mut reply = Reply { rcode, ..Reply::default() };
-    let mut twist = Twist::None;
+    let mut fault = Fault::None;
     let mut words = words.iter();
     while let Some(&word) = words.next() {
         match word {
@@ -207,19 +214,19 @@ fn replies(to: Option<(String, Type)>, rcode: &str, words: &[&str]) -> Result<St
                 reply = reply.cookie(words.next().ok_or("cookie HEXADECIMAL")?);
                 reply.wrong_cookie = word == "wrong-cookie";
             }
-            "wrong-id" => twist = Twist::Id,
-            "wrong-case" => twist = Twist::Case,
-            "wrong-question" => twist = Twist::Question,
-            "not-a-response" => twist = Twist::NotAResponse,
-            "malformed" => twist = Twist::Malformed,
+            "wrong-id" => fault = Fault::Id,
+            "wrong-case" => fault = Fault::Case,
+            "wrong-question" => fault = Fault::Question,
+            "not-a-response" => fault = Fault::NotAResponse,
+            "malformed" => fault = Fault::Malformed,
             _ => return Err(format!("{word}?")),
         }
     }
-    Ok(Step::Replies { to, twist, reply: Box::new(reply) })
+    Ok(Step::Replies { to, fault, reply: Box::new(reply) })
 }
 
-/// The settings that a scenario asks for: those before its first other step, or all of the given ones when `count` is
-/// beyond them.
+/// The settings of a scenario: those before its first other step, or those of all given statements if `count` is larger than
+/// their number.
 pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, String> {
     let mut made = settings();
     let mut prefixes = "2001:db8:64::/96".to_owned();
@@ -237,9 +244,9 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.exclude-aaaa" => exclude.clone_from(value),
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
-            "local.record" => records.push(own_record(value)),
+            "local.record" => records.push(local_record(value)),
             "filter.rpz" => {
-                add_policy(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
+                add_rpz_record(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
             }
             "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
@@ -258,7 +265,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     Ok(made)
 }
 
-/// Octets of the cache that a scenario asks for.
+/// Size of the cache of a scenario in octets.
 pub fn cache_size(statements: &[Statement]) -> usize {
     let mut sizes = statements.iter().filter_map(|statement| match &statement.step {
         Step::Set { key, value, late: false } if key == "cache.size" => value.parse().ok(),
@@ -269,7 +276,7 @@ pub fn cache_size(statements: &[Statement]) -> usize {
 
 fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
     let yes = value == "true";
-    let number = || value.parse::<u32>().map_err(|_| format!("{value} is no number"));
+    let number = || value.parse::<u32>().map_err(|_| format!("{value} is not a number"));
     let failure = || match value {
         "pass" => Ok(OnFailure::Pass),
         "synthesize" => Ok(OnFailure::Synthesize),
@@ -353,8 +360,8 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A record of our own.
-pub fn own_record(text: &str) -> local::LocalRecord {
+/// Parses a record of the local data.
+pub fn local_record(text: &str) -> local::LocalRecord {
     let record = record(text);
     let mut rdata = Vec::new();
     record.data().compose_rdata(&mut rdata).expect("a vector takes all");
@@ -366,22 +373,23 @@ pub fn own_record(text: &str) -> local::LocalRecord {
     }
 }
 
-/// `ZONE OWNER TTL IN TYPE DATA`, the owner without the zone. A zone begins with its first record.
-pub fn add_policy(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> Result<(), String> {
+/// Adds an RPZ record `ZONE OWNER TTL IN TYPE DATA`, the owner without the zone. The first record of a zone creates it.
+pub fn add_rpz_record(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> Result<(), String> {
     let (zone, text) = text.split_once(' ').ok_or("ZONE RECORD")?;
     let (owner, text) = text.split_once(' ').ok_or("OWNER TTL IN TYPE DATA")?;
     let place = match zones.iter().position(|(known, _)| known == zone) {
         Some(place) => place,
         None => {
-            let soa = own_record(&format!("{zone} 60 IN SOA localhost. root.localhost. 1 3600 600 86400 60"));
-            zones.push((zone.to_owned(), RpzZoneBuilder::begin(soa).map_err(|unfit| unfit.to_string())?));
+            let soa =
+                local_record(&format!("{zone} 60 IN SOA localhost. root.localhost. 1 3600 600 86400 60"));
+            zones.push((zone.to_owned(), RpzZoneBuilder::begin(soa).map_err(|error| error.to_string())?));
             zones.len() - 1
         }
     };
-    zones[place].1.add(own_record(&format!("{owner}.{zone} {text}"))).map_err(|unfit| unfit.to_string())
+    zones[place].1.add(local_record(&format!("{owner}.{zone} {text}"))).map_err(|error| error.to_string())
 }
 
-/// `names N... clients N... ipv4 N... prefixes P... ignore`, each part if there is such.
+/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore`; each part is optional.
 fn rule(text: &str) -> Result<Rule, String> {
     let mut made = Rule::default();
     let mut part = "";
@@ -400,10 +408,10 @@ fn rule(text: &str) -> Result<Rule, String> {
 }
 
 fn span(text: &str) -> Result<Span, String> {
-    let number = |digits: &str| digits.parse::<u64>().map_err(|_| format!("{text} is no time"));
+    let number = |digits: &str| digits.parse::<u64>().map_err(|_| format!("{text} is not a time"));
     match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(digits), _) => Ok(Span::from_millis(number(digits)?)),
         (None, Some(digits)) => Ok(Span::from_secs(number(digits)?)),
-        _ => Err(format!("{text} is no time")),
+        _ => Err(format!("{text} is not a time")),
     }
 }

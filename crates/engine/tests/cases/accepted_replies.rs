@@ -1,7 +1,6 @@
-//! Replies that are believed, and are not what they should be all the same: what an upstream can do to others than to whoever asks
-//! for its names.
+//! Harmful contents of replies that are accepted: an upstream must not reach clients other than those that query its names.
 
-use crate::world::{Ask, Reply, World, ask, record, settings};
+use crate::world::{ClientQuery, Reply, World, query, record, settings};
 use engine::{Counter, Span};
 use wire::{Section, Type};
 
@@ -11,16 +10,16 @@ fn world() -> World {
     World::with_cache(settings(), 1_000_000)
 }
 
-fn www() -> Ask {
-    ask("www.example.", Type::A)
+fn www() -> ClientQuery {
+    query("www.example.", Type::A)
 }
 
-/// Signatures over a message (RFC 8945, RFC 2931) are hop by hop, as OPT is.
+/// Signatures over a message (RFC 8945, RFC 2931) apply hop by hop, as OPT does.
 #[test]
-fn what_signs_a_message_goes_no_further_than_here() {
+fn tsig_and_sig0_records_are_not_forwarded() {
     let tsig = "key.example. 0 IN TYPE250 \\# 4 00000000";
     let sig0 = ". 0 IN TYPE24 \\# 23 0000 05 00 00000000 00000000 00000000 0000 00 01020304";
-    // A signature over records is data.
+    // A SIG record over records is data.
     let sig = "ns.example. 100 IN TYPE24 \\# 23 0001 05 00 00000000 00000000 00000000 0000 00 01020304";
     for (number, (lines, others)) in
         [(&[tsig][..], 0), (&[sig0], 0), (&[sig], 1), (&["ns.example. 100 IN A 192.0.2.1", tsig], 1)]
@@ -50,10 +49,10 @@ fn what_signs_a_message_goes_no_further_than_here() {
     }
 }
 
-/// A name that is a pointer into the record before, where a TTL is the length of a label: when that counts down, what follows is
-/// another label, and in the end none.
+/// The owner of the second record points into the TTL of the first one, so the last octet of the TTL is the length of a label.
+/// When the TTL counts down, the name changes, and at last it is malformed.
 #[test]
-fn a_message_that_breaks_when_its_ttls_count_down_is_not_kept() {
+fn a_message_that_becomes_malformed_when_its_ttls_count_down_is_not_cached() {
     let mut world = world();
     for round in 0..2 {
         let token = world.ask(&www().id(round));
@@ -62,8 +61,8 @@ fn a_message_that_breaks_when_its_ttls_count_down_is_not_kept() {
         wire::header::set_flags(&mut evil, wire::Flags::QR);
         wire::header::set_ancount(&mut evil, 1);
         wire::header::set_arcount(&mut evil, 1);
-        // 261 seconds: a label of 5 octets, the length of RDATA and three of its octets, and the root. A second later 0x80 is
-        // to be the length of a label.
+        // 261 seconds: a label of 5 octets (the RDLENGTH and three octets of RDATA), then the root. A second later 0x80 would
+        // be the length of a label.
         let name = evil.len() + 9;
         evil.extend(b"\xc0\x0c\0\x01\0\x01\0\0\x01\x05\0\x04\x01\x02\x80\0");
         evil.extend([0xc0, name as u8]);

@@ -1,48 +1,48 @@
-//! Equal questions meet on their way, and part again with an answer for each.
+//! Deduplication: client queries with equal questions share one upstream query, and each gets its own answer.
 
-use crate::world::{Ask, Chance, Reply, World, ask, deliver, settings};
+use crate::world::{ClientQuery, Reply, Rng, World, deliver, query, settings};
 use engine::settings::Lookup;
 use engine::{Counter, Span};
 use wire::{Flags, Type};
 
-/// The question in a letter case of its own.
-fn mixed(mut question: Ask, chance: &mut Chance) -> Ask {
+/// The query with random letter case.
+fn mixed(mut question: ClientQuery, rng: &mut Rng) -> ClientQuery {
     for octet in &mut question.name {
-        if octet.is_ascii_alphabetic() && chance.percent(50) {
+        if octet.is_ascii_alphabetic() && rng.percent(50) {
             *octet ^= 0x20;
         }
     }
     question
 }
 
-fn ask_of(number: u32, chance: &mut Chance) -> Ask {
-    let question = ask("www.a-popular-name.example.", Type::AAAA).network(number);
-    mixed(question.id(chance.bits() as u16).port(2000 + number as u16), chance)
+fn ask_of(number: u32, rng: &mut Rng) -> ClientQuery {
+    let question = query("www.a-popular-name.example.", Type::AAAA).network(number);
+    mixed(question.id(rng.next_u64() as u16).port(2000 + number as u16), rng)
 }
 
 #[test]
-fn two_hundred_clients_with_one_question_ask_each_leg_once_and_get_an_answer_each() {
+fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answer_each() {
     for lookup in [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span::from_millis(5))] {
         let mut settings = settings();
         settings.dns64.lookup = lookup;
         let mut world = World::new(settings);
-        world.upstreams(|asked, _| {
+        world.set_upstreams(|asked, _| {
             let reply = match asked.qtype() {
                 Type::A => Reply::answer(&["www.a-popular-name.example. 60 IN A 198.51.100.7"]),
                 _ => Reply::empty("example.", 30, 30),
             };
             vec![deliver(asked, Span::from_millis(20), &reply)]
         });
-        let mut chance = Chance::new(5);
-        let asks: Vec<Ask> = (0..200).map(|number| ask_of(number, &mut chance)).collect();
-        let tokens: Vec<_> = asks.iter().map(|question| world.ask(question)).collect();
+        let mut rng = Rng::new(5);
+        let queries: Vec<ClientQuery> = (0..200).map(|number| ask_of(number, &mut rng)).collect();
+        let tokens: Vec<_> = queries.iter().map(|question| world.ask(question)).collect();
         world.run(Span::from_secs(1));
         assert_eq!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count(), 1);
         assert_eq!(world.asked.iter().filter(|asked| asked.qtype() == Type::A).count(), 1);
-        for (question, token) in asks.iter().zip(tokens) {
+        for (question, token) in queries.iter().zip(tokens) {
             let answer = world.answer_to(token);
             assert_eq!(answer.id(), question.id);
-            assert_eq!(answer.message().question(), question.question(), "its own letter case");
+            assert_eq!(answer.message().question(), question.question(), "the letter case of the client");
             assert_eq!(answer.addresses(), ["2001:db8:64::c633:6407"]);
             assert_eq!(
                 answer.message().records(wire::Section::Answer).next().map(|record| record.ttl),
@@ -57,8 +57,8 @@ fn two_hundred_clients_with_one_question_ask_each_leg_once_and_get_an_answer_eac
 #[test]
 fn a_question_for_a_and_the_a_leg_of_a_synthesis_share_one_flight() {
     let mut world = World::new(settings());
-    let direct = world.ask(&ask("www.example.", Type::A).network(1));
-    let synthesized = world.ask(&ask("www.example.", Type::AAAA).network(2));
+    let direct = world.ask(&query("www.example.", Type::A).network(1));
+    let synthesized = world.ask(&query("www.example.", Type::AAAA).network(2));
     let [for_a, for_aaaa] = [0, 1].map(|place| world.asked[place].clone());
     world.reply(for_aaaa.link, &Reply::default().to(&for_aaaa.bytes));
     assert_eq!(world.asked.len(), 2);
@@ -70,17 +70,17 @@ fn a_question_for_a_and_the_a_leg_of_a_synthesis_share_one_flight() {
 }
 
 #[test]
-fn questions_with_other_bits_do_not_meet() {
+fn questions_with_different_flags_are_not_combined() {
     let mut world = World::new(settings());
     for (number, question) in [
-        ask("www.example.", Type::AAAA),
-        ask("www.example.", Type::AAAA).flags(Flags(0)),
-        ask("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::CD)),
-        ask("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::AD)),
-        ask("www.example.", Type::AAAA).edns(1232, true),
-        Ask { class: wire::Class::CH, ..ask("www.example.", Type::AAAA) },
-        ask("www.example.", Type::A),
-        ask("www1.example.", Type::AAAA),
+        query("www.example.", Type::AAAA),
+        query("www.example.", Type::AAAA).flags(Flags(0)),
+        query("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::CD)),
+        query("www.example.", Type::AAAA).flags(Flags::RD.with(Flags::AD)),
+        query("www.example.", Type::AAAA).edns(1232, true),
+        ClientQuery { class: wire::Class::CH, ..query("www.example.", Type::AAAA) },
+        query("www.example.", Type::A),
+        query("www1.example.", Type::AAAA),
     ]
     .into_iter()
     .enumerate()
@@ -88,15 +88,15 @@ fn questions_with_other_bits_do_not_meet() {
         world.ask(&question.port(5000 + number as u16));
         assert_eq!(world.asked.len(), number + 1);
     }
-    // EDNS without DO changes only how the answer is written.
-    world.ask(&ask("www.example.", Type::AAAA).edns(4096, false).port(6000));
+    // EDNS without DO only changes how the answer is written.
+    world.ask(&query("www.example.", Type::AAAA).edns(4096, false).port(6000));
     assert_eq!(world.count(Counter::Joined), 1);
 }
 
 #[test]
-fn a_client_that_repeats_itself_is_answered_once() {
+fn a_retransmitted_client_query_is_answered_once() {
     let mut world = World::new(settings());
-    let question = ask("www.example.", Type::A);
+    let question = query("www.example.", Type::A);
     world.ask(&question);
     let token = world.ask(&question);
     assert_eq!(world.count(Counter::DroppedRepeated), 1);
@@ -107,14 +107,14 @@ fn a_client_that_repeats_itself_is_answered_once() {
 }
 
 #[test]
-fn another_question_with_the_same_id_from_the_same_port_is_no_repetition() {
-    // A stub may use one ID and one port for the A and the AAAA question of a name.
+fn another_question_with_the_same_id_from_the_same_port_is_not_a_retransmission() {
+    // A stub resolver may use one ID and one port for the A and the AAAA query of a name.
     let mut world = World::new(settings());
-    world.ask(&ask("www.example.", Type::AAAA));
+    world.ask(&query("www.example.", Type::AAAA));
     let asked = world.asked[0].clone();
     world.reply(asked.link, &Reply::default().to(&asked.bytes));
-    // The first question waits for the A leg now, which the second one joins.
-    world.ask(&ask("www.example.", Type::A));
+    // The first query now waits for the A leg, which the second one joins.
+    world.ask(&query("www.example.", Type::A));
     assert_eq!(world.count(Counter::DroppedRepeated), 0);
     let asked = world.asked[1].clone();
     world.reply(asked.link, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]).to(&asked.bytes));
@@ -126,8 +126,8 @@ fn another_question_with_the_same_id_from_the_same_port_is_no_repetition() {
 #[test]
 fn streams_with_equal_ids_are_different_clients() {
     let mut world = World::new(settings());
-    let first = world.ask(&ask("www.example.", Type::A).tcp(1));
-    let second = world.ask(&ask("www.example.", Type::A).tcp(2));
+    let first = world.ask(&query("www.example.", Type::A).tcp(1));
+    let second = world.ask(&query("www.example.", Type::A).tcp(2));
     let asked = world.asked[0].clone();
     world.reply(asked.link, &Reply::default().to(&asked.bytes));
     for token in [first, second] {
