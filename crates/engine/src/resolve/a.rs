@@ -80,11 +80,11 @@ impl Engine {
             NONE => self.on_early_a(waiter, &Outcome::Failed, now, out),
             NOT_PARKED => self.ask_a(waiter, now, out),
             parked => {
-                let bytes = self.upstream.parked.lend(parked);
+                let bytes = self.upstream.parked.borrow(parked);
                 let message = Message::parse(&bytes).expect("it was parsed before it was kept");
                 let chain = Chain::follow(&message);
                 self.on_early_a(waiter, &Outcome::Reply(&message, &chain), now, out);
-                self.upstream.parked.put_back(parked, bytes);
+                self.upstream.parked.give_back(parked, bytes);
             }
         }
         self.upstream.release_flight(a_flight);
