@@ -1,7 +1,7 @@
 //! Upstream queries and replies: everything between the decision to ask a question and its reply or failure.
 //!
-//! This folder knows no client and no cache. It returns each result as a value ([`Received`](receive::Received),
-//! [`NextTry`](retry::NextTry), [`TryDeadline`](retry::TryDeadline)), and the caller decides its meaning for clients.
+//! This folder knows no client and no cache. It returns each result as a value (`receive::Received`,
+//! `retry::NextTry`, `retry::TryDeadline`), and the caller decides its meaning for clients.
 //!
 //! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
 
